@@ -27,12 +27,13 @@ from labkit.charts.look import (
 from labkit.charts.one_run import round_trips, thinned
 from labkit.charts.over_time import Happened, over_time
 from labkit.charts.scaled_out import speed_ups
+from labkit.charts.sizing import sizing
 
 __all__ = [
     "COLOURS", "EMBEDDED", "PERCENTILES", "POINTS", "SCALES", "SHAPES", "SLOWEST", "V5",
     "V5_SCHEMA", "Changed", "Happened", "bundle", "changes", "cores", "enable",
     "frame", "ladder", "named", "over_time", "ratios", "round_trips", "save",
-    "speed_ups", "spread", "svg", "thinned",
+    "sizing", "speed_ups", "spread", "svg", "thinned",
 ]  # fmt: skip
 
 # Without this, a chart as the last line of a cell would ask a server on the internet for scripts.

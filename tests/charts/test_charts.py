@@ -239,6 +239,20 @@ def test_two_runs_give_a_ratio_without_a_bar():
     assert rows(charts.ratios(few, "Native"), condition="VM")[0]["low"] is None
 
 
+def test_a_sizing_curve_shows_each_trial_and_the_gate_that_users_have_to_pass():
+    trials = {"Native": [(16, 1.0), (32, 0.97), (64, 0.2)], "VM": [(16, 0.5)]}
+    drawn = charts.sizing(trials, 0.95, "pages in time").to_dict()
+    points = [row for rows in drawn["datasets"].values() for row in rows if "users" in row]
+    assert (
+        sorted((row["users"], row["share"]) for row in points if row["condition"] == "Native")
+        == trials["Native"]
+    )
+    assert [{"gate": 0.95}] in drawn["datasets"].values()
+    assert "Native 32; VM 0" in drawn["description"]
+    with pytest.raises(BadInput, match="nothing to draw"):
+        charts.sizing({"Native": []}, 0.95, "pages in time")
+
+
 @pytest.mark.slow
 def test_speed_ups_are_of_each_place_over_itself_beside_the_ideal():
     one = {"Native": SCALED[1], "VM": SCALED[1]}

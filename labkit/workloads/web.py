@@ -1,0 +1,340 @@
+"""A web of three shapes on nginx: how many users its servers bear within limits of time."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from labkit.errors import BadInput, HostError, ResultsError, Unknown
+from labkit.host import Host
+from labkit.machine.scripts import beside
+from labkit.machine.stopping import together
+from labkit.probes.esxtop import Esxtop
+from labkit.probes.ready_time import Between, ReadyTime, between
+from labkit.programs.packages import brings
+from labkit.setting import Words
+from labkit.workload import Sample, Workload
+from labkit.workloads import _web_users as web_users
+from labkit.workloads._own_place import own_folder
+from labkit.workloads._sections import joined, parted
+from labkit.workloads._server import serving
+
+PROGRAMS = ("nginx", "openssl", "perl", "python3")
+
+MOST_SERVERS = 16
+SERVERS = tuple(f"server{n or ''}" for n in (0, *range(2, MOST_SERVERS + 1)))
+SERVE, APP = beside(__file__, "web_serve.sh"), beside(__file__, "web_app.pl")
+SECURE = 500
+"""TLS listens this many ports above, below those that Linux gives to clients."""
+READY_SECONDS = 120
+# Its key never leaves the hosts of the lab, and is for one run.
+IDENTITY = """\
+key=$(openssl ecparam -genkey -name prime256v1 -noout) &&
+printf '%s\\n' "$key" && printf '%s\\n' "$key" |
+openssl req -x509 -new -key /dev/stdin -days 2 -subj /CN=labkit 2> /dev/null"""
+CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n", re.DOTALL)
+FIND = "PATH=$PATH:/usr/sbin; command -v nginx"
+HAVE_PYTHON = "import sys; sys.exit(sys.version_info < (3, 9))"
+NAME = re.compile(r"(\w+), servers (\d{1,2}): (search|hold|host before|host after)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class WebSessions(Workload):
+    """Users of a bank, a shop and a place to download from, at nginx and an application behind it.
+
+    Users come and ask on schedules of their own, whatever is answered (`_web_users.py`). As many as
+    possible are found by bisection: 95 % of the pages have to be there within `good` seconds, 99 %
+    within `tolerable`, all images included. Limits and pauses are a tenth of the document's.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = ("client", "host", *SERVERS)
+    beside: ClassVar[tuple[str, ...]] = ("host",)
+    loop: ClassVar[str] = "open"
+    measures: ClassVar[tuple[str, ...]] = (
+        "throughput", "sessions", "score", "latency", "cpu per byte", "generator busy", "late",
+    )  # fmt: skip
+    programs: ClassVar[tuple[str, ...]] = ("nginx", "perl", "python3")
+    ours: ClassVar[tuple[str, ...]] = ("nginx", "perl", "python3")
+    tools: ClassVar[Mapping[str, str]] = {"openssl": brings("openssl")}
+    only: ClassVar[Mapping[str, str]] = {"openssl": "client"}
+
+    shapes: str = "banking shop download"
+    steps: str = "1"
+    """Numbers of servers, from few to all: users are dealt out to these."""
+    sessions: int = 0
+    """Users in each trial; 0 searches for the most."""
+    start: int = 16
+    step: float = 0.15
+    """The part of the result by which two trials of the search differ at last."""
+    duration: float = 1.0
+    warm_up: float = 0.4
+    think: float = 1.0
+    good: float = 0.3
+    tolerable: float = 0.5
+    seed: int = 1
+    guests: tuple[str, ...] = ()
+    """The host's names for the guests that serve, whose CPU time is taken; empty: none do."""
+
+    def __post_init__(self) -> None:
+        for shape in self.shapes.split() or [""]:
+            if shape not in web_users.SITES:
+                raise Unknown("shape of web", shape, web_users.SITES)
+        if not re.fullmatch(r"\d{1,2}( \d{1,2})*", self.steps, re.ASCII) or not all(
+            1 <= count <= MOST_SERVERS for count in self._steps
+        ):
+            raise BadInput(f"web: steps are numbers of servers as '1 2 4', not {self.steps!r}")
+        for name, least, most in (
+            ("duration", 0.2, 3600), ("warm_up", 0, 600), ("think", 0.01, 60), ("good", 0.01, 60),
+            ("tolerable", self.good, 600), ("step", 0.01, 1), ("start", 1, 10_000),
+            ("sessions", 0, 10_000),
+        ):  # fmt: skip
+            if not least <= getattr(self, name) <= most:
+                raise BadInput(f"web: {name} must be {least} to {most}, not {getattr(self, name)}")
+
+    @property
+    def _steps(self) -> list[int]:
+        return sorted({int(word) for word in self.steps.split()})
+
+    @property
+    def name(self) -> str:
+        """Under which its text is kept."""
+        return "web"
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes: some seven trials for each step and shape."""
+        trials = 2 if self.sessions else 8
+        each = trials * (self.duration + self.warm_up)
+        return 5.0 + len(self._steps) * len(self.shapes.split()) * each
+
+    @property
+    def longest(self) -> float:
+        """None: what guests used is read between its commands."""
+        return 0.0
+
+    @property
+    def scaled(self) -> str:
+        """The pauses and limits, beside those of the document's users."""
+        return f"users pause {self.think:g} s (10 there), pages take {self.good:g} s (3 there)"
+
+    def lacking(self, hosts: Mapping[str, Host]) -> str:
+        """The client needs Python, each server nginx."""
+        if not hosts["client"].run("python3", "-c", HAVE_PYTHON).ok:
+            return f"Python 3.9 or newer is missing on {hosts['client'].name}: {brings('python3')}"
+        for host in self._servers(hosts):
+            if not host.run("sh", "-c", FIND).ok:
+                return f"nginx is missing on {host.name}, to get it: {brings('nginx')}"
+        return ""
+
+    def _servers(self, hosts: Mapping[str, Host]) -> list[Host]:
+        each = {hosts[role].name: hosts[role] for role in SERVERS[: self._steps[-1]]}
+        return list(each.values())
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """For each number of servers and each shape: search, hold what was found, and look."""
+        client, parts = hosts["client"], dict[str, str]()
+        identity = client.check("sh", "-c", IDENTITY)
+        program = f"{own_folder(client)}/web_users-{secrets.token_hex(4)}.py"
+        with ExitStack() as up:
+            ports = self._started(hosts, identity, up)
+            client.put(beside(__file__, "_web_users.py").encode(), program, 0o644)
+            up.callback(client.run, "rm", "-f", program)
+            for count in self._steps:
+                for shape in self.shapes.split():
+                    asked = self._asked(shape, ports[:count], identity)
+                    name = f"{shape}, servers {count}"
+                    parts |= self._stretch(hosts, name, count, ("python3", program), asked)
+        return joined(parts)
+
+    def _stretch(
+        self, hosts: Mapping[str, Host], name: str, count: int, words: Words, asked: dict[str, Any]
+    ) -> dict[str, str]:
+        client, parts = hosts["client"], dict[str, str]()
+
+        def drive() -> str:
+            return client.check(*words, json.dumps(asked), seconds=60 + 5 * self.seconds)
+
+        if not self.sessions:
+            parts[f"{name}: search"] = drive()
+            asked["sessions"] = _best(parts[f"{name}: search"])
+        if guests := self.guests[:count]:
+            with ReadyTime(guests).watching(hosts["host"], self.duration) as watched:
+                parts[f"{name}: hold"] = drive()
+            parts |= {f"{name}: host before": watched.before, f"{name}: host after": watched.after}
+        else:
+            parts[f"{name}: hold"] = drive()
+        return parts
+
+    def _asked(
+        self, shape: str, servers: Sequence[tuple[str, int]], identity: str
+    ) -> dict[str, Any]:
+        certificate = CERTIFICATE.search(identity)
+        if not certificate:
+            raise HostError("web: openssl made no certificate", said=identity[-200:])
+        same = ("sessions", "start", "step", "warm_up", "think", "good", "tolerable", "seed")
+        return {
+            "site": shape, "servers": [[at, port, port + SECURE] for at, port in servers],
+            "identity": certificate[0], "seconds": self.duration, "most": 10_000,
+            **{name: getattr(self, name) for name in same},
+        }  # fmt: skip
+
+    def _started(
+        self, hosts: Mapping[str, Host], identity: str, up: ExitStack
+    ) -> list[tuple[str, int]]:
+        servers = self._servers(hosts)
+        contexts = {host.name: _served(host, identity) for host in servers}
+
+        def enter(name: str) -> int:
+            port = contexts[name].__enter__()
+            up.push(contexts[name])
+            return port
+
+        ports = together(enter, list(contexts), len(contexts))
+        return [(host.address, port) for host, port in zip(servers, ports, strict=True)]
+
+    def behind(self, text: str) -> float | None:
+        """The share of pages that were asked for too late to tell, where it was largest."""
+        trials = [t for name, part in parted(text).items() if name.endswith("hold")
+                  for t in _trials(part)]  # fmt: skip
+        return max((float(trial["behind"]) for trial in trials), default=None)
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """Of each shape at each number of servers, and of all shapes together."""
+        parts = parted(text)
+        held: dict[int, list[_Held]] = {}
+        for part in parts:
+            named = NAME.fullmatch(part)
+            if not named:
+                raise ResultsError("web: part of the output is not recognized", said=part)
+            if named[3] == "hold":
+                held.setdefault(int(named[2]), []).append(_Held.of(parts, named[1], int(named[2])))
+        if not held:
+            raise ResultsError("web: the run did not finish: no trial was held")
+        several = len(held) > 1 or max(held) > 1
+        samples = [
+            sample
+            for count, shapes in held.items()
+            for sample in _of_step(shapes, f"vms={count}" if several else "")
+        ]
+        return samples + (_all_of(held[max(held)], "") if several else [])
+
+
+# Every shape at its point, and all together.
+def _of_step(shapes: Sequence[_Held], point: str) -> list[Sample]:
+    each = [sample for shape in shapes for sample in shape.samples(point)]
+    return [*each, *_all_of(shapes, point)]
+
+
+def _all_of(shapes: Sequence[_Held], point: str) -> list[Sample]:
+    at = f" [{point}]" if point else ""
+    times = np.array([1000 * time for shape in shapes for time in shape.trial["times"]])
+    figures = {
+        ("throughput", "Gbit/s"): np.mean([shape.rate for shape in shapes]),
+        ("sessions", "1"): np.mean([shape.sessions for shape in shapes]),
+        ("score", "1"): math.exp(np.mean([math.log(shape.sessions) for shape in shapes])),
+        ("generator busy", "share"): max(shape.trial["busy"] for shape in shapes),
+        ("late", "ms"): 1000 * max(shape.trial["late"] for shape in shapes),
+    }  # fmt: skip
+    some = [sample(f"{name}{at}", unit, float(value)) for (name, unit), value in figures.items()]
+    costs = [cost for shape in shapes if (cost := shape.cost) is not None]
+    some += [sample(f"cpu per byte{at}", "ns", float(np.mean(costs)))] if costs else []
+    return [*some, Sample(f"latency{at}", "ms", times)]
+
+
+def sample(metric: str, unit: str, value: float) -> Sample:
+    """A sample of one value."""
+    return Sample(metric, unit, np.array([value]))
+
+
+@dataclass(frozen=True)
+class _Held:
+    """What one shape did at the number of users that was held."""
+
+    shape: str
+    trial: Mapping[str, Any]
+    host: Between | Esxtop | None
+
+    @classmethod
+    def of(cls, parts: Mapping[str, str], shape: str, count: int) -> _Held:
+        name = f"{shape}, servers {count}"
+        trial = _trials(parts[f"{name}: hold"])[-1]
+        if not trial["times"] or not trial["sessions"]:
+            raise ResultsError(f"web: no page came in time: {name}", said=str(trial["failed"]))
+        looks = [parts.get(f"{name}: host {when}", "") for when in ("before", "after")]
+        return cls(shape, trial, between(*looks) if all(looks) else None)
+
+    @property
+    def sessions(self) -> int:
+        """Users that were held."""
+        return int(self.trial["sessions"])
+
+    @property
+    def rate(self) -> float:
+        """Gbit/s that came."""
+        return float(8e-9 * self.trial["bytes"] / self.trial["seconds"])
+
+    @property
+    def cost(self) -> float | None:
+        """CPU time of the guests for a byte, where that was looked at."""
+        return 1e9 * self.host.ran() / self.trial["bytes"] if self.host else None
+
+    def samples(self, point: str) -> list[Sample]:
+        """Throughput and users, at the point of its shape."""
+        at = ", ".join(filter(None, [point, f"load={self.shape.capitalize()}"]))
+        return [
+            sample(f"throughput [{at}]", "Gbit/s", self.rate),
+            sample(f"sessions [{at}]", "1", self.sessions),
+        ]
+
+
+def _trials(text: str) -> list[dict[str, Any]]:
+    try:
+        return [dict(json.loads(line)) for line in text.splitlines()]
+    except (TypeError, ValueError) as odd:
+        raise ResultsError("web: a trial cannot be read", said=str(odd)) from None
+
+
+# The most users of a trial that was passed; without one the search has said why.
+def _best(text: str) -> int:
+    return max(int(trial["sessions"]) for trial in _trials(text) if trial["passed"])
+
+
+@contextmanager
+def _served(host: Host, identity: str) -> Iterator[int]:
+    folder = f"{own_folder(host)}/web-{secrets.token_hex(4)}"
+    host.check("mkdir", "-m", "711", folder)
+    try:
+        host.put(APP.encode(), f"{folder}/app.pl", 0o644)
+        host.put(identity.encode(), f"{folder}/identity.pem", 0o600)
+        host.put(SERVE.encode(), f"{folder}/serve.sh", 0o644)
+
+        def words(port: int) -> Words:
+            return ("sh", f"{folder}/serve.sh", folder, host.address, str(port),
+                    str(port + SECURE), "1")  # fmt: skip
+
+        with serving(host, words, seconds=READY_SECONDS) as port:
+            yield port
+    finally:
+        host.run("rm", "-rf", folder)
+
+
+def curve(text: str, shape: str) -> list[tuple[int, float]]:
+    """Users, and the share of good pages, in a run's trials of one shape at the most servers."""
+    parts = parted(text)
+    found = {name: named for name in parts if (named := NAME.fullmatch(name))}
+    most = max((int(named[2]) for named in found.values()), default=0)
+    asked = {f"{shape}, servers {most}: {kind}" for kind in ("search", "hold")}
+    return [
+        (trial["sessions"], trial["good"] / max(1, trial["pages"]))
+        for name in parts if name in asked
+        for trial in _trials(parts[name])
+    ]  # fmt: skip
