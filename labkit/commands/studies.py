@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,13 +17,16 @@ if TYPE_CHECKING:
 def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verb(
-        verbs, "studies", _studies, "list the studies",
+        verbs, "studies", _studies, "list the studies, or show one",
         " | each study, with its numbers of conditions and claims",
+        "lat_ping | its conditions, claims and parameters",
         "--json | also the parameters for `labkit run -p`",
         "--launch https://github.com/you/labkit | links that open your copy's notebooks on Binder",
     )  # fmt: skip
+    parser.add_argument("study", nargs="?", default="", metavar="STUDY", help="show only this one")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--markdown", action="store_true", help="the table of the README")
+    shown.add_argument("--write", action="store_true", help="write the tables of a checkout again")
     shown.add_argument(
         "--deciders", action="store_true", help="the table of who can decide each claim"
     )
@@ -35,6 +39,15 @@ def add(verbs: Any) -> None:
 def _studies(asked: argparse.Namespace) -> int:
     from labkit import studies
 
+    if asked.study:
+        study = studies.find(asked.study)
+        print_json(_plain(study)) if asked.json else print(_whole(study))
+        return 0
+    if asked.write:
+        from labkit.running.new_study import write_tables
+
+        print("\n".join(f"wrote {os.path.relpath(path)}" for path in write_tables()))
+        return 0
     all_studies, broken = studies.readable()
     _show(asked, all_studies)
     for odd in broken:
@@ -80,3 +93,27 @@ def _plain(study: Study) -> dict[str, Any]:
         "claims": [claim.id for claim in study.claims],
         "notebook": str(file), "parameters": notebook.parameters(file),
     }  # fmt: skip
+
+
+# What one wants to know before it is run: where it is, what it asks, what can be changed.
+def _whole(study: Study) -> str:
+    from labkit import studies
+    from labkit.pages.terminal import paragraph, table
+    from labkit.running import notebook
+
+    plain = _plain(study)
+    facts = {
+        "document": study.source, "metric": f"{study.metric} ({study.unit})",
+        "load": ", ".join(load.name for load in study.loads),
+        "topology": study.topology or "pair", "module": str(studies.file_of(study.name)),
+        "notebook": str(notebook.found(study.name) or "a plain one for each run"),
+    }  # fmt: skip
+    known = [(name, one["default"], one["help"]) for name, one in plain["parameters"].items()]
+    parts = [
+        f"{study.name}: {studies.asks(study)}", paragraph(study.question),
+        table(list(facts.items()), ["", ""]).strip("\n "),
+        table([(c.name, c.means) for c in study.conditions], ["condition", "in the document"]),
+        table([(c.id, c.form, c.statement) for c in study.claims], ["claim", "form", "it says"]),
+        table(known, ["-p", "default", "what it is"]),
+    ]  # fmt: skip
+    return "\n\n".join(parts)

@@ -23,7 +23,7 @@ def labkit(*words, cwd):
 
 
 def compared(*words, cwd):
-    done = labkit("compare", *words, "--json", cwd=cwd)
+    done = labkit("compare", "--json", *words, cwd=cwd)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -71,7 +71,7 @@ REFUSED = {
     ("true", "true", "--unit", "ms"): "--unit is of a --metric",
     ("true", "true", "--prepare", "false"): "it was not prepared: false",
     ("true",): "A and B are the same: true",
-    ("true", "--b", "Mtu(1)", "--on", "nobody"): "unknown role 'nobody'",
+    ("true", "--b", "Mtu(9000)", "--on", "nobody"): "unknown role 'nobody'",
     (): "which command?",
 }
 
@@ -89,10 +89,11 @@ def test_a_setting_is_in_force_on_its_side_alone_and_is_put_back(lab_file, tmp_p
     file = f"/sys/class/net/{lab.host('server').interface}/mtu"
     before = lab.host("server").check("cat", file)
     found = compared(
-        "--lab", str(lab_file), "--b", "Mtu(1300)", "--metric", r"\d+", "--blocks", "3",
+        "--lab", str(lab_file), "--b", "Mtu(1300)", "--metric", r"\d+", "--blocks", "4",
         "--", "cat", file, cwd=tmp_path,
     )  # fmt: skip
-    assert found["lower"] == "B" and found["figures"]["B"]["value"] == 1300
+    assert found["lower"] == "B", found["finding"]
+    assert found["figures"]["B"]["value"] == 1300
     assert found["figures"]["A"]["value"] == float(before)
     assert lab.host("server").check("cat", file) == before
     assert "Mtu(size=1300" in found["sides"]["B"]["shown"]
