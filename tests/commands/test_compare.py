@@ -96,7 +96,7 @@ def test_a_setting_is_in_force_on_its_side_alone_and_is_put_back(lab_file, tmp_p
     assert found["figures"]["B"]["value"] == 1300
     assert found["figures"]["A"]["value"] == float(before)
     assert lab.host("server").check("cat", file) == before
-    assert "Mtu(size=1300" in found["sides"]["B"]["shown"]
+    assert found["sides"]["B"]["shown"] == "Mtu = 1300"
 
 
 @pytest.mark.box
