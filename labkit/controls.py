@@ -34,6 +34,17 @@ NONE_KEPT = "No controls were run on this lab before it was measured (labkit con
 
 
 @dataclass(frozen=True)
+class NotMade:
+    """No controls of a lab, as they run between two hosts of it."""
+
+    why: str
+
+    def lines(self) -> list[str]:
+        """The reason, as a sentence."""
+        return [f"No controls: they run from a client to a server, and {self.why}."]
+
+
+@dataclass(frozen=True)
 class Controls:
     """The results of a lab's controls; times in microseconds of a round trip."""
 

@@ -28,7 +28,7 @@ def add(verbs: Any) -> None:
 
 
 def _controls(asked: argparse.Namespace) -> int:
-    from labkit.controls import FEWEST_BLOCKS
+    from labkit.controls import FEWEST_BLOCKS, NotMade
     from labkit.pages.terminal import paragraph, progress_line
     from labkit.running import control_runs
     from labkit.running.open_lab import check_place, is_stored, open_lab
@@ -50,6 +50,8 @@ def _controls(asked: argparse.Namespace) -> int:
             found = control_runs.measure(lab, label=label, blocks=asked.repeats, say=line.say)
         finally:
             lab.close()
+    if isinstance(found, NotMade):
+        raise BadInput(found.lines()[0], hint="name a lab with both roles")
     if asked.json:
         print_json({**found.kept_as(), "passed": found.passed, "said": found.lines()})
     else:

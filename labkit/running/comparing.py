@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from labkit import studies
 from labkit.changes.in_force import applied
 from labkit.claim import Order
 from labkit.condition import Condition
@@ -147,6 +148,11 @@ def outcome(results: Results) -> Outcome:
         for name, blocks in study.blocks(results).items()
     }
     return Outcome(comparing, results, figures, verdict)
+
+
+def study_of(results: Results) -> Study:
+    """The study that results are of, a comparison of A with B too."""
+    return Comparing.of(results).study() if STUDY in results.asked else studies.find(results.study)
 
 
 # A command that fails, or prints nothing that the pattern finds, does so before anything is kept.

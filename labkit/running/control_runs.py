@@ -20,6 +20,7 @@ from labkit.controls import (
     STUDY,
     UNIT,
     Controls,
+    NotMade,
     folder,
     of_results,
 )
@@ -41,14 +42,16 @@ ROLES = ("client", "server")
 def measure(
     lab: Lab, *, label: str = "", blocks: int = BLOCKS, seed: int = 1,
     say: Callable[[str], None] = lambda _: None,
-) -> Controls:  # fmt: skip
+) -> Controls | NotMade:  # fmt: skip
     """Run the controls between the client and the server of a lab, and keep them.
+
+    A lab without either of them has none.
 
     Without a label they are named by the time of day.
     """
     label = label or f"{datetime.now():%Y%m%d-%H%M%S}"
-    for role in ROLES:
-        lab.host(role)
+    if gone := [role for role in ROLES if role not in lab.hosts]:
+        return NotMade(f"{lab.name} has no {gone[0]}")
     if why := LOAD.lacking(lab.hosts):
         raise BadInput(f"the controls of {lab.name} cannot be run", said=why)
     lacking = _lacking(lab)

@@ -6,13 +6,14 @@ import re
 from collections import defaultdict
 from dataclasses import replace
 
-from labkit import imports, studies
+from labkit import imports
 from labkit.claims import published
 from labkit.claims.judged_as import Claimed, with_claimed
 from labkit.errors import ResultsError
 from labkit.judging import judge
 from labkit.judging.local_figure import HARDWARE, local_figure
 from labkit.results import Results, Run
+from labkit.running.comparing import study_of
 from labkit.runs import looks
 from labkit.runs.integrity import first_of_each
 from labkit.statistics.figure import Values
@@ -25,14 +26,14 @@ Measured = dict[str, dict[int, Values]]
 def samples(results: Results, run: Run) -> list[Sample]:
     """Everything that one run measured; of imported ones first what claims ask of it."""
     if results.study != imports.STUDY:
-        return studies.find(results.study).samples(run)
+        return study_of(results).samples(run)
     return with_claimed(Claimed.of(results.asked), run.condition, _told(results, run))
 
 
 def main_metric(results: Results) -> str:
     """The metric that a study is about; of imported results the first one."""
     if results.study != imports.STUDY:
-        return studies.find(results.study).metric
+        return study_of(results).metric
     for run in results.finished():
         return samples(results, run)[0].metric
     raise ResultsError(f"{results.path} has no finished run")
@@ -51,7 +52,7 @@ def of_metric(results: Results, metric: str) -> Measured:
 def judged(results: Results, margin: float | None = None) -> list[Verdict]:
     """A verdict on each claim of the study that these runs are of, or were imported as."""
     if results.study != imports.STUDY:
-        return judge(studies.find(results.study), results, margin)
+        return judge(study_of(results), results, margin)
     if (claimed := Claimed.of(results.asked)) is None:
         return []
     taken, before = looks.look(results), looks.histories(results)

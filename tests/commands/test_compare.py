@@ -11,6 +11,7 @@ import pytest
 from labkit.commands.compare import words_of
 from labkit.errors import BadInput
 from labkit.lab import LOCAL_LAB, Lab
+from labkit.running import control_runs
 from labkit.transports.local import Local
 
 pytestmark = pytest.mark.slow
@@ -127,3 +128,13 @@ def test_a_local_host_has_no_keys_of_ssh_and_may_stand_beside_others(tmp_path):
     file.write_text('[hosts.client]\ncontrol = "local"\nport = 22\n')
     with pytest.raises(BadInput, match=r"\[hosts.client\] is this machine, where port means"):
         Lab.read(file)
+
+
+def test_a_lab_of_one_host_has_no_controls_and_says_why(tmp_path):
+    lab = Lab.read(LOCAL_LAB)
+    (said,) = control_runs.measure(lab).lines()
+    assert said == (
+        "No controls: they run from a client to a server, and this machine has no client."
+    )
+    done = labkit("controls", "--where", "local", cwd=tmp_path)
+    assert done.returncode == 2 and "this machine has no client" in done.stderr
