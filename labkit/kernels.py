@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from labkit.lab import Lab
 from labkit.statistics.measurand import Measurand
+from labkit.verdict import REAL_KERNEL
 
-REAL = "real kernel"
-"""The kernel and the CPUs of the machine that a box is on, as for its containers."""
 EMULATED = "emulated guest"
 HARDWARE = "guest by KVM"
 NAMES = {"uml": "User-Mode Linux", "tcg": "QEMU without hardware support"}
@@ -20,7 +19,7 @@ def label(lab: Lab, in_guest: bool | None) -> str:
     if in_guest is None or not lab.emulated:
         return ""
     if not in_guest:
-        return REAL
+        return REAL_KERNEL
     by = lab.accelerator.partition(",")[0]
     return HARDWARE if by == "kvm" else f"{EMULATED} ({NAMES.get(by, by)})"
 

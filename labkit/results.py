@@ -45,6 +45,8 @@ BEGUN = ".begun"
 """Ending of a run's name until the run is kept."""
 FIGURE = re.compile(r"p\d[\d.]*|n|lost|max|min|mean")
 MOST_RUNS = 10**9
+IMPORTED = "imported"
+"""The tier of measurements by other tools."""
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", re.ASCII)
 
 Rows = tuple[Mapping[str, Any], ...]

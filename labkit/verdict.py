@@ -21,6 +21,8 @@ from labkit.statistics.spending import History, spent
 HOLDS, CONTRADICTED = "holds", "contradicted"
 UNDECIDED, NOT_TESTABLE = "undecided", "not testable here"
 AGREES, DIFFERS, UNCLEAR = "agrees", "differs", "unclear"
+REAL_KERNEL = "real kernel"
+"""The kernel and the CPUs of the machine that a box is on, as for its containers."""
 
 
 @dataclass(frozen=True)

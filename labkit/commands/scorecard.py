@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ VERDICTS = ("holds", "contradicted", "same", "undecided", "not-testable")
 def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verb(
-        verbs, "scorecard", _scorecard, "show documents, claims and labs in one table",
+        verbs, "scorecard", _scorecard, "show how documents and studies do, on one screen",
         " | this machine's results, and the recorded ones",
-        "--study lat_ping | the claims of one study, judged or not",
+        "--all | the answer of each study, and all claims",
+        "--study lat_ping | the answer and the claims of one study, judged or not",
         "--document docker | claims and figures of documents with this in their titles",
         "--verdict contradicted | contradicted claims",
         "--disputed | claims that documents contradict",
@@ -39,6 +41,7 @@ def add(verbs: Any) -> None:
         "--margin", type=float, default=None, metavar="SHARE",
         help="what is too close to matter: 0.02 is 2 %% (default: the lab's noise, or 5 %%)",
     )  # fmt: skip
+    parser.add_argument("--all", action="store_true", help="all claims, not one screen")
     parser.add_argument("--disputed", action="store_true", help="only claims in dispute")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--markdown", action="store_true", help="print the whole table as Markdown")
@@ -49,11 +52,16 @@ def add(verbs: Any) -> None:
 
 
 def _scorecard(asked: argparse.Namespace) -> None:
-    from labkit.pages.score_page import page
-    from labkit.pages.scorecard import WORDS, plain, scorecard
+    from labkit.pages.kept_scores import kept_scorecard
+    from labkit.pages.score_line import WORDS
+    from labkit.pages.scorecard import plain, scorecard
 
-    with busy("judging all results"):
-        whole = scorecard(*asked.folders, study=asked.study.replace("-", "_"), margin=asked.margin)
+    study = asked.study.replace("-", "_")
+    with busy("judging results that are new"):
+        if asked.margin is None:
+            whole = kept_scorecard(*asked.folders, study=study)
+        else:
+            whole = scorecard(*asked.folders, study=study, margin=asked.margin)
     verdict = dict(zip(VERDICTS, WORDS, strict=True)).get(asked.verdict, "")
     card = whole.only(asked.document, verdict, asked.disputed)
     empty = not whole.unread and not any(line.evidence for line in whole.lines)
@@ -68,6 +76,8 @@ def _scorecard(asked: argparse.Namespace) -> None:
     elif asked.markdown:
         print(card.markdown(), end="")
     elif asked.html:
+        from labkit.pages.score_page import page
+
         print(page(card), end="")
     else:
-        print(card.text())
+        print(replace(card, narrowed=card.narrowed or asked.all).text())

@@ -12,14 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from labkit import kernels, studies
+from labkit import studies
 from labkit.front.readiness import NO, PARTLY, UNKNOWN, YES, Readiness
 from labkit.front.shelf import Shelved, newest
 from labkit.machine.places import HOME, out
-from labkit.pages.scorecard import NO_STUDY_YET, UNMEASURED, Scorecard, counts_as
+from labkit.pages.score_line import NO_STUDY_YET, UNMEASURED, counts_as
+from labkit.pages.scorecard import Scorecard
 from labkit.pages.tables import CHIPS, Table, chip, safe
 from labkit.running import notebook
 from labkit.study import Study
+from labkit.verdict import REAL_KERNEL
 
 SIGNS = {YES: "✔", PARTLY: "◐", NO: "✘", UNKNOWN: "?"}
 SECTION = re.compile(r"\b[Ss]ections? (?:on )?([^,(]+)")
@@ -34,6 +36,8 @@ class Verdicts:
 
     counts: Mapping[str, int]
     real: bool = False
+    answers: tuple[str, ...] = ()
+    """The answer to the study on each lab, with the evidence that it rests on."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,11 @@ class StudyCard:
             made += "; some conditions on this machine's own kernel"
         ran = f"{day} on lab {one.lab} ({made})"
         return f"{NEVER}; recorded {ran}" if one.recorded else ran
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The answer on each lab that has results; none while claims are judged."""
+        return self.verdicts.answers if self.verdicts else ()
 
     @property
     def counted(self) -> dict[str, int]:
@@ -121,14 +130,17 @@ def _sections(source: str) -> list[str]:
 
 
 def verdicts_of(score: Scorecard) -> dict[str, Verdicts]:
-    """Count the newest verdict of each claim, study by study."""
-    newest_first = sorted(score.lines, key=lambda line: line.when)
-    of_claim = {(line.study, line.claim): line for line in newest_first}
+    """Count the verdict of the best evidence on each claim, study by study."""
     found: dict[str, Verdicts] = {}
+    counted = score.of_best()
     for name in {line.study for line in score.lines}:
-        lines = [line for (study, _), line in of_claim.items() if study == name]
-        real = any(line.kernel == kernels.REAL for line in lines)
-        found[name] = Verdicts(Counter(map(counts_as, lines)), real)
+        lines = [line for line in counted if line.study == name]
+        real = any(line.kernel == REAL_KERNEL for line in lines)
+        answers = dict.fromkeys(
+            f"{line.answer} ({line.lab}, {line.blocks} blocks)"
+            for line in score.lines if line.study == name and line.answer
+        )  # fmt: skip
+        found[name] = Verdicts(Counter(map(counts_as, lines)), real, tuple(answers))
     return found
 
 
@@ -188,6 +200,7 @@ def _card(card: StudyCard) -> str:
     parts = [
         f"<h3>{link(card.notebook, title, f'Open the notebook: {title}')}</h3>",
         f'<p class="lk-dim">{safe(card.source)}</p>',
+        *(f"<p><b>Found:</b> {safe(answer)}</p>" for answer in card.answers),
         f"<p>{_ready(card.ready)}</p>",
         f"<p><b>Last run:</b> {safe(card.last_run)}{_report(card)}</p>",
         f"<p>{_verdicts(card)}</p>",
@@ -224,10 +237,10 @@ def cards_table(cards: Iterable[StudyCard]) -> Table:
     """The same as a table, for a terminal and for a page without widgets."""
     rows = [
         (
-            studies.asks(card.study), card.source,
+            studies.asks(card.study), card.source, "; ".join(card.answers),
             card.ready.words if card.ready else LOOKING, card.last_run,
             ", ".join(f"{n} {word}" for word, n in card.counted.items()) or JUDGING,
         )
         for card in cards
     ]  # fmt: skip
-    return Table(("study", "document", "here", "last run", "claims"), tuple(rows))
+    return Table(("study", "document", "found", "here", "last run", "claims"), tuple(rows))

@@ -13,8 +13,9 @@ from labkit.front.lab_section import LabSection
 from labkit.front.look import STYLE, styled
 from labkit.front.results_section import ResultsSection
 from labkit.front.shelf import shelf
+from labkit.pages.kept_scores import kept_scorecard
 from labkit.pages.lab_panel import alone, show
-from labkit.pages.scorecard import Scorecard, scorecard
+from labkit.pages.scorecard import Scorecard
 from labkit.pages.tables import safe
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -53,7 +54,7 @@ class FrontPage:
         self.known.shelved = shelf()
         self.results.take(self.known.shelved)
         self._show_cards()
-        self.known.score = scorecard()
+        self.known.score = kept_scorecard()
         self.score.show(score_html(self.known.score))
         self._show_cards()
         return ""
@@ -78,7 +79,7 @@ class FrontPage:
 
     def _ipython_display_(self) -> None:
         if alone():
-            self.known.shelved, self.known.score = shelf(), scorecard()
+            self.known.shelved, self.known.score = shelf(), kept_scorecard()
             show(cards_table(self.known.cards()))
             return
         view = self.view()

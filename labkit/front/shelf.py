@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit import imports, studies
+from labkit import studies
 from labkit.errors import BadInput
 from labkit.machine.places import HOME
 from labkit.pages.answer import answer, given, report_of
 from labkit.pages.old_and_new import old_and_new
+from labkit.results import IMPORTED
 from labkit.running.open_lab import named_results
 from labkit.runs.index import open_store
 from labkit.runs.progress import Progress
@@ -45,7 +46,7 @@ class Shelved:
     @property
     def made(self) -> str:
         """The source of its figures: real hosts, an emulated lab, another tool."""
-        kinds = {"hosts": "real hosts", imports.TIER: "imported", "": "unknown lab"}
+        kinds = {"hosts": "real hosts", IMPORTED: "imported", "": "unknown lab"}
         return kinds.get(self.tier, f"emulated, tier {self.tier}")
 
     @property

@@ -6,14 +6,8 @@ import html
 from collections import Counter
 from pathlib import Path
 
-from labkit.pages.scorecard import (
-    NO_FIGURE,
-    WORDS,
-    Scorecard,
-    ScoreLine,
-    found_and_printed,
-    ran_on,
-)
+from labkit.pages.score_line import WORDS, ScoreLine, found_and_printed, ran_on
+from labkit.pages.scorecard import NO_FIGURE, Scorecard
 from labkit.pages.tables import chip, safe
 from labkit.reason import NO_STUDY, What
 from labkit.verdict import NOT_TESTABLE
@@ -84,7 +78,9 @@ def _section(document: str, lines: list[ScoreLine]) -> str:
     rows = "".join(map(_row, ranked))
     table = f'<table class="claims"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     if _tested(lines):
-        return f"<section><h2>{safe(document)}</h2>{table}</section>"
+        answers = dict.fromkeys(line.answer for line in lines if line.answer)
+        said = "".join(f"<li>{safe(answer)}</li>" for answer in answers)
+        return f"<section><h2>{safe(document)}</h2><ul>{said}</ul>{table}</section>"
     short = (NO_STUDY if line.what is What.NO_STUDY else line.reason for line in lines)
     (why, many), *_ = Counter(short).most_common(1)
     said = why if many == len(lines) else NOT_TESTABLE

@@ -22,7 +22,7 @@ from labkit.machine import workspace
 from labkit.machine.places import HOME, first_file, out
 from labkit.machine.stopping import together
 from labkit.machine.units import capital
-from labkit.results import Results, check_label, stored
+from labkit.results import IMPORTED, Results, check_label, stored
 from labkit.running import lacking, possible, sizes, ways
 from labkit.running.loop import check_repeats
 from labkit.runs import bundle, integrity
@@ -321,7 +321,7 @@ def note(results: Results) -> str:
 
 def _made(results: Results) -> str:
     lab: Mapping[str, str] = results.asked["lab"]
-    if lab["tier"] == imports.TIER:
+    if lab["tier"] == IMPORTED:
         return f"Imported: {lab['name']}, measured elsewhere"
     if lab["tier"] == "hosts":
         return ""

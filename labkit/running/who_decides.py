@@ -20,6 +20,7 @@ from labkit.setting import Setting, way_among
 from labkit.statistics.measurand import Measurand, measurands, plain
 from labkit.study import Study
 from labkit.transports.local import Local
+from labkit.verdict import REAL_KERNEL
 
 SMALL = Machine.of(2)
 LARGER = {
@@ -158,7 +159,7 @@ def _of(reasons: object, claim: Claim) -> Iterator[str]:
 
 
 def _by_emulation(study: Study, claim: Claim) -> Iterator[str]:
-    made = {c.name: kernels.REAL if not c.in_guest else kernels.EMULATED
+    made = {c.name: REAL_KERNEL if not c.in_guest else kernels.EMULATED
             for c in study.conditions if c.in_guest is not None}  # fmt: skip
     if kernels.decided([c.what.names for c in claim.comparisons()], made):
         yield "the emulation decides between a real kernel and a guest"

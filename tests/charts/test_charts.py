@@ -27,6 +27,7 @@ from drawn import (
 
 from labkit import charts, kernels
 from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.verdict import REAL_KERNEL
 
 
 @pytest.mark.slow
@@ -314,7 +315,7 @@ def test_a_chart_is_not_saved_as_something_unknown_or_nowhere(tmp_path):
 ])  # fmt: skip
 def test_a_condition_named_after_kvm_says_what_ran_in_its_place_and_keeps_its_name(on, shown):
     rates = {"Docker": RATES["Native"], "KVM": RATES["VM"]}
-    told = kernels.titles({"Docker": kernels.REAL, "KVM": on, "VM": on})
+    told = kernels.titles({"Docker": REAL_KERNEL, "KVM": on, "VM": on})
     assert told == ({} if shown == "KVM" else {"KVM": shown})
     chart = charts.ratios(rates, "Docker", {"KVM": 0.4}, titles=told)
     assert {row["condition"] for row in rows(chart) if "condition" in row} == {shown}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import signal
@@ -145,6 +146,10 @@ def test_a_card_counts_the_newest_verdict_of_each_claim(results):
     assert untried.counts == {"not measured yet": len(find_study("monster_vmotion").claims)}
     page = cards_html(Known(score=score).cards(), ())
     assert all(f"{number} <span" in page for number in counted.values())
+    (answer,) = cards.verdicts_of(score)["lat_ping"].answers
+    assert (
+        answer.startswith("On emulated guests") and f"<b>Found:</b> {html.escape(answer)}" in page
+    )
 
 
 def test_without_a_lab_a_card_says_what_this_machine_can_do_and_the_command_for_it():

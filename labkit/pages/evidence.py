@@ -1,0 +1,163 @@
+"""Evidence: the results that claims are judged by, and what each claim of a study comes to there.
+
+Of several results of one lab those with the most valid blocks are judged; the others are named.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from labkit import controls, imports, kernels, studies
+from labkit.claim import Claim, NotHere
+from labkit.claims import published as claims
+from labkit.errors import BadInput, LabkitError, Unknown
+from labkit.judging import judged
+from labkit.judging.finding import sentence
+from labkit.judging.reading import Reading
+from labkit.machine.units import shown
+from labkit.pages.score_line import Evidence, Judgements, ScoreLine, best
+from labkit.reason import Reason, What
+from labkit.results import IMPORTED, Results
+from labkit.running import measured
+from labkit.runs import bundle, looks
+from labkit.verdict import UNDECIDED, Verdict
+
+
+def gather(
+    known: Judgements, paths: Iterable[Path], study: str = "", margin: float | None = None
+) -> Judgements:  # fmt: skip
+    """Read what these paths hold, and judge one study or all; what is known stays so."""
+    names = claims.names()
+    if study and study not in names:
+        raise Unknown("study with claims", study, names)
+    asked = [study] if study else names
+    listed = _with_claims(known, names)
+    pool, unread = {**known.evidence}, {**known.unread}
+    for path in (path for path in paths if str(path) not in pool):
+        try:
+            pool[str(path)] = _look(path, listed.untested)
+        except LabkitError as refused:
+            unread[str(path)] = refused.what
+    # The next best of a lab steps in for what cannot be judged.
+    while waiting := [one for one in best(pool.values(), asked) if one.lines is None]:
+        for one in waiting:
+            try:
+                pool[one.path] = _judge(one, margin)
+            except LabkitError as refused:
+                unread[one.path] = refused.what
+                del pool[one.path]
+    return replace(listed, evidence=pool, unread=unread)
+
+
+# A study or a file of claims that cannot be read takes no other down.
+def _with_claims(known: Judgements, names: Iterable[str]) -> Judgements:
+    untested, refused = {**known.untested}, {**known.refused}
+    for name in names:
+        try:
+            if name not in untested and name not in refused:
+                untested[name] = _untested(name)
+                if name in studies.names():
+                    studies.find(name)
+        except BadInput as odd:
+            refused[name] = odd.what
+    return replace(known, untested=untested, refused=refused)
+
+
+# Of no study that is judged: that is known too.
+def _look(path: Path, names: Collection[str]) -> Evidence:
+    results = Results.open(path if path.is_dir() else bundle.open_bundle(path))
+    study = results.judged_as
+    if study not in names or results.study not in (*studies.names(), imports.STUDY):
+        return Evidence(str(path), str(results.path))
+    results = results.read_once()
+    when = max((run.started for run in results.runs()), default="")
+    when = when or str(results.asked.get("imported", ""))
+    blocks = looks.blocks(results)
+    return Evidence(str(path), str(results.path), study, _lab_of(results), blocks, when)
+
+
+# Other CPUs are another lab, whatever its name is; nobody knows the hosts of what was imported.
+def _lab_of(results: Results) -> str:
+    lab = results.asked.get("lab", {})
+    hosts = lab.get("hosts", {}).values()
+    cpus = sorted({str(host.get("cpu", "")) for host in hosts if isinstance(host, dict)})
+    alone = str(results.path) if lab.get("tier") == IMPORTED else ""
+    scale = results.asked.get("scale", "")
+    return json.dumps([lab.get("name", ""), lab.get("tier", ""), scale, cpus, alone])
+
+
+# A line for each claim of its study.
+def _judge(evidence: Evidence, margin: float | None) -> Evidence:
+    results = Results.open(Path(evidence.folder)).read_once()
+    return replace(evidence, lines=tuple(_judged(results, evidence, margin)))
+
+
+def _judged(results: Results, evidence: Evidence, margin: float | None) -> list[ScoreLine]:
+    study = evidence.study
+    own = {claim.id: claim for claim in claims.of(study)}
+    verdicts, answer = _verdicts(results, own, margin)
+    lab = results.asked.get("lab", {})
+    scale = f", scale {results.asked['scale']}" if "scale" in results.asked else ""
+    on = results.asked.get("kernels", {})
+    about = ScoreLine(
+        claims.published(study).document, study, lab=f"{lab.get('name', '')}{scale}",
+        tier=str(lab.get("tier", "")), evidence=evidence.folder, when=evidence.when,
+        controls=" ".join(controls.said_of(results)), runs=len(results.finished()),
+        answer=answer, blocks=evidence.blocks,
+    )  # fmt: skip
+    return [
+        replace(
+            _filled(about, own[v.claim], v),
+            kernel=", ".join(kernels.labels(own[v.claim].names(), on)),
+        )
+        for v in verdicts
+    ]
+
+
+def _verdicts(
+    results: Results, own: Mapping[str, Claim], margin: float | None
+) -> tuple[list[Verdict], str]:
+    if looks.unfinished(results):  # a look at them would take of the risk, and tell little
+        partly = Reason(What.UNFINISHED)
+        return [replace(c.not_testable(partly), verdict=UNDECIDED) for c in own.values()], ""
+    if results.study == imports.STUDY:
+        verdicts = [v for v in measured.judged(results, margin) if v.claim in own]
+        return [v.also(*_more(v)) for v in verdicts], ""
+    reading = Reading.of(studies.find(results.study), results)
+    verdicts = [v for v in judged(reading, margin) if v.claim in own]
+    return verdicts, sentence(reading, verdicts)
+
+
+def _more(verdict: Verdict) -> list[Reason]:
+    lacks = any(reason.what is What.NOT_MEASURED for reason in verdict.reasons)
+    return [Reason(What.IMPORT_TOGETHER)] if lacks else []
+
+
+def _untested(study: str) -> tuple[ScoreLine, ...]:
+    known, about = study in studies.names(), ScoreLine(claims.published(study).document, study)
+    return tuple(
+        _filled(about, c, c.not_testable(_not_yet(c, study, known))) for c in claims.of(study)
+    )
+
+
+def _not_yet(claim: Claim, study: str, known: bool) -> Reason:
+    if isinstance(claim, NotHere):
+        return Reason(What.DECLARED, said=claim.why)
+    if known:
+        return Reason(What.UNMEASURED, said=study)
+    published = claims.published(study)
+    metric = claim.metric or published.metric
+    of = ", in ".join(filter(None, (metric, shown(published.units.get(metric, "")))))
+    return Reason(What.NO_STUDY, (study, *claim.names()), of)
+
+
+def _filled(about: ScoreLine, claim: Claim, v: Verdict) -> ScoreLine:
+    return replace(
+        about, claim=v.claim, statement=v.statement, form=v.form, verdict=v.verdict,
+        effect=v.effect, low=v.low, high=v.high, published=v.published, reasons=v.reasons,
+        source=v.source, dispute=claim.dispute, prints=claim.prints, p=v.p, counted=v.counted,
+        looks=v.looks, spent=v.spent, given_up=v.given_up, local=v.local,
+    )  # fmt: skip

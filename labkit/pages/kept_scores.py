@@ -1,0 +1,141 @@
+"""The scorecard from what was judged before: only results that are new or changed are judged.
+
+What is kept lies beside the index of all runs, or among the user's own files where nothing can be
+written there. It can be made again: what cannot be read, or is of another labkit, is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from labkit import __version__
+from labkit.errors import LabkitError
+from labkit.machine import account, records, workspace
+from labkit.machine.places import HOME, PACKAGE, out
+from labkit.pages.score_line import Evidence, Judgements, best, line_of
+from labkit.pages.scorecard import Scorecard, card_of, gathered
+from labkit.runs import looks
+from labkit.runs.index import chosen, found
+
+KINDS = (*workspace.REGISTRIES, "published")
+COMPILED = "__pycache__"
+LARGE = 8
+"""Times that the file may be larger than others of JSON."""
+Stamp = Mapping[str, tuple[int, int]]
+"""Size and time of change of each file."""
+
+
+def kept_scorecard(*folders: Path, study: str = "") -> Scorecard:
+    """The same as `scorecard`; what was judged before, and has not changed, is not judged again."""
+    places = chosen(folders)
+    paths = [*found(places)]
+    store, before = ScoreStore(places), {str(path): _stamp(path) for path in paths}
+    known = store.read(before)
+    if _open(known, before, study):
+        known = gathered(known, paths, study)
+        store.write(known, before)
+    return card_of(known, study)
+
+
+# Whether something is to be read, or to be judged.
+def _open(known: Judgements, paths: Iterable[str], study: str) -> bool:
+    claimed = {*known.untested, *known.refused}
+    if not claimed or study not in ("", *claimed):
+        return True
+    judged = best(known.evidence.values(), [study] if study else claimed)
+    unseen = any(path not in known.evidence for path in paths)
+    return unseen or any(one.lines is None for one in judged)
+
+
+@dataclass(frozen=True)
+class ScoreStore:
+    """The file that keeps what was judged of the results in these places."""
+
+    places: Sequence[Path]
+
+    @property
+    def files(self) -> tuple[Path, Path]:
+        """The places that it may lie in, the usual one first."""
+        key = hashlib.sha256("\n".join(map(str, self.places)).encode()).hexdigest()[:16]
+        name = f"index/scores-{key}.json"
+        return out() / name, account.cache() / name
+
+    def read(self, now: Mapping[str, Stamp]) -> Judgements:
+        """Read what was kept of results that are as they were; of another labkit nothing."""
+        for file in self.files:
+            with suppress(LabkitError, KeyError, TypeError, ValueError, AttributeError):
+                return _known(records.read_json(file, large=LARGE), now)
+        return Judgements()
+
+    def write(self, known: Judgements, before: Mapping[str, Stamp]) -> None:
+        """Keep it, but for results that changed while they were judged; a full disk keeps none."""
+        now = {one.path: _stamp(Path(one.path)) for one in known.evidence.values()}
+        same = {path for path, stamp in now.items() if _runs(stamp) == _runs(before.get(path, {}))}
+        kept = {
+            "code": _code(),
+            "untested": {name: [*map(asdict, lines)] for name, lines in known.untested.items()},
+            "refused": known.refused,
+            "evidence": [
+                {**asdict(one), "stamps": _digest(now[one.path], _stamp(Path(one.folder)))}
+                for one in known.evidence.values() if one.path in same
+            ],
+        }  # fmt: skip
+        for file in self.files:
+            with suppress(OSError, ValueError):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                records.write(file, records.pretty(kept))
+                return
+
+
+def _known(kept: Mapping[str, Any], now: Mapping[str, Stamp]) -> Judgements:
+    if kept["code"] != _code():
+        raise ValueError("it was kept by another labkit, or with other claims")
+    untested = {name: tuple(map(line_of, lines)) for name, lines in kept["untested"].items()}
+    evidence = {one.path: one for fields in kept["evidence"] if (one := _as_it_was(fields, now))}
+    return Judgements(untested, kept["refused"], evidence)
+
+
+def _as_it_was(fields: Mapping[str, Any], now: Mapping[str, Stamp]) -> Evidence | None:
+    path, folder = fields["path"], fields["folder"]
+    if path not in now or fields["stamps"] != _digest(now[path], _stamp(Path(folder))):
+        return None
+    values = {name: value for name, value in fields.items() if name != "stamps"}
+    lines = None if fields["lines"] is None else tuple(map(line_of, fields["lines"]))
+    return Evidence(**{**values, "lines": lines})
+
+
+# A judgement writes down that it looked.
+def _runs(stamp: Stamp) -> Stamp:
+    return {name: file for name, file in stamp.items() if name != looks.FILE}
+
+
+# What cannot be listed is as what is not there: it is never as it was.
+def _stamp(path: Path) -> Stamp:
+    try:
+        return _stats(path, records.files_below(path)) if path.is_dir() else _stats(path, [path])
+    except OSError:
+        return {}
+
+
+def _stats(below: Path, files: Iterable[Path]) -> Stamp:
+    those = (file for file in files if COMPILED not in file.parts)
+    stats = {str(file.relative_to(below)): file.lstat() for file in those}
+    return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in sorted(stats.items())}
+
+
+def _digest(*stamps: Stamp) -> str:
+    return hashlib.sha256(repr([[*stamp.items()] for stamp in stamps]).encode()).hexdigest()
+
+
+# Verdicts come from code, claims, and the noise and controls of labs that were measured here.
+def _code() -> str:
+    brought = (folder for kind in KINDS for folder in workspace.folders(kind))
+    noise = out() / "noise"
+    measured = (file for part in ("study.json", "runs") for file in noise.glob(f"*/*/*/{part}"))
+    folders = map(_stamp, (PACKAGE, HOME / "data" / "published", *brought))
+    return f"{__version__} {_digest(*folders, _stats(noise, measured))}"

@@ -1,0 +1,174 @@
+"""One line of the scorecard: a claim on one lab, as a value that JSON keeps and gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from labkit.reason import Reason, What, why
+from labkit.results import IMPORTED
+from labkit.statistics.comparison import Effect
+from labkit.statistics.interval import ends
+from labkit.verdict import (
+    CONTRADICTED,
+    HOLDS,
+    NOT_TESTABLE,
+    REAL_KERNEL,
+    SAME,
+    UNDECIDED,
+    LocalFigure,
+)
+
+WORDS = (HOLDS, CONTRADICTED, SAME, UNDECIDED, NOT_TESTABLE)
+NO_STUDY_YET = "no study yet"
+UNMEASURED = "not measured yet"
+COUNTED = (*WORDS, UNMEASURED, NO_STUDY_YET)
+"""Categories of claims: one that could be tested but was not has no verdict."""
+
+
+@dataclass(frozen=True)
+class ScoreLine:
+    """One claim on one lab; `evidence` is the folder of results that the verdict rests on."""
+
+    document: str
+    study: str
+    claim: str = ""
+    statement: str = ""
+    form: str = ""
+    verdict: str = NOT_TESTABLE
+    effect: float | None = None
+    low: float | None = None
+    high: float | None = None
+    published: float | None = None
+    runs: int = 0
+    reasons: tuple[Reason, ...] = ()
+    lab: str = ""
+    tier: str = ""
+    kernel: str = ""
+    source: str = ""
+    dispute: str = ""
+    prints: str = ""
+    evidence: str = ""
+    when: str = ""
+    controls: str = ""
+    """The results of the lab's controls."""
+    p: float | None = None
+    """A field of a verdict, as are those below."""
+    counted: float | None = None
+    looks: tuple[int, ...] = ()
+    spent: float | None = None
+    given_up: str = ""
+    local: LocalFigure | None = None
+    """The measured figure, whether or not it tests the claim."""
+    answer: str = ""
+    """The answer to the study that the evidence gives, in one sentence."""
+    blocks: int = 0
+    """The number of valid blocks of the evidence."""
+
+    @property
+    def reason(self) -> str:
+        """Its reasons in words."""
+        return why(self.reasons)
+
+    @property
+    def what(self) -> What:
+        """The first of its reasons."""
+        return self.reasons[0].what
+
+    def told(self) -> dict[str, Any]:
+        """All of it for JSON."""
+        return {**asdict(self), "reason": self.reason, "measured": str(self.local or "")}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Results of a study on one lab, and the lines that they come to; None before a judgement."""
+
+    path: str
+    """The place that they were found in: a folder, or a bundle."""
+    folder: str
+    """The folder to read them from."""
+    study: str = ""
+    """Empty if they are of none that is judged."""
+    lab: str = ""
+    """The name, tier, scale and CPUs of this lab, which tell it from others."""
+    blocks: int = 0
+    """The number of valid blocks."""
+    when: str = ""
+    lines: tuple[ScoreLine, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """All that is known of claims: as they stand untested, and by the path of results."""
+
+    untested: Mapping[str, tuple[ScoreLine, ...]] = field(default_factory=dict)
+    """By study."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Of each study that is wrong itself, why."""
+    evidence: Mapping[str, Evidence] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """Of each path that cannot be read, why."""
+
+
+def best(evidence: Iterable[Evidence], names: Collection[str]) -> list[Evidence]:
+    """Of each of these studies and each lab the results with the most valid blocks, else newest."""
+    those = [one for one in evidence if one.study in names]
+    rising = sorted(those, key=lambda one: (one.blocks, one.when))
+    last = {(one.study, one.lab): one for one in rising}
+    return [one for one in those if last[one.study, one.lab] is one]
+
+
+def line_of(fields: Mapping[str, Any]) -> ScoreLine:
+    """The line that `asdict` made these fields of, and JSON has kept."""
+    local = fields["local"] and LocalFigure(
+        **{**fields["local"], "effect": _effect_of(fields["local"]["effect"])}
+    )
+    reasons = tuple(map(_reason_of, fields["reasons"]))
+    looks = tuple(fields["looks"])
+    return ScoreLine(**{**fields, "reasons": reasons, "looks": looks, "local": local})
+
+
+def _reason_of(fields: Mapping[str, Any]) -> Reason:
+    effect = fields["effect"] and _effect_of(fields["effect"])
+    what, about = What(fields["what"]), tuple(fields["about"])
+    return Reason(**{**fields, "what": what, "about": about, "effect": effect})
+
+
+def _effect_of(fields: Mapping[str, Any]) -> Effect:
+    student = fields["student"] and tuple(fields["student"])
+    return Effect(**{**fields, "student": student, "each": tuple(fields["each"])})
+
+
+def counts_as(line: ScoreLine) -> str:
+    """The verdict, or why there is none: nobody measured it, or no study could."""
+    if line.evidence or line.verdict != NOT_TESTABLE:
+        return line.verdict
+    yet = {What.NO_STUDY: NO_STUDY_YET, What.UNMEASURED: UNMEASURED}
+    return yet.get(line.what, NOT_TESTABLE)
+
+
+def is_real(line: ScoreLine) -> bool:
+    """Whether it was measured on real hosts, or on this machine's own kernel."""
+    return line.tier in ("hosts", IMPORTED) or line.kernel == REAL_KERNEL
+
+
+def found_and_printed(line: ScoreLine) -> tuple[str, str]:
+    """The measured figure with its interval, and the one that the document prints, as text."""
+    if line.local is None:
+        return "", "" if line.published is None else short(line.published)
+    seen = line.local.effect
+    around = ", ".join(map(short, seen.each)) or ends(seen.low, seen.high, short)
+    effect = f"{short(seen.value)} ({around}): {line.local.says}, {line.local.reach}"
+    return effect, "" if seen.printed is None else short(seen.printed)
+
+
+def ran_on(line: ScoreLine) -> str:
+    """The tier of its lab, and whether on a real kernel, where conditions differ in that."""
+    return ", ".join(filter(None, (line.tier, line.kernel)))
+
+
+def short(value: float) -> str:
+    """A figure of three digits, or all of a large one."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,0 +1,83 @@
+"""The scorecard on one screen: a line for each document and study, and what stands out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+
+from labkit.errors import readable
+from labkit.pages.score_line import ScoreLine, counts_as
+from labkit.pages.terminal import paragraph
+from labkit.verdict import (
+    AGREES,
+    CONTRADICTED,
+    DIFFERS,
+    HOLDS,
+    NOT_TESTABLE,
+    SAME,
+    UNCLEAR,
+    UNDECIDED,
+)
+
+MEASURED = {AGREES: " agree", DIFFERS: " differ", UNCLEAR: " unclear"}
+JUDGED = {HOLDS: " hold", CONTRADICTED: " contr.", SAME: " same", UNDECIDED: " open"}
+HEADS = (*MEASURED.values(), *JUDGED.values(), " n/t")
+WIDE = 80
+NAME = WIDE - sum(map(len, HEADS))
+LEGEND = (
+    "Left: figures measured here, beside the document's. Right: verdicts on claims; contr.: "
+    "contradicted, open: undecided, n/t: not testable here, or not measured yet."
+)
+MORE = "labkit scorecard --study NAME shows a study's answer and claims; --all shows all."
+
+
+def screen(lines: Sequence[ScoreLine]) -> str:
+    """All of it in 80 columns; there is one of these lines for each claim."""
+    rows = [_row("", HEADS)]
+    for document, claims in groupby(lines, key=lambda line: line.document):
+        rows += _document(document, [*claims])
+    rows.append(_counts(f"all {len(lines)} claims", lines))
+    out = [_strongest("agreement", AGREES, lines), _strongest("disagreement", DIFFERS, lines)]
+    return "\n".join([*rows, *map(paragraph, filter(None, [*out, LEGEND, MORE]))])
+
+
+# A document of one study is one line; studies of which nothing was measured share one.
+def _document(document: str, lines: Sequence[ScoreLine]) -> list[str]:
+    studies: dict[str, list[ScoreLine]] = {}
+    for line in lines:
+        studies.setdefault(line.study, []).append(line)
+    tried = {name: own for name, own in studies.items() if any(line.evidence for line in own)}
+    bare = {name: own for name, own in studies.items() if name not in tried}
+    if len(studies) == 1 or not tried:
+        return [_counts(f"{', '.join(studies)}: {document}", lines)]
+    rest = [line for own in bare.values() for line in own]
+    return [
+        _counts(document, lines),
+        *(_counts(f"  {name}", own) for name, own in tried.items()),
+        *([_counts(f"  not measured: {', '.join(bare)}", rest)] if bare else []),
+    ]
+
+
+def _counts(name: str, lines: Sequence[ScoreLine]) -> str:
+    measured = Counter(line.local.says for line in lines if line.local)
+    judged = Counter(map(counts_as, lines))
+    numbers = [measured[word] for word in MEASURED] + [judged[word] for word in JUDGED]
+    rest = len(lines) - sum(judged[word] for word in JUDGED)
+    return _row(name, [str(number or "-") for number in (*numbers, rest)])
+
+
+def _row(name: str, cells: Sequence[str]) -> str:
+    name = readable(name)
+    cut = name if len(name) <= NAME else f"{name[: NAME - 3].rstrip()}..."
+    each = zip(cells, HEADS, strict=True)
+    return f"{cut:<{NAME}}{''.join(cell.rjust(len(head)) for cell, head in each)}"
+
+
+# What tests a claim is stronger than a local figure, however clear that is.
+def _strongest(what: str, says: str, lines: Sequence[ScoreLine]) -> str:
+    those = [(line, line.local) for line in lines if line.local and line.local.says == says]
+    if not those:
+        return ""
+    line, local = min(those, key=lambda one: (one[0].verdict == NOT_TESTABLE, one[1].p))
+    return readable(f"Strongest {what}, {line.claim}: {line.statement}. Measured here: {local}.")
