@@ -233,6 +233,9 @@ def _make_disks(folder: Folder, layout: Layout) -> str:
 def _make_scratch(folder: Folder, layout: Layout, role: str) -> str:
     if not layout.has_scratch(role):
         return ""
+    if layout.shares_scratch(role):
+        (folder.scratch / topology.SHARED).mkdir(0o711, exist_ok=True)
+        return str(folder.scratch / topology.SHARED)
     (folder.scratch / role).mkdir(0o700)
     return str(folder.scratch / role)
 

@@ -14,7 +14,7 @@ from labkit.box.cgroup import Limits
 from labkit.box.containers.container import ContainerPlan
 from labkit.box.guests.disk import device
 from labkit.box.network.link import LinkPlan
-from labkit.box.topology import GuestPlan, HostPlan, Topology
+from labkit.box.topology import SHARED, GuestPlan, HostPlan, Topology
 from labkit.errors import BadInput
 from labkit.machine.cpus import ranges
 
@@ -184,6 +184,10 @@ class Layout:
         with_disk = role not in self.guests or bool(self.plan(role).disks)
         within = role in self.hosts or self.has_scratch(self.on(role))
         return bool(self._host(self.host_of(role)).scratch) and with_disk and within
+
+    def shares_scratch(self, host: str) -> bool:
+        """Whether that folder is one that several hosts have."""
+        return self._host(host).scratch == SHARED
 
     def limits(self, host: str) -> Limits:
         """The limits on the processes of a host, those of its guests included."""

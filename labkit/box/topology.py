@@ -34,7 +34,8 @@ GUEST_KEYS = {"on", "memory", "backing", "accelerator", "vcpus", "wakeups"}
 MOST_MACHINES = 200
 LEAST_QEMU_MEMORY = 192
 """MiB; its root is in its memory."""
-SCRATCHES = ("", "disk")
+SHARED = "shared"
+SCRATCHES = ("", "disk", SHARED)
 BACKINGS = ("memory", "disk")
 ACCELERATORS = ("uml", "qemu", "kvm", "tcg")
 MOST_VCPUS = 64
@@ -54,7 +55,7 @@ class HostPlan:
     memory: str = ""
     scratch: str = ""
     """`disk`: it has a folder on the machine's disk, its containers too, and its guests theirs on
-    their first disk, whose file is there."""
+    their first disk, whose file is there. `shared`: all hosts that say so have the same one."""
 
     @property
     def mebibytes(self) -> int:

@@ -1,4 +1,7 @@
-"""One file that any host with Python 3.9 can run: the shop's own files, packed."""
+"""One file that any host with Python 3.9 can run: the shop's own files, packed.
+
+With those of another folder it is a program of that one, which asks a database as the shop does.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,18 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SERVE_DATABASE, SERVE_WEB = HERE / "serve_database.sh", HERE / "serve_web.sh"
 LONG_AGO = (2020, 1, 1, 0, 0, 0)
-START = "import runpy\nrunpy.run_module('labkit.shop', run_name='__main__')\n"
+START = "import runpy\nrunpy.run_module('labkit.{}', run_name='__main__')\n"
+SHOP = HERE.name
 
 
-@lru_cache(maxsize=1)
-def packed() -> bytes:
+@lru_cache(maxsize=2)
+def packed(program: str = SHOP) -> bytes:
     """The file; the same for the same sources, to the byte."""
-    parts = {f"labkit/shop/{path.name}": path.read_bytes() for path in sorted(HERE.iterdir())
+    parts = {f"labkit/{folder}/{path.name}": path.read_bytes()
+             for folder in {SHOP, program} for path in HERE.with_name(folder).iterdir()
              if path.suffix in (".py", ".sql")}  # fmt: skip
     parts["labkit/errors.py"] = HERE.with_name("errors.py").read_bytes()
-    parts |= {"labkit/__init__.py": b"", "__main__.py": START.encode()}
+    parts |= {"labkit/__init__.py": b"", "__main__.py": START.format(program).encode()}
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in sorted(parts.items()):
@@ -28,6 +33,6 @@ def packed() -> bytes:
     return whole.getvalue()
 
 
-def name() -> str:
+def name(program: str = SHOP) -> str:
     """The name of the packed file on a host; different content has a different name."""
-    return f"labkit-shop-{hashlib.sha256(packed()).hexdigest()[:16]}.pyz"
+    return f"labkit-{program}-{hashlib.sha256(packed(program)).hexdigest()[:16]}.pyz"

@@ -1,13 +1,12 @@
 """Machines of vCenter move by its API; what answers is a simulator, which copies nothing."""
 
 import json
-import os
 import re
-import shutil
 import subprocess
 from dataclasses import replace
 
 import pytest
+from simulator import simulator_or_skip
 
 from labkit import studies
 from labkit.errors import BadInput, HostError, LoginRefused, StayedBehind, Unknown
@@ -27,8 +26,6 @@ from labkit.workloads.dirty_memory import DirtyMemory
 pytestmark = pytest.mark.slow
 PROGRAMS = ("openssl",)
 
-SIMULATOR = "github.com/vmware/govmomi/vcsim@v0.46.3"
-BUILD_SECONDS = 580
 MOVE_MS = 1500
 SERVES = re.compile(r"GOVC_URL=https://[^@]*@127\.0\.0\.1:(\d+)/sdk")
 
@@ -36,18 +33,10 @@ SERVES = re.compile(r"GOVC_URL=https://[^@]*@127\.0\.0\.1:(\d+)/sdk")
 @pytest.fixture(scope="module")
 def vcsim(tmp_path_factory):
     """The simulator: that of this machine, else built by Go, whose own caches keep its parts."""
-    if there := shutil.which("vcsim"):
-        return there
-    if not (go := shutil.which("go")):
-        pytest.skip(f"no simulator of vCenter; to get it: Go, then go install {SIMULATOR}")
-    folder = tmp_path_factory.mktemp("vcsim")
-    built = subprocess.run(
-        [go, "install", SIMULATOR], env={**os.environ, "GOBIN": str(folder)},
-        capture_output=True, text=True, timeout=BUILD_SECONDS,
-    )  # fmt: skip
-    if built.returncode:
-        pytest.skip(f"Go cannot build {SIMULATOR}: {built.stderr.strip()[-300:]}")
-    return str(folder / "vcsim")
+    program = tmp_path_factory.mktemp("vcsim") / "vcsim"
+    program.write_bytes(simulator_or_skip())
+    program.chmod(0o755)
+    return str(program)
 
 
 @pytest.fixture(scope="module")

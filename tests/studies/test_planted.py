@@ -37,6 +37,7 @@ SUBSTITUTES = [
     ("lat_feature", "lat-feature-01", [0.0002], [0.013]),
     ("lat_ping", "lat-ping-05", [20, 18], [120, 18]),
     ("lat_ping", "lat-ping-06", [20, 34], [34, 34]),
+    ("vcenter_ha", "vcenter-ha-03", [2, 3, 2, 3, 2, 3], [2, 5, 2, 3, 2, 3]),
 ]
 
 
@@ -57,6 +58,10 @@ def test_a_claim_that_the_substitute_of_a_box_decides_is_judged_on_hosts_alone(
     ("docker_linpack", "docker-linpack-06", [1, 1], 5e-2, CONTRADICTED),
     ("docker_netperf", "docker-netperf-10", [9400] * 12, None, HOLDS),
     ("docker_netperf", "docker-netperf-10", [940] * 12, None, CONTRADICTED),
+    ("vcenter_ha", "vcenter-ha-02", [410, 370, 439, 399, 460, 420], None, HOLDS),
+    ("vcenter_ha", "vcenter-ha-02", [410, 370, 439, 399, 460, 455], None, CONTRADICTED),
+    ("vcenter_ha", "vcenter-ha-04", [410, 439, 460], None, HOLDS),
+    ("vcenter_ha", "vcenter-ha-04", [410, 439, 660], None, CONTRADICTED),
 ])  # fmt: skip
 def test_what_belongs_to_the_documents_test_bed_is_judged_on_hosts_alone(
     tmp_path, study, claim, levels, noise, wanted

@@ -1,0 +1,92 @@
+"""An administrator who logs in and lists, again and again, on both hosts; and pings of machines.
+
+Each line says what was asked, of whom, when it was asked and answered, and the answer: `0` is none.
+It goes on until its input ends, and then says all of it.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from labkit.center.server import CHANGE, MADE, OK, WEB
+
+PROGRAMS = ("ping",)
+
+PATIENCE = 2.0
+"""Seconds after which an answer is none."""
+EVERY = 0.1
+CHANGES = 1.0
+"""Seconds between two changes of the inventory."""
+
+
+class Asking:
+    """The questions of one thread to one host, and the lines that all of them write."""
+
+    def __init__(self, host: str, lines: list[str], wanted: int, full: threading.Event) -> None:
+        self.host, self.lines, self.wanted, self.full = host, lines, wanted, full
+        self.changed = time.monotonic()
+
+    def go_on(self, over: threading.Event) -> None:
+        """Ask until it is over."""
+        while not over.wait(EVERY):
+            if self.ask("login")[0] == OK and self._lists():
+                self.full.set()
+                self._change()
+
+    def _lists(self) -> bool:
+        code, said = self.ask("list")
+        return code == OK and int(said["vms"]) >= self.wanted
+
+    def _change(self) -> None:
+        if time.monotonic() - self.changed >= CHANGES:
+            self.changed = time.monotonic()
+            name = f"{CHANGE}{time.time_ns()}"
+            if self.ask(f"change?name={name}")[0] == MADE:
+                self.lines.append(f"changed {name}")
+
+    def ask(self, page: str) -> tuple[int, Any]:
+        """Ask once; without an answer the code is 0."""
+        begun, code, said = time.time(), 0, {}
+        try:
+            wire = http.client.HTTPConnection(self.host, WEB, timeout=PATIENCE)
+            try:
+                wire.request("GET", f"/{page}")
+                answer = wire.getresponse()
+                code, said = answer.status, json.loads(answer.read())
+            finally:
+                wire.close()
+        except (OSError, http.client.HTTPException, ValueError):
+            code = 0
+        word = page.partition("?")[0]
+        self.lines.append(f"{word} {self.host} {begun:.4f} {time.time():.4f} {code} "
+                          f"{said.get('vms', 0)}")  # fmt: skip
+        return code, said
+
+
+def ask(hosts: Sequence[str], wanted: int, machines: Sequence[str]) -> None:
+    """Ask each host for `wanted` machines, and ping some others, until our input ends."""
+    lines: list[str] = []
+    over, full = threading.Event(), threading.Event()
+    each = [Asking(host, lines, wanted, full) for host in hosts]
+    threads = [threading.Thread(target=one.go_on, args=(over,)) for one in each]
+    pings = [subprocess.Popen(["ping", "-n", "-D", "-i", str(EVERY), at], text=True,
+                              stdout=subprocess.PIPE) for at in machines]  # fmt: skip
+    for thread in threads:
+        thread.start()
+    full.wait()
+    print("ready", flush=True)
+    sys.stdin.read()
+    over.set()
+    for thread in threads:
+        thread.join()
+    print("\n".join(lines))
+    for at, ping in zip(machines, pings):  # noqa: B905
+        ping.send_signal(2)
+        print(f"machine {at}", ping.communicate()[0], sep="\n")

@@ -1,0 +1,61 @@
+"""Outages step by step: those of all conditions, and the time line of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from labkit.charts.look import COLOURS, Rows, framed, inline, rounded, tip
+from labkit.errors import BadInput
+from labkit.event import TimeLine
+
+Steps = Mapping[str, Sequence[float]]
+"""By row the seconds of each step."""
+
+
+def outages(rows: Steps, names: Sequence[str], note: str = "") -> alt.LayerChart:
+    """A bar for each row, its parts as long as the steps took."""
+    if not rows:
+        raise BadInput("nothing to draw: nothing was measured yet")
+    parts: Rows = []
+    for row, each in rows.items():
+        begun = 0.0
+        for name, seconds in zip(names, each, strict=True):
+            parts.append(_part(row, name, begun, seconds))
+            begun += seconds
+    said = "; ".join(
+        f"{row}: " + ", ".join(f"{n} {s:.1f}" for n, s in zip(names, each, strict=True) if s)
+        for row, each in rows.items()
+    )
+    return _drawn(parts, list(rows), names, "What the time is made of", note, said)
+
+
+def time_line(line: TimeLine, note: str = "") -> alt.LayerChart:
+    """One outage: each of its phases on a line of its own, from when it began."""
+    parts = [_part(one.name, one.name, one.begun - line.begun, one.seconds) for one in line.phases]
+    names = [one.name for one in line.phases]
+    said = ", ".join(f"{one.name} {one.seconds:.2f} s" for one in line.phases)
+    return _drawn(parts, names, names, f"Time line of a {line.event}", note, said)
+
+
+def _part(row: str, step: str, begun: float, seconds: float) -> dict[str, Any]:
+    return {"row": row, "step": step, "seconds": rounded(seconds), "begun": rounded(begun),
+            "ended": rounded(begun + seconds)}  # fmt: skip
+
+
+def _drawn(
+    parts: Rows, rows: Sequence[str], names: Sequence[str],
+    title: str, note: str, said: str,
+) -> alt.LayerChart:  # fmt: skip
+    bars = alt.Chart(inline(parts)).mark_bar().encode(
+        x=alt.X("begun:Q", title="seconds"), x2="ended:Q",
+        y=alt.Y("row:N", title=None, sort=rows),
+        color=alt.Color("step:N", title=None, legend=alt.Legend(orient="top"))
+        .scale(domain=list(names), range=list(COLOURS[: len(names)])),
+        tooltip=[tip("row"), tip("step"), tip("seconds", ",.2f", "s")],
+    )  # fmt: skip
+    how = "Begins when the server is gone."
+    return framed(alt.LayerChart(layer=[bars]), 60 + 34 * len(rows), title, how, note,
+                  f"Seconds by step. {said}.")  # fmt: skip

@@ -1,0 +1,106 @@
+"""Observations of an outage of a management server: its time line, and its figures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.errors import ResultsError
+from labkit.event import Phase, TimeLine, offsets, said
+from labkit.host import Host
+from labkit.workload import Sample, Series
+from labkit.workloads import _cluster
+
+MEASURES = {
+    "failover downtime": "s", "login downtime": "s", "detection time": "s", "fencing time": "s",
+    "restart time": "s", "ha time": "s", "boot time": "s", "loading time": "s",
+}  # fmt: skip
+Values = npt.NDArray[np.float64]
+LOST, LEFT = "silent", "lost"
+# What Corosync notes with `timestamp: hires`, of UTC: there is no year in it.
+HEARD = re.compile(
+    r"^(\w{3} +\d+ [\d:]{8}\.\d{3}) .*?(A processor failed|Members left)", re.MULTILINE
+)
+MEANS = {"A processor failed": LOST, "Members left": LEFT}
+STEPS = (
+    ("detection", "down", LEFT), ("fencing", LEFT, "fenced"), ("restart", "fenced", "start"),
+    ("boot", "start", "database"), ("loading", "database", "ready"),
+)  # fmt: skip
+
+
+def awaited(host: Host, after: float, deadline: float) -> dict[str, float]:
+    """Notes of a host and its Corosync until its server was ready, with their moments."""
+    noted = _cluster.ready(host, after, deadline)
+    return noted | heard(_cluster.heard(host), after)
+
+
+def heard(log: str, after: float) -> dict[str, float]:
+    """The moments when Corosync missed a host, and when it was sure."""
+    year = datetime.fromtimestamp(after, UTC).year
+    found: dict[str, float] = {}
+    for stamp, words in HEARD.findall(log):
+        then = datetime.strptime(f"{year} {stamp}", "%Y %b %d %H:%M:%S.%f").replace(tzinfo=UTC)
+        if then.timestamp() >= after:
+            found.setdefault(MEANS[words], then.timestamp())
+    return found
+
+
+def moments(text: str) -> dict[str, float]:
+    """All that was seen, by what it was."""
+    seen = {line["event"]: line["at"] for line in said(text) if "event" in line}
+    steps = _steps(seen)
+    if lacking := [one for _, *ends in steps for one in ends if one not in seen]:
+        raise ResultsError(f"these lines are of an outage without {lacking[0]}")
+    return seen
+
+
+def time_line(name: str, text: str) -> TimeLine:
+    """Its steps, from when the server was gone to when it was as before."""
+    seen = moments(text)
+    phases = tuple(Phase(step, seen[a], seen[b]) for step, a, b in _steps(seen))
+    return TimeLine(name, phases, offsets(said(text)))
+
+
+# A reboot has no failure to detect: it begins with its start.
+def _steps(seen: Mapping[str, float]) -> tuple[tuple[str, str, str], ...]:
+    if "start" in seen:
+        return STEPS
+    return (("stop", "down", "boot"), ("boot", "boot", "database"), STEPS[-1])
+
+
+def samples(text: str, loads: Mapping[str, Series]) -> list[Sample]:
+    """Both downtimes by who asked, and what each step took."""
+    seen = moments(text)
+    logins, lists = loads["login"][0], loads["list"][0]
+    figures = {
+        "failover downtime": _downtime(seen, lists),
+        "login downtime": _first(logins, seen["boot"]) - seen["down"],
+        **{f"{step} time": seen[b] - seen[a] for step, a, b in _steps(seen)},
+    }
+    if "start" in seen:
+        figures["ha time"] = seen["start"] - seen["down"]
+    return [
+        Sample(metric, unit, np.array([figures[metric]]))
+        for metric, unit in MEASURES.items()
+        if metric in figures
+    ]
+
+
+# Of a failure the document counts from the last answer, of a reboot from its command.
+def _downtime(seen: Mapping[str, float], at: Values) -> float:
+    before = at[at <= seen["down"]]
+    if not before.size:
+        raise ResultsError("the server gave no answer before it was gone")
+    begun = float(before.max()) if "start" in seen else seen["down"]
+    return _first(at, seen["boot"]) - begun
+
+
+def _first(at: Values, after: float) -> float:
+    later = at[at >= after]
+    if not later.size:
+        raise ResultsError("the server gave no answer again")
+    return float(later.min())

@@ -1,0 +1,56 @@
+"""A management server reboots on the host that it runs on, by a command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from labkit.event import Event, Say, TimeLine
+from labkit.events import _outage
+from labkit.lab import Lab
+from labkit.workload import Sample, Series
+from labkit.workloads import _cluster
+
+PROGRAMS = ("python3",)
+
+
+@dataclass(frozen=True)
+class ServerReboot(Event):
+    """The server of `host` ends, and starts again there; its cluster has nothing to do."""
+
+    measures: ClassVar[Mapping[str, str]] = _outage.MEASURES
+    host: str = "server"
+    deadline: float = 120.0
+
+    @property
+    def name(self) -> str:
+        """Under which its lines are kept."""
+        return "server_reboot"
+
+    @property
+    def seconds(self) -> float:
+        """About how long a start takes."""
+        return 5.0
+
+    def happen(self, lab: Lab, say: Say) -> None:
+        """Tell it, and wait until it is as before."""
+        host = lab.host(self.host)
+        at = float(host.check("date", "+%s.%N"))
+        host.check(*_cluster.program(), "reboot", host.address)
+        say(host=self.host, event="down", at=at)
+        for event, when in _outage.awaited(host, at, self.deadline).items():
+            say(host=self.host, event=event, at=when)
+
+    def undo(self, lab: Lab) -> None:
+        """It is as before."""
+
+    @staticmethod
+    def time_line(text: str) -> TimeLine:
+        """Stop, boot and loading."""
+        return _outage.time_line("server reboot", text)
+
+    @staticmethod
+    def parse(text: str, loads: Mapping[str, Series]) -> list[Sample]:
+        """Both downtimes, and the seconds of each step."""
+        return _outage.samples(text, loads)

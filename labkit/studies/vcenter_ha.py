@@ -1,0 +1,76 @@
+"""The host of a management server fails: how long nobody can manage, and what that time is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from labkit.claims import published
+from labkit.condition import Condition
+from labkit.event import Event
+from labkit.events.host_failure import HostFailure
+from labkit.events.server_reboot import ServerReboot
+from labkit.results import Results
+from labkit.study import OfDocument, Study
+from labkit.workloads.management import Management
+
+INVENTORIES = {"small": (1, 1), "medium": (32, 4000), "large": (64, 6000)}
+"""Hosts and machines of each."""
+STEPS = ("detection", "fencing", "restart", "boot", "loading")
+"""What an outage is made of, in order; a reboot has the last two."""
+SET = "here seconds of boot stand for minutes, and the time to detect is a setting of ours"
+
+
+def _conditions() -> Iterator[Condition]:
+    for size, (hosts, vms) in INVENTORIES.items():
+        of = f"{hosts:,} host{'s' * (hosts > 1)} and {vms:,} VM{'s' * (vms > 1)}"
+        yield _condition("HA", size, HostFailure(after=1.0, settle=0.5),
+                         f"the server's host loses its power: {of}",
+                         "all processes of a box host are killed and its link is cut; "
+                         "Pacemaker starts the server on the other host")  # fmt: skip
+        yield _condition(
+            "Reboot",
+            size,
+            ServerReboot(after=1.0, settle=0.5),
+            f"the server reboots on its host: {of}",
+            "the server ends and starts again; Pacemaker has nothing to do",
+        )
+
+
+def _condition(name: str, size: str, event: Event, means: str, here: str) -> Condition:
+    hosts, vms = INVENTORIES[size]
+    return Condition(f"{name} [inventory={size}]", means, here, knobs={"hosts": hosts, "vms": vms},
+                     in_guest=False, events=(event,))  # fmt: skip
+
+
+def steps(study: Study, results: Results) -> dict[str, list[float]]:
+    """Mean seconds of each step under each condition; 0 for those that it does not have."""
+    measured = study.measured(results)
+
+    def mean(step: str, name: str) -> float:
+        blocks = measured.get(f"{step} time: {name}", measured.get(f"{step}_time: {name}", {}))
+        return float(np.mean([values.mean() for values in blocks.values()])) if blocks else 0.0
+
+    names = [condition.name for condition in study.conditions]
+    each: dict[str, Sequence[float]] = {n: [mean(step, n) for step in STEPS] for n in names}
+    return {name: [*seconds] for name, seconds in each.items() if any(seconds)}
+
+
+study = Study(
+    name="vcenter_ha",
+    title="A management server fails over: who notices, and for how long",
+    question="How long can nobody manage a data centre whose management server's host fails, and "
+    "does a larger inventory make it longer?",
+    source="Failover Time for vCenter Server 6.0 Protected by vSphere HA",
+    workload=Management(),
+    quick={"repeats": 1, "token_ms": 1000},
+    few=("HA [inventory=small]", "Reboot [inventory=small]"),
+    metric="failover downtime",
+    unit="s",
+    topology="failover",
+    conditions=tuple(_conditions()),
+    document=OfDocument({"part": 1}),
+    claims=published.of("vcenter_ha"),
+    untold={"vcenter-ha-03": SET},
+)

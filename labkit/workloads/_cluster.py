@@ -1,0 +1,205 @@
+"""Two hosts of a box as a cluster: Corosync and Pacemaker, of Debian, guard a management server.
+
+Each host's part runs in namespaces of its own: to kill their first process is to take its power.
+Its configuration is in their memory. Both have a disk. A host that takes it over takes the other's
+power first, by an sshd that stands in for a management board.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from string import Template
+
+from labkit.errors import HostError
+from labkit.fleet import together
+from labkit.host import Host
+from labkit.machine.scripts import beside
+from labkit.shop import kit
+from labkit.workloads import _simulator
+
+PROGRAMS = ("ip", "pgrep", "python3", "ssh-keygen", "unshare")
+
+FOLDER = "/run/labkit-cluster"
+"""All that a cluster of ours is made of on a host; its log is in it, its configuration too."""
+CENTER = "center"
+SHARED = "/run/labkit/scratch"
+AUTHORIZED = "/run/labkit/authorized_keys"
+DATABASE = f"{SHARED}/inventory"
+OFF, NODE = beside(__file__, "_cluster_off.sh"), beside(__file__, "_cluster_node.sh")
+AGENTS = {"server": "_cluster_server.sh", "fence_labkit": "_cluster_fence.sh"}
+TEMPLATES = {"corosync.conf": "_cluster_corosync.conf", "cib.xml": "_cluster_cib.xml"}
+FOREIGN = "corosync|pacemakerd"
+NAMESPACES = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+START = f'echo $$ > {FOLDER}/pid && exec "$@"'
+ALIVE = f"read -r holder < {FOLDER}/pid && [ -d /proc/$holder ]"
+NOTED = re.compile(r"^(\w+) (?:.* )?(\d+\.\d+)$", re.MULTILINE)
+FAILED = re.compile(r"^failed (.*) \d+\.\d+$", re.MULTILINE)
+LOOK_SECONDS = 0.2
+MARK = "labkit-cluster"
+"""Ends the line of a host's authorized key, by which it is found again."""
+ADMIT = f'printf "%s\\n" "$1" >> {AUTHORIZED}'
+EXPEL = f"""\
+grep -v ' {MARK}$' {AUTHORIZED} > {AUTHORIZED}.left; cat {AUTHORIZED}.left > {AUTHORIZED}
+rm -f {AUTHORIZED}.left"""
+
+
+@dataclass(frozen=True)
+class WantedCluster:
+    """Hosts and machines of an inventory, and the silence after which a host is lost."""
+
+    hosts: int
+    vms: int
+    token_ms: int
+
+
+def off(host: Host, link: bool = True) -> float:
+    """Take a host's power, and its link; the moment by its clock, 0 where it had none."""
+    interface = host.interface if link else ""
+    said = host.check("sh", "-c", OFF, "off", FOLDER, interface)
+    return float(said or 0)
+
+
+def log(host: Host) -> str:
+    """Notes of the agents and the server on a host."""
+    return host.run("cat", f"{FOLDER}/log").stdout
+
+
+def heard(host: Host) -> str:
+    """Notes of Corosync on a host."""
+    return host.run("cat", f"{FOLDER}/corosync.log").stdout
+
+
+def foreign(host: Host) -> str:
+    """The cluster software that runs on a host and is not ours; empty if there is none."""
+    if host.run("sh", "-c", ALIVE).ok:
+        return f"{host.name} is in a cluster already, which another run began"
+    names = host.run("pgrep", "-l", "-x", FOREIGN).stdout.split()[1::2]
+    return f"{names[0]} runs on {host.name}, and labkit did not begin it" if names else ""
+
+
+@contextmanager
+def clustered(first: Host, second: Host, wanted: WantedCluster) -> Iterator[None]:
+    """A cluster of two hosts, and a server on the first; nothing of it stays."""
+    hosts = (first, second)
+    for host in hosts:
+        if why := foreign(host):
+            raise HostError(why, hint="end it, or use other hosts")
+    with ExitStack() as stack:
+        stack.callback(_remove, hosts)
+        _remove(hosts)  # what a killed process has left
+        files = _configured(first, second, wanted.token_ms)
+        for host, other in (hosts, hosts[::-1]):
+            _bring(host, other, files)
+        first.check(*program(), "make", *_place(first), str(wanted.hosts), str(wanted.vms),
+                    seconds=300)  # fmt: skip
+        for host in hosts:
+            words = ("sh", "-c", START, "start", *NAMESPACES, "sh", f"{FOLDER}/node", FOLDER)
+            ready = ("test", "-e", f"{FOLDER}/pid")
+            stack.enter_context(together.served(host, words, ready, 20))
+        stack.callback(lambda: [off(host, link=False) for host in hosts])
+        yield
+
+
+def program() -> tuple[str, ...]:
+    """The management server's program on a host, and what asks it."""
+    return ("python3", f"{FOLDER}/{kit.name(CENTER)}")
+
+
+@contextmanager
+def brought(client: Host) -> Iterator[None]:
+    """A client has the program that asks, until we leave."""
+    client.check("mkdir", "-p", "-m", "711", FOLDER)
+    try:
+        client.put(kit.packed(CENTER), f"{FOLDER}/{kit.name(CENTER)}", 0o644)
+        yield
+    finally:
+        client.check("rm", "-rf", FOLDER)
+
+
+def notes(text: str, after: float) -> dict[str, float]:
+    """The first of each word that a log has from a moment on."""
+    found: dict[str, float] = {}
+    for word, at in NOTED.findall(text):
+        if float(at) >= after:
+            found.setdefault(word, float(at))
+    return found
+
+
+def ready(host: Host, after: float, deadline: float) -> dict[str, float]:
+    """Notes of a host from a moment on until its server was ready, with their moments."""
+    until = time.monotonic() + deadline
+    while time.monotonic() < until:
+        text = log(host)
+        if "ready" in (noted := notes(text, after)):
+            return noted
+        if failed := FAILED.search(text):
+            raise HostError(f"{host.name}: the management server cannot start", said=failed[1])
+        time.sleep(LOOK_SECONDS)
+    raise HostError(
+        f"{host.name}: the management server was not ready after {deadline:g} s",
+        said=last_words([host]), hint=_hint(notes(log(host), after)),
+    )  # fmt: skip
+
+
+# A server is started only once the other host's power is off for sure.
+def _hint(noted: Mapping[str, float]) -> str:
+    if "asked" in noted and "fenced" not in noted:
+        return "the other host's power could not be taken, and without that nothing is started"
+    return "it was started" if "start" in noted else "nobody started it"
+
+
+def last_words(hosts: Iterable[Host]) -> str:
+    """The last words of each host: its server, and its cluster."""
+    files = [f"{FOLDER}/{name}" for name in ("log", "serve.out", "pacemaker.out")]
+    return "\n".join(f"{h.name}: {h.run('tail', '-q', '-n', '3', *files).stdout}" for h in hosts)
+
+
+def _place(host: Host) -> tuple[str, ...]:
+    return (DATABASE, f"{FOLDER}/database.sh", f"{SHARED}/vcsim", f"{FOLDER}/log", host.name)
+
+
+def _configured(first: Host, second: Host, token_ms: int) -> dict[str, bytes]:
+    given: Mapping[str, object] = {
+        "first": first.name, "second": second.name, "at_first": first.address,
+        "at_second": second.address, "token": token_ms, "folder": FOLDER,
+    }  # fmt: skip
+    return {
+        name: Template(beside(__file__, file)).substitute(given).encode()
+        for name, file in TEMPLATES.items()
+    }
+
+
+def _bring(host: Host, other: Host, files: Mapping[str, bytes]) -> None:
+    host.check("mkdir", "-p", "-m", "711", FOLDER)
+    serve = shlex.join((*program(), "serve", *_place(host), host.address))
+    brought = {
+        **files, kit.name(CENTER): kit.packed(CENTER), "node": NODE.encode(), "off": OFF.encode(),
+        "database.sh": kit.SERVE_DATABASE.read_bytes(), "serve": f"exec {serve}\n".encode(),
+        **{name: beside(__file__, file).encode() for name, file in AGENTS.items()},
+        "known_hosts": f"{other.name}-control {_public(other, '/run/labkit/host_key')}".encode(),
+    }  # fmt: skip
+    for name, content in brought.items():
+        host.put(content, f"{FOLDER}/{name}", 0o755 if name in AGENTS else 0o644)
+    if not host.run("test", "-x", f"{SHARED}/vcsim").ok:
+        host.put(_simulator.vcsim(), f"{SHARED}/vcsim", 0o755)
+    host.check("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", MARK, "-f", f"{FOLDER}/key")
+    may = shlex.join(("sh", f"{FOLDER}/off", FOLDER, other.interface)).replace('"', '\\"')
+    key = f'restrict,command="{may}" {_public(host, f"{FOLDER}/key")}'
+    other.check("sh", "-c", ADMIT, "admit", key)
+
+
+def _public(host: Host, key: str) -> str:
+    kind, public = host.check("ssh-keygen", "-y", "-f", key).split()[:2]
+    return f"{kind} {public} {MARK}"
+
+
+def _remove(hosts: tuple[Host, ...]) -> None:
+    for host in hosts:
+        host.check("sh", "-c", EXPEL)
+        host.check("ip", "link", "set", host.interface, "up")
+        host.check("rm", "-rf", FOLDER, DATABASE)

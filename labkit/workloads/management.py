@@ -1,0 +1,207 @@
+"""An administrator asks a management server that a cluster guards, and changes its inventory.
+
+Machines of another cluster, which nobody fails over, are asked all the while.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+
+from labkit.errors import BadInput, HostError, ResultsError
+from labkit.files import Pipe
+from labkit.host import Host
+from labkit.programs.packages import brings
+from labkit.workload import Beside, Sample, Series, Workload
+from labkit.workloads import _cluster, _simulator
+from labkit.workloads._database import absent
+from labkit.workloads._sections import joined, parted
+
+PROGRAMS = ("corosync", "pacemakerd", "ping", "python3")
+
+READY_SECONDS = 600.0
+PAUSE_SECONDS, READY = 0.05, b"ready\n"
+ASKED = re.compile(r"(\w+) (\S+) (\d+\.\d+) (\d+\.\d+) (\d+) (\d+)", re.ASCII)
+CHANGED = re.compile(r"^changed (\S+)$", re.MULTILINE)
+PINGED = re.compile(r"^\[(\d+\.\d+)\] \d+ bytes from ", re.MULTILINE)
+EVERY = 0.1
+"""Seconds between two pings of a machine."""
+SERVES = "200"
+"""The code of an answer that has what was asked for."""
+
+
+@dataclass(frozen=True)
+class Management(Workload):
+    """An administrator logs in and lists every 0.1 s, and changes the inventory each second.
+
+    Both hosts are asked. The inventory has `hosts`, and one in `part` of its `vms`.
+    `token_ms` is how long Corosync hears nothing of a host before it takes it for lost.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = ("client", "server", "server2", "guest", "guest2")
+    loop: ClassVar[str] = "closed"
+    measures: ClassVar[tuple[str, ...]] = ("unreachable time", "changes lost")
+    programs: ClassVar[tuple[str, ...]] = ("corosync", "pacemakerd")
+    ours: ClassVar[tuple[str, ...]] = (
+        "corosync", "pacemakerd", "pacemaker-based", "pacemaker-fence", "pacemaker-execd",
+        "pacemaker-attrd", "pacemaker-sched", "pacemaker-contr", "postgres", "vcsim", "python3",
+    )  # fmt: skip
+    beside: ClassVar[tuple[str, ...]] = ("guest", "guest2")
+    only: ClassVar[Mapping[str, str]] = {"ping": "client"}
+    tools: ClassVar[Mapping[str, str]] = {word: brings(word) for word in PROGRAMS}
+
+    hosts: int = 1
+    vms: int = 1
+    part: int = 5
+    token_ms: int = 1000
+    duration: int = 2
+    """Seconds for which it is asked where nothing happens meanwhile."""
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("hosts", 1, 1000), ("vms", 1, 40_000), ("part", 1, 1000), ("token_ms", 100, 600_000),
+            ("duration", 1, 3600),
+        ):  # fmt: skip
+            if not low <= getattr(self, name) <= high:
+                raise BadInput(
+                    f"management: {name} must be {low} to {high}, not {getattr(self, name)!r}"
+                )
+
+    @property
+    def wanted(self) -> _cluster.WantedCluster:
+        """The inventory, as large as it is made."""
+        vms = max(1, round(self.vms / self.part))
+        return _cluster.WantedCluster(self.hosts, vms, self.token_ms)
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes: a cluster begins, and a server starts."""
+        return 15.0 + self.duration + 0.1 * self.wanted.hosts + 0.01 * self.wanted.vms
+
+    @property
+    def longest(self) -> float:
+        """None: a cluster ends with the process that began it."""
+        return 0.0
+
+    def lacking(self, hosts: Mapping[str, Host]) -> str:
+        """It takes vcsim, two hosts with one disk, and no other cluster on them."""
+        pair = [hosts["server"], hosts["server2"]]
+        for host in pair:
+            if not host.run("test", "-w", _cluster.SHARED).ok:
+                return f"{host.name} has no disk that it shares, as a box of `failover` has"
+        whys = (absent("postgresql", "direct", hosts), *map(_cluster.foreign, pair))
+        return _simulator.lacking() or next(filter(None, whys), "")
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """Ask for a while."""
+        return self.during(hosts, _Lasting(self.duration))
+
+    def during(self, hosts: Mapping[str, Host], beside: Beside) -> str:
+        """Begin a cluster, and ask its server until what happens has ended."""
+        client, pair = hosts["client"], (hosts["server"], hosts["server2"])
+        machines = [hosts[role].address for role in self.beside]
+        wanted = self.wanted
+        with _cluster.clustered(*pair, wanted):
+            at = [host.address for host in pair]
+            _cluster.ready(pair[0], 0.0, READY_SECONDS)
+            words = ("ask", str(wanted.vms), ",".join(at), ",".join(machines))
+            with _cluster.brought(client), client.raw(*_cluster.program(), *words) as pipe:
+                if pipe.recv() != READY:
+                    raise HostError(f"{client.name}: nobody asks", said=pipe.ended()[1])
+                beside.begun()
+                while beside.going:
+                    time.sleep(PAUSE_SECONDS)
+                pipe.finish()
+                text = _rest(pipe)
+                after = {host.name: _after(client, host) for host in pair}
+        return joined({"asked": text, **after})
+
+    @staticmethod
+    def over_time(text: str) -> Mapping[str, Series]:
+        """The moments of logins and full lists, and the number of the host that answered."""
+        answers = _answers(parted(text, "asked")["asked"])
+        every = sorted({host for _, host, *_ in answers})
+        return {
+            page: (
+                np.array([end for word, _, _, end in answers if word == page]),
+                np.array([float(every.index(host)) for word, host, *_ in answers if word == page]),
+            )
+            for page in ("login", "list")
+        }  # fmt: skip
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """For how long machines elsewhere were unreachable, and what changes were lost.
+
+        Two hosts that serve at once are no figure: they are refused.
+        """
+        parts = parted(text, "asked")
+        asked = parts.pop("asked")
+        serving = [name for name, said in parts.items() if said.splitlines()[:1] == [SERVES]]
+        if len(serving) != 1 or _overlap(asked):
+            who = " and ".join(serving) or "none"
+            raise ResultsError(
+                f"one host may serve at a time: it was {who}",
+                hint="two are a split brain: what either has done is void",
+            )
+        kept = set(parts[serving[0]].splitlines()[1:])
+        lost = [name for name in CHANGED.findall(asked) if name not in kept]
+        return [
+            Sample("unreachable time", "s", np.array([_unreachable(asked)])),
+            Sample("changes lost", "1", np.array([float(len(lost))]), kind="count"),
+        ]
+
+
+@dataclass(frozen=True)
+class _Lasting:
+    """Nothing happens, for so many seconds from when this was made ready."""
+
+    duration: float
+
+    def begun(self) -> None:
+        """Wait until it is over."""
+        time.sleep(self.duration)
+
+    going: ClassVar[bool] = False
+
+
+def _rest(pipe: Pipe) -> str:
+    said = bytearray()
+    while part := pipe.recv():
+        said += part
+    return said.decode("utf-8", "replace")
+
+
+# Asked of each host from outside, and told apart from what it does not serve.
+def _after(client: Host, host: Host) -> str:
+    return client.check(*_cluster.program(), "list", host.address)
+
+
+def _answers(asked: str) -> list[tuple[str, str, float, float]]:
+    found = [one.groups() for line in asked.splitlines() if (one := ASKED.fullmatch(line))]
+    return [(word, host, float(begun), float(end))
+            for word, host, begun, end, code, vms in found
+            if code == SERVES and (word != "list" or int(vms))]  # fmt: skip
+
+
+# Whoever has answered once and is followed by another may not answer again.
+def _overlap(asked: str) -> bool:
+    spans: dict[str, tuple[float, float]] = {}
+    for _, host, begun, end in _answers(asked):
+        first, last = spans.get(host, (begun, end))
+        spans[host] = (min(first, begun), max(last, end))
+    return any(one[1] > other[0] for one, other in pairwise(sorted(spans.values())))
+
+
+def _unreachable(asked: str) -> float:
+    parts = re.split(r"^machine \S+$", asked, flags=re.MULTILINE)[1:]
+    gaps = [np.diff([float(at) for at in PINGED.findall(part)]) for part in parts]
+    if not gaps or not all(gap.size for gap in gaps):
+        raise ResultsError("the machines elsewhere did not answer at all")
+    return max(0.0, float(max(gap.max() for gap in gaps)) - EVERY)

@@ -1,0 +1,92 @@
+"""An outage as its lines tell it: who saw what and when, and which step is lacking."""
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from labkit.errors import ResultsError
+from labkit.events import _outage
+from labkit.events.host_failure import HostFailure
+from labkit.events.server_reboot import ServerReboot
+from labkit.lab import Lab
+
+HOST = "[24] failo-server2 corosync notice  [TOTEM ]"
+HEARD = f"""\
+Nov 27 04:42:14.205 {HOST} A new membership (1.9) was formed. Members joined: 1
+Nov 27 04:42:20.193 {HOST} A processor failed, forming new configuration: token timed out (1000ms)
+Nov 27 04:42:21.393 {HOST} A new membership (2.d) was formed. Members left: 1
+"""
+FAILURE = 1795754539.3
+LOG = "start 1795754400.5\nready 1795754410.1\nasked 1795754542.4\nfenced 1795754542.45\n"
+SEEN = {"down": 100.0, "silent": 101.0, "lost": 102.2, "asked": 103.2, "fenced": 103.5,
+        "start": 103.6, "boot": 103.9, "database": 105.0, "ready": 107.0}  # fmt: skip
+REBOOT = {"down": 100.0, "boot": 100.5, "database": 100.9, "ready": 103.0}
+
+
+def lines(seen):
+    return "".join(
+        json.dumps({"t": 1.0, "event": one, "at": at}) + "\n" for one, at in seen.items()
+    )
+
+
+def answers(lists, logins=None):
+    def series(moments):
+        return np.array(moments), np.zeros(len(moments))
+
+    return {"list": series(lists), "login": series(logins or lists)}
+
+
+def test_real_lines_of_corosync_tell_when_a_host_was_missed_and_when_it_was_given_up():
+    found = _outage.heard(HEARD, FAILURE)
+    assert found == {"silent": pytest.approx(1795754540.193), "lost": pytest.approx(1795754541.393)}
+    assert _outage.heard(HEARD, FAILURE + 60) == {}
+
+
+def test_the_time_line_of_a_failure_has_every_step_one_after_the_other():
+    phases = HostFailure.time_line(lines(SEEN)).phases
+    assert [round(one.seconds, 1) for one in phases] == [2.2, 1.3, 0.1, 1.4, 2.0]
+    assert all(one.ended == other.begun for one, other in pairwise(phases))
+
+
+def test_both_downtimes_are_measured_by_who_asks():
+    """From the last answer to the next full list; from the failure to the next login."""
+    got = {
+        one.metric: round(float(one.values[0]), 1)
+        for one in HostFailure.parse(lines(SEEN), answers([99, 99.8, 107.4], [99.9, 105.2]))
+    }
+    assert (got["failover downtime"], got["login downtime"]) == (7.6, 5.2)
+    assert got["ha time"] == 3.6
+    assert set(got) == set(HostFailure.measures)
+
+
+def test_a_reboot_is_counted_from_its_command_and_detects_nothing():
+    got = {
+        one.metric: round(float(one.values[0]), 1)
+        for one in ServerReboot.parse(lines(REBOOT), answers([99.8, 100.3, 103.1]))
+    }
+    assert got["failover downtime"] == 3.1
+    assert not {"detection time", "ha time"} & set(got)
+    assert [one.name for one in ServerReboot.time_line(lines(REBOOT)).phases] == [
+        "stop", "boot", "loading"]  # fmt: skip
+
+
+@pytest.mark.parametrize("moments, said", [
+    ([101, 107], "no answer before it was gone"), ([99], "no answer again"),
+])  # fmt: skip
+def test_an_outage_without_an_end_or_a_beginning_is_no_figure(moments, said):
+    with pytest.raises(ResultsError, match=said):
+        HostFailure.parse(lines(SEEN), answers(moments))
+
+
+def test_lines_that_lack_a_step_are_refused():
+    for lacking in ("fenced", "database"):
+        seen = {event: at for event, at in SEEN.items() if event != lacking}
+        with pytest.raises(ResultsError, match=f"an outage without {lacking}"):
+            HostFailure.time_line(lines(seen))
+
+
+def test_hosts_of_ones_own_keep_their_power():
+    assert "takes no power" in HostFailure().refusal(Lab("own", {}))
+    assert HostFailure().refusal(Lab("box", {}, tier="root")) == ""
