@@ -108,7 +108,11 @@ class Condition:
 
     def asked(self, lab: Lab) -> list[Setting]:
         """The settings that concern this lab, in order."""
-        return [*(one for one in self.optional if one.role in lab.hosts), *self.settings]
+        optional = (one for one in self.optional if one.role in lab.hosts)
+        return [*optional, *self.settings, *self._brought(lab)]
+
+    def _brought(self, lab: Lab) -> list[Setting]:
+        return [setting for event in self.events for setting in event.settings(lab)]
 
     def shown(self, lab: Lab, plan: Plan) -> str:
         """Its meaning on this lab: `here` in a box; on hosts of one's own, their settings.
@@ -154,7 +158,8 @@ class Condition:
             return why
         whys = {step.setting: step.why for step in plan.steps}
         stood = {one.instead_of for one in self.asked(lab) if not whys[one]}
-        why = next((whys[one] for one in self.settings if whys[one] and one not in stood), "")
+        needed = (*self.settings, *self._brought(lab))
+        why = next((whys[one] for one in needed if whys.get(one) and one not in stood), "")
         why = why or next(filter(None, (event.refusal(lab) for event in self.events)), "")
         load = self.load(workload)
         lacking = (load.lacking(hosts) for hosts in together.values())

@@ -16,6 +16,7 @@ from labkit.errors import ResultsError
 from labkit.fleet.clock import ClockReading
 from labkit.lab import Lab
 from labkit.results import Run
+from labkit.setting import Setting
 from labkit.workload import Sample, Series, Workload
 
 LEFT_SECONDS = 900.0
@@ -94,6 +95,10 @@ class Event(ABC):
     @abstractmethod
     def undo(self, lab: Lab) -> None:
         """Leave the lab as it was before."""
+
+    def settings(self, lab: Lab) -> tuple[Setting, ...]:
+        """The settings that it asks of this lab, beside those of its condition."""
+        return ()
 
     def refusal(self, lab: Lab) -> str:
         """The reason why it cannot happen in this lab; empty if it can."""

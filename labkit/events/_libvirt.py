@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import threading
 import time
@@ -165,8 +166,8 @@ def refusal(lab: Lab, asked: AskedMove) -> str:
     vm = _vm(lab, asked)
     return (
         _other_cpu(here, there, vm)
-        or _too_near(here, there, asked.rtt_ms)
-        or _other_rate(here, there, asked.rate_mbit)
+        or _too_far(here, there, asked.rtt_ms)
+        or _other_rate(here, there, asked)
         or _stored(here, there, vm, asked.disks)
     )
 
@@ -185,30 +186,30 @@ def _other_cpu(here: Host, there: Host, vm: str) -> str:
     return f"{why}; give it a model that both have (virsh hypervisor-cpu-baseline)"
 
 
-# A real link cannot be made longer from here: tc with netem on a router between them can.
-def _too_near(here: Host, there: Host, wanted: float) -> str:
+# Settings add the round trip that is asked for to the link's own.
+def _too_far(here: Host, there: Host, wanted: float) -> str:
     if not wanted:
         return ""
     said = here.run("ping", "-n", "-q", "-c", "5", "-i", "0.2", there.address).stdout
     found = MEASURED.search(said)
-    if found and wanted / NEAR <= float(found[1]) <= wanted * NEAR:
+    if found and float(found[1]) <= wanted * (NEAR - 1):
         return ""
     seen = f"{float(found[1]):g} ms" if found else "no answer"
-    return f"the way to {there.name} takes {seen}, not {wanted:g} ms: delay it with tc netem"
+    return f"the way to {there.name} takes {seen} by itself, so it cannot take {wanted:g} ms"
 
 
 # As its NIC says, or as it was shaped; a line that is slower elsewhere is not seen from here.
-def _other_rate(origin: Host, destination: Host, rate_mbit: float) -> str:
-    if not rate_mbit:
+# With a round trip, settings give a faster one its rate.
+def _other_rate(origin: Host, destination: Host, asked: AskedMove) -> str:
+    if not (wanted := asked.rate_mbit):
         return ""
+    most = math.inf if asked.rtt_ms else wanted * NEAR
     for host, other in ((origin, destination), (destination, origin)):
         link = _link(host, other)
         speed = rate(host.run("sh", "-c", RATE, "rate", link).stdout)
-        if not speed or not rate_mbit / NEAR <= speed <= rate_mbit * NEAR:
+        if not wanted / NEAR <= (speed or wanted) <= most or not (speed or asked.rtt_ms):
             answer = f"has {speed:g} Mbit/s" if speed else "does not say its rate"
-            return (
-                f"{link or 'the link'} of {host.name} {answer}, not {rate_mbit:g}: shape it with tc"
-            )
+            return f"{link or 'the link'} of {host.name} {answer}, not {wanted:g}: shape it with tc"
     return ""
 
 

@@ -16,6 +16,8 @@ from labkit.errors import BadInput, StayedBehind
 from labkit.event import Event, Say, TimeLine
 from labkit.events import _libvirt, _qemu, _seen, _vsphere
 from labkit.lab import Lab
+from labkit.setting import Setting
+from labkit.settings.egress import Link
 from labkit.workload import Sample, Series
 
 MEASURES = {
@@ -34,8 +36,9 @@ ESCAPES = ("give up", "stop and copy", "post-copy", "throttle")
 class LiveMigration(Event):
     """`guest` goes from the host `origin` to the host `to`, and back once the run has ended.
 
-    `rate_mbit` and `rtt_ms` are those of the link between the two: a box makes one of its own, on
-    other hosts it is looked at, and refused where it is another. `escape` says what is done when it
+    `rate_mbit` and `rtt_ms` are those of the link between the two: a box makes one of its own. With
+    libvirt a round trip is made by settings of both hosts, and put back. A rate alone is looked at,
+    and refused where it is another. `escape` says what is done when it
     has not converged after `deadline` seconds. A move that was given up is a finished run, whose
     guest has not arrived.
     """
@@ -88,6 +91,13 @@ class LiveMigration(Event):
     def undo(self, lab: Lab) -> None:
         """Have the guest where it was before."""
         _driver(lab).back(lab, self)
+
+    def settings(self, lab: Lab) -> tuple[Setting, ...]:
+        """The two ends of the link, each with half of the round trip."""
+        if not self.rtt_ms or _driver(lab) is not _libvirt:
+            return ()
+        half, ends = self.rtt_ms / 2, (self.origin, self.to)
+        return tuple(Link(self.rate_mbit, half, role=end) for end in ends)
 
     def refusal(self, lab: Lab) -> str:
         """The reason why this lab cannot move the guest so."""
