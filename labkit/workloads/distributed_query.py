@@ -1,0 +1,249 @@
+"""A columnar database on several nodes: partial answers travel by shared storage or the network."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from labkit.errors import BadInput, HostError, ResultsError, Unknown
+from labkit.host import Host
+from labkit.machine.scripts import beside
+from labkit.machine.stopping import together
+from labkit.setting import Words
+from labkit.workload import Sample, Workload
+from labkit.workloads import _query_node as node
+from labkit.workloads import _query_tables as tables
+from labkit.workloads._own_place import own_folder
+from labkit.workloads._server import serving
+
+PROGRAMS = ("nginx", "python3")
+
+NODES = ("leader", "worker", "worker2", "worker3")
+EXCHANGE_PORT = 9480
+"""The leader's port for partial answers: a limit on the network between nodes is set by it."""
+WAYS = ("storage", "network")
+FILES = beside(__file__, "_query_files.sh")
+PROGRAM = Path(node.__file__)
+OURS = f"PYTHONPATH={Path(np.__file__).parents[1]}"
+PYTHONS = (("python3",), (sys.executable,), ("env", OURS, "python3"))
+"""The host's own; else, where it has the same files as this machine, that of labkit."""
+# To look for a module takes a tenth of the time that importing it takes.
+LOOK = f"import sys, importlib.util as u; sys.exit(not all(map(u.find_spec, {tables.MODULES})))"
+QUERY_SECONDS, START_SECONDS = 2.0, 8.0
+MEMORY_KIB = 1 << 20
+MOST_STREAMS, MOST_NUMBER = 16, 1e40
+
+
+@dataclass(frozen=True)
+class DistributedQuery(Workload):
+    """Streams of analytic queries on TPC-H-derived tables, each computed by four nodes.
+
+    The post names no query, no scale and no number of streams: these are labkit's own. `factor` is
+    the scale of the tables, `cache` the share of them that a node's read cache holds; `warm` fills
+    it before.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = (*NODES, "store")
+    loop: ClassVar[str] = "closed"
+    measures: ClassVar[tuple[str, ...]] = (
+        "throughput", "elapsed", "response time", "hit rate", "read from store", "intermediate",
+    )  # fmt: skip
+    programs: ClassVar[tuple[str, ...]] = ("nginx",)
+    ours: ClassVar[tuple[str, ...]] = ("nginx", "python3")
+
+    way: str = "network"
+    warm: bool = True
+    cache: float = 0.7
+    factor: float = 0.2
+    streams: int = 2
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.way not in WAYS:
+            raise Unknown("way of distributed query", self.way, WAYS)
+        if not 0 <= self.cache <= 1:
+            raise BadInput(f"distributed query: cache must be 0 to 1, not {self.cache!r}")
+        if not 0.01 <= self.factor <= 100:
+            raise BadInput(f"distributed query: factor must be 0.01 to 100, not {self.factor!r}")
+        if type(self.streams) is not int or not 1 <= self.streams <= MOST_STREAMS:
+            raise BadInput(f"distributed query: streams must be 1 to 16, not {self.streams!r}")
+
+    @property
+    def name(self) -> str:
+        """Under which its text is kept."""
+        return "distributed_query"
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes; the first one makes the tables as well."""
+        passes = 2 if self.warm else 1
+        work = self.streams * len(node.QUERIES) * QUERY_SECONDS * self.factor
+        return START_SECONDS + passes * (2.0 + work)
+
+    @property
+    def longest(self) -> float:
+        """None: nodes, store and caches end with the process that asked for them."""
+        return 0.0
+
+    @property
+    def memory(self) -> int:
+        """KiB for the columns and groups of a query on each node."""
+        return round(MEMORY_KIB * max(0.25, self.factor))
+
+    @property
+    def disk(self) -> int:
+        """KiB of tables, on the store and in caches."""
+        return round(2 * tables.MEBIBYTES * 1024 * self.factor)
+
+    @property
+    def scaled(self) -> str:
+        """The scale of the data, which the post does not tell."""
+        return f"TPC-H-derived data of scale {self.factor:g}; no result of TPC-H"
+
+    def lacking(self, hosts: Mapping[str, Host]) -> str:
+        """The generator on this machine, or a Python with the database on a node."""
+        if why := tables.lacking():
+            return why
+        missing = (role for role in NODES if not _python(hosts[role]))
+        if role := next(missing, ""):
+            return f"duckdb or pyarrow is missing on {hosts[role].name}: {tables.INSTALL}"
+        return ""
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """Serve the tables, the caches before them and the workers, and have the leader ask."""
+        folder = tables.bring(hosts["store"], self.factor)
+        secret = secrets.token_hex(16)
+        with ExitStack() as up:
+            nodes = [hosts[role] for role in NODES]
+            store = up.enter_context(_files(hosts["store"], "store", secret, folder))
+            share = f"{100 * self.cache:.0f}"
+            caches = _all(nodes, lambda host: _files(host, "cache", secret, store, share), up)
+            workers = _all(nodes, lambda host: _worker(host, secret), up)
+            urls = {"store": f"{store}/{secret}", "caches": _below(caches, secret),
+                    "nodes": _below(workers, secret)}  # fmt: skip
+            return self._lead(nodes, {**urls, "secret": secret})
+
+    # By its input, as anybody may read the words of a command.
+    def _lead(self, nodes: list[Host], places: Mapping[str, object]) -> str:
+        at = nodes[0].address
+        given = {
+            **places, "address": at, "port": EXCHANGE_PORT, "way": self.way,
+            "exchange": f"http://{at}:{EXCHANGE_PORT}/{places['secret']}",
+            "streams": self.streams, "seed": self.seed, "scale": self.factor,
+            "before": int(self.warm),
+        }  # fmt: skip
+        words, longest = (*_program(nodes[0]), "lead"), 60 + 10 * self.seconds
+        led = nodes[0].run(*words, stdin=json.dumps(given).encode(), seconds=longest)
+        if led.code == node.LOST:
+            lost = json.loads(led.stdout.splitlines()[-1])
+            how = "could not compute" if lost["failed"] else "was lost in the middle of"
+            problem = f"{nodes[lost['node']].name} {how} the query {lost['query']}"
+            raise HostError(problem, said=led.stderr, hint="what became of it? `dmesg | tail`")
+        if not led.ok:
+            raise HostError(f"{nodes[0].name}: the leader gave up", said=led.stderr)
+        return led.stdout
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """Queries an hour, each response time, and the share of bytes that a cache had."""
+        lines = [_line(line) for line in text.splitlines()]
+        queries = [line for line in lines if "query" in line]
+        ends = [line for line in lines if "elapsed" in line]
+        if not queries or len(ends) != 1:
+            raise ResultsError("distributed query: the run did not finish")
+        hit, missed, sent = (sum(_number(line, key) for line in queries) for key in node.COUNTED)
+        elapsed = _number(ends[0], "elapsed")
+        if not elapsed or not hit + missed:
+            raise ResultsError("distributed query: it took no time, or read nothing", said=text)
+        seconds = np.array([_number(query, "seconds") for query in queries])
+        return [
+            Sample("throughput", "1/h", np.array([3600 * len(queries) / elapsed])),
+            Sample("elapsed", "s", np.array([elapsed])),
+            Sample("response time", "s", seconds),
+            Sample("hit rate", "share", np.array([hit / (hit + missed)])),
+            Sample("read from store", "MB", np.array([missed / 1e6])),
+            Sample("intermediate", "MB", np.array([sent / 1e6])),
+        ]
+
+
+def _line(line: str) -> dict[str, Any]:
+    try:
+        read = json.loads(line)
+    except ValueError as odd:
+        raise ResultsError("distributed query: cannot read a line", said=f"{line}: {odd}") from None
+    if not isinstance(read, dict):
+        raise ResultsError("distributed query: cannot read a line", said=line)
+    return read
+
+
+def _number(line: Mapping[str, Any], key: str) -> float:
+    value: Any = line.get(key)
+    if type(value) not in (int, float) or not 0 <= value < MOST_NUMBER:
+        raise ResultsError(f"distributed query: {key} is no number", said=json.dumps(line))
+    return float(value)
+
+
+# The Python of a host that has the database; empty if none has.
+def _python(host: Host) -> Words:
+    return next((words for words in PYTHONS if host.run(*words, "-c", LOOK).ok), ())
+
+
+def _program(host: Host) -> Words:
+    program = f"{own_folder(host)}/{PROGRAM.name}"
+    host.put(PROGRAM.read_bytes(), program, 0o644)
+    return (*_python(host), program)
+
+
+# A file of the host's user alone, gone with the run.
+@contextmanager
+def _secret(host: Host, secret: str) -> Iterator[str]:
+    path = f"{own_folder(host)}/query-{secrets.token_hex(4)}"
+    host.put(secret.encode(), path, 0o600)
+    try:
+        yield path
+    finally:
+        host.run("rm", "-f", path)
+
+
+def _below(urls: list[str], secret: str) -> list[str]:
+    return [f"{url}/{secret}" for url in urls]
+
+
+@contextmanager
+def _files(host: Host, kind: str, secret: str, *more: str) -> Iterator[str]:
+    words = ("sh", "-c", FILES, "files", kind, host.address)
+    with (
+        _secret(host, secret) as file,
+        serving(host, lambda port: (*words, str(port), file, *more)) as port,
+    ):
+        yield f"http://{host.address}:{port}"
+
+
+@contextmanager
+def _worker(host: Host, secret: str) -> Iterator[str]:
+    words = (*_program(host), "worker", host.address)
+    with (
+        _secret(host, secret) as file,
+        serving(host, lambda port: (*words, str(port), file)) as port,
+    ):
+        yield f"http://{host.address}:{port}"
+
+
+# All at the same time; each that has begun ends with the stack.
+def _all(hosts: list[Host], start: Callable[[Host], Any], up: ExitStack) -> list[str]:
+    contexts = [start(host) for host in hosts]
+
+    def enter(n: int) -> str:
+        url: str = contexts[n].__enter__()
+        up.push(contexts[n])
+        return url
+
+    return together(enter, range(len(hosts)), len(hosts))
