@@ -55,7 +55,9 @@ class AnswerFigure:
     def _write(self, x: float) -> str:
         scale = 100 if self.headline.form == "percent" else 1
         ends = [end for end in (self.effect.low, self.effect.high, *self.effect.each) if end]
-        width = scale * ((max(ends) - min(ends)) if len(ends) > 1 else abs(x) / 10) or 1.0
+        apart = max(ends) - min(ends) if len(ends) > 1 else 0.0
+        # Equal blocks differ by rounding alone.
+        width = scale * (apart if apart > abs(x) / 10_000 else abs(x) / 10) or 1.0
         least = 0 if scale == 100 or abs(x) >= 10 else 1 - math.floor(math.log10(abs(x) or 1))
         digits = min(max(-math.floor(math.log10(width)), least, 0), 4)
         return f"{scale * x:,.{digits}f}"

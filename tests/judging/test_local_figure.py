@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,12 +13,13 @@ from labkit.claim import Bound, Ratio
 from labkit.claims import published
 from labkit.errors import BadInput
 from labkit.judging import judged
-from labkit.judging.finding import find_figure, headlines, sentence
+from labkit.judging.finding import AnswerFigure, find_figure, headlines, sentence
 from labkit.judging.local_figure import GUESTS, local_figure
 from labkit.judging.reading import Reading
 from labkit.pages.tables import verdict_table
 from labkit.results import Results
 from labkit.running.open_lab import recorded
+from labkit.statistics.comparison import Effect
 
 
 def blocks(level, many=5):
@@ -56,6 +58,15 @@ def test_an_answer_says_how_large_between_what_and_what_the_document_says():
 
 
 ANSWERED = [study for study in studies.names() if headlines(study)]
+
+
+@pytest.mark.parametrize("each", [(1.13691,), (1.13691, 1.13691 + 1e-12), (1.1369, 1.1371)])
+def test_equal_blocks_are_written_with_no_more_digits_than_are_known(each):
+    headline = replace(headlines("docker_linpack")[0], says="{}", form="percent")
+    said = str(
+        AnswerFigure(headline, Effect("x", each[0], None, None, len(each), each=each), GUESTS, True)
+    )
+    assert max(len(digits) for digits in re.findall(r"113\.(\d+)|$", said)) <= 2, said
 
 
 def test_the_recorded_studies_know_how_to_answer():
