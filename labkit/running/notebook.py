@@ -55,6 +55,7 @@ SUCH = {"int": ("a whole number", "3"), "float": ("a number", "0.5"),
 """Words for each kind of parameter, and an example of it."""
 LONGEST_TOLD = 40
 SECRET = ("password", "passwd", "secret", "token")
+DURATIONS = ("_ms", "_seconds")
 
 
 def notebook(study: str) -> Path:
@@ -89,7 +90,7 @@ def read_parameters(source: Path, given: Mapping[str, str]) -> dict[str, Any]:
     known = parameters(source)
     values: dict[str, Any] = {}
     for name, word in given.items():
-        if any(part in name.lower() for part in SECRET):
+        if any(part in name.lower() for part in SECRET) and not name.endswith(DURATIONS):
             raise BadInput(
                 f"parameter {name}: a secret would be written into the notebook",
                 hint="use a key file or an ssh-agent",
