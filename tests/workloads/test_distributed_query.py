@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import tempfile
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
@@ -80,16 +81,24 @@ def status(url, method="GET", body=None):
         return refused.code
 
 
+# The store's server runs as another user, who may not enter the folders of pytest.
+@pytest.fixture
+def served_folder():
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
 @pytest.mark.slow
-def test_who_does_not_know_the_secret_gets_no_answer_and_leaves_nothing(hosts, tmp_path):
-    (tmp_path / "manifest.json").write_text("{}")
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
+def test_who_does_not_know_the_secret_gets_no_answer_and_leaves_nothing(hosts, served_folder):
+    (served_folder / "manifest.json").write_text("{}")
+    secrets = Path(own_folder(hosts["store"]))
+    before = {*secrets.glob("query-*")}
     order = json.dumps({"query": "goods", "parts": [], "data": "", "to": f"http://{AT}:9"}).encode()
     exchange = node._exchange(AT, 0, "right")
     threading.Thread(target=exchange.serve_forever, daemon=True).start()
     with (
-        distributed_query._files(hosts["store"], "store", "right", str(tmp_path)) as store,
+        distributed_query._files(hosts["store"], "store", "right", str(served_folder)) as store,
         distributed_query._files(hosts["leader"], "cache", "right", store, "70") as cache,
         distributed_query._worker(hosts["worker"], "right") as worker,
     ):
@@ -106,7 +115,7 @@ def test_who_does_not_know_the_secret_gets_no_answer_and_leaves_nothing(hosts, t
     assert exchange.parts == {"part": b"right"}
     exchange.shutdown()
     exchange.server_close()
-    assert not [*Path(own_folder(hosts["store"])).glob("query-*")]
+    assert {*secrets.glob("query-*")} == before
 
 
 @pytest.mark.slow
@@ -121,16 +130,13 @@ def test_a_port_for_partial_answers_that_somebody_has_is_named(hosts):
 
 
 @pytest.fixture
-def altered(hosts, monkeypatch, tmp_path):
+def altered(hosts, monkeypatch, served_folder):
     """A store with other tables: what is changed of the manifest, before it is served."""
     kept = Path(tables.bring(hosts["store"], SMALL.factor))
     for file in kept.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    tmp_path.chmod(0o755)
-    for folder in tmp_path.parents[:2]:
-        folder.chmod(0o711)
-    monkeypatch.setattr(tables, "bring", lambda *_: str(tmp_path))
-    return tmp_path
+        (served_folder / file.name).write_bytes(file.read_bytes())
+    monkeypatch.setattr(tables, "bring", lambda *_: str(served_folder))
+    return served_folder
 
 
 @pytest.mark.slow
