@@ -1,8 +1,7 @@
 """The management server: its start, which grows with its inventory, and the pages that it serves.
 
 At a start, PostgreSQL recovers the inventory. The server reads and checks every row, and has the
-simulator make each machine. Then it compares what that one
-lists. Until then it serves no list.
+simulator make each machine. Then it compares what that one lists. Until then it serves no list.
 """
 
 from __future__ import annotations
@@ -179,7 +178,7 @@ class Center:
 
 
 class CenterPages(BaseHTTPRequestHandler):
-    """The pages: `/login`, `/list`, `/change/NAME` and `/reboot`."""
+    """The pages: `/login`, `/list`, `/change?name=NAME` and `/reboot`."""
 
     protocol_version = "HTTP/1.1"
     center: Center

@@ -13,6 +13,7 @@ from labkit.workload import Sample, Series
 from labkit.workloads import _cluster
 
 PROGRAMS = ("ip",)
+OWN_HOSTS = "labkit takes no power from a host of one's own"
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,11 @@ class HostFailure(Event):
 
     def refusal(self, lab: Lab) -> str:
         """Hosts of one's own keep their power."""
-        return "" if lab.emulated else "labkit takes no power from a host of one's own"
+        return "" if lab.emulated else OWN_HOSTS
 
     def impossible(self, lab: str) -> str:
         """A box alone has hosts that may be lost."""
-        return "" if lab == "box" else "labkit takes no power from a host of one's own"
+        return "" if lab == "box" else OWN_HOSTS
 
     @staticmethod
     def time_line(text: str) -> TimeLine:

@@ -13,6 +13,7 @@ from typing import Any
 
 from labkit import studies
 from labkit.changes.in_force import applied
+from labkit.changes.plan import plan
 from labkit.claim import Order
 from labkit.condition import Condition
 from labkit.errors import BadInput, ResultsError
@@ -175,7 +176,5 @@ def _try(side: Side, load: Command, lab: Lab) -> float:
 
 
 def _possible(settings: Sequence[Setting], lab: Lab) -> list[Setting]:
-    from labkit.changes.plan import plan
-
     whys = {step.setting: step.why for step in plan(settings, lab.hosts).steps}
     return [one for one in settings if not whys[one]]

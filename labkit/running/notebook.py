@@ -55,7 +55,6 @@ SUCH = {"int": ("a whole number", "3"), "float": ("a number", "0.5"),
 """Words for each kind of parameter, and an example of it."""
 LONGEST_TOLD = 40
 SECRET = ("password", "passwd", "secret", "token")
-DURATIONS = ("_ms", "_seconds")
 
 
 def notebook(study: str) -> Path:
@@ -90,14 +89,16 @@ def read_parameters(source: Path, given: Mapping[str, str]) -> dict[str, Any]:
     known = parameters(source)
     values: dict[str, Any] = {}
     for name, word in given.items():
-        if any(part in name.lower() for part in SECRET) and not name.endswith(DURATIONS):
+        kind = known[name]["inferred_type_name"] if name in known else ""
+        # A number of a study, such as its token_ms, is no secret.
+        if kind not in SUCH and any(part in name.lower() for part in SECRET):
             raise BadInput(
                 f"parameter {name}: a secret would be written into the notebook",
                 hint="use a key file or an ssh-agent",
             )
         if name not in known:
             raise Unknown("parameter", name, known)
-        values[name] = _value(name, known[name]["inferred_type_name"], word)
+        values[name] = _value(name, kind, word)
     return values
 
 
