@@ -112,7 +112,8 @@ class Condition:
         return [*optional, *self.settings, *self._brought(lab)]
 
     def _brought(self, lab: Lab) -> list[Setting]:
-        return [setting for event in self.events for setting in event.settings(lab)]
+        brought = (setting for event in self.events for setting in event.settings(lab))
+        return [setting for setting in brought if setting.role in lab.hosts]
 
     def shown(self, lab: Lab, plan: Plan) -> str:
         """Its meaning on this lab: `here` in a box; on hosts of one's own, their settings.

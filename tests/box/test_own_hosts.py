@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import threading
 from pathlib import Path
 
@@ -23,6 +24,7 @@ pytestmark = [
 
 SECTION = re.compile(r"^## Your own hosts\n.*?```\n(.*?)```", re.MULTILINE | re.DOTALL)
 SHORT = ("-p", "repeats=3", "-p", "count=300", "--json")
+BRIEF = {"run": ((), SHORT), "compare": (("--blocks", "3"), ())}
 ROLES = ("client", "server")
 STAMP = re.compile(r"^\[(\d+\.\d+)\] .* icmp_seq=(\d+) ttl=\d+ time=([\d.]+) ms", re.MULTILINE)
 
@@ -56,16 +58,17 @@ def missed(text, interval=0.001):
 
 
 def test_all_commands_of_the_readme_end_well_with_verdicts_and_figures(boxed, labkit, tmp_path):
-    lines = [line.partition("#")[0].split() for line in readme() if "apply" not in line]
+    lines = [shlex.split(line, comments=True) for line in readme() if "apply" not in line]
     verbs = [verb for _, verb, *_ in lines]
-    assert verbs == ["trust", "doctor", "prepare", "plan", "run", "restore"]
+    assert verbs == ["trust", "doctor", "prepare", "plan", "run", "compare", "restore"]
     # Other tests share this machine.
     file = described(boxed, tmp_path / "lab.toml", gate.NAMES)
     trusted(labkit, file)
     said = {}
     for _, verb, *words in lines[1:]:
-        words = [str(file) if word == "lab.toml" else word for word in words]
-        done = labkit(verb, *words, *(SHORT if verb == "run" else ()))
+        words = [{"lab.toml": str(file), "COMMAND": "true"}.get(word, word) for word in words]
+        before, after = BRIEF.get(verb, ((), ()))
+        done = labkit(verb, *before, *words, *after)
         assert done.returncode == 0, (verb, done.stdout[-2000:], done.stderr)
         said[verb] = done.stdout
     answer = json.loads(said["run"])

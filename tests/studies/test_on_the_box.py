@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 from changed import PAIR, changed
+from simulator import simulator_or_skip
 
 from labkit import kernels, studies
 from labkit.changes.journal import hello
 from labkit.lab import opened
 from labkit.results import Results
+from labkit.workloads.management import Management
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 
@@ -30,6 +32,8 @@ def pytest_generate_tests(metafunc):
 
 def test_a_quick_run_measures_judges_and_puts_everything_back(name, box_of, labkit):
     study = studies.find(name)
+    if any(isinstance(condition.workload, Management) for condition in study.conditions):
+        simulator_or_skip()
     lab_file = box_of(study.topology or PAIR)
     done = labkit("run", name, "--quick", "--where", str(lab_file), "--json")
     assert done.returncode == 0, done.stderr
