@@ -28,7 +28,8 @@ FORBIDDEN = {
 }  # fmt: skip
 
 TOP = {
-    ".ci", ".github", ".gitignore", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "binder",
+    ".ci", ".devcontainer", ".github", ".gitignore", "CHANGELOG.md", "CITATION.cff",
+    "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "binder",
     "data", "environment.yml", "labkit", "notebooks", "pyproject.toml", "tests",
 }  # fmt: skip
 TESTS = sorted(path for path in (HOME / "tests").rglob("*.py") if "cases" not in path.parts)

@@ -31,6 +31,7 @@ PROGRAM = re.compile(r"\n|\$\w|\b(?:SELECT|select)\b")
 PROOFS = sorted((HOME / "notebooks/docs/proof").glob("*.md"))
 READ = [
     HOME / "README.md",
+    HOME / "CHANGELOG.md",
     HOME / "CONTRIBUTING.md",
     *PAGES,
     *(page for page in PROOFS if page.stem != "faults"),

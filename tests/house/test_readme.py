@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit import studies
+from labkit import __version__, studies
 from labkit.checks import all_checks
 from labkit.cli import _parser, main
 from labkit.lab import Lab
@@ -150,3 +150,14 @@ def test_what_a_page_says_in_python_runs_one_block_after_another(capsys, monkeyp
         exec(block, names)
     first, second = capsys.readouterr().out.splitlines()
     assert "new / old = 0.9" in first and second.split()[-1] == "5"
+
+
+def test_citation_and_changes_are_of_this_version():
+    assert f"version: {__version__}\n" in (HOME / "CITATION.cff").read_text("utf-8")
+    assert f"## {__version__}" in (HOME / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_a_container_for_development_is_set_up_by_a_target_of_the_makefile():
+    described = json.loads((HOME / ".devcontainer/devcontainer.json").read_text("utf-8"))
+    target = re.search(r"&& make (\w+)$", described["postCreateCommand"])[1]
+    assert f"\n{target}:" in (HOME / "Makefile").read_text("utf-8")
