@@ -16,7 +16,7 @@ from labkit.errors import BadInput, Unknown
 from labkit.machine import records, workspace
 from labkit.machine.places import HOME
 from labkit.machine.units import capital
-from labkit.running import draft_notebook, notebook, who_decides
+from labkit.running import book_links, draft_notebook, notebook, who_decides
 from labkit.running.draft_notebook import filled
 from labkit.statistics.measurand import Measurand
 from labkit.workloads.ping import Ping
@@ -148,14 +148,14 @@ def remove(name: str) -> None:
 
 
 def write_tables() -> list[Path]:
-    """Write the tables of studies and claims in README and docs again."""
+    """Write the tables of studies and claims in README and docs again, and links of notebooks."""
     readme, page = HOME / "README.md", who_decides.PAGE
     if not readme.is_file():
         raise BadInput("an installed labkit has no tables to write", hint="clone it and try again")
     readme.write_text(_in_the_table(readme.read_text("utf-8")), "utf-8")
     shown = [studies.find(name) for name in studies.built_in()]
     page.write_text(who_decides.page(page.read_text("utf-8"), shown), "utf-8")
-    return [readme, page]
+    return [readme, page, *book_links.write()]
 
 
 def _refuse_name(name: str) -> None:

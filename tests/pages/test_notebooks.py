@@ -15,6 +15,7 @@ import pytest
 from each import each
 
 from labkit import studies
+from labkit.running import book_links
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((CHECKOUT / "notebooks").glob("*.ipynb"))
@@ -62,6 +63,14 @@ def test_there_are_notebooks_and_they_are_numbered_in_reading_order():
 
 def test_every_study_has_a_notebook_of_the_same_stem():
     assert {stem(path) for path in NOTEBOOKS[1:]} - set(LESSONS) == set(studies.names())
+
+
+def test_each_links_to_its_neighbours_the_contents_and_its_document():
+    assert not [book.name for book, _ in book_links.stale()], "labkit studies --write"
+    _, *others = (read(path).cells[0].source.split("\n")[2] for path in NOTEBOOKS)
+    for before, path, line in zip(NOTEBOOKS, NOTEBOOKS[1:], others, strict=False):
+        assert f"]({before.name}) | [Contents]({NOTEBOOKS[0].name})" in line
+        assert "document: " in line or stem(path) in LESSONS
 
 
 @every_notebook
