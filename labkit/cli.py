@@ -73,7 +73,13 @@ def _lacks(name: str) -> str:
 
 
 def _asked(words: Sequence[str] | None) -> Namespace:
+    words = list(sys.argv[1:] if words is None else words)
     asked, unknown = _parser().parse_known_args(words)
+    # Options may stand before the command that is measured, where argparse takes no more words.
+    command = words[words.index("--") + 1 :] if "--" in words else []
+    if command and getattr(asked, "words", None) == [] and unknown[-len(command) :] == command:
+        asked.words, unknown = command, unknown[: -len(command)]
+        unknown = [word for word in unknown if word != "--"]
     if unknown:
         asked.parser.refuse(unknown)
     return asked

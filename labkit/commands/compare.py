@@ -151,7 +151,7 @@ def words_of(words: list[str]) -> tuple[str, ...]:
 
 
 def _side(words: tuple[str, ...], texts: list[str], role: str) -> Side:
-    from labkit.running.comparing import PLAIN, Side
+    from labkit.running.comparing import PLAIN, Side, in_words
 
     settings = settings_of([text for text in texts if text], [role])
-    return Side(words, role, tuple(settings), shown="; ".join(map(str, settings)) or PLAIN)
+    return Side(words, role, tuple(settings), shown=in_words(settings) or PLAIN)

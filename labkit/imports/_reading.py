@@ -10,6 +10,7 @@ import numpy as np
 
 from labkit.errors import ResultsError
 from labkit.machine import records
+from labkit.statistics.pooled import check_range
 from labkit.workload import Sample
 
 MOST_VALUES = 20_000_000
@@ -46,6 +47,7 @@ def sample(metric: str, unit: str, values: Sequence[float] | Any, lost: int = 0)
     kept = np.atleast_1d(np.asarray(values, dtype=np.float64))
     if not 0 < kept.size <= MOST_VALUES:
         raise ResultsError(f"{metric}: {kept.size} values; there must be 1 to {MOST_VALUES}")
+    check_range(kept, metric)
     return Sample(metric, unit, kept, lost)
 
 

@@ -56,7 +56,7 @@ def finding(found: Outcome) -> str:
 def table(found: Outcome) -> Table:
     """A row for each side: what ran, where, under which settings, and its figure."""
     load = found.comparing.load
-    what = "median" if load.times > 1 else "mean"
+    what = "mean" if found.comparing.statistic == "mean" else "median"
     head = ("", "command", "on", "settings", f"{load.metric}, {what} (95 %)")
     rows = tuple(
         (name, shlex.join(side.words), side.role, side.shown, _figure(found, name))
@@ -84,7 +84,8 @@ def _with_ends(interval: Interval, by: float, unit: str) -> str:
 
 def rendered(found: Outcome, page_file: Path) -> str:
     """The outcome for a terminal."""
-    lines = [f"{name}  {_side(side)}\n   {found.comparing.load.metric}  {_figure(found, name)}"
+    lines = [f"{terminal.paragraph(f'{name}  {_side(side)}')}\n"
+             f"   {found.comparing.load.metric}  {_figure(found, name)}"
              for name, side in found.comparing.sides.items()]  # fmt: skip
     parts = [
         "\n".join(lines), terminal.paragraph(finding(found)),
@@ -105,8 +106,10 @@ def _beside(found: Outcome) -> list[str]:
     each = f", the command {load.times} times in each" if load.times > 1 else ""
     how = f"{len(runs)} runs in {verdict.blocks} shuffled blocks{each}."
     looks = [(verdict.looks, verdict.spent)] if verdict.looks else []
+    lacks = [f"Not set for {name}: {'; '.join(side.lacks)}."
+             for name, side in found.comparing.sides.items() if side.lacks]  # fmt: skip
     study = found.comparing.study()
-    return [f"{how} {looked(looks)}".strip(), *remarks(study, found.results)]
+    return [f"{how} {looked(looks)}".strip(), *lacks, *remarks(study, found.results)]
 
 
 def told(found: Outcome, page_file: Path) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from labkit import studies
-from labkit.changes.in_force import applied
-from labkit.changes.plan import plan
+from labkit.changes.in_force import in_force
+from labkit.changes.plan import Step, plan
 from labkit.claim import Order
 from labkit.condition import Condition
 from labkit.errors import BadInput, ResultsError
@@ -26,6 +26,7 @@ from labkit.runs.progress import Tell
 from labkit.setting import Setting
 from labkit.statistics.estimate import estimated
 from labkit.statistics.interval import Interval
+from labkit.statistics.pooled import BEYOND, FEWEST_BLOCKS
 from labkit.statistics.quantity import Quantity, Statistic
 from labkit.study import Study
 from labkit.verdict import CONTRADICTED, HOLDS, SAME, Verdict
@@ -36,6 +37,8 @@ STUDY, CLAIM = "compare", "a-lower-than-b"
 A, B = "A", "B"
 EACH_SECONDS = 0.5
 """A command that takes less is run several times in each run."""
+ENOUGH_TIMES = -(-2 * BEYOND // FEWEST_BLOCKS)
+"""Of fewer values in each run, the fewest blocks know no median."""
 PLAIN = "as it is"
 
 
@@ -50,6 +53,14 @@ class Side:
     """Settings that are made where the host can take them."""
     shown: str = PLAIN
     """The settings in words, for results that are read later."""
+    lacks: tuple[str, ...] = ()
+    """Of the optional ones, those that the host cannot take, each with the reason."""
+
+
+def in_words(settings: Sequence[Setting]) -> str:
+    """Settings as a reader knows them: what of one host, and its value."""
+    things = ((one.thing.replace(f" of {one.role}", "", 1), one.wanted) for one in settings)
+    return "; ".join(f"{thing} = {wanted}" for thing, wanted in things)
 
 
 @dataclass(frozen=True)
@@ -62,8 +73,8 @@ class Comparing:
 
     @property
     def statistic(self) -> Statistic:
-        """The median of all values; the mean where each run has but one."""
-        return 50 if self.load.times > 1 else "mean"
+        """The median of all values; the mean where each run has but few."""
+        return 50 if self.load.times >= ENOUGH_TIMES else "mean"
 
     def study(self) -> Study:
         """The study of it."""
@@ -87,8 +98,10 @@ class Comparing:
 
     def kept(self) -> dict[str, Any]:
         """All of it for study.json."""
-        sides = {n: {"words": list(s.words), "role": s.role, "shown": s.shown}
-                 for n, s in self.sides.items()}  # fmt: skip
+        sides = {
+            n: {"words": list(s.words), "role": s.role, "shown": s.shown, "lacks": list(s.lacks)}
+            for n, s in self.sides.items()
+        }
         return {STUDY: {"sides": sides, "margin": self.margin}}
 
     @classmethod
@@ -96,8 +109,11 @@ class Comparing:
         """The question that results are about."""
         try:
             told, load = results.asked[STUDY], dict(results.asked["workload"])
-            sides = {name: Side(tuple(s["words"]), s["role"], shown=s["shown"])
-                     for name, s in told["sides"].items()}  # fmt: skip
+            sides = {
+                name: Side(tuple(s["words"]), s["role"], shown=s["shown"],
+                           lacks=tuple(s.get("lacks", ())))
+                for name, s in told["sides"].items()
+            }  # fmt: skip
             del load["name"]
             return cls(sides, Command(**{**load, "words": tuple(load["words"])}), told["margin"])
         except (KeyError, TypeError, AttributeError) as odd:
@@ -129,11 +145,12 @@ def compare_sides(
     comparing: Comparing, lab: Lab, *, label: str, repeats: int | str, tell: Tell = lambda _: None
 ) -> Outcome:
     """Measure both in shuffled blocks, until it is decided or the budget is spent."""
-    tried = _tried(comparing, lab)
-    study = tried.study()
-    if refused := possible.refusals(study, lab):
+    able = _fitted(comparing, lab)
+    if refused := possible.refusals(able.study(), lab):
         name, why = next(iter(refused.items()))
         raise BadInput(f"{name} cannot be measured on {lab.name}: {why}")
+    tried = _tried(able, lab)
+    study = tried.study()
     results = study_results(study, lab, "", label=label, kept=tried.kept())
     loop.run(study, lab, results, repeats=repeats, tell=tell)
     return outcome(results)
@@ -156,25 +173,55 @@ def study_of(results: Results) -> Study:
     return Comparing.of(results).study() if STUDY in results.asked else studies.find(results.study)
 
 
-# A command that fails, or prints nothing that the pattern finds, does so before anything is kept.
-# How long it takes says how often it fits into one run.
+# Optional settings that a host cannot take are left out, and said.
+def _fitted(comparing: Comparing, lab: Lab) -> Comparing:
+    sides = {name: fitted(side, lab) for name, side in comparing.sides.items()}
+    return replace(comparing, sides=sides)
+
+
+def fitted(side: Side, lab: Lab) -> Side:
+    """The side as this lab can have it: with what its host cannot take named, and left out."""
+    lab.host(side.role)  # an unknown role is refused first
+    if not side.optional:
+        return side
+    steps = plan([*side.settings, *side.optional], lab.hosts).steps
+    made = {step.setting: step for step in steps if not step.why}
+    lacks = tuple(f"{in_words([step.setting])} ({step.why})" for step in steps
+                  if step.why and step.setting in side.optional)  # fmt: skip
+    if not any(step.changes or step.setting in side.settings for step in steps):
+        raise _changes_nothing(side, steps, lab)
+    shown = f"{side.shown}: {in_words([*made])}"
+    optional = tuple(one for one in side.optional if one in made)
+    return replace(side, optional=optional, shown=shown, lacks=lacks)
+
+
+def _changes_nothing(side: Side, steps: Sequence[Step], lab: Lab) -> BadInput:
+    whys = [f"{in_words([s.setting])}: {s.why or 'in force already'}" for s in steps]
+    what = f"{side.shown} changes nothing on {side.role} of {lab.name}"
+    return BadInput(
+        what, said="\n".join(whys), hint=f"labkit settings {side.role} lists what it can"
+    )
+
+
+# A setting that does not take, and a command that fails or prints nothing that the pattern finds,
+# do so before anything is kept; the settings first, as a command may take long. How long it takes
+# says how often it fits into one run.
 def _tried(comparing: Comparing, lab: Lab) -> Comparing:
-    took = [_try(side, comparing.load, lab) for side in comparing.sides.values()]
+    sides = [*comparing.sides.values()]
+    with in_force(lab.hosts, STUDY) as changes:
+        for side in reversed(sides):
+            changes.move_to([*side.optional, *side.settings])
+        took = []
+        for side in sides:
+            changes.move_to([*side.optional, *side.settings])
+            took.append(_try(side, comparing.load, lab))
     times = max(1, min(round(EACH_SECONDS / max(*took, 1e-4)), MOST_TIMES))
     load = replace(comparing.load, times=times, about=round(times * max(took), 3))
     return replace(comparing, load=load)
 
 
 def _try(side: Side, load: Command, lab: Lab) -> float:
-    host = lab.host(side.role)
     one = replace(load, words=side.words, times=1)
-    made = _possible([*side.optional, *side.settings], lab)
-    with applied(made, lab.hosts):
-        begun = time.monotonic()
-        one.parse(one.run({"server": host}))
-        return time.monotonic() - begun
-
-
-def _possible(settings: Sequence[Setting], lab: Lab) -> list[Setting]:
-    whys = {step.setting: step.why for step in plan(settings, lab.hosts).steps}
-    return [one for one in settings if not whys[one]]
+    begun = time.monotonic()
+    one.parse(one.run({"server": lab.host(side.role)}))
+    return time.monotonic() - begun

@@ -23,6 +23,8 @@ Blocks = Mapping[int, Values | Distribution]
 FEWEST_BLOCKS = 3
 BEYOND = 10
 """The fewest samples beyond a percentile that is called measured."""
+LEAST, MOST = 1e-100, 1e100
+"""No measurement is larger, or smaller but for 0; beyond them squares and ratios overflow."""
 PIECES = 10
 MOST_KEPT = 200_000
 """The most samples that are kept one by one; more would take too much memory."""
@@ -236,7 +238,17 @@ def checked_samples(values: npt.ArrayLike) -> Values:
         raise BadInput("there are no samples to take a percentile of")
     if not np.isfinite(checked).all():
         raise BadInput("some samples are not numbers")
+    check_range(checked)
     return checked
+
+
+def check_range(values: Values, name: str = "") -> None:
+    """Refuse numbers that are no measurement in any unit."""
+    sizes = np.abs(values)
+    odd = (sizes > MOST) | ((sizes < LEAST) & (sizes != 0))
+    if odd.any():
+        what = f"{values[odd][0]:g} is no measurement{f': {name}' if name else ''}"
+        raise BadInput(what, hint=f"sizes lie within {LEAST:g} to {MOST:g}, or are 0")
 
 
 def as_blocks(given: npt.ArrayLike | Blocks, first: int, name: str) -> Blocks:
@@ -260,6 +272,7 @@ def _samples(given: npt.ArrayLike | Distribution, name: str) -> Values | Distrib
         raise BadInput(f"the samples of {name} have {values.ndim} dimensions, not 1", hint=hint)
     if not values.size:
         raise BadInput(f"there are no samples of {name} to compare")
+    check_range(values, name)
     return values
 
 

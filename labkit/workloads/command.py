@@ -12,6 +12,7 @@ import numpy as np
 from labkit.errors import BadInput, CommandFailed, ResultsError
 from labkit.host import Host
 from labkit.machine.scripts import beside
+from labkit.statistics.pooled import check_range
 from labkit.workload import Sample, Workload
 
 PROGRAMS = ("bash",)
@@ -93,6 +94,7 @@ class Command(Workload):
             said = text[head.end() :][-400:]
             raise ResultsError(f"the pattern {pattern!r} finds nothing in the output", said=said)
         numbers = [_number(one[1] if one.re.groups else one[0], pattern) for one in found]
+        check_range(np.array(numbers), f"found by {pattern!r}")
         return [Sample(metric, unit, np.array(numbers)), took]
 
 
