@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 TEXT = """\
 Say for each host which programs of the studies it lacks, and which command brings them. On a
 terminal you are asked whether to install them; --yes installs them at once, over SSH, as root or by
-sudo. No service is started. Ends with 1 if something that a package brings is still missing.
+sudo. No service is started. What labkit builds itself stays in its own cache on this machine. Ends
+with 1 if something that a package or labkit brings is still missing.
 """
 
 
@@ -52,12 +53,12 @@ def _prepare(asked: argparse.Namespace) -> int:
         found = lacking(studies, lab, asked.non_free)
     if not asked.json:
         print(rendered(found))
-    if any(one.packages for one in found) and (asked.yes or _agreed(asked)):
+    if any(one.packages or one.built for one in found) and (asked.yes or _agreed(asked)):
         _install(lab, found, asked)
         found = lacking(studies, lab, asked.non_free)
         if not asked.json:
             print(rendered(found))
-    ready = not any(one.packages or one.trouble for one in found)
+    ready = not any(one.packages or one.built or one.trouble for one in found)
     if asked.json:
         print_json({"ready": ready, "hosts": [asdict(one) for one in found]})
     if lab:
@@ -83,7 +84,7 @@ def _install(lab: Lab | None, found: Sequence[Lack], asked: argparse.Namespace) 
     from labkit.running.preparing import bring
 
     for one in found:
-        if one.packages:
+        if one.packages or one.built:
             bring(lab, one, lambda line: print(line, file=sys.stderr), asked.non_free)
 
 
@@ -104,4 +105,6 @@ def _lines(one: Lack) -> list[str]:
     for name, instead in one.not_free.items():
         without = f"; without it, {instead} do its tests" if instead else ""
         lines.append(f"  {name} is not free: --non-free installs it{without}")
+    if one.built:
+        lines.append(f"  labkit itself {one.built}")
     return [*lines, *(f"  {name} comes with {who}" for name, who in one.elsewhere.items())]

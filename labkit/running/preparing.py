@@ -14,6 +14,7 @@ from labkit.host import Host
 from labkit.lab import Lab
 from labkit.machine.scripts import beside
 from labkit.machine.stopping import together
+from labkit.programs import simulator
 from labkit.programs.declared import of_class
 from labkit.programs.packages import (
     SCRIPT,
@@ -32,6 +33,7 @@ from labkit.workload import Workload
 HERE = "this machine"
 # A host of a kind has these by itself; no study needs them on any other.
 OF_KIND = {"virsh", "docker"}
+VCSIM = "vcsim"
 LOOK = beside(__file__, "preparing_look.sh")
 INSTALL_SECONDS = 1800.0
 Callers = Mapping[str, str]
@@ -52,6 +54,8 @@ class Lack:
     """Packages that are not free, and what is used instead of each."""
     elsewhere: Mapping[str, str]
     """Programs that no package brings, and who has them."""
+    built: str = ""
+    """Way in which labkit builds what is missing, with its size; empty where there is no need."""
     trouble: str = ""
     """Reason why the host could not be asked."""
 
@@ -132,9 +136,11 @@ def _asked(host: Host, calls: Callers, non_free: bool) -> Lack:
             return Lack(host.name, "esxi", {}, (), "", {}, {})
         said = host.check("sh", "-c", LOOK, "labkit", *calls).splitlines()
     except HostError as silent:
-        return Lack(host.name, "", {}, (), "", {}, {}, silent.what)
+        return Lack(host.name, "", {}, (), "", {}, {}, trouble=silent.what)
     system = system_of(os_release(next((line[1:] for line in said if line.startswith("=")), "")))
     absent = {line[1:]: calls[line[1:]] for line in said if line.startswith("-")}
+    if simulator.path():  # it may be where PATH does not lead
+        absent.pop(VCSIM, "")
     return _lack(host.name, system, absent, non_free)
 
 
@@ -146,12 +152,23 @@ def _lack(name: str, system: str, absent: Callers, non_free: bool) -> Lack:
         name, system, absent, packages,
         shlex.join([*install_words(system), *packages]) if packages and system else "",
         {} if non_free else {n: row.instead for n, row in other.items() if row.source},
-        {program: unpackaged()[program] for program in absent if program in unpackaged()},
+        {word: unpackaged()[word] for word in absent if word in unpackaged() and word != VCSIM},
+        simulator.way() if VCSIM in absent else "",
     )  # fmt: skip
 
 
 def bring(lab: Lab | None, lack: Lack, tell: Callable[[str], None], non_free: bool = False) -> None:
-    """Install the packages on the host, as root or by sudo; each line said there is passed on."""
+    """Install the packages on the host, as root or by sudo; each line said there is passed on.
+
+    What is built is built on this machine.
+    """
+    if lack.packages:
+        _install(lab, lack, tell, non_free)
+    if lack.built:
+        simulator.build(lambda line: tell(f"{lack.host}: {line}"))
+
+
+def _install(lab: Lab | None, lack: Lack, tell: Callable[[str], None], non_free: bool) -> None:
     host = _hosts(lab)[lack.host].as_root()
     words = ("sh", "-c", SCRIPT.read_text("utf-8"), "labkit", "for studies", *lack.packages)
     more = {"NON_FREE": "yes"} if non_free else {}

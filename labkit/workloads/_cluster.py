@@ -19,8 +19,8 @@ from labkit.errors import HostError
 from labkit.fleet import together
 from labkit.host import Host
 from labkit.machine.scripts import beside
+from labkit.programs import simulator
 from labkit.shop import kit
-from labkit.workloads import _simulator
 
 PROGRAMS = ("ip", "pgrep", "python3", "ssh-keygen", "unshare")
 
@@ -186,7 +186,7 @@ def _bring(host: Host, other: Host, files: Mapping[str, bytes]) -> None:
     for name, content in brought.items():
         host.put(content, f"{FOLDER}/{name}", 0o755 if name in AGENTS else 0o644)
     if not host.run("test", "-x", f"{SHARED}/vcsim").ok:
-        host.put(_simulator.vcsim(), f"{SHARED}/vcsim", 0o755)
+        host.put(simulator.vcsim(), f"{SHARED}/vcsim", 0o755)
     host.check("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", MARK, "-f", f"{FOLDER}/key")
     may = shlex.join(("sh", f"{FOLDER}/off", FOLDER, other.interface)).replace('"', '\\"')
     key = f'restrict,command="{may}" {_public(host, f"{FOLDER}/key")}'

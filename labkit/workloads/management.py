@@ -17,9 +17,10 @@ import numpy as np
 from labkit.errors import BadInput, HostError, ResultsError
 from labkit.files import Pipe
 from labkit.host import Host
+from labkit.programs import simulator
 from labkit.programs.packages import brings
 from labkit.workload import Beside, Sample, Series, Workload
-from labkit.workloads import _cluster, _simulator
+from labkit.workloads import _cluster
 from labkit.workloads._database import absent
 from labkit.workloads._sections import joined, parted
 
@@ -52,6 +53,7 @@ class Management(Workload):
         "corosync", "pacemakerd", "pacemaker-based", "pacemaker-fence", "pacemaker-execd",
         "pacemaker-attrd", "pacemaker-sched", "pacemaker-contr", "postgres", "vcsim", "python3",
     )  # fmt: skip
+    here: ClassVar[tuple[str, ...]] = ("vcsim",)
     beside: ClassVar[tuple[str, ...]] = ("guest", "guest2")
     only: ClassVar[Mapping[str, str]] = {"ping": "client"}
     tools: ClassVar[Mapping[str, str]] = {word: brings(word) for word in PROGRAMS}
@@ -96,7 +98,7 @@ class Management(Workload):
             if not host.run("test", "-w", _cluster.SHARED).ok:
                 return f"{host.name} has no disk that it shares, as a box of `failover` has"
         whys = (absent("postgresql", "direct", hosts), *map(_cluster.foreign, pair))
-        return _simulator.lacking() or next(filter(None, whys), "")
+        return simulator.lacking() or next(filter(None, whys), "")
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Ask for a while."""

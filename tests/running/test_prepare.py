@@ -9,7 +9,9 @@ from sshd import SSHD, serving
 from labkit import studies
 from labkit.cli import main
 from labkit.commands.prepare import rendered
+from labkit.errors import HostError
 from labkit.lab import opened
+from labkit.programs import simulator
 from labkit.running.preparing import HERE, LOOK, _lack, lacking, needed
 from tests.checks.test_checks import written
 
@@ -117,3 +119,26 @@ def test_a_program_that_is_named_by_its_path_is_looked_for_as_a_pattern(lab, tmp
     with opened(lab) as hosts:
         said = hosts.host("client").check(*asked).splitlines()
     assert [line for line in said if line.startswith("-")] == ["-/no/*/such", "-no-such"]
+
+
+def test_vcsim_is_built_by_labkit_and_its_size_is_told_first(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "vcsim" in needed([studies.find("vcenter_ha")], None)[HERE]
+    one = _lack(HERE, "debian", {"vcsim": "Management"}, non_free=False)
+    assert "downloads Go (82 MB, 240 MB unpacked), builds" in rendered([one])
+    assert simulator.lacking().endswith("to get it: labkit prepare vcenter_ha")
+    simulator.place().parent.mkdir(parents=True)
+    simulator.place().write_text("a program")
+    assert (simulator.vcsim(), simulator.lacking()) == (b"a program", "")
+
+
+def test_a_build_that_fails_says_why_and_leaves_nothing(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (go := tmp_path / "go").write_text("#!/bin/sh\necho no network >&2; exit 1\n")
+    go.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    with pytest.raises(HostError, match="Go cannot build") as failed:
+        simulator.build(print)
+    assert "no network" in str(failed.value.said)
+    assert list(simulator.place().parent.iterdir()) == []
