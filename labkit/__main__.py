@@ -1,7 +1,5 @@
 """Entry point of the command `labkit` and of `python -m labkit`: quiet even if stopped at once."""
 
-from __future__ import annotations
-
 import signal
 from typing import NoReturn
 

@@ -4,8 +4,6 @@ Checks only look. Each host is looked at by itself, all hosts at the same time, 
 precondition failed is not made. A host that is silent costs seconds, never more.
 """
 
-from __future__ import annotations
-
 import shlex
 import threading
 import time

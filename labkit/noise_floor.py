@@ -5,8 +5,6 @@ here, whatever its p value says. The floor of a percentile is how far the 95 % i
 equal reaches from 1.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

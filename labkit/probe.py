@@ -1,7 +1,5 @@
 """A probe: what a host counts anyway, read before and after a stretch of work."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Bringing a lab in a box up, and taking it down again."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

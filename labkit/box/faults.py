@@ -5,8 +5,6 @@ to a host that knows nothing of it. For a box in a user namespace, this module r
 program. It holds the fault until its standard input ends.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

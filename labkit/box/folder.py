@@ -1,7 +1,5 @@
 """The folders of boxes' files, and the locks that keep two processes from making the same box."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Whether an SSH server answers, without logging in."""
 
-from __future__ import annotations
-
 import socket
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """Processes in namespaces of their own; when they end, everything in there vanishes."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress

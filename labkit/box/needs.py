@@ -1,7 +1,5 @@
 """Needs of the lab in a box on this machine, and the Debian packages that bring them."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

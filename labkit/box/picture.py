@@ -1,7 +1,5 @@
 """A box as a picture: who is on which network, and on which CPUs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from html import escape
 

@@ -1,7 +1,5 @@
 """The processes of a box, as the machine counts them."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 from labkit.box.cgroup import Cgroup

@@ -1,7 +1,5 @@
 """Whether this machine has room for a box: looked at before anything of it is started."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from pathlib import Path

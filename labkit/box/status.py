@@ -1,7 +1,5 @@
 """The status of a box: what exists of it, and whether it works."""
 
-from __future__ import annotations
-
 import json
 import socket
 from collections.abc import Mapping, Sequence

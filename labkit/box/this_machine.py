@@ -1,7 +1,5 @@
 """The abilities of this machine, the missing ones, and the one command that brings them."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

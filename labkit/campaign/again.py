@@ -1,7 +1,5 @@
 """Errors that may pass by themselves, so that a point is tried again."""
 
-from __future__ import annotations
-
 from labkit import errors
 from labkit.errors import LabkitError
 

@@ -4,8 +4,6 @@ All comparisons of all points share one risk of 5 % of a false alarm (Holm). Fro
 on each side, a repetition is the unit: what differs from session to session then counts as noise.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The forms of a comparison of campaigns: text, Markdown, JUnit XML, and JSON for a gate."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict

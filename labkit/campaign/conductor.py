@@ -1,7 +1,5 @@
 """The conductor: begins the points of a campaign in their order, and goes on after any death."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

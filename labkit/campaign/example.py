@@ -1,7 +1,5 @@
 """The campaign file that a new campaign begins with."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from string import Template
 

@@ -1,7 +1,5 @@
 """Estimates of how long points will take, from earlier points, stored runs or the study's plan."""
 
-from __future__ import annotations
-
 import os
 import statistics
 from collections import defaultdict

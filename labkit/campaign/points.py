@@ -1,7 +1,5 @@
 """The points of a campaign: each a study with its values, on one lab, in one repetition."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

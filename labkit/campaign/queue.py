@@ -1,7 +1,5 @@
 """The points that wait, in their order and by what they need: few are looked at, however many."""
 
-from __future__ import annotations
-
 import heapq
 import os
 from collections import defaultdict, deque

@@ -1,7 +1,5 @@
 """The report of a campaign: one folder with an index, every notebook and its page, for offline."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter, defaultdict

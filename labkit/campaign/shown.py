@@ -1,7 +1,5 @@
 """A campaign in a terminal: what it will do, how far it is, and how it ended."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any

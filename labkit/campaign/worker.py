@@ -5,8 +5,6 @@ begins it. It says how far it has come on its output, a line of JSON each, and s
 Ctrl-C when its input ends: so it outlives no conductor, and leaves no setting changed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import select

@@ -1,7 +1,5 @@
 """The changes of one process on one host; the journal over there has all of them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Drift of settings in force while none of us touches them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The journal that each host keeps of what is changed there, and the script that keeps it."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets

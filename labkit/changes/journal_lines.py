@@ -4,8 +4,6 @@ In a field, spaces, tabs, line ends and percent signs are written as %20 and the
 text is `%` alone. So a shell can write and compare fields with nothing but `case`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Hosts that are to be measured and not changed: nothing may be left in force on them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial

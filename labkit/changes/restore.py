@@ -1,7 +1,5 @@
 """Putting back what was changed on a host, and saying what became of each thing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from labkit.changes.change_set import restore_all

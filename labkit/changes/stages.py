@@ -1,7 +1,5 @@
 """The work on the hosts of a lab in one move, and the parts of it done at the same time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Start with `latency.py`; `look.py` holds colours and axes.
 """
 
-from __future__ import annotations
-
 from labkit.charts.changed import Changed, changes
 from labkit.charts.compared import ratios
 from labkit.charts.export import frame, save

@@ -1,7 +1,5 @@
 """The picture of counters over time, out of a file of esxtop or perfmon."""
 
-from __future__ import annotations
-
 import altair as alt
 import numpy as np
 

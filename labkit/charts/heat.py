@@ -1,7 +1,5 @@
 """The picture of how busy each CPU was over one run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import altair as alt

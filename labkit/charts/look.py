@@ -1,7 +1,5 @@
 """The look of every picture: colours, axes, titles, and the form in which it is shown."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap

@@ -1,7 +1,5 @@
 """Pictures of an event in the midst of a load: what was reached, with its phases marked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import altair as alt

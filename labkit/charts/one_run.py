@@ -1,7 +1,5 @@
 """The picture of one run by itself, request by request."""
 
-from __future__ import annotations
-
 import math
 
 import altair as alt

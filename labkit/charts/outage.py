@@ -1,7 +1,5 @@
 """Outages step by step: those of all conditions, and the time line of one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ A million values are binned here, before they are drawn: the mean of each bin is
 smallest and largest are the band, so no dip is lost.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Parts of one line that each kind of traffic got, side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import altair as alt

@@ -1,7 +1,5 @@
 """The sizing curve: what share of the answers came in time, by how many users asked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import altair as alt

@@ -1,7 +1,5 @@
 """Two tools that measured the same thing one after the other, beside each other."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

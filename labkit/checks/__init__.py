@@ -3,8 +3,6 @@
 Start with `port.py`: `after` makes the order.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from dataclasses import replace

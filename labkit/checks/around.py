@@ -1,7 +1,5 @@
 """Does the machine under a box do something else?"""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

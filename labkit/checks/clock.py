@@ -1,7 +1,5 @@
 """How far is the host's clock from ours?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from labkit.check import COMMAND_SECONDS, OK, WARNING, Check, Finding, Subject

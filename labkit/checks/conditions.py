@@ -1,7 +1,5 @@
 """Which conditions of the studies can be measured on this lab, and why not the others?"""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import suppress

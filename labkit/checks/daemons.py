@@ -1,7 +1,5 @@
 """Does something on the host change settings by itself?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Subject

@@ -1,7 +1,5 @@
 """Is there room for the journal of changes and for what tools print?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject

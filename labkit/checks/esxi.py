@@ -1,7 +1,5 @@
 """What an ESXi host needs before it measures: release, power policy, devices for guests."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Does a firewall look at each packet? The paper has them off (p. 8); `ports` tries what passes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Subject

@@ -1,7 +1,5 @@
 """Is the interface of test traffic there and up, with the address that the lab names?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject

@@ -1,7 +1,5 @@
 """Is the host's key the one that we know? Nobody logs in for this, but at jump hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from labkit.check import FAILED, OK, Check, Finding, Subject

@@ -1,7 +1,5 @@
 """What kind of host is it: linux, kvm, docker, esxi, box, or several of them?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from labkit.check import FAILED, OK, Check, Finding, Subject

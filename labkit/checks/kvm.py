@@ -1,7 +1,5 @@
 """What a KVM host needs before it measures: hardware virtualization, a libvirt, its guests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Subject

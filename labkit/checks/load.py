@@ -1,7 +1,5 @@
 """Is the host busy with something else?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Subject

@@ -1,7 +1,5 @@
 """Does the host let us in, and does it run a command?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from labkit.check import COMMAND_SECONDS, FAILED, OK, Check, Finding, Subject

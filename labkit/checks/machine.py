@@ -1,7 +1,5 @@
 """Is it the machine that was trusted, and not a clone with the same key?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Subject

@@ -1,7 +1,5 @@
 """Do packets of the interface's full size get to the other host in one piece?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Subject

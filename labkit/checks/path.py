@@ -1,7 +1,5 @@
 """Does test traffic reach the other host, and by the interface that the lab names?"""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Does an SSH server answer, at the host or at the first jump host on the way to it?"""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 

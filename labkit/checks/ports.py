@@ -4,8 +4,6 @@ Nothing is started for it: a host that says "refused" was reached, a firewall is
 says "no route". A firewall that answers as a closed port does cannot be distinguished from one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Subject

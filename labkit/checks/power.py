@@ -1,7 +1,5 @@
 """Do the CPUs sleep or change their clock while labkit measures?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Subject

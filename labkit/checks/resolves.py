@@ -1,7 +1,5 @@
 """Does the control address of a host mean an address?"""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 

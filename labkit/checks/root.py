@@ -1,7 +1,5 @@
 """May we change settings there?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Subject

@@ -1,7 +1,5 @@
 """Which settings can be made on the host as it is?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from labkit.changes.plan import plan

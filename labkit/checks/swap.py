@@ -1,7 +1,5 @@
 """Can memory be paged out while labkit measures?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Subject

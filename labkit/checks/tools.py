@@ -1,7 +1,5 @@
 """Are the programs of the workloads and settings there, by what each host does in a study?"""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

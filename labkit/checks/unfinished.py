@@ -1,7 +1,5 @@
 """Is somebody changing the host, or is there a change that nobody has put back?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from labkit.changes.journal import given_up, history

@@ -1,7 +1,5 @@
 """The hashes that both sides of a copy can compute: SHA-256, or cksum on a host without it."""
 
-from __future__ import annotations
-
 import hashlib
 import zlib
 

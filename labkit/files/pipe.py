@@ -1,7 +1,5 @@
 """The interface that copying needs of a host: short commands, and commands with open streams."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol

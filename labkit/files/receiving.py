@@ -1,7 +1,5 @@
 """One file from a host: whole or not at all, never more than was asked for, and checked."""
 
-from __future__ import annotations
-
 from labkit.files.hashes import Hashes
 from labkit.files.pipe import CHUNK, Carries
 from labkit.files.place import Place, twice

@@ -1,7 +1,5 @@
 """One file to a host: whole or not at all, and checked there."""
 
-from __future__ import annotations
-
 import secrets
 import shlex
 import stat

@@ -1,7 +1,5 @@
 """The offset of a host's clock from ours, with a bound, so that times of hosts can be compared."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 What is started ends with its input, which ends with the connection: nothing outlives us.
 """
 
-from __future__ import annotations
-
 import math
 import shlex
 import threading

@@ -1,7 +1,5 @@
 """A part of the front page that changes: HTML whose links open in JupyterLab."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Cards of studies: what each asks, whether it can run here, when it ran last, its verdicts."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

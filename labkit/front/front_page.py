@@ -1,7 +1,5 @@
 """The front page: a thin view of what studies, labs, results and the scorecard say."""
 
-from __future__ import annotations
-
 import ipywidgets as widgets  # type: ignore[import-untyped]
 from IPython.display import display
 

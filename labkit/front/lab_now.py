@@ -1,7 +1,5 @@
 """The lab as it is now: who answers, who holds a host, what is not put back; it puts that back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

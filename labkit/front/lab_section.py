@@ -1,7 +1,5 @@
 """The lab on the front page: choose one, see its hosts, put back what is unfinished."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The look of the front page: cards in columns, colours of the theme, a visible focus."""
 
-from __future__ import annotations
-
 # JupyterLab's own colours, so that it is light or dark with it; each has another for other pages.
 STYLE = """
 .labkit-front, .labkit-front .widget-html-content { line-height: 1.4;

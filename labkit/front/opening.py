@@ -1,7 +1,5 @@
 """JupyterLab, opened at the front page: its notebook has run before a browser shows it."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -1,7 +1,5 @@
 """Can a study run here? On a lab as the doctor finds it, without one as this machine can."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The results on the front page: listed, chosen by a word, their reports, two compared."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import ipywidgets as widgets  # type: ignore[import-untyped]

@@ -1,7 +1,5 @@
 """The results that lie on this machine: listed, chosen by a word, reported, compared."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ all processes of the machine but those of the box, and labkit's own. What ended 
 by its parent, such as a compiler that lived for a moment. The kernel's own threads serve everybody.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ To start the few programs that `gate.collect` needs takes a guest without hardwa
 than to read everything. Both print the same lines.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

@@ -5,8 +5,6 @@ below 10 ms. A closed loop cannot be late, as it has no schedule; a program that
 none either. What is judged here is read from the raw text, so runs of any age are judged alike.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache

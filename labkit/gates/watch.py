@@ -7,8 +7,6 @@ about the machine than about the run: they are shown, and only a clock that jump
 makes a run invalid. Either way the raw counts stay with the run.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field

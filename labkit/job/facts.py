@@ -1,7 +1,5 @@
 """The answers of the runner on a host: lines of facts, an empty line, a part of the output."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A job outlives the process that began it, so that a study can go on with it. Nob
 it then: it holds the place of the next, and takes time from whatever is measured beside it.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime

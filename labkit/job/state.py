@@ -1,7 +1,5 @@
 """The states of a job, and how the locks and records on its host show them."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The user who runs labkit; a container may run it as a number that no account has."""
 
-from __future__ import annotations
-
 import getpass
 import os
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Lists of CPUs, as the kernel writes them: `0-3,6`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from labkit.errors import BadInput

@@ -3,8 +3,6 @@
 `python -m labkit.machine.lean MODULE WORD...` runs a module of ours so.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import sys

@@ -1,7 +1,5 @@
 """Folders of ours in places that all users share: the check for hosts, and its twin for here."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat

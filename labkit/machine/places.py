@@ -1,7 +1,5 @@
 """The places of labkit's own files and of measurements."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files of record: written whole or not at all, and read with suspicion."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Scripts for hosts, in shell and Perl: each is a file beside the module that sends it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -1,7 +1,5 @@
 """Ctrl-C and its like: a stop comes at once, but where that would leave something half done."""
 
-from __future__ import annotations
-
 import signal
 import sys
 import threading

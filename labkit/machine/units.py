@@ -1,7 +1,5 @@
 """Units, figures and first words as people write them; machines read plain letters."""
 
-from __future__ import annotations
-
 
 def shown(unit: str) -> str:
     """A unit for people: `µs` where results and JSON say `us`."""

@@ -1,7 +1,5 @@
 """Busy time of all CPUs that a host may use, no matter who keeps them busy."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

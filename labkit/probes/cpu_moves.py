@@ -1,7 +1,5 @@
 """CPUs that processes or guests ran on, how often they moved, and the time that they really got."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

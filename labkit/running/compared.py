@@ -1,7 +1,5 @@
 """Two runs, or two executions of a study: what was different, beside how the results differ."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs the controls of a lab: a link as it is, the same again, and with a known delay."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable, Iterator

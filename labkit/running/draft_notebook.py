@@ -1,7 +1,5 @@
 """The notebook that a study begins with: `skeleton/notebook.md`, filled from the study."""
 
-from __future__ import annotations
-
 import json
 import re
 import textwrap

@@ -1,7 +1,5 @@
 """Results as a log of HdrHistogram: one histogram for each run, tagged with condition and block."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 

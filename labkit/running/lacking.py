@@ -1,7 +1,5 @@
 """The document's scale on a lab: what it takes, and what the lab lacks; known before the start."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 

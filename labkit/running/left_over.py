@@ -1,7 +1,5 @@
 """Settings that a killed kernel left in force, put back by the process that started it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

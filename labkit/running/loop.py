@@ -1,7 +1,5 @@
 """The loop of a study: shuffled blocks of its conditions, until there are enough."""
 
-from __future__ import annotations
-
 import random
 import threading
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Values of stored runs, read again from their raw text: by metric, condition and block."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The noise of a lab: a study's workload measured against itself, nothing being different."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Papermill reruns: one notebook with its parameters, its progress seen, its end reported truly."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

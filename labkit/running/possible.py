@@ -1,7 +1,5 @@
 """Conditions of a study that a lab can do, and what they would change there."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Remarks on a study's results that their reader should know."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

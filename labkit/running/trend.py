@@ -4,8 +4,6 @@ A session, which is one folder of results, is the unit: it gives one figure to e
 series share one risk of 5 % (Holm).
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

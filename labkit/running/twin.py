@@ -1,7 +1,5 @@
 """A bare machine beside a hypervisor that is no Linux: what a document calls native runs there."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any

@@ -5,8 +5,6 @@ more. Conditions that no undecided claim speaks of are measured no longer, nor t
 the rest of the budget cannot decide by far: these are given up, which the results keep.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import time

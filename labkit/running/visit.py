@@ -1,7 +1,5 @@
 """A visit to the conditions of a study: each is set up, measured between gates, and kept."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping

@@ -3,8 +3,6 @@
 A box makes its own, so nothing is asked there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 

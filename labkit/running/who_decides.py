@@ -1,7 +1,5 @@
 """Labs that can decide each claim, if any: box, KVM, ESXi; from what studies and settings say."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ results. `manifest.json` comes first and says what it holds, with a SHA-256 of e
 bundle is such an archive packed with xz as a whole, its raw texts not packed one by one.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

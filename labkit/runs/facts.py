@@ -1,7 +1,5 @@
 """Both sides of a measurement: versions of labkit, and the facts of a host."""
 
-from __future__ import annotations
-
 import functools
 import platform
 import subprocess

@@ -3,8 +3,6 @@
 Checksums of raw texts take their time, and are left to `labkit results verify`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Remarks on what `labkit doctor` fails and a run bears: one machine for two, or a wrong way."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from labkit.results import Results

@@ -1,7 +1,5 @@
 """Remarks on streams that a link limits: such a rate says nothing of its cost."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

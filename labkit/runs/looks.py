@@ -7,8 +7,6 @@ runs that they were at: so those at deleted, copied or imported results are coun
 with another seed or design that was put among the others is named.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Remarks on runs that lie apart: when they were made, what gates saw, where the study changed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 

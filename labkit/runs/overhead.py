@@ -1,7 +1,5 @@
 """Cost of a study beside its measuring: changing settings, and everything else around a run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from labkit.results import Results

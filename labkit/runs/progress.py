@@ -1,7 +1,5 @@
 """Progress of a study, for the one who watches it, in this process or in another."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """One line of a known_hosts file: whom it names, and the key that it gives (sshd(8))."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

@@ -4,8 +4,6 @@
 from one to the other, for as long as the run lasts.
 """
 
-from __future__ import annotations
-
 import getpass
 import os
 import socket

@@ -1,7 +1,5 @@
 """A logged-in SSH connection to a host whose key we know."""
 
-from __future__ import annotations
-
 import logging
 import random
 import time

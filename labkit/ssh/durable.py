@@ -1,7 +1,5 @@
 """Lines that are added to a file for good: whole, or not at all, and never by writing it again."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

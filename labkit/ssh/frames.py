@@ -1,7 +1,5 @@
 """The output of many commands on one stream; a mark that none of them knows ends each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Logging in with keys: the agent's, those of files, and OpenSSH certificates. Never a password."""
 
-from __future__ import annotations
-
 import binascii
 import io
 import os

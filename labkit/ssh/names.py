@@ -1,7 +1,5 @@
 """Addresses of a name from this machine's resolver, which would take as long as it likes."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from concurrent.futures import Future

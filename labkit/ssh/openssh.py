@@ -5,8 +5,6 @@ what it comes to. What labkit does not follow is refused by name, when a wrong g
 (`REFUSED`), and else passed over: labkit has ciphers of its own, and never forwards an agent.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

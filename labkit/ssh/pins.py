@@ -4,8 +4,6 @@
 each; before labkit changes a host, `check_pin` compares it. A host without a pin is not compared.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

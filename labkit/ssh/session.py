@@ -1,7 +1,5 @@
 """A connection, and one session on it: the streams of a shell."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

@@ -1,7 +1,5 @@
 """The sessions of one address, on as many connections as its sshd makes necessary."""
 
-from __future__ import annotations
-
 import math
 import os
 import threading

@@ -4,8 +4,6 @@ A nonce marks the end of each command on both streams. It is sent on the shell's
 no list of processes. No output of a command can therefore pass for a mark, or for another's output.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import secrets

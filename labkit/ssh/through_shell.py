@@ -1,7 +1,5 @@
 """The promises of all transports about commands; each runs them in a POSIX shell on the host."""
 
-from __future__ import annotations
-
 import secrets
 import shlex
 import threading

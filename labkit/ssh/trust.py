@@ -1,7 +1,5 @@
 """First contact: which keys a host shows, and how they get into the lab's own known_hosts."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass

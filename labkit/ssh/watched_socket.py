@@ -1,7 +1,5 @@
 """The socket or channel that paramiko is handed: watched, and never a child process's."""
 
-from __future__ import annotations
-
 import os
 import select
 import socket

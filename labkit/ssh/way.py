@@ -1,7 +1,5 @@
 """The way to an sshd: a TCP connection, a jump host's channel, or a command's two ends."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

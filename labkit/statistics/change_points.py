@@ -7,8 +7,6 @@ before it is shuffled, and the series put together again: an autoregression of o
 then looked at by itself. Shuffles come from a fixed seed: the same series gives the same points.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -9,8 +9,6 @@ endlessly many runs. The limit is the 95 % point of those. This is Weerahandi's 
 conditions it gives percentiles that go together (`possible`), for what becomes of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import cast
 

@@ -5,8 +5,6 @@ zigzag LEB128. A negative count stands for a run of zeros. The buckets are those
 value keeps its first bits, as many as its decimal digits take.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import struct

@@ -1,7 +1,5 @@
 """One risk of being wrong, shared by everything that is looked at together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 RISK = 0.05

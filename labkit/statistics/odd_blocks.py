@@ -5,8 +5,6 @@ than five times the usual distance, over all conditions together. Two states are
 blocks, both of two or more, with a gap that is twice as wide as each. Nothing is dropped.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

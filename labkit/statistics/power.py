@@ -4,8 +4,6 @@ Student's t test of paired blocks, at the level that a first look spends: the no
 distribution says how large a difference must be for 80 of 100 studies to find it.
 """
 
-from __future__ import annotations
-
 import math
 
 from labkit.errors import BadInput

@@ -4,8 +4,6 @@ It knows less than the interval that verdicts rest on, and everybody knows it. W
 by more than half, both are shown.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

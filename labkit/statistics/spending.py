@@ -6,8 +6,6 @@ looks, at whatever blocks. The level of a look is the p value that spends no mor
 is computed for a sum that grows by independent blocks (Armitage, McPherson and Rowe, 1969).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -12,8 +12,6 @@ Nothing here cuts anything: it says what it would cut, and a chart shows it.
   The other half goes to the single ones (Holm).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The lines of a counter file one by one: what is a row, what is left out, what is refused."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

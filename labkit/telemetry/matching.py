@@ -1,7 +1,5 @@
 """The counters of a file that somebody means, and short names for them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from fnmatch import translate

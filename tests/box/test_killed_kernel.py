@@ -1,7 +1,5 @@
 """A kernel that is killed in the middle of a run: the process that started it puts all back."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -3,8 +3,6 @@
 The table of these pairs is in notebooks/docs/proof/devices.md; each is nested and asked together.
 """
 
-from __future__ import annotations
-
 import re
 from contextlib import ExitStack
 from pathlib import Path

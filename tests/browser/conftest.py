@@ -1,7 +1,5 @@
 """One JupyterLab server for all browser tests, and pages that may only speak to this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import secrets

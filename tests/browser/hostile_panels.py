@@ -1,7 +1,5 @@
 """Every panel of a notebook, full of hostile texts; run in the kernel of a real JupyterLab."""
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import replace
 from pathlib import Path

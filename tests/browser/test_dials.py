@@ -1,7 +1,5 @@
 """The dial panel in a real JupyterLab: turned while it measures on the box, stopped, put back."""
 
-from __future__ import annotations
-
 import secrets
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The front page in a real JupyterLab: `labkit lab` opens it, and a keyboard is all it takes."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

@@ -4,8 +4,6 @@ A payload that runs sets `window.taken`, opens a dialogue or asks for something;
 element may come of one.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 from functools import partial

@@ -1,7 +1,5 @@
 """The notebooks in a real JupyterLab, in a real browser, with no way out to the internet."""
 
-from __future__ import annotations
-
 import ast
 import re
 from itertools import chain

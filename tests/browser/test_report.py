@@ -1,7 +1,5 @@
 """A report in a real browser that has no network at all."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import subprocess

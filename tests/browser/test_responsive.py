@@ -3,8 +3,6 @@
 A key is answered once the page shows it. Up to 200 ms is what the web calls good (INP).
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The site in a real browser: opened as files and served, light and dark, narrow and wide."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

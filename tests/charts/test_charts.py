@@ -1,7 +1,5 @@
 """Every kind of picture compiles, stays small, says what it shows, and needs no network."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

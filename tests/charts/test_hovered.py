@@ -1,7 +1,5 @@
 """Each mark that was measured names its runs to who hovers over it, and to a screen reader."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

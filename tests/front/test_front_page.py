@@ -1,7 +1,5 @@
 """What the front page shows is plain Python: no browser, no notebook, often no lab."""
 
-from __future__ import annotations
-
 import html
 import json
 import os

@@ -1,7 +1,5 @@
 """A picture of every kind, of made-up measurements, and what it holds."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

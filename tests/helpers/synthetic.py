@@ -1,7 +1,5 @@
 """Results that no lab measured: round trips drawn from known distributions, as ping prints them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

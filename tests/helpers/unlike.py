@@ -3,8 +3,6 @@
 A host is a mount namespace too, so that users, login shells and programs are its own.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """One lab of unlike hosts: a study runs on each unchanged, and settings go back byte for byte."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Logins as people have them: csh, sudo by lab.toml, tools in /usr/sbin, one that reads."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

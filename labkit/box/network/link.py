@@ -1,7 +1,5 @@
 """The wanted figures of a machine's data link, in words with units and in numbers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

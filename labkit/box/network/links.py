@@ -11,8 +11,6 @@ A host has one data link of its own. Another leads to its virtual switch, a brid
 its guests. Each guest can also have one for itself, past the bridge and the tap.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ The link of a host is everything that leads from the switch to it and to its gue
 stands between the host's virtual switch and it, and on its direct path.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Choosing two subnets that nothing on this machine uses."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterable

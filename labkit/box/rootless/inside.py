@@ -1,7 +1,5 @@
 """Differences for labkit inside the user namespace of a box without root."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """Making and ending a box as a user who may use sudo: labkit runs itself again as root for it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

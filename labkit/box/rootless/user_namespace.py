@@ -4,8 +4,6 @@ A keeper holds the outer namespaces. labkit enters them to make the box and to l
 outside goes through `dial.py`. When the keeper is killed, everything in there ends with it.
 """
 
-from __future__ import annotations
-
 import fcntl
 import functools
 import json

@@ -4,8 +4,6 @@ Any client of a scheduler can have its workers run any program. So all processes
 is made here prove themselves by a TLS pair, which is made for it alone.
 """
 
-from __future__ import annotations
-
 import logging
 import warnings
 from collections.abc import Collection, Iterator, Mapping
