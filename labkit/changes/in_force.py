@@ -86,7 +86,8 @@ class InForce:
         more restarts than it must. The things that are `left` stay as they are until another move.
         """
         refuse_conflicts(settings)
-        self.learn(settings)
+        asleep = self._asleep()
+        self.learn(one for one in settings if one not in self.stale or one.role not in asleep)
         if whys := [self.steps[one].why for one in settings if self.steps[one].why]:
             raise Impossible(whys[0])
         with undisturbed("a change of settings", self._restores()), self._lock:
@@ -132,9 +133,8 @@ class InForce:
     # Whoever has set something on them, in this process or another, could not put it back. A guest
     # that does not run is asked nothing: what was set in it has gone, or waits.
     def _refuse_others(self, roles: Sequence[str], settings: Sequence[Setting]) -> None:
-        asleep = {role for one in self.changed.values() for role in one.resting}
-        asleep |= {role for one in settings if self.steps[one].changes for role in one.starts}
-        for role in (role for role in roles if role not in asleep | self.alone):
+        woken = {role for one in settings if self.steps[one].changes for role in one.starts}
+        for role in (role for role in roles if role not in self._asleep() | woken | self.alone):
             host, own = self.hosts[role], self.sets.get(role)
             for one in self._open_on(host):
                 if own is None or own.number != one.number:
@@ -144,6 +144,9 @@ class InForce:
                         hint=f"put that back first: end its block, or {host.verb('restore')}",
                     )
             self.alone.add(role)
+
+    def _asleep(self) -> set[str]:
+        return {role for one in self.changed.values() for role in one.resting}
 
     # Another process, or a block around ours, may have paused it.
     def _open_on(self, host: Host) -> Sequence[OpenSet]:

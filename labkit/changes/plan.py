@@ -66,8 +66,12 @@ class Step:
 
     @property
     def barrier(self) -> bool:
-        """Whether other hosts wait until this is done, as it may take a guest away from them."""
-        return bool(self.way and (self.way.needs - {"root"} or self.way.more.cuts_management))
+        """Whether other hosts wait until this is done, as it may take a guest away from them.
+
+        A guest that is paused answers nobody, and is asked again only when it goes on.
+        """
+        away = self.setting.resting or (self.way and self.way.more.cuts_management)
+        return bool(self.way and (away or self.way.needs - {"root"}))
 
     def told(self) -> dict[str, Any]:
         """The step in plain words, for JSON and tables."""

@@ -7,7 +7,7 @@ from boxes import OTHER
 from leftovers import another
 
 from labkit import box, find_study
-from labkit.changes.in_force import applied
+from labkit.changes.in_force import applied, in_force
 from labkit.changes.journal import command
 from labkit.changes.journal_lines import decoded, encoded
 from labkit.changes.plan import plan
@@ -16,6 +16,7 @@ from labkit.running import possible
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
+from labkit.settings.mtu import Mtu
 from labkit.studies._guests import GUESTS
 from labkit.workloads import _pairs as pairs
 from labkit.workloads.ping import Ping
@@ -76,6 +77,25 @@ def test_all_guests_are_asked_at_once_and_each_answers_for_itself(four):
     end = time.monotonic() + 10
     while any(four.host(guest).run("pidof", "sockperf").ok for guest in GUESTS):
         assert time.monotonic() < end, "a server has not ended"
+
+
+def test_what_is_set_in_a_guest_goes_back_before_it_is_paused_and_comes_when_it_goes_on(four):
+    awake, asleep = GuestPower("on", "guest2"), GuestPower("paused", "guest2")
+    sizes = [Mtu(1400, role="guest2"), Mtu(1300, role="guest2")]
+    there, look = (
+        four.host("guest2"),
+        ("cat", f"/sys/class/net/{four.host('guest2').interface}/mtu"),
+    )
+    before = there.check(*look)
+    with in_force(four.hosts) as changes:
+        changes.learn([awake, asleep, *sizes])
+        for size in sizes:
+            changes.move_to([awake, size])
+            assert there.check(*look) == f"{size.size}\n"
+            four.host("guest2").rest()
+            changes.move_to([asleep])
+            assert four.host("server").check("guest", "@guest2", "state") == "paused\n"
+    assert there.check(*look) == before
 
 
 def test_a_box_with_one_guest_says_what_it_lacks_for_four(lab):
