@@ -3,12 +3,38 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Mapping
 from numbers import Real
+from typing import Any
 
+from labkit.errors import Unknown
+from labkit.machine.places import HOME
 from labkit.machine.units import figure, shown
 
+FOLDER = HOME / "data/exercises"
+"""The right answers, out of a reader's sight, with worked solutions for teachers."""
+
 EMPTY = "not yet: put your answer in place of None, and run the cell again"
+
+
+def exercises(study: str) -> dict[int, dict[str, Any]]:
+    """The exercises of a study's notebook by number: the right answer, a remark, a solution."""
+    file = FOLDER / f"{study}.toml"
+    if not file.is_file():
+        raise Unknown("study with exercises", study, [path.stem for path in FOLDER.glob("*.toml")])
+    listed = tomllib.loads(file.read_text("utf-8"))["exercise"]
+    return {entry["number"]: entry for entry in listed}
+
+
+def check(study: str, number: int, answer: object) -> str:
+    """Whether this is the answer to the exercise of that number; it may be rounded."""
+    known = exercises(study)
+    if number not in known:
+        raise Unknown("exercise", str(number), [str(n) for n in known])
+    entry = known[number]
+    within = entry.get("within", 0.01)
+    return check_number(answer, entry["right"], entry.get("remark", ""), within=within)
 
 
 def check_number(answer: object, right: float, said: str = "", *, within: float = 0.01) -> str:

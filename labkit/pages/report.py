@@ -23,6 +23,7 @@ from labkit.pages.folding import folded, living
 from labkit.pages.paper import PAPER
 from labkit.pages.report_head import ReportHead
 from labkit.pages.tables import safe
+from labkit.running import book_links
 
 # What a notebook may show as it is; anything else a cell displays is shown as its plain text.
 INERT = ("text/plain", "image/png", "image/jpeg", "image/svg+xml")
@@ -194,11 +195,11 @@ def _wrong(notebook: Any) -> str:
 # Takes the title out of the notebook.
 def _title(notebook: Any, otherwise: str) -> str:
     for cell in notebook.cells:
-        found = re.search(r"^# +(.+)$", cell.source, re.MULTILINE)
+        found = book_links.LINE.search(cell.source)
         if cell.cell_type == "markdown" and found:
-            # The page has a heading of its own, above the verdicts.
+            # The page has a heading of its own, above the verdicts, and no neighbours.
             cell.source = cell.source.replace(found[0], "", 1)
-            return str(found[1]).strip()
+            return str(found[1]).removeprefix("#").strip()
     return otherwise
 
 

@@ -1,12 +1,15 @@
 """What a reader is told of an answer."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from labkit.pages.exercise import EMPTY, check_name, check_number
+from labkit.errors import Unknown
+from labkit.pages.exercise import EMPTY, FOLDER, check, check_name, check_number, exercises
+from labkit.pages.guess import Guess
 
 NOTEBOOKS = sorted(Path(__file__).parents[2].glob("notebooks/*.ipynb"))
 RATIOS = {"Native": 2.345, "VM-Default": 2083.4}
@@ -52,4 +55,46 @@ def test_every_answer_of_a_notebook_is_checked_by_these():
         cells = ("".join(cell["source"]) for cell in json.loads(file.read_text())["cells"])
         asked = [source for source in cells if "answer = None" in source]
         assert len(asked) >= 2 or file.name < "01" or file.name[:2] in ("02", "03")
-        assert [source for source in asked if "check_n" not in source] == []
+        assert [source for source in asked if "print(check" not in source] == []
+
+
+def test_answers_of_exercises_stand_in_no_notebook_and_each_is_asked_for():
+    asked = {}
+    for book in NOTEBOOKS:
+        cells = json.loads(book.read_text("utf-8"))["cells"]
+        source = "\n".join("".join(cell["source"]) for cell in cells)
+        assert not re.search(r"check_number\(answer, [\d.]+[,)]", source), book.name
+        for study, number in re.findall(r'check\("(\w+)", (\d), answer\)', source):
+            asked.setdefault(study, set()).add(int(number))
+    assert asked == {file.stem: {*exercises(file.stem)} for file in FOLDER.glob("*.toml")}
+
+
+@pytest.mark.parametrize("study", [file.stem for file in sorted(FOLDER.glob("*.toml"))])
+def test_each_exercise_takes_its_right_answer_and_no_other_and_has_a_solution(study):
+    for number, entry in exercises(study).items():
+        assert check(study, number, entry["right"]).startswith("right")
+        assert check(study, number, entry["right"] * 1.1).endswith("smaller")
+        assert entry["solution"].endswith(".")
+
+
+def test_an_exercise_that_is_not_there_is_refused_with_those_that_are():
+    with pytest.raises(Unknown, match="unknown exercise '9'") as odd:
+        check("lat_ping", 9, 1)
+    assert "1" in str(odd.value)
+    with pytest.raises(Unknown):
+        check("lat_pong", 1, 1)
+
+
+def test_a_guess_is_kept_for_the_next_time_and_read_beside_the_result(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
+    guess = Guess("lat_ping")
+    guess.ask()
+    guess.field.value = " the guest,\ntwice as slow "
+    again = Guess("lat_ping")
+    assert again.field.value == again.text == "the guest, twice as slow"
+    again.remind()
+    assert not capsys.readouterr().out, "where nobody is there, nothing is asked or printed"
+    again.field.value = ""
+    assert not Guess("lat_ping").text
