@@ -115,11 +115,3 @@ def together(each: Sequence[tuple[Needs, float]]) -> float:
             share = os.cpu_count() or 1 if needs.stored else 1
             beside[needs.hosts] += seconds / share
     return alone + max(beside.values(), default=0.0)
-
-
-def spoken(seconds: float) -> str:
-    """A span of time as people say it."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = seconds / 60
-    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"

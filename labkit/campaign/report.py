@@ -11,10 +11,10 @@ from urllib.parse import quote
 from labkit import __version__, studies
 from labkit.campaign.attempts import FINISHED
 from labkit.campaign.folder import CampaignFolder, told
-from labkit.campaign.foreseen import spoken
 from labkit.campaign.points import CampaignPoint
 from labkit.campaign.worker import NOTEBOOK, PAGE
 from labkit.machine import records
+from labkit.machine.units import spoken
 from labkit.pages import report as pages
 from labkit.pages.filled import filled
 

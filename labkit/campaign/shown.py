@@ -6,9 +6,10 @@ from typing import Any
 
 from labkit.campaign.asked import Campaign
 from labkit.campaign.conductor import CampaignStanding
-from labkit.campaign.foreseen import Foreseen, spoken, together
+from labkit.campaign.foreseen import Foreseen, together
 from labkit.campaign.places import Needs
 from labkit.campaign.points import CampaignPoint
+from labkit.machine.units import spoken
 from labkit.pages.terminal import BAR, paragraph, table
 
 MOST_ROWS = 60

@@ -20,6 +20,7 @@ def add(verbs: Any) -> None:
         verbs, "report", _report, "write the report of existing results",
         "lat_ping | the newest results of this study",
         "out/results/lat_ping/monday-1a2b3c4d | of these",
+        "lat_ping --artifact | each claim: how tested, tolerance, result, time",
         "lat_ping --against old.labkit | what changed; exit code 1 if anything did",
         "lat_ping --against old.labkit --html >changed.html | as a page",
     )  # fmt: skip
@@ -34,6 +35,9 @@ def add(verbs: Any) -> None:
     form.add_argument("--markdown", action="store_true", help="print the comparison as Markdown")
     form.add_argument("--html", action="store_true", help="print the comparison as an HTML page")
     json_flag(form)
+    parser.add_argument(
+        "--artifact", action="store_true", help="write a page for the evaluation of an artifact"
+    )
 
 
 def _report(asked: argparse.Namespace) -> int:
@@ -50,6 +54,8 @@ def _report(asked: argparse.Namespace) -> int:
             "--markdown and --html are of a comparison",
             hint="give --against OLD; without it the report is a page already",
         )
+    if asked.artifact:
+        return _artifact(asked, results)
     if results.study == imports.STUDY:
         raise BadInput(
             f"{results.path} was imported, and has no notebook",
@@ -61,6 +67,22 @@ def _report(asked: argparse.Namespace) -> int:
     study = studies.find(results.study)
     label = str(results.asked.get("label") or now())
     show_answer(study, given(study.name, str(results.path), results.asked, label), asked)
+    return 0
+
+
+def _artifact(asked: argparse.Namespace, results: Results) -> int:
+    from labkit.claims import published
+    from labkit.pages import artifact
+
+    if results.judged_as not in published.names():
+        raise BadInput(f"{results.path}: no claims of {results.judged_as} are known",
+                       hint="labkit claims new FILE; results import --study NAME")  # fmt: skip
+    with busy("judging"):
+        file = artifact.write(results)
+    if asked.json:
+        print_json({"page": str(file), "claims": artifact.told(results)})
+    else:
+        print(file)
     return 0
 
 

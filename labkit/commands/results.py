@@ -281,11 +281,20 @@ def _export(asked: argparse.Namespace) -> None:
         _csv(results.frame(), file, asked.json)
         return
     with busy(f"checking and writing {results.path}"):
-        written = bundle.export(results, file, asked.small)
+        written = bundle.export(results, file, asked.small, _document(results))
     if asked.json:
         print_json({**asdict(written), "path": str(file)})
     else:
         print(f"{file}: {len(written.files)} files, sha256 {written.digest}")
+
+
+def _document(results: Results) -> dict[str, str]:
+    from labkit.claims import published
+
+    if results.judged_as not in published.names():
+        return {}
+    judged = published.published(results.judged_as)
+    return {"name": judged.document, "url": judged.url}
 
 
 def _csv(frame: pl.DataFrame, file: Path, as_json: bool) -> None:

@@ -27,3 +27,11 @@ def more_is_better(metric: str, unit: str) -> bool | None:
     if "/" in unit or any(word in metric for word in MORE_IS_BETTER):
         return True
     return None
+
+
+def spoken(seconds: float) -> str:
+    """A span of time as people say it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"

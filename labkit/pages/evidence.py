@@ -102,8 +102,8 @@ def _judged(results: Results, evidence: Evidence, margin: float | None) -> list[
     lab = results.asked.get("lab", {})
     scale = f", scale {results.asked['scale']}" if "scale" in results.asked else ""
     on = results.asked.get("kernels", {})
-    about = ScoreLine(
-        claims.published(study).document, study, lab=f"{lab.get('name', '')}{scale}",
+    about = replace(
+        _about(study), lab=f"{lab.get('name', '')}{scale}",
         tier=str(lab.get("tier", "")), evidence=evidence.folder, when=evidence.when,
         controls=" ".join(controls.said_of(results)), runs=len(results.finished()),
         answer=answer, blocks=evidence.blocks,
@@ -137,10 +137,15 @@ def _more(verdict: Verdict) -> list[Reason]:
 
 
 def _untested(study: str) -> tuple[ScoreLine, ...]:
-    known, about = study in studies.names(), ScoreLine(claims.published(study).document, study)
+    known, about = study in studies.names(), _about(study)
     return tuple(
         _filled(about, c, c.not_testable(_not_yet(c, study, known))) for c in claims.of(study)
     )
+
+
+def _about(study: str) -> ScoreLine:
+    published = claims.published(study)
+    return ScoreLine(published.document, study, url=published.url)
 
 
 def _not_yet(claim: Claim, study: str, known: bool) -> Reason:

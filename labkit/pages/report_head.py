@@ -10,8 +10,9 @@ from shlex import join
 from typing import Any
 
 from labkit import controls
+from labkit.claims import published
 from labkit.gates import around
-from labkit.pages.tables import Table, chip, safe
+from labkit.pages.tables import Table, chip, linked, safe
 from labkit.results import Results, Run
 from labkit.running import notebook
 from labkit.running.open_lab import note
@@ -39,11 +40,14 @@ class ReportHead:
     """Of each claim its name, the verdict, and the statement."""
     controls: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
+    document: tuple[str, str] = ("", "")
+    """Its title, and where it can be read."""
 
     def html(self, chart: str = "") -> str:
         """The head with its chart between the finding and the verdicts."""
         said = f'<p class="finding"><b>{safe(self.answer)}</b></p>' if self.answer else ""
         said += f"<p>{safe(self.finding)}</p>" if self.finding else ""
+        said += f"<p>Document: {linked(*self.document)}</p>" if self.document[1] else ""
         return f"{said}{chart}{self._strip()}{self._controls()}{self._facts()}"
 
     def _strip(self) -> str:
@@ -77,6 +81,7 @@ def head_of(
         tuple((v.claim, v.verdict, v.statement) for v in verdicts),
         tuple(controls.said_of(results)),
         tuple((name, said) for name, said in _facts(study, results).items() if said),
+        _document(study),
     )
 
 
@@ -95,6 +100,13 @@ def finding(verdicts: Sequence[Mapping[str, Any]]) -> str:
         f"Found: of {len(verdicts)} claims {each}. The clearest: {clear['statement']}. "
         f"This {WENT[clear['verdict']][0]}: {clear['why']}."
     )
+
+
+def _document(study: Study) -> tuple[str, str]:
+    if study.name not in published.names():
+        return "", ""
+    judged = published.published(study.name)
+    return judged.document, judged.url
 
 
 # How wide the interval is beside how far the figure is from 1, which is no effect at all.

@@ -65,6 +65,8 @@ class ScoreLine:
     """The answer to the study that the evidence gives, in one sentence."""
     blocks: int = 0
     """The number of valid blocks of the evidence."""
+    url: str = ""
+    """The place where the document can be read."""
 
     @property
     def reason(self) -> str:

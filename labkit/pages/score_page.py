@@ -8,7 +8,7 @@ from pathlib import Path
 
 from labkit.pages.score_line import WORDS, ScoreLine, found_and_printed, ran_on
 from labkit.pages.scorecard import NO_FIGURE, Scorecard
-from labkit.pages.tables import chip, safe
+from labkit.pages.tables import chip, linked, safe
 from labkit.reason import NO_STUDY, What
 from labkit.verdict import NOT_TESTABLE
 
@@ -80,11 +80,11 @@ def _section(document: str, lines: list[ScoreLine]) -> str:
     if _tested(lines):
         answers = dict.fromkeys(line.answer for line in lines if line.answer)
         said = "".join(f"<li>{safe(answer)}</li>" for answer in answers)
-        return f"<section><h2>{safe(document)}</h2><ul>{said}</ul>{table}</section>"
+        return f"<section><h2>{linked(document, lines[0].url)}</h2><ul>{said}</ul>{table}</section>"
     short = (NO_STUDY if line.what is What.NO_STUDY else line.reason for line in lines)
     (why, many), *_ = Counter(short).most_common(1)
     said = why if many == len(lines) else NOT_TESTABLE
-    summary = f"{safe(document)} <small>({len(lines)} claims: {safe(said)})</small>"
+    summary = f"{linked(document, lines[0].url)} <small>({len(lines)} claims: {safe(said)})</small>"
     return f"<details><summary>{summary}</summary>{table}</details>"
 
 

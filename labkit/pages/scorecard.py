@@ -97,8 +97,8 @@ class Scorecard:
             unread = [terminal.paragraph(f"Not read: {what}.") for what in self.unread]
             return "\n".join([screen(self.of_best()), *unread])
         parts = [terminal.paragraph(self.caption())]
-        for document, lines in groupby(self.lines, key=lambda line: line.document):
-            parts.append(f"{document}\n{'-' * len(document)}")
+        for (document, url), lines in groupby(self.lines, key=lambda x: (x.document, x.url)):
+            parts.append("\n".join(filter(None, (document, "-" * len(document), url))))
             groups = groupby(lines, key=lambda line: (line.study, line.evidence))
             parts += [_group(list(group)) for _, group in groups]
         parts.append(self._counted() if self.lines else "No claim matches.")

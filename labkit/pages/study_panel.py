@@ -18,7 +18,7 @@ from labkit.judging import judged
 from labkit.judging.finding import sentence
 from labkit.judging.reading import Reading
 from labkit.lab import Lab
-from labkit.machine.units import figure, shown
+from labkit.machine.units import figure, shown, spoken
 from labkit.pages.lab_panel import alone, show, status, wrapped
 from labkit.pages.staying import StayingOutput
 from labkit.pages.tables import conditions, safe, table
@@ -278,7 +278,7 @@ class StudyPanel:
             return "starting"
         left = max(0.0, last.seconds_left - (time.monotonic() - since))
         again = f" ({last.remark})" if last.remark else ""
-        return f"{last.step} {last.condition}, block {last.block}; about {_span(left)} left{again}"
+        return f"{last.step} {last.condition}, block {last.block}; about {spoken(left)} left{again}"
 
     def _end(self, seconds: float) -> tuple[str, str]:
         if isinstance(self._failure, Stopped):
@@ -289,7 +289,7 @@ class StudyPanel:
             return f"Failed: {self._failure}", "failed"
         said = "; ".join(
             [
-                f"Finished in {_span(seconds)}",
+                f"Finished in {spoken(seconds)}",
                 *(["the cells below have all they need"] if self._view else []),
                 str(overhead(self.results)),
                 *(remarks(self.study, self.results) if self._view else ()),
@@ -354,7 +354,3 @@ class _View:
             wrapped([widgets.Label(name, layout=wide), lane, self.figures[name]])
             for name, lane in self.lanes.items()
         ]
-
-
-def _span(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

@@ -32,6 +32,7 @@ STACKED = """
   .labkit-table table.stacked td::before { content: attr(data-label) ": "; opacity: .75 }
 }
 """
+WEB = ("https://", "http://")
 LEFT = "text-align:left;vertical-align:top;padding:4px 10px"
 # White on each of these is readable (contrast 4.5 and more), on a light page and on a dark one.
 CHIPS = {
@@ -164,6 +165,12 @@ def chip(verdict: str) -> str:
     colour, sign = CHIPS[verdict]
     style = f"background:{colour};color:#fff;padding:2px 8px;border-radius:9px;white-space:nowrap"
     return f'<span style="{style}">{sign} {safe(verdict)}</span>'
+
+
+def linked(text: str, url: str) -> str:
+    """`text` as HTML, a link to `url` if that is an address of the web."""
+    shown = safe(text)
+    return f'<a href="{safe(url)}">{shown}</a>' if url.startswith(WEB) else shown
 
 
 def safe(text: str) -> str:

@@ -2,7 +2,8 @@
 
 It is a zip archive of the folder of results, nothing compressed twice, the same bytes for the same
 results. `manifest.json` comes first and says what it holds, with a SHA-256 of each file. A small
-bundle is such an archive packed with xz as a whole, its raw texts not packed one by one.
+bundle is such an archive packed with xz as a whole, its raw texts not packed one by one. As a
+folder it is an RO-Crate (`crate.py`).
 """
 
 import gzip
@@ -22,12 +23,15 @@ from typing import IO, Any
 
 from labkit import __version__
 from labkit.errors import BadInput, ResultsError
+from labkit.host import NOTHING
 from labkit.machine import account, records
 from labkit.machine.places import out
 from labkit.results import MOST_TEXT, Results
-from labkit.runs import looks
+from labkit.runs import crate, looks
 
-FORMAT = 1
+FORMAT = 2
+FORMATS = (1, FORMAT)
+"""Formats that can be read; 1 has no description as an RO-Crate."""
 SUFFIX = ".labkit"
 PACKED = ({"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 4, "pb": 0},)
 """Filters that suit text: what comes next depends on the letter before, and on no alignment."""
@@ -62,10 +66,13 @@ class Bundle:
     digest: str
 
 
-def export(results: Results, file: Path, small: bool = False) -> Bundle:
+def export(
+    results: Results, file: Path, small: bool = False, document: Mapping[str, str] = NOTHING
+) -> Bundle:  # fmt: skip
     """Write the results as one file; damaged ones and a file that is there already are refused.
 
-    A `small` one takes less space, and seconds to write.
+    A `small` one takes less space, and seconds to write. `document` is what they are judged by: its
+    `name` and `url`.
     """
     if file.exists():
         raise BadInput(f"{file} is there already", hint="choose another name")
@@ -74,7 +81,7 @@ def export(results: Results, file: Path, small: bool = False) -> Bundle:
     if wrong := [line for run in results.runs() for line in run.check()]:
         raise ResultsError(f"{results.path} is damaged, so it is not exported", said=wrong[0])
     with records.keeping(f"{file}"), records.half(file) as half:
-        _write(results, half, small)
+        _write(results, half, small, document)
         records.place(half, file)
     return examine(file)
 
@@ -85,12 +92,16 @@ def examine(file: Path) -> Bundle:
         manifest = records.parse_json(
             _read(whole, MANIFEST, records.MOST_JSON), f"{file}: {MANIFEST}"
         )
-        if manifest.get("bundle") != FORMAT:
+        if manifest.get("bundle") not in FORMATS:
             raise ResultsError(
                 f"{file}: is a bundle of format {manifest.get('bundle')!r}; this labkit reads "
                 f"{FORMAT}", hint="a newer labkit wrote it; update yours")  # fmt: skip
         listed = _listed(file, manifest)
-        _insist(file, whole, listed)
+        described = manifest["bundle"] != 1
+        _insist(file, whole, {*listed, *([crate.FILE] if described else [])})
+        if described:
+            told_of = _read(whole, crate.FILE, records.MOST_JSON)
+            _insist_same(told_of, str(manifest.get("crate")), f"{file}: {crate.FILE}")
     return Bundle(file, manifest["study"], manifest["name"], listed, records.digest(file))
 
 
@@ -224,17 +235,19 @@ def _unpacked(file: Path, _: int) -> bytes:
     return whole
 
 
-def _write(results: Results, file: Path, small: bool) -> None:
+def _write(results: Results, file: Path, small: bool, document: Mapping[str, str]) -> None:
     names = sorted(name for name in _names(results.path) if NAME.fullmatch(name))
     files = {name: (results.path / name).read_bytes() for name in names}
     if small:
         files = _loose(files)
     digests = {name: hashlib.sha256(whole).hexdigest() for name, whole in files.items()}
+    told_of = crate.metadata(results, results.path.name, MANIFEST, document).encode()
     manifest = {"bundle": FORMAT, "labkit": __version__, "study": results.study,
-                "name": results.path.name, "files": digests}  # fmt: skip
-    archive = io.BytesIO()
+                "name": results.path.name, "crate": hashlib.sha256(told_of).hexdigest(),
+                "files": digests}  # fmt: skip
+    archive, heads = io.BytesIO(), {MANIFEST: records.pretty(manifest), crate.FILE: told_of}
     with zipfile.ZipFile(archive, "x", zipfile.ZIP_STORED) as whole:
-        for name, content in {MANIFEST: records.pretty(manifest), **files}.items():
+        for name, content in {**heads, **files}.items():
             whole.writestr(_entry(name), content)
     told = archive.getvalue()
     file.write_bytes(lzma.compress(told, filters=PACKED) if small else told)
@@ -277,7 +290,7 @@ def _listed(file: Path, manifest: Mapping[str, Any]) -> dict[str, str]:
 
 
 # Nothing is compressed, so that an archive can hold no more than it is long.
-def _insist(file: Path, whole: zipfile.ZipFile, listed: Mapping[str, str]) -> None:
+def _insist(file: Path, whole: zipfile.ZipFile, listed: set[str]) -> None:
     entries = whole.infolist()
     names = [entry.filename for entry in entries]
     if len(names) > MOST_FILES:
@@ -313,9 +326,13 @@ def _read(whole: zipfile.ZipFile, name: str, most: int) -> bytes:
     return read
 
 
-def _place(path: Path, whole: bytes, wanted: str, what: str) -> None:
+def _insist_same(whole: bytes, wanted: str, what: str) -> None:
     if hashlib.sha256(whole).hexdigest() != wanted:
         raise ResultsError(f"{what} is not what was exported (its checksum differs)")
+
+
+def _place(path: Path, whole: bytes, wanted: str, what: str) -> None:
+    _insist_same(whole, wanted, what)
     path.parent.mkdir(parents=True, exist_ok=True)
     records.write(path, whole)
 
