@@ -103,9 +103,6 @@ def _add_moving(inner: Any) -> None:
     one.add_argument(
         "--small", action="store_true", help="make a smaller file, slower to write and to open"
     )
-    one.add_argument(
-        "--hdr", action="store_true", help="write a log of HdrHistogram (V2), a histogram a run"
-    )
     add_import(inner)
 
 
@@ -274,8 +271,6 @@ def _export(asked: argparse.Namespace) -> None:
     from labkit.runs import bundle
 
     results = _named(asked.what)[0]
-    if asked.hdr:
-        return _export_histograms(asked, results)
     file = asked.output or Path(f"{results.study}-{results.path.name}{bundle.SUFFIX}")
     if file.suffix == ".csv":
         _csv(results.frame(), file, asked.json)
@@ -303,20 +298,6 @@ def _csv(frame: pl.DataFrame, file: Path, as_json: bool) -> None:
     save_csv(frame, file)
     said = {"path": str(file), "rows": frame.height, "columns": frame.columns}
     print_json(said) if as_json else print(f"{file}: {frame.height} rows")
-
-
-def _export_histograms(asked: argparse.Namespace, results: Results) -> None:
-    from labkit.machine import records
-    from labkit.running.histogram_log import histogram_log
-
-    file = asked.output or Path(f"{results.study}-{results.path.name}.hlog")
-    if file.exists():
-        raise BadInput(f"{file} is there already", hint="choose another name")
-    whole = histogram_log(results)
-    with records.keeping(f"{file}"):
-        records.write(file, whole.encode())
-    runs = whole.count("HISTF")
-    print_json({"path": str(file), "runs": runs}) if asked.json else print(f"{file}: {runs} runs")
 
 
 def _query(asked: argparse.Namespace) -> None:

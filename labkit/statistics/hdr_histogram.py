@@ -1,4 +1,4 @@
-"""HdrHistogram's compressed form (V2), as other tools write and read it.
+"""HdrHistogram's compressed form (V2), as other tools write it.
 
 Base64 of a cookie, a length and a zlib stream. The stream has a head of 40 bytes, then counts as
 zigzag LEB128. A negative count stands for a run of zeros. The buckets are those of HdrHistogram: a
@@ -13,37 +13,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from labkit.errors import BadInput, ResultsError
+from labkit.errors import ResultsError
 from labkit.statistics.distribution import Values
 
 COOKIE, PACKED = 0x1C849303 | 0x10, 0x1C849304 | 0x10
 HEAD = struct.Struct(">IIIIQQd")
-DIGITS = 3
 MOST_COUNTS, MOST_BYTES = 1 << 22, 64 << 20
 MOST_SAMPLES = 20_000_000
-
-
-def encoded(values: Values, digits: int = DIGITS) -> str:
-    """The histogram of whole numbers of 0 or more, in the form that other tools read."""
-    if not 1 <= digits <= 5:
-        raise BadInput(f"an HdrHistogram keeps 1 to 5 digits, not {digits}")
-    whole = np.rint(np.asarray(values, np.float64))
-    if not whole.size or not np.isfinite(whole).all() or whole.min() < 0 or whole.max() >= 2**62:
-        raise BadInput("an HdrHistogram holds numbers of 0 or more", hint="choose a smaller unit")
-    bits = _bits(digits)
-    at, counts = np.unique(_index(whole.astype(np.int64), bits), return_counts=True)
-    payload = bytearray()
-    after = 0
-    for index, count in zip(at.tolist(), counts.tolist(), strict=True):
-        if index > after:
-            # As Java's writes it: one zero as itself, more of them as their number, below 0.
-            payload += _leb(_zigzag(after - index if index > after + 1 else 0))
-        payload += _leb(_zigzag(count))
-        after = index + 1
-    highest = max(int(whole.max()), 2)
-    head = HEAD.pack(COOKIE, len(payload), 0, digits, 1, highest, 1.0)
-    packed = zlib.compress(head + bytes(payload))
-    return base64.b64encode(struct.pack(">II", PACKED, len(packed)) + packed).decode("ascii")
 
 
 def decoded(text: str) -> tuple[Values, Values]:
@@ -90,35 +66,11 @@ def _bits(digits: int) -> int:
     return int(2 * 10**digits - 1).bit_length()
 
 
-def _index(values: np.ndarray[tuple[int, ...], np.dtype[np.int64]], bits: int) -> Values:
-    half = 1 << (bits - 1)
-    shift = np.maximum(np.frexp(np.maximum(values, 1).astype(np.float64))[1] - bits, 0)
-    # Doubles round large numbers up over the next power of two: the shift is set right.
-    shift = np.where((values >> shift) >= 2 * half, shift + 1, shift)
-    found: Values = shift * half + (values >> shift)
-    return found
-
-
 def _middle(index: int, bits: int) -> float:
     half = 1 << (bits - 1)
     shift = max(index // half - 1, 0)
     low = (index - shift * half) << shift
     return low + (1 << shift) // 2
-
-
-def _zigzag(number: int) -> int:
-    return (number << 1) ^ (number >> 63)
-
-
-def _leb(number: int) -> bytes:
-    number &= 2**64 - 1
-    parts = bytearray()
-    for _ in range(8):
-        if number < 0x80:
-            return bytes([*parts, number])
-        parts.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*parts, number])  # the ninth byte holds eight bits
 
 
 def _numbers(payload: bytes) -> Iterable[int]:

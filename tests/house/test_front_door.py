@@ -52,11 +52,6 @@ def test_the_scripts_of_the_page_run_as_they_stand(tmp_path, monkeypatch, capsys
     assert "8 values in" in said
 
 
-def test_the_scripts_of_the_page_are_as_short_as_they_should_be():
-    lines = [len([line for line in block.splitlines() if line.strip()]) for block in BLOCKS]
-    assert lines[0] <= 12 and lines[1] <= 14 and lines[2] <= 60
-
-
 def condition(**more):
     return Condition("VM", means="a guest", here="a guest", **more)
 

@@ -15,13 +15,9 @@ PROGRAMS = ("openssl", "unshare")
 
 HOME = Path(__file__).resolve().parents[2]
 PAGE = (HOME / "CONTRIBUTING.md").read_text("utf-8")
-ASKED = re.findall(r"^\| (.+\?) \| `(.+)` \|$", PAGE, re.MULTILINE)
 BLOCKS = dict(
     re.findall(r"^`(labkit/\w+/\w+\.py)`.*?^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 )
-COMMON = {"where", "what", "which", "when", "does", "the", "and", "each", "are", "for", "its"}
-BY_ITS_PLACE = 3
-"""So many of the answers may share no word with their question; fewer is better."""
 # Measures with the setting of the page in force, in a network of its own.
 CHANGED = """
 import sys
@@ -38,23 +34,6 @@ with applied([names["TimeToLive"](32)], {"server": Host("here", "127.0.0.1", Loc
     print(value.read_text().strip())
 print(value.read_text().strip())
 """
-
-
-def test_each_of_twenty_questions_has_its_file():
-    assert len(ASKED) == len(set(ASKED)) == 20
-    assert [path for _, path in ASKED if not (HOME / path).is_file()] == []
-
-
-def test_a_word_of_the_question_leads_to_the_file_by_name():
-    """A stem of four letters in a part of the path is a first guess that can be made."""
-    unlike = [(question, path) for question, path in ASKED if not led(question, path)]
-    assert len(unlike) <= BY_ITS_PLACE, unlike
-
-
-def led(question, path):
-    stems = {word[:4] for word in re.findall(r"[a-z]{3,}", question.lower()) if word not in COMMON}
-    parts = {part[:4] for part in re.split(r"[/_.]", path.removeprefix("labkit/"))}
-    return bool(stems & parts)
 
 
 def test_there_is_a_worked_example_of_each_kind():

@@ -66,12 +66,6 @@ def test_programs_in_shell_and_perl_are_files_not_strings():
     assert {name: texts for name, texts in found.items() if texts} == {}
 
 
-def test_a_program_in_a_string_is_found(tmp_path):
-    for text in ('for a in "$@"; do\\necho "$a"\\ndone\\nexit 1', "my $a;\\nmy $b;\\nc();\\nexit"):
-        (tmp_path / "module.py").write_text(f"X = '{text}'\nY = 1\n")
-        assert len(programs(tmp_path / "module.py")) == 1
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="no shellcheck (package shellcheck)")
 def test_shellcheck_finds_no_fault_in_the_programs_for_hosts():
