@@ -80,9 +80,10 @@ class Reason:
         return WORDS[self.what](self)
 
 
-def why(reasons: Iterable[Reason]) -> str:
-    """The reasons as one sentence."""
-    return "; ".join(map(str, reasons))
+def why(reasons: Iterable[Reason], beside: Effect | None = None) -> str:
+    """The reasons as one sentence; the figure that stands `beside` it is not written again."""
+    short = (replace(r, effect=None) if r.effect and r.effect == beside else r for r in reasons)
+    return "; ".join(filter(None, map(str, short)))
 
 
 def taking(reason: Reason, seconds: float) -> Reason:
@@ -122,9 +123,13 @@ def _effect(r: Reason) -> str:
     return figures(r.effect) if r.effect else ""
 
 
+def _joined(*parts: str, by: str = ", ") -> str:
+    return by.join(filter(None, parts))
+
+
 def _seen(r: Reason) -> str:
-    many = f"; the least clear of {r.of}{''.join(f' {word}' for word in r.about)}" if r.of else ""
-    return f"{_effect(r)}{_beside(r)}{many}"
+    many = f"the least clear of {_joined(str(r.of), *r.about, by=' ')}" if r.of else ""
+    return _joined(_joined(_effect(r), _beside(r)), many, by="; ")
 
 
 # Beside one limit, two, or two around what the document prints.
@@ -135,14 +140,14 @@ def _beside(r: Reason) -> str:
     if r.low is None or r.high is None:
         limit = r.high if r.high is not None else r.low or 0.0
         over = r.side > 0 or (r.side == 0 and r.high is None)
-        return f", {'above' if over else 'below'} {figure(limit)}"
+        return f"{'above' if over else 'below'} {figure(limit)}"
     printed = r.effect and r.effect.printed
     if not printed or not r.low <= printed <= r.high:
-        return f", {side} {figure(r.low, 3)} to {figure(r.high, 3)}"
+        return f"{side} {figure(r.low, 3)} to {figure(r.high, 3)}"
     digits = 2 if printed > 0.2 and r.low * 1.1 < r.high else 3
     low, high, middle = (figure(x, digits) for x in (r.low, r.high, printed))
     where = "outside" if r.side else "inside"
-    return f", {where} {low} to {high} around the document's {middle}"
+    return f"{where} {low} to {high} around the document's {middle}"
 
 
 def _blocks(r: Reason, size: str = "") -> str:
@@ -165,8 +170,8 @@ def span(minutes: float) -> str:
 def _unclear(r: Reason) -> str:
     among = f" among {r.of} comparisons" if r.of > 1 else ""
     over = f" at look {r.count}" if r.count > 1 else " at a first look" if not among else ""
-    crowd = f", not clear{among}{over}" if r.of else ""
-    return f"{_effect(r)}{crowd}: {_blocks(r)}"
+    crowd = f"not clear{among}{over}" if r.of else ""
+    return _joined(_joined(_effect(r), crowd), _blocks(r), by=": ")
 
 
 def _few_samples(r: Reason) -> str:
@@ -176,7 +181,7 @@ def _few_samples(r: Reason) -> str:
 
 def _close(r: Reason) -> str:
     band = f"{figure(r.low or 0.0, 3)} to {figure(r.high or 0.0, 3)}"
-    return f"{_effect(r)}, within {band}: too close to matter"
+    return _joined(_effect(r), f"within {band}: too close to matter")
 
 
 def _names(r: Reason) -> str:
@@ -197,7 +202,7 @@ def _no_study(r: Reason) -> str:
 
 WORDS: Mapping[What, Callable[[Reason], str]] = {
     What.SEEN: _seen,
-    What.REVERSED: lambda r: f"the other way round: {_effect(r)}",
+    What.REVERSED: lambda r: _joined("the other way round", _effect(r), by=": "),
     What.AS_CLAIMED: lambda r: f"{r.count} of {r.of} {_names(r)}",
     What.UNCLEAR: _unclear,
     What.FEW_BLOCKS: lambda r: f"{r.count} of {r.of} blocks: {_blocks(r)}",

@@ -87,8 +87,8 @@ class Verdict:
 
     @property
     def why(self) -> str:
-        """Its reasons as a sentence with the figures."""
-        return why(self.reasons)
+        """Its reasons as a sentence; the figure that was measured here stands beside it."""
+        return why(self.reasons, self.local and self.local.effect)
 
     def also(self, *reasons: Reason) -> Verdict:
         """Itself with more reasons."""

@@ -70,8 +70,8 @@ class ScoreLine:
 
     @property
     def reason(self) -> str:
-        """Its reasons in words."""
-        return why(self.reasons)
+        """Its reasons in words; the figure that was measured here stands beside them."""
+        return why(self.reasons, self.local and self.local.effect)
 
     @property
     def what(self) -> What:
