@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from labkit.noise_floor import percent
 from labkit.statistics import percentiles
 from labkit.statistics.comparison import Effect, figure, named
-from labkit.statistics.interval import ends, lacking
+from labkit.statistics.interval import ends, in_blocks, lacking
 from labkit.statistics.steady import changing
 
 NO_STUDY = "labkit has no study of it yet"
@@ -82,8 +82,14 @@ class Reason:
 
 def why(reasons: Iterable[Reason], beside: Effect | None = None) -> str:
     """The reasons as one sentence; the figure that stands `beside` it is not written again."""
-    short = (replace(r, effect=None) if r.effect and r.effect == beside else r for r in reasons)
-    return "; ".join(filter(None, map(str, short)))
+    return "; ".join(filter(None, (str(_beside_figure(reason, beside)) for reason in reasons)))
+
+
+# The figure names its conditions.
+def _beside_figure(reason: Reason, figure: Effect | None) -> Reason:
+    if figure and reason.what is What.NOT_THE_DOCUMENTS:
+        return replace(reason, about=())
+    return replace(reason, effect=None) if figure and reason.effect == figure else reason
 
 
 def taking(reason: Reason, seconds: float) -> Reason:
@@ -94,8 +100,8 @@ def taking(reason: Reason, seconds: float) -> Reason:
 def figures(e: Effect) -> str:
     """A figure with its interval, or the blocks where there are too few for one."""
     if e.each:
-        blocks = ", ".join(f"{x:.3g}" for x in e.each)
-        return f"{e.what} = {e.value:.3g} (blocks: {blocks}){_where(e)}"
+        blocks = in_blocks(e.each, "{:.3g}".format)
+        return f"{e.what} = {e.value:.3g} ({blocks}){_where(e)}"
     values = [e.value, *(end for end in (e.low, e.high) if end is not None)]
     # Two digits of the interval's width, so that its ends never look like 1 when they are not.
     width = max(values) - min(values) if len(values) > 1 else abs(e.value)
@@ -189,14 +195,18 @@ def _names(r: Reason) -> str:
 
 
 def _missing(r: Reason) -> str:
-    return f"not measured: {_names(r)}" + (f": {r.said}" if r.said else "")
+    return f"not measured: {_first(r.about)}" + (f": {r.said}" if r.said else "")
+
+
+def _first(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(names[:MOST_NAMED])}{more}"
 
 
 # What a study would have to measure.
 def _no_study(r: Reason) -> str:
     study, *names = r.about
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    needed = f"it would have to measure {', '.join(names[:MOST_NAMED])}{more} ({r.said})"
+    needed = f"it would have to measure {_first(names)} ({r.said})"
     return f"{NO_STUDY}; {needed}; {TOO} {study}"
 
 
@@ -210,7 +220,9 @@ WORDS: Mapping[What, Callable[[Reason], str]] = {
     What.CLOSE: _close,
     What.DECIDED: lambda r: f"decided at {r.count} blocks",
     What.NOT_MEASURED: _missing,
-    What.NOT_THE_DOCUMENTS: lambda r: f"{_names(r)}: not the document's here: {r.said}",
+    What.NOT_THE_DOCUMENTS: lambda r: _joined(
+        _names(r), f"not the document's here: {r.said}", by=": "
+    ),
     What.HARDWARE: lambda r: f"the figure is of the document's hardware: {r.said}",
     What.DECLARED: lambda r: r.said,
     What.NOISE: lambda r: f"below this lab's noise of {percent(r.number)}",
