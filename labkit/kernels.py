@@ -18,7 +18,7 @@ def label(lab: Lab, in_guest: bool | None) -> str:
     """A label for what a condition runs on in this lab; empty on real hosts, and if nobody said."""
     if in_guest is None or not lab.emulated:
         return ""
-    if not in_guest:
+    if not in_guest or not lab.accelerator:  # hosts of a box may stand in for guests
         return REAL_KERNEL
     by = lab.accelerator.partition(",")[0]
     return HARDWARE if by == "kvm" else f"{EMULATED} ({NAMES.get(by, by)})"
@@ -33,7 +33,8 @@ def labels(names: Iterable[str], kernels: Mapping[str, str]) -> dict[str, list[s
     """The conditions behind the names of a claim, by what they ran on."""
     found: dict[str, list[str]] = {}
     for name in map(Measurand.of, names):
-        if at := kernels.get(name.at) or kernels.get(name.condition, ""):
+        at = kernels.get(max(filter(name.is_of, kernels), key=len, default=""), "")
+        if at:
             whose = found.setdefault(at, [])
             whose += [name.at] if name.at not in whose else []
     return found

@@ -343,8 +343,8 @@ class Study:
     def at(self, results: Results, point: str) -> Measured:
         """The study's metric at a point, such as `size=45K`, by condition and block."""
         named = ((Measurand.of(key), blocks) for key, blocks in self.measured(results).items())
-        return {name.condition: blocks for name, blocks in named
-                if name.point == point and not name.metric}  # fmt: skip
+        return {condition: blocks for name, blocks in named
+                if not name.metric and (condition := name.before(point))}  # fmt: skip
 
     def published(self) -> list[dict[str, str]]:
         """The document's own numbers, each named after the condition here that it belongs to."""

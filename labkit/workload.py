@@ -69,6 +69,9 @@ class Workload(ABC):
     here: ClassVar[tuple[str, ...]] = ()
     """Programs that the machine labkit runs on needs for it."""
 
+    brings: ClassVar[str] = ""
+    """Software that `install` brings, beside packages: its name, and its size."""
+
     measures: ClassVar[tuple[str, ...]] = ()
     """The metrics of its samples, without points; empty where only a run can tell."""
 
@@ -159,6 +162,14 @@ class Workload(ABC):
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """Reason why these hosts cannot run it as it is; empty if they can."""
         return ""
+
+    def there(self, host: Host) -> bool:
+        """Whether the host has what the load `brings`."""
+        return True
+
+    def install(self, host: Host) -> None:
+        """Bring it there."""
+        raise BadInput(f"{self.name} brings nothing to {host.name}")
 
     def behind(self, text: str) -> float | None:
         """The share of its schedule that an open loop missed, by times of its own in the text.

@@ -13,9 +13,11 @@ from labkit.commands._verb import busy, json_flag, print_json, verb
 from labkit.errors import BadInput
 
 if TYPE_CHECKING:
+    from labkit.host import Host
     from labkit.lab import Lab
     from labkit.running.preparing import Lack
     from labkit.study import Study
+    from labkit.workload import Workload
 
 TEXT = """\
 Say for each host which programs of the studies it lacks, and which command brings them. On a
@@ -45,7 +47,7 @@ def add(verbs: Any) -> None:
 
 def _prepare(asked: argparse.Namespace) -> int:
     from labkit.commands._lab import open_lab
-    from labkit.running.preparing import lacking
+    from labkit.running.preparing import lacking, unpackaged_of
 
     studies = _studies(asked)
     lab = None if asked.lab == "box" else open_lab(asked)
@@ -59,6 +61,10 @@ def _prepare(asked: argparse.Namespace) -> int:
         if not asked.json:
             print(rendered(found))
     ready = not any(one.packages or one.built or one.trouble for one in found)
+    silent = {one.host for one in found if one.trouble}
+    brought = [_brought(load, host, asked, ready) for load, host in unpackaged_of(studies, lab)
+               if host.name not in silent]  # fmt: skip
+    ready = ready and all(brought)
     if asked.json:
         print_json({"ready": ready, "hosts": [asdict(one) for one in found]})
     if lab:
@@ -86,6 +92,18 @@ def _install(lab: Lab | None, found: Sequence[Lack], asked: argparse.Namespace) 
     for one in found:
         if one.packages or one.built:
             bring(lab, one, lambda line: print(line, file=sys.stderr), asked.non_free)
+
+
+# Where packages are missing, it could not be installed.
+def _brought(load: Workload, host: Host, asked: argparse.Namespace, able: bool) -> bool:
+    if load.there(host):
+        return True
+    print(f"{host.name}: {load.brings} is missing (for {load.name})", file=sys.stderr)
+    if not able or not (asked.yes or _agreed(asked)):
+        return False
+    load.install(host)
+    print(f"{host.name}: {load.brings} is there", file=sys.stderr)
+    return True
 
 
 def rendered(found: Sequence[Lack]) -> str:

@@ -175,3 +175,17 @@ def _install(lab: Lab | None, lack: Lack, tell: Callable[[str], None], non_free:
     with host.stream(*words, env=more, seconds=INSTALL_SECONDS) as lines:
         for line in lines:
             tell(f"{lack.host}: {line.text}")
+
+
+def unpackaged_of(studies: Iterable[Study], lab: Lab | None) -> list[tuple[Workload, Host]]:
+    """Workloads with something to install that no package brings, and each host that runs them."""
+    found: dict[tuple[str, str], tuple[Workload, Host]] = {}
+    for study in studies:
+        for load in (load for load in study.loads if load.brings):
+            hosts = list(_hosts(None).values())
+            if lab:
+                able = (c for c in study.conditions if not c.lacks_host(lab, study.workload))
+                pairs = (pair for c in able for pair in c.pairs(lab, load).values())
+                hosts = [h for p in pairs for role, h in p.items() if role not in load.beside]
+            found |= {(load.name, host.name): (load, host) for host in hosts}
+    return list(found.values())

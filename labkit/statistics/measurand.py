@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,13 @@ class Measurand:
     def measured(cls, metric: str, condition: str, main: str) -> Measurand:
         """The name of a metric such as `bandwidth [op=Copy]`, whose point is the condition's.
 
-        The `main` metric of a study has no name of its own.
+        The `main` metric of a study has no name of its own. A point that the condition has by
+        itself comes before that of the metric.
         """
         head, point = metric_and_point(metric)
-        return cls(condition, "" if head == main else plain(head), point)
+        name = cls.of(condition)
+        points = ", ".join(filter(None, (name.point, point)))
+        return cls(name.condition, "" if head == main else plain(head), points)
 
     @property
     def at(self) -> str:
@@ -48,11 +51,20 @@ class Measurand:
         """
         parts = self.point.split(", ")
         heads = [part.partition("=")[0] for part in parts]
-        return key in (self.condition, self.metric, self.at, str(self), *parts, *heads)
+        named = (self.condition, self.metric, self.at, str(self), *parts, *heads)
+        return key in named or self.is_of(key)
 
     def is_of(self, condition: str) -> bool:
         """Whether it is of that condition, whose own name may end with a point."""
-        return self.at == condition or self.at.startswith(f"{condition} [")
+        inner = f"{condition[:-1]}, " if condition.endswith("]") else f"{condition} ["
+        return self.at == condition or self.at.startswith(inner)
+
+    def before(self, point: str) -> str:
+        """The condition without this point, which comes last; empty where it has none such."""
+        points = self.point.split(", ")
+        if points[-1] != point:
+            return ""
+        return str(replace(self, metric="", point=", ".join(points[:-1])))
 
     def __str__(self) -> str:
         return f"{self.metric}: {self.at}" if self.metric else self.at

@@ -13,6 +13,7 @@ from labkit.errors import HostError
 from labkit.lab import opened
 from labkit.programs import simulator
 from labkit.running.preparing import HERE, LOOK, _lack, lacking, needed
+from labkit.workloads import _hadoop
 from tests.checks.test_checks import written
 
 PROGRAMS = ("sockperf",)
@@ -97,6 +98,14 @@ def test_the_answer_for_scripts_has_its_keys(lab, capsys):
     said = json.loads(capsys.readouterr().out)
     assert said.keys() == {"ready", "hosts"} and said["ready"] == (code == 0)
     assert {one["host"] for one in said["hosts"]} == {"client", "server", HERE}
+
+
+@pytest.mark.slow
+def test_what_no_package_brings_and_labkit_fetches_is_named_with_its_size(monkeypatch, capsys):
+    monkeypatch.setattr(_hadoop, "HOME", "/nowhere")
+    assert main(["prepare", "hadoop_v6"]) == 1
+    size = f"Hadoop {_hadoop.VERSION} (74 MB from Maven Central, 310 MB on each host)"
+    assert f"this machine: {size} is missing (for terasort)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["prepare"], ["prepare", "lat_ping", "--all"]])

@@ -99,6 +99,11 @@ def test_a_workload_measures_what_it_says_and_nothing_else():
 def measured(study, metric, named, known, there):
     """A point that the metric has in a tool's output may stand behind the condition's name."""
     condition, _, point = named.partition(" [")
+    own = next(
+        (one for one in known if one.endswith("]") and named.startswith(f"{one[:-1]}, ")), ""
+    )
+    if own:  # a condition at a point of its own
+        condition, point = own, named.removeprefix(f"{own[:-1]}, ")
     at_point = f"{metric or study.metric}_[{point}".replace(" ", "_")
     alone = named in known and (not metric or metric in there)
     return alone or (condition in known and at_point in there)

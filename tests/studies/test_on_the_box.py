@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from brought import bring
 from changed import PAIR, changed
 from simulator import simulator_or_skip
 
@@ -34,6 +35,7 @@ def test_a_quick_run_measures_judges_and_puts_everything_back(name, box_of, labk
     study = studies.find(name)
     if any(isinstance(condition.workload, Management) for condition in study.conditions):
         simulator_or_skip()
+    bring(*study.loads)
     lab_file = box_of(study.topology or PAIR)
     done = labkit("run", name, "--quick", "--where", str(lab_file), "--json")
     assert done.returncode == 0, done.stderr

@@ -1,0 +1,304 @@
+"""TeraGen, TeraSort and TeraValidate of Apache Hadoop, on a cluster that is started for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from labkit.errors import BadInput, HostError, ResultsError
+from labkit.fleet.fleet import Fleet
+from labkit.host import Host
+from labkit.machine.cpus import cpus_of, ranges
+from labkit.probes.busy import BusyCpus, spent
+from labkit.programs.packages import brings
+from labkit.runs.capacity import capacity
+from labkit.workload import Sample, Workload
+from labkit.workloads import _hadoop
+from labkit.workloads._sections import joined, parted
+
+PROGRAMS = ("bash", "java", "tar", "taskset")
+
+MOST_NODES = 640
+"""32 hosts with twenty guests each."""
+NODES = tuple(f"server{n}" if n else "server" for n in range(MOST_NODES))
+ROW_BYTES, DOCUMENT_BYTES = 100, 30 * 10**12
+CLASSES = {"generate": "TeraGen", "sort": "TeraSort", "validate": "TeraValidate"}
+SLOT = 192
+"""MiB of a task: a heap of 120, and what Java needs beside it."""
+DAEMONS_MIB = 420
+"""Memory of a DataNode with a NodeManager, or of a NameNode with a ResourceManager."""
+LEAST_MIB = DAEMONS_MIB + SLOT
+TOOK = re.compile(r"^from (\d+\.\d+) to (\d+\.\d+) code (\d+)$", re.MULTILINE)
+CHECKSUM = re.compile(r"^\s*CHECKSUM=(\d+)$", re.MULTILINE)
+VALIDATED = re.compile(r"^checksum\s+([0-9a-f]+)$", re.MULTILINE)
+LINES = re.compile(r"INFO Job: |^\t|^from |^checksum|^error|Exception|WARN|ERROR")
+CPUS = r"""
+cat /proc/sys/kernel/random/boot_id
+sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status
+"""
+FULL = re.compile("No space|could only be (written|replicated) to", re.IGNORECASE)
+MAPPED = re.compile(r"map [1-9]\d*%")
+COUNTERS = {
+    ("bytes written", "B"): "HDFS: Number of bytes written",
+    ("bytes read", "B"): "HDFS: Number of bytes read",
+    ("cpu time", "s"): "CPU time spent (ms)",
+    ("garbage collection", "s"): "GC time elapsed (ms)",
+    ("map time", "s"): "Total time spent by all map tasks (ms)",
+}  # fmt: skip
+SORTED = {
+    ("reduce time", "s"): "Total time spent by all reduce tasks (ms)",
+    ("shuffled", "B"): "Reduce shuffle bytes",
+    ("spilled records", "1"): "Spilled Records",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TeraSort(Workload):
+    """Generate rows of 100 bytes, sort them by their keys, check order and sum of the result.
+
+    Role `client` has NameNode and ResourceManager and starts the jobs, each node a DataNode and a
+    NodeManager. The document sorts up to 30 TB on 32 hosts. `memory` is for tasks on each host, in
+    MiB; nodes that share a host, `per_host`, get equal parts of it.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = ("client", "host", *NODES)
+    beside: ClassVar[tuple[str, ...]] = ("host",)
+    loop: ClassVar[str] = ""
+    measures: ClassVar[tuple[str, ...]] = (
+        "elapsed time", *(name for name, _ in (*COUNTERS, *SORTED)), "bytes stored", "copies",
+        "dataset over memory", "nodes", "cpu of the host", "cpu of the client",
+    )  # fmt: skip
+    programs: ClassVar[tuple[str, ...]] = ("java",)
+    ours: ClassVar[tuple[str, ...]] = ("java",)
+    here: ClassVar[tuple[str, ...]] = ("mvn",)
+    brings: ClassVar[str] = (
+        f"Hadoop {_hadoop.VERSION} ({_hadoop.MIB} MB from Maven Central, "
+        f"{_hadoop.MIB_INSTALLED} MB on each host)"
+    )
+
+    rows: int = 320_000
+    nodes: int = 1
+    per_host: int = 1
+    replication: int = 2
+    """Copies of the generated rows. TeraSort keeps one of its own."""
+    block: int = 16
+    """MiB of a block of HDFS."""
+    maps: int = 2
+    """Tasks that generate rows. Each block is sorted by one."""
+    reduces: int = 2
+    memory: int = 8 * SLOT
+    cores: int = 0
+    """CPUs of each host that its nodes may use; 0 for all."""
+    disks: str = ""
+    """Folders on the disks of each node, with commas; empty: where labkit has its own."""
+    lose: bool = False
+    """Whether the DataNode of the last node ends in mid-sort."""
+
+    def __post_init__(self) -> None:
+        for name, least, most in (
+            ("rows", 1000, 10**12), ("nodes", 1, MOST_NODES), ("per_host", 1, MOST_NODES),
+            ("replication", 1, 10), ("block", 1, 1024), ("maps", 1, 10**6), ("reduces", 1, 10**6),
+            ("memory", SLOT, 1 << 24), ("cores", 0, 4096),
+        ):  # fmt: skip
+            if not least <= getattr(self, name) <= most:
+                raise BadInput(f"terasort: {name} must be {least} to {most}")
+        if self.lose and min(self.nodes, self.replication) < 2:
+            raise BadInput("terasort: without a second copy on a second node, lost data are gone")
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes: most of it, for few rows, Java starts."""
+        hosts = self.nodes / self.per_host
+        return 40 + 6 * self.per_host + self.rows * ROW_BYTES / (8e6 * hosts)
+
+    @property
+    def longest(self) -> float:
+        """None: a run of three jobs is made again, as its cluster ends with the connection."""
+        return 0.0
+
+    @property
+    def memory_of_node(self) -> int:
+        """MiB for the tasks of one node: its part of its host's, and one task at the least."""
+        return max(SLOT, self.memory // self.per_host)
+
+    @property
+    def disk(self) -> int:
+        """KiB of each server: copies, what is sorted, and what maps and reduces lay aside."""
+        return (self.copies + 3) * self.rows * ROW_BYTES // self.nodes >> 10
+
+    @property
+    def copies(self) -> int:
+        """Copies of each generated block: not more than there are nodes."""
+        return min(self.replication, self.nodes)
+
+    @property
+    def scaled(self) -> str:
+        """The rows, out of the document's bytes."""
+        return (f"{self.rows:,} rows, {self.rows * ROW_BYTES / 1e6:,.0f} MB of the document's"
+                f" {DOCUMENT_BYTES / 1e12:.0f} TB")  # fmt: skip
+
+    def lacking(self, hosts: Mapping[str, Host]) -> str:
+        """Hadoop, a JVM, memory or CPUs."""
+        for host in {host.name: host for host in self._all(hosts)}.values():
+            if not host.run("sh", "-c", "command -v java").ok:
+                return f"java is missing on {host.name}, to get it: {brings('java')}"
+            if not _hadoop.installed(host):
+                return (f"Hadoop {_hadoop.VERSION} is missing on {host.name}, to get it: "
+                        "labkit prepare hadoop_v6")  # fmt: skip
+            found = capacity(host)
+            if found.free >> 10 < LEAST_MIB:
+                return (f"{host.name} has {found.free >> 10} MiB of memory free, and Java takes "
+                        f"{LEAST_MIB}")  # fmt: skip
+            if self.cores > found.cpus * self.per_host and host is not hosts["client"]:
+                return f"{host.name} has {found.cpus} CPUs, and its host is to use {self.cores}"
+        return ""
+
+    def there(self, host: Host) -> bool:
+        """Whether the host has this very Hadoop."""
+        return _hadoop.installed(host)
+
+    def install(self, host: Host) -> None:
+        """Fetch Hadoop once, and bring it there."""
+        _hadoop.install(host)
+
+    # Nodes on one kernel get different CPUs of it.
+    def _cpus(self, nodes: Mapping[str, Host]) -> dict[str, str]:
+        looks = Fleet(nodes).each(lambda host: host.check("sh", "-c", CPUS).split()).check()
+        found: dict[str, str] = {}
+        for kernel in {look[0]: None for look in looks.values()}:
+            names = [name for name in nodes if looks[name][0] == kernel]
+            cpus = sorted(cpus_of(looks[names[0]][1]))
+            used = cpus[: -(-self.cores * len(names) // self.per_host)] if self.cores else cpus
+            for at, name in enumerate(names):
+                first, last = (n * len(used) // len(names) for n in (at, at + 1))
+                found[name] = ranges(used[first : max(first + 1, last)])
+        return found
+
+    def _all(self, hosts: Mapping[str, Host]) -> list[Host]:
+        return [hosts["client"], *(hosts[role] for role in NODES[: self.nodes])]
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """Start a cluster, run the three jobs, wipe it; what each job printed, in brief."""
+        nodes = {host.name: host for host in self._all(hosts)[1:]}
+        if len(nodes) < self.nodes:
+            raise HostError(f"terasort: of {self.nodes} nodes, the lab has {len(nodes)}")
+        values = {
+            "replication": self.copies, "block": self.block << 20, "slot": SLOT,
+            "memory": self.memory_of_node, "maps": self.maps, "reduces": self.reduces,
+        }  # fmt: skip
+        memory = sum(Fleet(nodes).each(lambda host: capacity(host).memory).check().values())
+        disks = tuple(filter(None, self.disks.split(",")))
+        cpus = self._cpus(nodes)
+        with _hadoop.cluster(hosts["client"], nodes, values, cpus, disks) as cluster:
+            parts = {
+                "asked": f"rows {self.rows}\nnodes {len(nodes)}\nmemory {memory}\n"
+                f"copies {self.copies}\nhadoop {_hadoop.mark()}\ncpus {' '.join(cpus.values())}",
+                "settings": "\n".join(f"{k} = {v}" for k, v in cluster.settings.items()),
+                "generate": self._job(cluster, "generate", str(self.rows), "/rows"),
+                "stored": str(cluster.stored()),
+            }
+            parts |= self._looks(hosts, "before")
+            parts["sort"] = self._sort(cluster, [*nodes])
+            parts |= self._looks(hosts, "after")
+            parts["validate"] = self._job(cluster, "validate", "/sorted", "/checked")
+            parts["result"] = cluster.job("fs.FsShell", "-cat", "/checked/part-r-*")
+        return joined({name: _brief(text) if name in CLASSES else text
+                       for name, text in parts.items()})  # fmt: skip
+
+    @staticmethod
+    def _job(cluster: _hadoop.HadoopCluster, name: str, *words: str) -> str:
+        text = cluster.job(f"examples.terasort.{CLASSES[name]}", *words)
+        return _succeeded(name, text)
+
+    # A DataNode is lost as soon as the first rows are mapped.
+    def _sort(self, cluster: _hadoop.HadoopCluster, nodes: Sequence[str]) -> str:
+        if not self.lose:
+            return self._job(cluster, "sort", "/rows", "/sorted")
+        words = cluster.words(f"examples.terasort.{CLASSES['sort']}", "/rows", "/sorted")
+        lost = ""
+        with cluster.master.stream(*words, seconds=_hadoop.JOB_SECONDS) as lines:
+            for line in lines:
+                if not lost and MAPPED.search(line.text):
+                    cluster.lose(nodes[-1])
+                    lost = f"WARN the DataNode of {nodes[-1]} was ended after: {line.text}\n"
+            text = lines.done().stdout
+        return _succeeded("sort", lost + text)
+
+    def _looks(self, hosts: Mapping[str, Host], when: str) -> dict[str, str]:
+        return {f"{side} {when}": BusyCpus().look(hosts[side]) for side in ("host", "client")}
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """Times and counters of each job; a run whose result is not what was generated is none."""
+        parts = parted(text, "asked", "stored", "result", *CLASSES)
+        _check_sum(parts)
+        asked = {name: _number(name, parts["asked"]) for name in ("rows", "nodes", "memory")}
+        size = asked["rows"] * ROW_BYTES
+        seconds = {name: _took(name, parts[name]) for name in CLASSES}
+        found = {("elapsed time", "s"): seconds["sort"], ("nodes", "1"): asked["nodes"]}
+        for name in CLASSES:
+            found[f"elapsed time [job={name}]", "s"] = seconds[name]
+            for (metric, unit), counter in COUNTERS.items():
+                found[f"{metric} [job={name}]", unit] = _counted(parts[name], counter, unit)
+        found |= {key: _counted(parts["sort"], name, key[1]) for key, name in SORTED.items()}
+        stored = _number("bytes", f"bytes {parts['stored']}")
+        found |= {("bytes stored", "B"): stored, ("copies", "1"): stored / size}
+        found["dataset over memory [job=sort]", "1"] = size / (asked["memory"] << 10)
+        for side in ("host", "client"):
+            if busy := spent(parts.get(f"{side} before", ""), parts.get(f"{side} after", "")):
+                found[f"cpu of the {side}", "share"] = busy["CPU share"]
+        return [Sample(*key, np.array([float(value)])) for key, value in found.items()]
+
+
+def _number(name: str, text: str) -> int:
+    found = re.search(rf"^{name} ([1-9][0-9]{{0,17}})$", text, re.MULTILINE)
+    if not found:
+        raise ResultsError(f"terasort: the run does not say how many {name}", said=text[:200])
+    return int(found[1])
+
+
+def _brief(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if LINES.search(line))
+
+
+def _succeeded(name: str, text: str) -> str:
+    took = TOOK.search(text)
+    if not took or took[3] != "0":
+        lines = [line.strip() for line in text.splitlines() if re.search("Exception|Error:", line)]
+        full = any(FULL.search(line) for line in lines)
+        raise HostError(
+            f"terasort: the job to {name} failed", said="\n".join(lines[-3:]) or text[-300:],
+            hint="a disk is full: fewer rows, or fewer copies" if full
+            else "is there memory for Java? `dmesg | tail` on the hosts tells what was killed",
+        )  # fmt: skip
+    return text
+
+
+def _took(name: str, text: str) -> float:
+    took = TOOK.search(text)
+    if not took or took[3] != "0" or float(took[2]) <= float(took[1]):
+        raise ResultsError(f"terasort: the job to {name} did not finish", said=text[-200:])
+    return float(took[2]) - float(took[1])
+
+
+def _counted(text: str, name: str, unit: str) -> float:
+    found = re.search(rf"^\s*{re.escape(name)}=([0-9]+)$", text, re.MULTILINE)
+    if not found:
+        raise ResultsError(f"terasort: a job did not count: {name}", said=text[-200:])
+    return int(found[1]) / (1000 if unit == "s" else 1)
+
+
+# What is checked is Hadoop's own sum of all rows, before and after, and that they are in order.
+def _check_sum(parts: Mapping[str, str]) -> None:
+    made, result = CHECKSUM.search(parts["generate"]), VALIDATED.search(parts["result"])
+    if "error" in parts["result"] or not made or not result:
+        raise ResultsError("terasort: the result is not sorted", said=parts["result"][:200])
+    if int(made[1]) != int(result[1], 16):
+        raise ResultsError(
+            "terasort: the sorted rows are not those that were generated",
+            said=f"checksum {int(made[1]):x} before, {result[1]} after",
+        )
