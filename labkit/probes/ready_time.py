@@ -27,6 +27,7 @@ PROGRAMS = ("esxtop", "pgrep")
 LOOK = beside(__file__, "ready_time_look.sh")
 TASK = re.compile(r"task (\S+) (\d+) (\d+) (\d+) (\d+)", re.ASCII)
 CPU = re.compile(r"cpu(\d+)((?: \d+){7,10})", re.ASCII)
+LISTED = re.compile(r"cpus \d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*", re.ASCII)
 IDLE = (3, 4)
 """The columns of /proc/stat in which a CPU did nothing: idle, and waiting for a disk."""
 NS = 1e9
@@ -57,7 +58,7 @@ class ReadyLook:
                 spent = [int(word) for word in cpu[2].split()]
                 # Time of a guest of KVM is in the first two columns already.
                 ticks[int(cpu[1])] = sum(spent[:8]), sum(spent[column] for column in IDLE)
-            elif line.startswith("cpus "):
+            elif LISTED.fullmatch(line):
                 cpus = line[5:].strip()
             elif re.fullmatch(r"at \d+\.\d+", line, re.ASCII):
                 at = float(line[3:])
@@ -112,7 +113,11 @@ class Between:
 
     def busy(self, cpus: tuple[int, ...] | None = None) -> float:
         """The share of time that something ran on these CPUs, or on all of the host."""
-        chosen = [cpu for cpu in (cpus or self.last.cpus) if cpu in self.last.ticks]
+        chosen = [
+            cpu
+            for cpu in (cpus or self.last.cpus)
+            if cpu in self.first.ticks.keys() & self.last.ticks.keys()
+        ]
         total, idle = (
             sum(self.last.ticks[cpu][i] - self.first.ticks[cpu][i] for cpu in chosen)
             for i in (0, 1)
