@@ -225,7 +225,7 @@ class TeraSort(Workload):
                 if not lost and MAPPED.search(line.text):
                     cluster.lose(nodes[-1])
                     lost = f"WARN the DataNode of {nodes[-1]} was ended after: {line.text}\n"
-            text = lines.done().stdout
+            text = lines.done.stdout
         return _succeeded("sort", lost + text)
 
     def _looks(self, hosts: Mapping[str, Host], when: str) -> dict[str, str]:
