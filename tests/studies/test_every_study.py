@@ -99,9 +99,10 @@ def test_a_workload_measures_what_it_says_and_nothing_else():
 def measured(study, metric, named, known, there):
     """A point that the metric has in a tool's output may stand behind the condition's name."""
     condition, _, point = named.partition(" [")
-    own = next(
-        (one for one in known if one.endswith("]") and named.startswith(f"{one[:-1]}, ")), ""
-    )
+    own = max(
+        (one for one in known if one.endswith("]") and named.startswith(f"{one[:-1]}, ")),
+        key=len, default="",
+    )  # fmt: skip
     if own:  # a condition at a point of its own
         condition, point = own, named.removeprefix(f"{own[:-1]}, ")
     at_point = f"{metric or study.metric}_[{point}".replace(" ", "_")
