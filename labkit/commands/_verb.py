@@ -13,6 +13,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from labkit.commands._colour import painted
 from labkit.errors import BadInput, nearest
 from labkit.machine.units import capital
 
@@ -129,7 +130,7 @@ def show_answer(study: Study, given: Mapping[str, str], asked: argparse.Namespac
     if asked.json:
         print_json(asdict(found))
     else:
-        print(rendered(study, found))
+        print(painted(rendered(study, found)))
     return found
 
 

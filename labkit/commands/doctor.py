@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from labkit.commands._colour import painted
 from labkit.commands._verb import busy, json_flag, print_json, verb
 
 if TYPE_CHECKING:
@@ -51,8 +52,13 @@ def _doctor(asked: argparse.Namespace) -> int:
     elif asked.json:
         print_json(asdict(doctor.examine()))
     else:
-        print(doctor.render(doctor.examine()))
+        print(painted(doctor.render(doctor.examine())))
     return 0
+
+
+def look_at(lab: Path) -> int:
+    """Look over the hosts of a lab and print what was found; 1 if a check failed."""
+    return _of_lab(argparse.Namespace(lab=str(lab), json=False))
 
 
 def _of_lab(asked: argparse.Namespace) -> int:
@@ -73,7 +79,7 @@ def _of_lab(asked: argparse.Namespace) -> int:
         print_json({"lab": lab.name, "file": str(Path(lab.path).resolve()),
                     "ready": not counts["failed"], "counts": counts, "checks": rows})  # fmt: skip
     else:
-        print(rendered(lab.name, found, counts, asked.lab))
+        print(painted(rendered(lab.name, found, counts, asked.lab)))
     return 1 if counts["failed"] else 0
 
 

@@ -1,21 +1,25 @@
-"""`labkit new`: the skeleton of something that labkit gets."""
+"""`labkit new`: the skeleton of a study, or the file of a lab."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import shlex
+import sys
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
 from labkit.commands._verb import verb
+from labkit.errors import BadInput
 
 
 def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verb(
-        verbs, "new", None, "write the skeleton of a new study",
+        verbs, "new", None, "write the skeleton of a new study, or the file of a lab",
         "study disk_cache | module, notebook, published files, rows in the tables",
+        "lab lab.toml | asks for your hosts, finds their links and guests",
     )  # fmt: skip
     inner = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
     one = verb(
@@ -31,6 +35,53 @@ def add(verbs: Any) -> None:
         "--in", dest="folder", type=Path, metavar="DIR",
         help="a folder of your own for it (default: the workspace here, else this checkout)",
     )  # fmt: skip
+
+    _add_lab(inner)
+
+
+def _add_lab(inner: Any) -> None:
+    parser = verb(
+        inner, "lab", _new_lab, "write the file of a lab, and look over its hosts",
+        "lab.toml | asks for the addresses of client and server",
+        "lab.toml client=root@192.0.2.10 server=root@192.0.2.11 | asks about their keys only",
+    )  # fmt: skip
+    parser.add_argument("file", type=Path, metavar="FILE", help="the file to write")
+    parser.add_argument("hosts", nargs="*", metavar="HOST", help="ROLE=[USER@]ADDRESS[:PORT]")
+    parser.add_argument("--key", default="", metavar="FILE", help="a private key for all hosts")
+    parser.add_argument(
+        "--yes", action="append", default=[], metavar="FINGERPRINT",
+        help="accept this fingerprint without asking; once a host",
+    )  # fmt: skip
+
+
+def _new_lab(asked: argparse.Namespace) -> int:
+    from labkit.commands.doctor import look_at
+    from labkit.commands.trust import trust_host
+    from labkit.lab import Lab
+    from labkit.running import new_lab
+
+    hosts = [new_lab.NewHost.of(word, asked.key) for word in asked.hosts or _ask_for_hosts()]
+    new_lab.write(asked.file, hosts)
+    print(f"wrote {asked.file}")
+    fingerprints = chain(asked.yes, repeat(""))
+    for host in hosts:
+        trust_host(asked.file, host.role, next(fingerprints))
+    complete = new_lab.complete(Lab.read(asked.file), hosts)
+    new_lab.write(asked.file, complete, again=True)
+    for guest in complete[len(hosts) :]:
+        trust_host(asked.file, guest.role, next(fingerprints))
+    return look_at(asked.file)
+
+
+def _ask_for_hosts() -> list[str]:
+    if not sys.stdin.isatty():
+        hint = "labkit new lab lab.toml client=root@192.0.2.10 server=root@192.0.2.11"
+        raise BadInput("no hosts are named, and there is no terminal to ask on", hint=hint)
+    asks = {"client": "asks", "server": "answers"}
+    said = {
+        role: input(f"{role}, the host that {does}: [user@]address ") for role, does in asks.items()
+    }
+    return [f"{role}={word.strip()}" for role, word in said.items() if word.strip()]
 
 
 def _new_study(asked: argparse.Namespace) -> None:

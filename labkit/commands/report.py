@@ -6,6 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from labkit.commands._colour import painted
 from labkit.commands._verb import busy, json_flag, now, print_json, show_answer, verb
 from labkit.commands.compare import show_again
 from labkit.errors import BadInput
@@ -99,5 +100,5 @@ def _against(asked: argparse.Namespace, new: Results, old: Results) -> int:
     elif asked.html:
         print(sides.page())
     else:
-        print(sides.markdown() if asked.markdown else sides.text())
+        print(sides.markdown() if asked.markdown else painted(sides.text()))
     return int(bool(sides.changed))

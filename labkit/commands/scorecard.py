@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from labkit.commands._colour import painted
 from labkit.commands._verb import busy, json_flag, print_json, verb
 from labkit.errors import ResultsError
 
@@ -86,4 +87,4 @@ def _scorecard(asked: argparse.Namespace) -> None:
 
         print(page(card), end="")
     else:
-        print(replace(card, narrowed=card.narrowed or asked.all).text())
+        print(painted(replace(card, narrowed=card.narrowed or asked.all).text()))

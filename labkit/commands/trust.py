@@ -70,6 +70,11 @@ def add(verbs: Any) -> None:
     json_flag(parser)
 
 
+def trust_host(lab: Path, role: str, fingerprint: str = "") -> None:
+    """Show the key of a host, and keep it if it has this fingerprint or the user says yes."""
+    _trust(argparse.Namespace(lab=lab, host=role, yes=fingerprint, json=False))
+
+
 def _trust(asked: argparse.Namespace) -> None:
     from labkit.lab import Lab
     from labkit.ssh import trust

@@ -13,7 +13,7 @@ from pathlib import Path
 from labkit.box import topology
 from labkit.errors import BadInput, Unknown
 from labkit.machine import workspace
-from labkit.machine.places import PACKAGE, first_file
+from labkit.machine.places import HOME, PACKAGE, first_file
 from labkit.study import Study
 
 workspace.extend(__path__, "studies")
@@ -84,8 +84,13 @@ def asks(study: Study) -> str:
 def markdown() -> str:
     """The table of all studies for the README."""
     rows = [
-        f"| `{s.name}` | {asks(s)} | {len(s.conditions)} | {len(s.claims)} | {s.source} |"
+        f"| {_linked(s.name)} | {asks(s)} | {len(s.conditions)} | {len(s.claims)} | {s.source} |"
         for s in map(find, built_in())
     ]
     return "\n".join(["| study | what it asks | conditions | claims | document |",
                       "|---|---|---|---|---|", *rows])  # fmt: skip
+
+
+def _linked(name: str) -> str:
+    books = (HOME / "notebooks").glob(f"[0-9][0-9]-{name.replace('_', '-')}.ipynb")
+    return next((f"[`{name}`](notebooks/{book.name})" for book in books), f"`{name}`")

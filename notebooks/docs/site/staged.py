@@ -30,7 +30,6 @@ SMALL = ("index.md", "notebooks/docs/first-study.md", "notebooks/docs/proof/spee
          "reference/nouns.rst")  # fmt: skip
 """A page of each kind, for a site that is made in seconds."""
 LINK = re.compile(r"\[([^][]*)\]\((?!\w+:)([^)#\s]+)(?:#[^)\s]*)?\)")
-ROW = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
 PICTURE = re.compile(rf"^!\[.*/{pictures.CHART.name}\)$", re.MULTILINE)
 SKIP = "  # fmt: skip"
 """A word to a formatter of code, and none to a reader."""
@@ -98,9 +97,7 @@ def front_page() -> str:
     drawn = chart_html(bundle(pictures.chart().to_dict())[V5])
     chart = f"```{{raw}} html\n{drawn}\n```"
     readme = PICTURE.sub(lambda _: chart, (HOME / "README.md").read_text("utf-8"))
-    stems = {executed.study(stem): stem for stem in executed.NOTEBOOKS}
-    linked = ROW.sub(lambda row: f"| [`{row[1]}`](notebooks/{stems[row[1]]}.ipynb) |", readme)
-    return f"{linked}\n{(HERE / 'contents.md').read_text('utf-8')}"
+    return f"{readme}\n{(HERE / 'contents.md').read_text('utf-8')}"
 
 
 def shown(stem: str, notebook: Path, address: str = "") -> str:

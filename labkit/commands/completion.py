@@ -1,0 +1,45 @@
+"""`labkit completion`: a shell completes verbs, studies and flags with TAB."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from labkit.commands._verb import verb
+from labkit.machine.scripts import beside
+
+SCRIPT = beside(__file__, "completion.sh")
+START = {"bash": "", "zsh": "autoload -Uz bashcompinit && bashcompinit"}
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verb(
+        verbs, "completion", _completion, "print what makes a shell complete labkit's words",
+        'bash | in ~/.bashrc: eval "$(labkit completion bash)"',
+        'zsh | in ~/.zshrc: eval "$(labkit completion zsh)"',
+    )  # fmt: skip
+    parser.add_argument("shell", choices=[*START], metavar="SHELL", help="bash or zsh")
+    parser.set_defaults(verbs=verbs)
+
+
+def _completion(asked: argparse.Namespace) -> None:
+    parsers: dict[str, argparse.ArgumentParser] = asked.verbs.choices
+    words = {"labkit": parsers, **{name: _words(parser) for name, parser in parsers.items()}}
+    rows = [
+        f"_labkit_words[{name}]={shlex.quote(' '.join(known))}" for name, known in words.items()
+    ]
+    print(START[asked.shell], "declare -A _labkit_words", *rows, SCRIPT, sep="\n")
+
+
+# What may come after a verb: flags, kinds, and studies where one is asked for.
+def _words(parser: argparse.ArgumentParser) -> Iterator[str]:
+    from labkit import studies
+
+    for action in parser._actions:
+        yield from action.option_strings
+        yield from map(str, action.choices or ())
+        if str(action.metavar).startswith("STUDY"):
+            yield from studies.names()

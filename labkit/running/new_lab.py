@@ -1,0 +1,101 @@
+"""A lab.toml from addresses: what its hosts can be asked is filled in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from labkit.errors import BadInput
+from labkit.host import Host
+from labkit.lab import Lab
+from labkit.machine import records
+
+PROGRAMS = ("ip", "virsh")
+
+WORD = re.compile(
+    r"(?P<role>[a-z][a-z0-9_]*)=(?:(?P<user>[^@=:\s]+)@)?(?P<control>[^@=:\s]+)(?::(?P<port>\d+))?"
+)
+LINE = re.compile(r"\bdev (?P<interface>\S+).*\bsrc (?P<address>\S+)")
+LEASED = re.compile(r"\bipv4\s+([\d.]+)/")
+QEMU = ("virsh", "-c", "qemu:///system")
+
+
+@dataclass(frozen=True)
+class NewHost:
+    """A table of the file."""
+
+    role: str
+    control: str
+    user: str = ""
+    port: int = 0
+    key: str = ""
+    address: str = ""
+    interface: str = ""
+
+    @classmethod
+    def of(cls, word: str, key: str = "") -> NewHost:
+        """Read `ROLE=[USER@]ADDRESS[:PORT]`."""
+        parts = WORD.fullmatch(word)
+        if not parts:
+            hint = "such as client=root@192.0.2.10 or server=192.0.2.11:2222"
+            raise BadInput(f"{word!r} is not ROLE=[USER@]ADDRESS[:PORT]", hint=hint)
+        port = int(parts["port"] or 0)
+        return cls(parts["role"], parts["control"], parts["user"] or "", port, key)
+
+    def table(self) -> str:
+        """The table, with what is known."""
+        rows = {name: value for name, value in vars(self).items() if name != "role" and value}
+        lines = [f"{name} = {json.dumps(value)}" for name, value in rows.items()]
+        return "\n".join([f"[hosts.{self.role}]", *lines, ""])
+
+
+def write(file: Path, hosts: Sequence[NewHost], *, again: bool = False) -> None:
+    """Write the file; one that says something else is replaced only `again`."""
+    text = "\n".join(host.table() for host in hosts)
+    if file.exists() and not again and file.read_text("utf-8") != text:
+        raise BadInput(f"{file} is there already", hint="name another file, or edit that one")
+    roles = [host.role for host in hosts]
+    if twice := next((role for role in roles if roles.count(role) > 1), ""):
+        raise BadInput(
+            f"two hosts have the role {twice}", hint="client, server, guest, server2 ..."
+        )
+    with records.keeping(str(file)):
+        file.write_text(text, "utf-8")
+
+
+def complete(lab: Lab, hosts: Sequence[NewHost]) -> list[NewHost]:
+    """Fill in the links of these hosts, and add the guests that libvirt runs on them."""
+    tables = [_linked(host, lab, hosts) for host in hosts]
+    for host in hosts:
+        taken = {known.role: known.control for known in tables}
+        tables += _guests(lab.host(host.role), taken, host)
+    return tables
+
+
+def _linked(new: NewHost, lab: Lab, hosts: Sequence[NewHost]) -> NewHost:
+    other = next((one.control for one in hosts if one.role != new.role), "")
+    way = lab.host(new.role).run("ip", "-o", "route", "get", other).stdout if other else ""
+    link = LINE.search(way)
+    return replace(new, interface=link["interface"], address=link["address"]) if link else new
+
+
+# Guests whose address libvirt knows, with roles that are free.
+def _guests(host: Host, taken: Mapping[str, str], like: NewHost) -> list[NewHost]:
+    listed = host.run(*QEMU, "list", "--name")
+    addresses = [_leased(host, name) for name in listed.stdout.split()] if listed.ok else []
+    new = [address for address in addresses if address and address not in taken.values()]
+    roles = (role for n in range(1, len(new) + len(taken) + 2)
+             if (role := f"guest{n if n > 1 else ''}") not in taken)  # fmt: skip
+    return [replace(like, role=role, control=address, port=0, address="", interface="")
+            for role, address in zip(roles, new, strict=False)]  # fmt: skip
+
+
+def _leased(host: Host, guest: str) -> str:
+    for source in ("lease", "agent", "arp"):
+        shown = host.run(*QEMU, "domifaddr", guest, "--source", source)
+        if shown.ok and (found := LEASED.search(shown.stdout)):
+            return found[1]
+    return ""
