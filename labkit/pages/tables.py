@@ -88,12 +88,15 @@ class Table:
 
 
 def conditions(study: Study, results: Results) -> list[dict[str, str]]:
-    """Of each condition what the document means by it, and what stands for it in these results."""
+    """Of each condition what the document means by it, and what stands for it in these results.
+
+    One that the study has since they were begun is not among them.
+    """
     here, on = results.asked.get("here", {}), results.asked.get("kernels", {})
     return [
         {"condition": c.name, "in the document": c.means, "here": here.get(c.name, c.here),
          **({"ran on": on[c.name]} if c.name in on else {})}
-        for c in study.conditions
+        for c in study.conditions if c.name in results.asked.get("conditions", (c.name,))
     ]  # fmt: skip
 
 
