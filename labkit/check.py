@@ -121,10 +121,10 @@ class Check:
                 return []
             if self.kinds and not set(self.kinds) & set(place.kinds):
                 return []
-            found = list(self.look(place))
+            findings = list(self.look(place))
         except LabkitError as error:
-            found = [Finding(FAILED, error.what, error.said, error.hint)]
-        return [replace(one, check=self.name, where=one.where or place.where) for one in found]
+            findings = [Finding(FAILED, error.what, error.said, error.hint)]
+        return [replace(one, check=self.name, where=one.where or place.where) for one in findings]
 
 
 @dataclass
@@ -145,10 +145,10 @@ class _Visit:
     def _through(self) -> None:
         for check in self.checks:
             self.at = check.name
-            found = self._one(check)
+            findings = self._one(check)
             if self._left:
                 return
-            self.found += found
+            self.found += findings
         self.at = ""
 
     def _one(self, check: Check) -> list[Finding]:
@@ -157,10 +157,10 @@ class _Visit:
             both = " on both" if check.about == "pair" and not self.found else ""
             why = f"`{check.after}` has to be right first{both}"
             return [Finding(UNSEEN, why, where=self.place.where, check=check.name)]
-        found = check.made(self.place)
-        if any(one.state == FAILED for one in found):
+        findings = check.made(self.place)
+        if any(finding.state == FAILED for finding in findings):
             self.failed.add(check.name)
-        return found
+        return findings
 
     # Whatever the thread still finds is not waited for.
     def leave(self, seconds: float) -> list[Finding]:
@@ -188,14 +188,14 @@ def look_over(
     """Make all checks: of the hosts, then of pairs of them, then of the lab."""
     by = {about: [check for check in checks if check.about == about] for about in ABOUT}
     hosts = [_Visit(Subject(lab, (role,)), by["host"]) for role in lab.hosts]
-    found = _made(hosts, seconds)
+    findings = _made(hosts, seconds)
     failed = {visit.place.role: visit.failed for visit in hosts}
     ways = sorted(set(pairs))
     two = [_Visit(Subject(lab, way), by["pair"], failed[way[0]] | failed[way[1]]) for way in ways]
-    found += _made(two, seconds)
+    findings += _made(two, seconds)
     well = tuple(role for role, wrong in failed.items() if "kind" not in wrong)
     cut = frozenset(visit.place.roles for visit in two if "path" in visit.failed)
-    return [*found, *_made([_Visit(Subject(lab, well, cut), by["lab"])], seconds)]
+    return [*findings, *_made([_Visit(Subject(lab, well, cut), by["lab"])], seconds)]
 
 
 def _made(visits: Sequence[_Visit], seconds: float) -> list[Finding]:
@@ -203,7 +203,7 @@ def _made(visits: Sequence[_Visit], seconds: float) -> list[Finding]:
     threads = [visit.begin() for visit in visits]
     for thread in threads:
         thread.join(max(0.0, end - time.monotonic()))
-    return [one for visit in visits for one in visit.leave(seconds)]
+    return [finding for visit in visits for finding in visit.leave(seconds)]
 
 
 def close(lab: Lab) -> None:

@@ -67,29 +67,29 @@ def _lacks(name: str) -> str:
     import shlex
     from importlib import metadata
 
-    asked = [word for word in metadata.requires("labkit") or () if "extra ==" not in word]
-    command = shlex.join([sys.executable, "-m", "pip", "install", *asked])
+    words = [word for word in metadata.requires("labkit") or () if "extra ==" not in word]
+    command = shlex.join([sys.executable, "-m", "pip", "install", *words])
     return f"the Python package {name} is not installed\n  hint: {command}"
 
 
 def _asked(words: Sequence[str] | None) -> Namespace:
     words = list(sys.argv[1:] if words is None else words)
-    asked, unknown = _parser().parse_known_args(words)
+    args, unknown = _parser().parse_known_args(words)
     # Options may stand before the command that is measured, where argparse takes no more words.
     command = words[words.index("--") + 1 :] if "--" in words else []
-    if command and getattr(asked, "words", None) == [] and unknown[-len(command) :] == command:
-        asked.words, unknown = command, unknown[: -len(command)]
+    if command and getattr(args, "words", None) == [] and unknown[-len(command) :] == command:
+        args.words, unknown = command, unknown[: -len(command)]
         unknown = [word for word in unknown if word != "--"]
     if unknown:
-        asked.parser.refuse(unknown)
-    return asked
+        args.parser.refuse(unknown)
+    return args
 
 
-def _call(asked: Namespace) -> int:
-    if not hasattr(asked, "call"):
-        asked.parser.print_help()
+def _call(namespace: Namespace) -> int:
+    if not hasattr(namespace, "call"):
+        namespace.parser.print_help()
         return 2
-    return int(asked.call(asked) or 0)
+    return int(namespace.call(namespace) or 0)
 
 
 def _parser() -> ArgumentParser:

@@ -108,7 +108,7 @@ class Condition:
 
     def asked(self, lab: Lab) -> list[Setting]:
         """The settings that concern this lab, in order."""
-        optional = (one for one in self.optional if one.role in lab.hosts)
+        optional = (setting for setting in self.optional if setting.role in lab.hosts)
         return [*optional, *self.settings, *self._brought(lab)]
 
     def _brought(self, lab: Lab) -> list[Setting]:
@@ -158,7 +158,7 @@ class Condition:
         if not self.in_guest and (why := _no_linux(together, plan)):
             return why
         whys = {step.setting: step.why for step in plan.steps}
-        stood = {one.instead_of for one in self.asked(lab) if not whys[one]}
+        stood = {setting.instead_of for setting in self.asked(lab) if not whys[setting]}
         needed = (*self.settings, *self._brought(lab))
         why = next((whys[one] for one in needed if whys.get(one) and one not in stood), "")
         why = why or next(filter(None, (event.refusal(lab) for event in self.events)), "")

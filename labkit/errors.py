@@ -60,8 +60,8 @@ LAST_WORDS = 3
 
 def last_words(text: str, lines: int = LAST_WORDS) -> str:
     """The last lines that a tool printed, safe to show."""
-    kept = [line.rstrip() for line in readable(text).splitlines() if line.strip()]
-    return "\n".join(kept[-lines:])
+    texts = [line.rstrip() for line in readable(text).splitlines() if line.strip()]
+    return "\n".join(texts[-lines:])
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -81,8 +81,8 @@ class LabkitError(Exception):
         self.what, self.said, self.hint = readable(what), last_words(said), hint
 
     def __str__(self) -> str:
-        said = [f"  {line}" for line in self.said.splitlines()]
-        return "\n".join([self.what, *said, *(f"  hint: {one}" for one in self.hint.splitlines())])
+        texts = [f"  {line}" for line in self.said.splitlines()]
+        return "\n".join([self.what, *texts, *(f"  hint: {one}" for one in self.hint.splitlines())])
 
     # A notebook shows what happened, not the way through our code (IPython looks for this name).
     def _render_traceback_(self) -> list[str]:

@@ -61,9 +61,9 @@ class TimeLine:
     def rows(self) -> list[dict[str, Any]]:
         """Its phases as rows, in seconds since it began."""
         return [
-            {"event": self.event, "phase": one.name, "begun": round(one.begun - self.begun, 3),
-             "seconds": round(one.seconds, 3)}
-            for one in self.phases
+            {"event": self.event, "phase": phase.name, "begun": round(phase.begun - self.begun, 3),
+             "seconds": round(phase.seconds, 3)}
+            for phase in self.phases
         ]  # fmt: skip
 
 
@@ -169,7 +169,7 @@ def said(text: str) -> list[dict[str, Any]]:
 
 def offsets(lines: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
     """The offset of each host's clock from ours, and its bound."""
-    return {one["clock"]: (one["offset"], one["bound"]) for one in lines if "clock" in one}
+    return {line["clock"]: (line["offset"], line["bound"]) for line in lines if "clock" in line}
 
 
 @dataclass

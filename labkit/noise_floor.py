@@ -146,15 +146,15 @@ def read(study: Read, results: Results) -> Noise:
     )  # fmt: skip
 
 
-def levels(one: Blocks, other: Blocks) -> tuple[Level, ...]:
+def levels(blocks: Blocks, other: Blocks) -> tuple[Level, ...]:
     """The noise of each percentile, from blocks in which both sides were the same."""
-    return tuple(_level(one, other, q) for q in PERCENTILES)
+    return tuple(_level(blocks, other, q) for q in PERCENTILES)
 
 
-def _level(one: Blocks, other: Blocks, q: float) -> Level:
-    found = ratio(one, other, q)
-    floor = max(found.high, 1 / found.low) - 1
-    return Level(q, found, floor, max(samples_needed(side, q) for side in (one, other)))
+def _level(blocks: Blocks, other: Blocks, q: float) -> Level:
+    interval = ratio(blocks, other, q)
+    floor = max(interval.high, 1 / interval.low) - 1
+    return Level(q, interval, floor, max(samples_needed(side, q) for side in (blocks, other)))
 
 
 def folder(lab: str, study: str) -> Path:

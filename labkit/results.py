@@ -124,11 +124,11 @@ class Run:
 
     def text(self, name: str) -> str:
         """The raw text that was kept under `name`, checked against its checksum."""
-        kept = self.path / "raw" / f"{name}.gz"
-        whole = _unpacked(kept)
-        if hashlib.sha256(whole).hexdigest() != self.raw.get(name):
-            raise ResultsError(f"{kept}: is not what was measured (its checksum differs)")
-        return whole.decode("utf-8")
+        path = self.path / "raw" / f"{name}.gz"
+        content = _unpacked(path)
+        if hashlib.sha256(content).hexdigest() != self.raw.get(name):
+            raise ResultsError(f"{path}: is not what was measured (its checksum differs)")
+        return content.decode("utf-8")
 
     def check(self) -> list[str]:
         """The faults of the stored run, a sentence each; empty if all is as measured."""
@@ -148,8 +148,8 @@ class Run:
     def strange(self) -> list[str]:
         """The files in its folder that are no part of it, a sentence each; nothing reads them."""
         parts = {records.SUMS, *records.listed(self.path)}
-        there = records.files_below(self.path)
-        names = sorted(file.relative_to(self.path).as_posix() for file in there)
+        paths = records.files_below(self.path)
+        names = sorted(file.relative_to(self.path).as_posix() for file in paths)
         return [f"{self.path / one}: is not part of the run" for one in names if one not in parts]
 
     def _odd(self, name: str, wanted: Mapping[str, str]) -> str:
@@ -192,14 +192,14 @@ class Results:
         """New results, or those of the same name to go on with; a different question is refused."""
         whole = {"format": FORMAT, **asked}
         if (path / "study.json").exists():
-            there = cls.open(path)
-            if dict(there.asked) != json.loads(json.dumps(whole)):
-                odd = records.unlike(there.asked, json.loads(json.dumps(whole)))
+            results = cls.open(path)
+            if dict(results.asked) != json.loads(json.dumps(whole)):
+                odd = records.unlike(results.asked, json.loads(json.dumps(whole)))
                 raise BadInput(
                     f"{path} holds results of something else: {odd} differ",
                     hint="give this run another label",
                 )
-            return there
+            return results
         with records.keeping(f"the question in {path}"):
             path.mkdir(parents=True, exist_ok=True)
             records.write(path / "study.json", records.pretty(whole))
@@ -239,9 +239,9 @@ class Results:
 
     def folders(self) -> list[Path]:
         """The folder of each run, in the order they were made."""
-        there = self.path / "runs"
+        path = self.path / "runs"
         try:
-            named = [there / name for name in os.listdir(there) if re.match("[0-9]", name)]
+            named = [path / name for name in os.listdir(path) if re.match("[0-9]", name)]
         except FileNotFoundError:
             return []
         except OSError as refused:
@@ -303,8 +303,8 @@ class Results:
             f"raw/{name}.gz": compress(text.encode(), PACKED, mtime=0) for name, text in raw.items()
         }
         plain = {name: value for name, value in asdict(run).items() if name != "path"}
-        said = records.pretty({"format": FORMAT, **plain})
-        records.fill(half, {**texts, "run.json": said})
+        content = records.pretty({"format": FORMAT, **plain})
+        records.fill(half, {**texts, "run.json": content})
         names = ["../../study.json", "run.json", *texts]
         records.fill(half, {records.SUMS: records.sums(half, names)})
 

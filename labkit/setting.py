@@ -68,7 +68,7 @@ class Details:
     @property
     def told(self) -> Mapping[str, Any]:
         """The details that differ from the plain case."""
-        given = {one.name: getattr(self, one.name) for one in fields(self)}
+        given = {slot.name: getattr(self, slot.name) for slot in fields(self)}
         return {name: value for name, value in given.items() if value != getattr(PLAIN, name)}
 
 
@@ -110,10 +110,10 @@ class Setting(ABC):
 
     def __post_init__(self) -> None:
         """Refuse a switch that is neither True nor False: `"off"` would count as True."""
-        for one in fields(self):
-            value, kinds = getattr(self, one.name), str(one.type).split(" | ")
+        for slot in fields(self):
+            value, kinds = getattr(self, slot.name), str(slot.type).split(" | ")
             if "bool" in kinds and not (isinstance(value, bool) or f"{value}" in kinds):
-                what = f"{type(self).__name__}: {one.name}"
+                what = f"{type(self).__name__}: {slot.name}"
                 raise BadInput(f"{what} is True or False, not {value!r}")
 
     @property
@@ -181,11 +181,11 @@ def refuse_conflicts(settings: Sequence[Setting]) -> None:
         raise BadInput(f"a list of settings is needed, not {settings!r}", hint=hint)
     asked: dict[str, str] = {}
     of_role: dict[str, list[Setting]] = {}
-    for one in settings:
-        if (other := asked.setdefault(one.thing, one.wanted)) != one.wanted:
-            raise BadInput(f"{one.thing} cannot be both {other!r} and {one.wanted!r}")
-        of_role.setdefault(one.role, []).append(one)
+    for setting in settings:
+        if (other := asked.setdefault(setting.thing, setting.wanted)) != setting.wanted:
+            raise BadInput(f"{setting.thing} cannot be both {other!r} and {setting.wanted!r}")
+        of_role.setdefault(setting.role, []).append(setting)
     for some in of_role.values():
-        for one, two in permutations(some, 2):
-            if why := one.clash(two):
-                raise BadInput(f"{one.thing} and {two.thing} rule each other out: {why}")
+        for setting, two in permutations(some, 2):
+            if why := setting.clash(two):
+                raise BadInput(f"{setting.thing} and {two.thing} rule each other out: {why}")

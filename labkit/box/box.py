@@ -172,8 +172,8 @@ def _promise(folder: Folder, plan: topology.Topology, tell: Tell) -> Layout:
     files = accelerator.files(made_of, tell)
     with all_boxes():
         folder.make()
-        here = Machine.read()
-        layout = Layout(folder.name, free_pair(), here.cpus, made_of, *files, here.by_node)
+        machine = Machine.read()
+        layout = Layout(folder.name, free_pair(), machine.cpus, made_of, *files, machine.by_node)
         folder.write(folder.layout, layout.to_json())
     return layout
 
@@ -198,8 +198,8 @@ def _start_hosts(
             group.delegate(seat)
         backed = any(guest.on_disk for guest in layout.guests_on(role))
         scratch = _make_scratch(folder, layout, role)
-        own = f"backed={BACKED if backed else ''}\nscratch={scratch}\n{script}"
-        births.append(namespaces.begin(group, role, namespaces.HOST, own, cpus, log, seat))
+        text = f"backed={BACKED if backed else ''}\nscratch={scratch}\n{script}"
+        births.append(namespaces.begin(group, role, namespaces.HOST, text, cpus, log, seat))
     there = {birth.role: birth.ready() for birth in births}
     pids = {role: namespace.pid for role, namespace in there.items()}
     folder.write(folder.pids, json.dumps(pids))

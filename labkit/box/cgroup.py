@@ -181,10 +181,10 @@ class Cgroup:
         places = [str(place / role) for place in self.places if (place / role).is_dir()]
         return ["sh", "-c", JOIN, "join", str(self.path / role), *places[1:], "--", *words]
 
-    def run(self, words: Sequence[str], said: str = "") -> None:
+    def run(self, words: Sequence[str], text: str = "") -> None:
         """Run a command in the group to its end; it must succeed."""
         done = subprocess.run(
-            self.within(words), input=said, text=True, capture_output=True, env=ENVIRONMENT
+            self.within(words), input=text, text=True, capture_output=True, env=ENVIRONMENT
         )
         if done.returncode:
             what = " ".join(words)

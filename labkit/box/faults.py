@@ -163,10 +163,10 @@ class Faults:
         words = [sys.executable, "-m", "labkit.box.faults", self.name, json.dumps(asked)]
         with Rootless(self.name).started(words) as process:
             assert process.stdin and process.stdout and process.stderr
-            if not (said := process.stdout.readline()):
+            if not (text := process.stdout.readline()):
                 why = process.stderr.read().strip()
                 raise (BadInput if process.wait() == BAD_INPUT else BoxError)(why)
-            told = json.loads(said)
+            told = json.loads(text)
             yield LinkStatus(**told) if told else None
             process.stdin.close()
             if process.wait():
@@ -216,10 +216,10 @@ class Faults:
         if role in layout.containers:
             group = f"/at-{layout.on(role)}/containers/{role}"
             return [pid for pid in every if _is_within(pid, group)]
-        found = [pid for pid in every if _space(pid) == space]
+        pids = [pid for pid in every if _space(pid) == space]
         if role in layout.guests:
-            found = [pid for pid in found if _user(pid) == layout.uid(role)]
-        return found
+            pids = [pid for pid in pids if _user(pid) == layout.uid(role)]
+        return pids
 
     def _pid(self, role: str) -> int:
         try:

@@ -96,7 +96,7 @@ def _fitting(families: Mapping[str, _Family], on: Mapping[str, int], free: int) 
 
 
 def _wanted(families: Mapping[str, _Family], cpus: Mapping[str, int]) -> int:
-    return sum(one.number(cpus[role]) * one.memory[0] for role, one in families.items())
+    return sum(family.number(cpus[role]) * family.memory[0] for role, family in families.items())
 
 
 def _copies(families: Mapping[str, _Family], cpus: Mapping[str, int]) -> int:
@@ -126,16 +126,16 @@ def _contained(
 def _follows(name: str, role: str, table: Tables, numbers: Mapping[str, int]) -> tuple[int, str]:
     if MANY not in table:
         return 1, ""
-    found = FOLLOWS.fullmatch(str(table[MANY]))
-    if not found or found[2] not in numbers:
+    match = FOLLOWS.fullmatch(str(table[MANY]))
+    if not match or match[2] not in numbers:
         hint = f'such as many = "2 for each {next(iter(numbers), "guest")}"'
         raise BadInput(f"{name}: {role} cannot be there {table[MANY]!r} times", hint=hint)
-    return int(found[1]), found[2]
+    return int(match[1]), match[2]
 
 
 def _range(name: str, role: str, key: str, text: object, form: re.Pattern[str]) -> tuple[int, int]:
-    found = form.fullmatch(str(text))
-    if not found or int(found[2] or found[1]) < int(found[1]):
+    match = form.fullmatch(str(text))
+    if not match or int(match[2] or match[1]) < int(match[1]):
         hint = 'a number, or two as in "2-8"; memory as "256M" or "256M-1024M"'
         raise BadInput(f"{name}: {role} has no {key} {text!r}", hint=hint)
-    return int(found[1]), int(found[2] or found[1])
+    return int(match[1]), int(match[2] or match[1])

@@ -191,8 +191,8 @@ class Layout:
 
     def limits(self, host: str) -> Limits:
         """The limits on the processes of a host, those of its guests included."""
-        own, cpus = self._host(host), self.cpus_of(host)
-        return Limits(own.mebibytes, "" if {*cpus} == {*self.cpus} else ranges(cpus))
+        host_plan, cpus = self._host(host), self.cpus_of(host)
+        return Limits(host_plan.mebibytes, "" if {*cpus} == {*self.cpus} else ranges(cpus))
 
     def _host(self, role: str) -> HostPlan:
         return next(plan for plan in self.topology.hosts if plan.role == role)

@@ -50,8 +50,8 @@ class Namespace:
 
     def ended(self) -> BoxError:
         """The error that says that it is gone, with its own last words."""
-        said = self.log.read_text("utf-8", "replace") if self.log.exists() else ""
-        return BoxError(f"the {self.role} of the box ended before it was ready", said=said)
+        text = self.log.read_text("utf-8", "replace") if self.log.exists() else ""
+        return BoxError(f"the {self.role} of the box ended before it was ready", said=text)
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,12 @@ class Birth:
         with self.process.stdout as says:
             number, word = says.readline(), says.readline()
         self.process.wait()
-        there = Namespace(self.role, int(number or 0), self.log, self.process.stdin)
+        namespace = Namespace(self.role, int(number or 0), self.log, self.process.stdin)
         if word != b"ready\n":
             with suppress(BrokenPipeError):
                 self.process.stdin.close()
-            raise there.ended()
-        return there
+            raise namespace.ended()
+        return namespace
 
 
 def begin(

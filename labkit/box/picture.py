@@ -26,7 +26,7 @@ class Picture:
 def draw(status: BoxStatus) -> Picture:
     """Hosts side by side below the two networks, each with its guests in it."""
     homes = {one.name: one.on for one in (*status.guests, *status.containers)}
-    contained = {one.name for one in status.containers}
+    contained = {container.name for container in status.containers}
     hosts = [host for host in status.hosts if host.role not in homes]
     columns = [
         (
@@ -43,7 +43,7 @@ def draw(status: BoxStatus) -> Picture:
     width = GAP + len(columns) * (WIDTH + GAP)
     height = TOP + HEIGHT + tallest * (GUEST_HEIGHT + GAP // 2) + GAP
     parts = _networks(width) if columns else []
-    notes = [*map(_said, status.links), *(_stored(one) for one in status.guests if one.disks)]
+    notes = [*map(_said, status.links), *(_stored(guest) for guest in status.guests if guest.disks)]
     if columns and notes:
         parts += [_words(GAP, height + 16 * n, note) for n, note in enumerate(notes)]
         height += 16 * len(notes)
@@ -52,14 +52,14 @@ def draw(status: BoxStatus) -> Picture:
         parts += _host(GAP + number * (WIDTH + GAP), host, guests, contained)
     kind = f", guests by {status.accelerator}" if status.accelerator else ""
     kind += f", containers by {status.engine}" if status.engine else ""
-    said = f"box {status.name} is {status.state}: {', '.join(h.role for h in status.hosts)}{kind}"
-    return Picture(_svg(max(width, 240), height, parts, said), said)
+    text = f"box {status.name} is {status.state}: {', '.join(h.role for h in status.hosts)}{kind}"
+    return Picture(_svg(max(width, 240), height, parts, text), text)
 
 
 def _said(link: LinkStatus) -> str:
-    told = [f"{key} {text} (measured {link.measured.get(key, 'not')})"
+    texts = [f"{key} {text} (measured {link.measured.get(key, 'not')})"
             for key, text in link.asked.items()]  # fmt: skip
-    return f"link of {link.role}: {', '.join(told)}"
+    return f"link of {link.role}: {', '.join(texts)}"
 
 
 def _stored(guest: GuestStatus) -> str:
@@ -97,11 +97,11 @@ def _facts(left: int, top: int, host: HostStatus, kind: str = "") -> list[str]:
     ]
 
 
-def _svg(width: int, height: int, parts: list[str], said: str) -> str:
+def _svg(width: int, height: int, parts: list[str], text: str) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
         f' viewBox="0 0 {width} {height}" role="img" font-family="sans-serif">'
-        f"<title>{escape(said)}</title>{''.join(parts)}</svg>"
+        f"<title>{escape(text)}</title>{''.join(parts)}</svg>"
     )
 
 

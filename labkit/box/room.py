@@ -123,16 +123,16 @@ def _check_disk(plan: Topology) -> None:
 
 # A limit holds for the group of this process and for those above it, in either version.
 def _own_groups() -> list[Path]:
-    found: list[Path] = []
+    paths: list[Path] = []
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, kinds, own = line.split(":", 2)
         roots = [Path("/sys/fs/cgroup", kinds)] if kinds else [Path("/sys/fs/cgroup")]
         for root in roots:
             inner = root / own.lstrip("/")
             while inner != root and root in inner.parents:
-                found.append(inner)
+                paths.append(inner)
                 inner = inner.parent
-    return [group for group in found if (group / "pids.max").exists()]
+    return [group for group in paths if (group / "pids.max").exists()]
 
 
 def _number(file: Path) -> int | None:

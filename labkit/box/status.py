@@ -90,7 +90,7 @@ def status(name: str = "lab") -> BoxStatus:
         left = (*left, *dead)
         return BoxStatus(name, "broken", made_of, tier(), hosts=hosts, links=links, left=left)
     guests = _inner(folder.lab, layout, "guest", layout.guests)
-    asleep = [one.name for one in guests if one.state != "running"]
+    asleep = [guest.name for guest in guests if guest.state != "running"]
     awake = [role for role in layout.containers if layout.on(role) not in asleep]
     containers = _inner(folder.lab, layout, "container", awake)
     containers += tuple(

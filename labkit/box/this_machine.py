@@ -139,16 +139,16 @@ def _next(checks: Iterable[Ability], tier: str) -> str:
 
 def _python_checks() -> list[Ability]:
     absent = [name for name in _dependencies() if not _installed(name)]
-    found = f"missing {', '.join(absent)}" if absent else f"Python {platform.python_version()}"
+    text = f"missing {', '.join(absent)}" if absent else f"Python {platform.python_version()}"
     lacking = ["-e", str(HOME)] if CHECKOUT else absent
     fix = shlex.join([sys.executable, "-m", "pip", "install", *lacking])
-    return [Ability("python", not absent, found, "all that labkit imports", fix if absent else "")]
+    return [Ability("python", not absent, text, "all that labkit imports", fix if absent else "")]
 
 
 def _dependencies() -> list[str]:
     with suppress(metadata.PackageNotFoundError):
-        asked = [word for word in metadata.requires("labkit") or [] if "extra ==" not in word]
-        return [re.split(r"[^\w.-]", word)[0] for word in asked]
+        words = [word for word in metadata.requires("labkit") or [] if "extra ==" not in word]
+        return [re.split(r"[^\w.-]", word)[0] for word in words]
     return ["labkit"]
 
 
@@ -190,9 +190,9 @@ def _priority_check() -> list[Ability]:
         return []
     most = resource.getrlimit(resource.RLIMIT_RTPRIO)[0]
     how = f"echo '{account.name()} - rtprio 1' | sudo tee {LIMITS}; then log in again"
-    found = f"a limit of {most}" if most else "a limit of 0 (ulimit -r)"
+    text = f"a limit of {most}" if most else "a limit of 0 (ulimit -r)"
     brings = "guests with a CPU of their own in the lab in a box without root"
-    return [Ability(PRIORITY, most != 0, found, brings, "" if most else how)]
+    return [Ability(PRIORITY, most != 0, text, brings, "" if most else how)]
 
 
 # Unlike apt-get by itself, make starts no SSH server for all the world.
@@ -273,6 +273,6 @@ def _virtualization() -> str:
 
 def _line(path: str, pattern: str) -> str:
     with suppress(OSError):
-        found = re.search(pattern, Path(path).read_text("utf-8", "replace"), re.MULTILINE)
-        return found[1].strip() if found else ""
+        match = re.search(pattern, Path(path).read_text("utf-8", "replace"), re.MULTILINE)
+        return match[1].strip() if match else ""
     return ""

@@ -99,19 +99,19 @@ class Campaign:
         )  # fmt: skip
 
 
-def _study(written: Written, tables: Values, asked: Values, n: int) -> AskedStudy:
+def _study(written: Written, tables: Values, values: Values, n: int) -> AskedStudy:
     here = ("study", n)
-    written.insist_known(asked, STUDY_KEYS, *here)
-    if not isinstance(asked.get("name"), str):
+    written.insist_known(values, STUDY_KEYS, *here)
+    if not isinstance(values.get("name"), str):
         hint = "`labkit studies` lists all names"
         raise written.wrong('a study needs name = "..."', *here, hint=hint)
     with written.locating(*here, "name"):
-        name = studies.find(asked["name"]).name
-    labs = _labs(written, name, asked if "labs" in asked else tables, here, "labs" in asked)
-    holder, at = (asked, here) if "repetitions" in asked else (tables, ())
+        name = studies.find(values["name"]).name
+    labs = _labs(written, name, values if "labs" in values else tables, here, "labs" in values)
+    holder, at = (values, here) if "repetitions" in values else (tables, ())
     return AskedStudy(
         name, labs, _whole(written, holder, "repetitions", 1, 1, MOST_REPETITIONS, at),
-        *_values(written, name, asked, here, labs[0]),
+        *_values(written, name, values, here, labs[0]),
     )  # fmt: skip
 
 
@@ -140,10 +140,10 @@ def _place(file: Path, study: str, named: str) -> str:
 
 
 def _values(
-    written: Written, study: str, asked: Values, here: tuple[str, int], lab: str
+    written: Written, study: str, values: Values, here: tuple[str, int], lab: str
 ) -> tuple[Values, Mapping[str, tuple[Any, ...]]]:
-    fixed = _table(written, asked, "parameters", here)
-    several = _table(written, asked, "sweep", here)
+    fixed = _table(written, values, "parameters", here)
+    several = _table(written, values, "sweep", here)
     source = notebook.notebook(study)
     read = {
         name: _read(written, source, study, (*here, "parameters", name), value, lab)
@@ -167,8 +167,8 @@ def _values(
     return read, sweep
 
 
-def _table(written: Written, asked: Values, name: str, here: tuple[str, int]) -> Values:
-    found = asked.get(name, {})
+def _table(written: Written, values: Values, name: str, here: tuple[str, int]) -> Values:
+    found = values.get(name, {})
     if not isinstance(found, dict):
         hint = f"[study.{name}] and below it lines such as repeats = 5"
         raise written.wrong(f"{name} is a table", *here, name, hint=hint)

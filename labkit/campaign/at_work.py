@@ -77,20 +77,20 @@ class AtWork(PointAtWork):
         cls, folder: CampaignFolder, point: CampaignPoint, number: int, words: Sequence[str] = ()
     ) -> AtWork:
         """Start it; it has a session of its own, so that Ctrl-C is for its conductor to pass on."""
-        own = folder.of(point)
-        own.mkdir(parents=True, exist_ok=True)
+        path = folder.of(point)
+        path.mkdir(parents=True, exist_ok=True)
         at = str(folder.path), str(point.number), str(number)
         command = lean.words(WORKER, *at, *words)
-        with (own / f"attempt-{number}.log").open("wb") as log:
+        with (path / f"attempt-{number}.log").open("wb") as log:
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                 start_new_session=True,
                 env={**os.environ, "LABKIT_OUT": str(folder.path.parents[1])},
             )  # fmt: skip
-        one = cls(point=point, needs=Needs.of(point.lab), folder=folder, number=number,
+        at_work = cls(point=point, needs=Needs.of(point.lab), folder=folder, number=number,
                   process=process)  # fmt: skip
-        threading.Thread(target=one._listen, args=(process.stdout,), daemon=True).start()
-        return one
+        threading.Thread(target=at_work._listen, args=(process.stdout,), daemon=True).start()
+        return at_work
 
     def _listen(self, output: IO[bytes]) -> None:
         for line in output:
@@ -124,14 +124,14 @@ class AtWork(PointAtWork):
             return None
         if self.process.stdin:
             self.process.stdin.close()
-        own = self.folder.of(self.point)
-        if not (own / f"attempt-{self.number}.json").exists():
+        path = self.folder.of(self.point)
+        if not (path / f"attempt-{self.number}.json").exists():
             attempt = Attempt.begin(self.number, "")
         else:
-            attempt = Attempt.read(own / f"attempt-{self.number}.json")
+            attempt = Attempt.read(path / f"attempt-{self.number}.json")
         if attempt.state == BEGUN:
             attempt.clear()
-            attempt = self._died(attempt).keep(own)
+            attempt = self._died(attempt).keep(path)
         return attempt
 
     # It could write nothing down any more.
@@ -141,14 +141,14 @@ class AtWork(PointAtWork):
         code = self.process.returncode
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         log = self.folder.of(self.point) / f"attempt-{self.number}.log"
-        said = last_words(log.read_text("utf-8", "replace"))
-        return attempt.ended(DIED, "\n".join(filter(None, [f"its process ended: {how}", said])))
+        text = last_words(log.read_text("utf-8", "replace"))
+        return attempt.ended(DIED, "\n".join(filter(None, [f"its process ended: {how}", text])))
 
 
 def clean(folder: CampaignFolder, point: CampaignPoint, attempt: Attempt) -> Attempt:
     """Write down that an attempt has died whose conductor died too, and remove what it left."""
-    own = folder.of(point)
+    path = folder.of(point)
     attempt.clear()
-    for half in own.glob(".*"):
+    for half in path.glob(".*"):
         half.unlink(missing_ok=True)
-    return attempt.ended(DIED, "its process was killed, or the machine went down").keep(own)
+    return attempt.ended(DIED, "its process was killed, or the machine went down").keep(path)

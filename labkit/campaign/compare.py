@@ -64,7 +64,7 @@ class Comparisons:
     @property
     def regressions(self) -> list[Compared]:
         """The figures that clearly became worse."""
-        return [one for one in self.each if one.outcome == WORSE]
+        return [compared for compared in self.each if compared.outcome == WORSE]
 
     @property
     def passed(self) -> bool:
@@ -116,8 +116,8 @@ def compare(a: CampaignFolder, b: CampaignFolder, least: float = MARGIN) -> Comp
     if not orders:
         what = f"{a.name} and {b.name} have no finished point in common"
         raise ResultsError(what, said="\n".join(why_not), hint="labkit campaign report NAME")
-    verdicts = {one.claim: one for one in judge(orders, measured)}
-    each = [one for pair in pairs for one in _compared(pair, verdicts, least)]
+    verdicts = {verdict.claim: verdict for verdict in judge(orders, measured)}
+    each = [compared for pair in pairs for compared in _compared(pair, verdicts, least)]
     lost = (*lost, *(f"{pair.name}: {name}" for pair in pairs for name in pair.lost))
     units = {_unit(pair) for pair in pairs if pair.asked}
     return Comparisons(a.name, b.name, tuple(each), lost, tuple(why_not), "; ".join(sorted(units)))
@@ -178,10 +178,10 @@ def _asked(pair: _Pair) -> dict[str, Blocks]:
             _only(old, shared)
         ):
             continue
-        for one in claim.comparisons():
-            text = _keyed(one.what)
-            what = f"{claim.id}: {one.what.shown}, {_statistic(one.what.statistic)}"
-            _add(pair, text, one.what.statistic, what, claim=claim.id)
+        for comparison in claim.comparisons():
+            text = _keyed(comparison.what)
+            what = f"{claim.id}: {comparison.what.shown}, {_statistic(comparison.what.statistic)}"
+            _add(pair, text, comparison.what.statistic, what, claim=claim.id)
     return {
         _own(name, pair.number, side): blocks
         for side, each in (("old", old), ("new", new)) for name, blocks in each.items()
@@ -214,8 +214,8 @@ def _statistics(pair: _Pair, every: Sequence[Any]) -> tuple[Statistic, ...]:
 
 # A claim's names with their metric, as `Study.measured` calls them.
 def _keyed(what: Quantity) -> str:
-    def key(found: re.Match[str]) -> str:
-        name = found[1] or found[2]
+    def key(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
         return f"'{what.metric}: {name}'" if what.metric and ": " not in name else f"'{name}'"
 
     return QUOTED.sub(key, what.text)
@@ -260,7 +260,7 @@ def _compared(pair: _Pair, verdicts: Mapping[str, Verdict], least: float) -> Ite
             outcome = _of_measure(change, verdict, better)
             yield Compared(pair.name, one.what, outcome, verdict, one.ratio)
             continue
-        was, now = (_usual(some, one.claim) for some in (pair.old, pair.new))
+        was, now = (_usual(attempts, one.claim) for attempts in (pair.old, pair.new))
         outcome = _of_claim(change, was, now)
         yield Compared(pair.name, one.what, outcome, verdict, False, one.claim, was, now)
 

@@ -28,7 +28,7 @@ ORDER = (WORSE, BETTER, CHANGED, UNCLEAR, ALIKE)
 
 def found(those: Comparisons) -> str:
     """The findings, in a sentence."""
-    counts = Counter(one.outcome for one in those.each)
+    counts = Counter(compared.outcome for compared in those.each)
     said = ", ".join(
         f"{counts[word]} {_plural(word, counts[word])}" for word in ORDER if counts[word]
     )
@@ -40,20 +40,20 @@ def _plural(word: str, many: int) -> str:
     return f"{word}s" if many > 1 and word in (WORSE, BETTER) else word
 
 
-def text(those: Comparisons) -> str:
+def text(comparisons: Comparisons) -> str:
     """For a terminal: what changed first, and what did not in a number."""
-    rows = tuple(_row(one) for one in _shown(those))
+    rows = tuple(_row(compared) for compared in _shown(comparisons))
     parts = [
-        paragraph(found(those)), Table(HEAD, rows).text() if rows else "",
-        *(paragraph(f"missing: {name}") for name in those.lost),
-        *map(paragraph, those.why_not), paragraph(_risk(those)),
+        paragraph(found(comparisons)), Table(HEAD, rows).text() if rows else "",
+        *(paragraph(f"missing: {name}") for name in comparisons.lost),
+        *map(paragraph, comparisons.why_not), paragraph(_risk(comparisons)),
     ]  # fmt: skip
     return readable("\n\n".join(part for part in parts if part))
 
 
 def markdown(those: Comparisons) -> str:
     """For a comment on a change."""
-    rows = tuple(_row(one) for one in _shown(those))
+    rows = tuple(_row(compared) for compared in _shown(those))
     parts = [
         f"**{'Passed' if those.passed else 'Failed'}: {found(those)}**",
         Table(HEAD, rows).markdown() if rows else "",
@@ -66,48 +66,48 @@ def plain(those: Comparisons) -> dict[str, Any]:
     """For a machine to read."""
     return {
         "found": found(those), "passed": those.passed, "a": those.a, "b": those.b,
-        "comparisons": [asdict(one) for one in those.each], "lost": list(those.lost),
+        "comparisons": [asdict(compared) for compared in those.each], "lost": list(those.lost),
         "why_not": list(those.why_not), "units": those.units,
     }  # fmt: skip
 
 
-def junit(those: Comparisons) -> str:
+def junit(comparisons: Comparisons) -> str:
     """Test reports for continuous integration: a suite for each point, a case for each figure."""
-    root = ElementTree.Element("testsuites", name=f"{those.b} against {those.a}")
+    root = ElementTree.Element("testsuites", name=f"{comparisons.b} against {comparisons.a}")
     by_point: dict[str, list[Compared]] = {}
-    for one in those.each:
-        by_point.setdefault(one.point, []).append(one)
-    for name, some in by_point.items():
-        _suite(root, name, some)
-    for name in those.lost:
+    for compared in comparisons.each:
+        by_point.setdefault(compared.point, []).append(compared)
+    for name, figures in by_point.items():
+        _suite(root, name, figures)
+    for name in comparisons.lost:
         suite = ElementTree.SubElement(root, "testsuite", name=name, tests="1", errors="1")
         case = ElementTree.SubElement(suite, "testcase", classname=name, name="finished")
-        message = f"{those.b} did not measure it"
+        message = f"{comparisons.b} did not measure it"
         ElementTree.SubElement(case, "error", message=message)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, "unicode")
 
 
-def _suite(root: ElementTree.Element, name: str, some: list[Compared]) -> None:
-    failures = sum(one.outcome == WORSE for one in some)
+def _suite(root: ElementTree.Element, name: str, figures: list[Compared]) -> None:
+    failures = sum(figure.outcome == WORSE for figure in figures)
     suite = ElementTree.SubElement(
-        root, "testsuite", name=readable(name), tests=str(len(some)), failures=str(failures)
+        root, "testsuite", name=readable(name), tests=str(len(figures)), failures=str(failures)
     )
-    for one in some:
+    for figure in figures:
         case = ElementTree.SubElement(
-            suite, "testcase", classname=readable(name), name=readable(one.what)
+            suite, "testcase", classname=readable(name), name=readable(figure.what)
         )
-        change = delta(one.verdict.effect, one.ratio), within(one.verdict, one.ratio)
-        text = readable(" ".join([f"{one.outcome}:", *change, one.verdict.why]))
-        if one.outcome == WORSE:
+        change = delta(figure.verdict.effect, figure.ratio), within(figure.verdict, figure.ratio)
+        text = readable(" ".join([f"{figure.outcome}:", *change, figure.verdict.why]))
+        if figure.outcome == WORSE:
             ElementTree.SubElement(case, "failure", message=text)
         else:
             ElementTree.SubElement(case, "system-out").text = text
 
 
 # What changed, the worst first.
-def _shown(those: Comparisons) -> list[Compared]:
-    changed = [one for one in those.each if one.outcome in (WORSE, BETTER, CHANGED)]
+def _shown(comparisons: Comparisons) -> list[Compared]:
+    changed = [one for one in comparisons.each if one.outcome in (WORSE, BETTER, CHANGED)]
     return sorted(changed, key=lambda one: ORDER.index(one.outcome))
 
 
@@ -120,9 +120,9 @@ def _outcome(one: Compared) -> str:
     return f"{one.outcome} ({one.was}, now {one.is_now})" if one.was else one.outcome
 
 
-def _risk(those: Comparisons) -> str:
-    risk = one_risk(one.verdict.among for one in those.each)
-    return " ".join(_sentences(those.units, risk))
+def _risk(comparisons: Comparisons) -> str:
+    risk = one_risk(compared.verdict.among for compared in comparisons.each)
+    return " ".join(_sentences(comparisons.units, risk))
 
 
 def _sentences(*parts: str) -> Iterator[str]:

@@ -125,7 +125,7 @@ class Conductor:
         needs = {lab: self.at.needs(lab) for lab in {point.lab for point in self.folder.points}}
         last: dict[str, Attempt] = {}
         for point in self.folder.points:
-            tries = [self._settled(point, one) for one in self.folder.attempts(point)]
+            tries = [self._settled(point, attempt) for attempt in self.folder.attempts(point)]
             for one in tries:
                 if point.lab not in last or one.began > last[point.lab].began:
                     last[point.lab] = one
@@ -133,7 +133,7 @@ class Conductor:
                 self.finished += 1
             else:
                 self.waiting.add(self._waiting(point, needs[point.lab]))
-        self.dirty |= {lab for lab, one in last.items() if _leaves_settings(one)}
+        self.dirty |= {lab for lab, attempt in last.items() if _leaves_settings(attempt)}
 
     def _waiting(self, point: CampaignPoint, needs: Needs, after: float = 0.0) -> Waiting:
         return Waiting(point, needs, after, self.foreseen[point.name].seconds)
@@ -183,12 +183,12 @@ class Conductor:
     def _leave_off(self) -> None:
         self.late = self.late or bool(self.waiting or self.working)
         self.waiting.clear()
-        for one in self.working:
-            if not one.asked:
-                one.stop("the deadline came first")
+        for point_at_work in self.working:
+            if not point_at_work.asked:
+                point_at_work.stop("the deadline came first")
 
     def _begin_more(self) -> None:
-        working = [one.needs for one in self.working]
+        working = [point_at_work.needs for point_at_work in self.working]
         taken = self.at.taken()
         heads = self.waiting.heads(taken.at_most)
         for waiting in to_begin(heads, working, time.monotonic(), taken):
@@ -198,13 +198,13 @@ class Conductor:
     def _begin(self, waiting: Waiting) -> None:
         point = waiting.point
         self._tries[point.name] += 1
-        number = max((one.number for one in self.folder.attempts(point)), default=0) + 1
+        number = max((attempt.number for attempt in self.folder.attempts(point)), default=0) + 1
         words = [PUT_BACK] if point.lab in self.dirty else []
         self.dirty.discard(point.lab)
         self.working.append(self.at.begin(self.folder, point, number, words))
 
-    def _ended(self, one: PointAtWork, attempt: Attempt) -> None:
-        point = one.point
+    def _ended(self, point_at_work: PointAtWork, attempt: Attempt) -> None:
+        point = point_at_work.point
         if attempt.state == FINISHED:
             self.finished += 1
             self._took += attempt.seconds
@@ -214,37 +214,37 @@ class Conductor:
         if _leaves_settings(attempt):
             self.dirty.add(point.lab)
         tries = self._tries[point.name]
-        if not one.asked and tries <= self.retries and _passes(attempt):
+        if not point_at_work.asked and tries <= self.retries and _passes(attempt):
             after = time.monotonic() + pause(tries)
-            self.waiting.put_first(self._waiting(point, one.needs, after))
+            self.waiting.put_first(self._waiting(point, point_at_work.needs, after))
             self.note(f"{_called(point)}: {_first(attempt.why)}; again in {pause(tries):.0f} s")
             return
         if not self.late:
             self.failed[point.name] = attempt
-        self.note(f"{_called(point)}: {attempt.state}: {one.why or _first(attempt.why)}")
+        self.note(f"{_called(point)}: {attempt.state}: {point_at_work.why or _first(attempt.why)}")
 
     # Once more from the terminal is passed on: settings may then stay in force.
     def _stop_all(self, why: str) -> None:
         self.waiting.clear()
-        for one in self.working:
-            one.stop(why)
+        for point_at_work in self.working:
+            point_at_work.stop(why)
         while self.working:
             try:
-                for one in list(self.working):
-                    one.insist()
-                    if (attempt := one.ended()) is not None:
-                        self.working.remove(one)
+                for point_at_work in list(self.working):
+                    point_at_work.insist()
+                    if (attempt := point_at_work.ended()) is not None:
+                        self.working.remove(point_at_work)
                         self.finished += attempt.state == FINISHED
                 self.at.wait(LOOK_SECONDS)
             except KeyboardInterrupt:
-                for one in self.working:
-                    one.stop(why)
+                for point_at_work in self.working:
+                    point_at_work.stop(why)
 
     def standing(self) -> CampaignStanding:
         """The campaign's current standing."""
-        said = tuple(f"{_called(one.point)}: {one.said}" for one in self.working)
+        texts = tuple(f"{_called(one.point)}: {one.said}" for one in self.working)
         return CampaignStanding(
-            self.finished, len(self.failed), len(self.folder.points), said, self._left()
+            self.finished, len(self.failed), len(self.folder.points), texts, self._left()
         )  # fmt: skip
 
     # By what points took so far beside what was foreseen of them.
@@ -252,8 +252,8 @@ class Conductor:
         pace = self._took / self._expected if self._expected else 1.0
         each = [(needs, pace * seconds) for needs, seconds in self.waiting.left()]
         for one in self.working:
-            whole = pace * self.foreseen[one.point.name].seconds
-            left = one.seconds_left if one.seconds_left is not None else whole - one.seconds
+            number = pace * self.foreseen[one.point.name].seconds
+            left = one.seconds_left if one.seconds_left is not None else number - one.seconds
             each.append((one.needs, max(left, 0.0)))
         return together(each)
 
@@ -270,8 +270,8 @@ def _first(why: str) -> str:
 
 def _verdicts(attempt: Attempt) -> str:
     counts = Counter(str(one["verdict"]) for one in attempt.verdicts)
-    said = ", ".join(f"{many} {verdict}" for verdict, many in counts.items())
-    return f"; {said}" if said else ""
+    text = ", ".join(f"{many} {verdict}" for verdict, many in counts.items())
+    return f"; {text}" if text else ""
 
 
 def _passes(attempt: Attempt) -> bool:

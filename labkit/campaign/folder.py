@@ -69,8 +69,8 @@ class CampaignFolder:
                     hint=f'give this one another name: name = "{campaign.name}-2"',
                 )
             return there
-        whole = cls(path, campaign.name, tuple(points), campaign.text, str(campaign.path))
-        return whole._kept()
+        campaign_folder = cls(path, campaign.name, tuple(points), campaign.text, str(campaign.path))
+        return campaign_folder._kept()
 
     @classmethod
     def alone(cls, at: Path, name: str, point: CampaignPoint) -> CampaignFolder:
@@ -119,8 +119,8 @@ class CampaignFolder:
             yield
 
 
-def _unlike(there: Sequence[CampaignPoint], here: Sequence[CampaignPoint]) -> str:
-    keys = {one.key for one in there}, {one.key for one in here}
+def _unlike(campaign_points: Sequence[CampaignPoint], here: Sequence[CampaignPoint]) -> str:
+    keys = {campaign_point.key for campaign_point in campaign_points}, {one.key for one in here}
     gone, new = len(keys[0] - keys[1]), len(keys[1] - keys[0])
     return f"{gone} are not in the file, {new} are new" if gone or new else "their order differs"
 

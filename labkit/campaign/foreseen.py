@@ -101,7 +101,7 @@ def _stored(study: Study, lab: str) -> float:
             same = results.asked.get("workload") == wanted and results.asked.get("where") == lab
             runs = results.finished() if same else []
             if runs:
-                return sum(one.seconds for one in runs) / len({one.block for one in runs})
+                return sum(run.seconds for run in runs) / len({one.block for one in runs})
     return 0.0
 
 

@@ -76,23 +76,23 @@ def points(campaign: Campaign) -> tuple[CampaignPoint, ...]:
 
     Each repetition holds every point once. In shuffled order a drift of the lab hits all alike.
     """
-    found: list[CampaignPoint] = []
-    seeded = {one.name: _is_seeded(one.name) for one in campaign.studies}
-    for repetition in range(1, max(one.repetitions for one in campaign.studies) + 1):
+    campaign_points: list[CampaignPoint] = []
+    seeded = {study.name: _is_seeded(study.name) for study in campaign.studies}
+    for repetition in range(1, max(study.repetitions for study in campaign.studies) + 1):
         seed = campaign.seed + repetition - 1
         some = [
-            one for asked in campaign.studies
-            for one in _of(asked, {"seed": seed} if seeded[asked.name] else {}, repetition)
+            one for study in campaign.studies
+            for one in _of(study, {"seed": seed} if seeded[study.name] else {}, repetition)
         ]  # fmt: skip
         if campaign.order == SHUFFLED:
             random.Random(f"{campaign.seed}/{repetition}").shuffle(some)
-        found += some
-        if len(found) > MOST_POINTS:
+        campaign_points += some
+        if len(campaign_points) > MOST_POINTS:
             what = f"{campaign.path}: has more than {MOST_POINTS:,} points"
             raise BadInput(what, hint="sweep over fewer values, or name fewer repetitions")
     numbered = tuple(
         CampaignPoint(n, one.study, one.lab, one.values, one.repetition)
-        for n, one in enumerate(found, 1)
+        for n, one in enumerate(campaign_points, 1)
     )
     _refuse_twins(campaign, numbered)
     return numbered
@@ -111,9 +111,9 @@ def _of(asked: AskedStudy, seeded: Mapping[str, int], repetition: int) -> Iterat
             yield CampaignPoint(0, asked.name, lab, values, repetition)
 
 
-def _refuse_twins(campaign: Campaign, those: tuple[CampaignPoint, ...]) -> None:
+def _refuse_twins(campaign: Campaign, campaign_points: tuple[CampaignPoint, ...]) -> None:
     seen: set[str] = set()
-    for one in those:
+    for one in campaign_points:
         if one.key in seen:
             what = (
                 f"{campaign.path}: {one.study} with {one.said or 'its own values'} is there twice"

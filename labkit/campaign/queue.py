@@ -34,28 +34,28 @@ class Queue:
     _last: int = 0
     _many: int = 0
 
-    def add(self, one: Waiting) -> None:
+    def add(self, waiting: Waiting) -> None:
         """Have it wait behind all others."""
         self._last += 1
-        one.place = self._last
-        self._by[one.needs].append(one)
-        self._count(one, 1)
+        waiting.place = self._last
+        self._by[waiting.needs].append(waiting)
+        self._count(waiting, 1)
 
-    def put_first(self, one: Waiting) -> None:
+    def put_first(self, waiting: Waiting) -> None:
         """Have it wait before all others."""
         self._first -= 1
-        one.place = self._first
-        self._by[one.needs].appendleft(one)
-        self._count(one, 1)
+        waiting.place = self._first
+        self._by[waiting.needs].appendleft(waiting)
+        self._count(waiting, 1)
 
-    def take(self, one: Waiting) -> None:
+    def take(self, waiting: Waiting) -> None:
         """It waits no more."""
-        self._by[one.needs].remove(one)
-        self._count(one, -1)
+        self._by[waiting.needs].remove(waiting)
+        self._count(waiting, -1)
 
-    def _count(self, one: Waiting, many: int) -> None:
+    def _count(self, waiting: Waiting, many: int) -> None:
         self._many += many
-        self._seconds[one.needs] += many * one.seconds
+        self._seconds[waiting.needs] += many * waiting.seconds
 
     def clear(self) -> None:
         """None waits any more."""

@@ -51,12 +51,12 @@ def _copied(folder: CampaignFolder, point: CampaignPoint, half: Path) -> dict[st
     if not own_page.exists() and (folder.of(point) / NOTEBOOK).exists():
         pages.write(folder.of(point) / NOTEBOOK, own_page)
     for name in (PAGE, NOTEBOOK):
-        kept = folder.of(point) / name
-        if kept.is_file():
+        path = folder.of(point) / name
+        if path.is_file():
             suffix = Path(name).suffix
-            own = f"points/{point.name}{suffix}"
-            shutil.copyfile(kept, half / own)
-            found[suffix] = own
+            text = f"points/{point.name}{suffix}"
+            shutil.copyfile(path, half / text)
+            found[suffix] = text
     return found
 
 
@@ -85,19 +85,19 @@ def _pages(
 
 
 def _found(points: Sequence[Told]) -> str:
-    states = Counter(str(one["state"]) for one in points)
-    verdicts = Counter(v["verdict"] for one in points for v in one["verdicts"])
-    said = f"{states[FINISHED]} of {len(points)} points are finished"
+    states = Counter(str(point["state"]) for point in points)
+    verdicts = Counter(v["verdict"] for point in points for v in point["verdicts"])
+    text = f"{states[FINISHED]} of {len(points)} points are finished"
     if not verdicts:
-        return f"{said}."
+        return f"{text}."
     judged = ", ".join(f"{many} {verdict}" for verdict, many in verdicts.items())
-    return f"{said}; their claims: {judged}."
+    return f"{text}; their claims: {judged}."
 
 
 def _facts(points: Sequence[Told]) -> str:
-    began = sorted(one["began"] for one in points if one["began"])
+    began = sorted(point["began"] for point in points if point["began"])
     days = " to ".join(dict.fromkeys(at[:16].replace("T", " ") for at in began[:1] + began[-1:]))
-    spent = spoken(sum(one["seconds"] for one in points))
+    spent = spoken(sum(point["seconds"] for point in points))
     when = f"Measured {days} UTC, {spent} of work. " if days else ""
     return f"{when}Made by labkit {__version__}; the folder opens anywhere, without a network."
 

@@ -41,17 +41,17 @@ def whole(
 ) -> str:  # fmt: skip
     """The time that all points take, in sentences."""
     seconds = took(points, foreseen)
-    said = [f"All points take about {spoken(seconds)}."]
+    texts = [f"All points take about {spoken(seconds)}."]
     if finished:
-        said.append(f"{finished} of them are finished already and are not run again.")
+        texts.append(f"{finished} of them are finished already and are not run again.")
     guessed = {one.by for one in foreseen.values()} & {"its plan", "a guess"}
     if guessed:
-        said.append("Where nothing was run here yet, the time is that of the plan: a first guess.")
+        texts.append("Where nothing was run here yet, the time is that of the plan: a first guess.")
     if campaign.deadline is not None and seconds > campaign.deadline:
-        said.append(
+        texts.append(
             f"The deadline of {spoken(campaign.deadline)} comes first; run it again to go on."
         )
-    return " ".join(said)
+    return " ".join(texts)
 
 
 def took(points: Sequence[CampaignPoint], foreseen: Mapping[str, Foreseen]) -> float:
@@ -68,15 +68,15 @@ def standing(now: CampaignStanding) -> str:
     failed = f", {now.failed} failed" if now.failed else ""
     left = f", about {spoken(now.seconds_left)} left" if now.at_work else ""
     others = f" and {len(now.at_work) - 1} more" if len(now.at_work) > 1 else ""
-    said = f": {now.at_work[0]}{others}" if now.at_work else ""
-    return f"{bar} {now.finished} of {now.of} points{failed}{left}{said}"
+    text = f": {now.at_work[0]}{others}" if now.at_work else ""
+    return f"{bar} {now.finished} of {now.of} points{failed}{left}{text}"
 
 
 def ended(told: Mapping[str, Any]) -> str:
     """Describe the state of a campaign: numbers of points, verdicts, and each point that failed."""
     points = told["points"]
-    states = Counter(str(one["state"]) for one in points)
-    verdicts = Counter(str(v["verdict"]) for one in points for v in one["verdicts"])
+    states = Counter(str(point["state"]) for point in points)
+    verdicts = Counter(str(v["verdict"]) for point in points for v in point["verdicts"])
     lines = [
         f"{told['name']}: {_counted(states)}",
         f"verdicts  {_counted(verdicts)}" if verdicts else "",

@@ -104,34 +104,34 @@ def _work(
     wire: ToConductor,
     putting_back: bool,
 ) -> None:
-    own = folder.of(point)
-    own.mkdir(parents=True, exist_ok=True)
-    _set_aside(own, attempt)
-    attempt.keep(own)
+    path = folder.of(point)
+    path.mkdir(parents=True, exist_ok=True)
+    _set_aside(path, attempt)
+    attempt.keep(path)
     try:
         with held(Needs.of(point.lab), wire.say) as locks:
-            attempt = Attempt.begin(attempt.number, attempt.temporary).keep(own)
+            attempt = Attempt.begin(attempt.number, attempt.temporary).keep(path)
             if not point.stored:
                 _get_ready(point, putting_back, wire)
             found = _answer(folder, point, attempt, wire, locks)
         _hear_no_more()
-        _keep(own, found)
+        _keep(path, found)
         found.insist()
     except (LabkitError, KeyboardInterrupt) as ended:
         _hear_no_more()
         stopped = isinstance(ended, Stopped | KeyboardInterrupt)
         state = STOPPED if stopped else FAILED
-        attempt.ended(state, str(ended) or "stopped", type(ended).__name__).keep(own)
+        attempt.ended(state, str(ended) or "stopped", type(ended).__name__).keep(path)
     except Exception as odd:
         _hear_no_more()
         traceback.print_exc()
-        attempt.ended(FAILED, f"{type(odd).__name__}: {odd}", type(odd).__name__).keep(own)
+        attempt.ended(FAILED, f"{type(odd).__name__}: {odd}", type(odd).__name__).keep(path)
     else:
         end = attempt.ended(FINISHED)
         replace(
             end, results=_below_out(found.results), verdicts=found.verdicts, remarks=found.remarks,
             note=found.note,
-        ).keep(own)  # fmt: skip
+        ).keep(path)  # fmt: skip
 
 
 # What becomes of it is written down whatever else is asked for.
@@ -151,12 +151,12 @@ def _answer(
 
 
 # A notebook that came to no end is kept under the number of its attempt.
-def _set_aside(own: Path, attempt: Attempt) -> None:
-    for half in own.glob(".*"):
+def _set_aside(path: Path, attempt: Attempt) -> None:
+    for half in path.glob(".*"):
         half.unlink()
-    (own / PAGE).unlink(missing_ok=True)
-    if (own / NOTEBOOK).exists():
-        (own / NOTEBOOK).replace(own / f"attempt-{attempt.number - 1}.ipynb")
+    (path / PAGE).unlink(missing_ok=True)
+    if (path / NOTEBOOK).exists():
+        (path / NOTEBOOK).replace(path / f"attempt-{attempt.number - 1}.ipynb")
 
 
 # The folder of all measurements may be moved as a whole.
@@ -165,10 +165,10 @@ def _below_out(path: str) -> str:
 
 
 # Safe on disk before the attempt says that it has finished.
-def _keep(own: Path, found: Answer) -> None:
-    with records.keeping(f"the answer of {own.name}"):
-        records.write(own / ANSWER, records.pretty(asdict(found)))
-        make_safe(own / NOTEBOOK, own / PAGE)
+def _keep(path: Path, found: Answer) -> None:
+    with records.keeping(f"the answer of {path.name}"):
+        records.write(path / ANSWER, records.pretty(asdict(found)))
+        make_safe(path / NOTEBOOK, path / PAGE)
 
 
 def _get_ready(point: CampaignPoint, putting_back: bool, wire: ToConductor) -> None:

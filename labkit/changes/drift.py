@@ -43,16 +43,16 @@ def read_again(changes: ChangeSet, steps: Sequence[Step], beat: float) -> list[D
             changes.beat(beat)
         return []
     seen = changes.look(looks)
-    found = []
+    drifts = []
     for thing, (step, way) in ways.items():
         one = seen[thing]
         now = f"unreadable: {one.why.strip()}" if one.why else way.value(one.text)
         runs = way.value(one.live) if way.more.live else now
         if now != step.setting.wanted:
-            found.append(Drift(changes.host.name, thing, now))
+            drifts.append(Drift(changes.host.name, thing, now))
         elif runs != now:
-            found.append(Drift(changes.host.name, thing, runs, waits=True))
-    return found
+            drifts.append(Drift(changes.host.name, thing, runs, waits=True))
+    return drifts
 
 
 def refusal(drift: Drift) -> SettingRefused:

@@ -55,12 +55,12 @@ class InForce:
     @property
     def before(self) -> dict[str, str]:
         """The value of each changed thing before labkit came."""
-        return {thing: self.steps[one].current for thing, one in self.changed.items()}
+        return {thing: self.steps[setting].current for thing, setting in self.changed.items()}
 
     def learn(self, settings: Iterable[Setting]) -> Plan:
         """Look at what the settings are about; what is there now is what will be put back."""
         asked = dict.fromkeys(settings)
-        fresh = [one for one in asked if one not in self.steps or one in self.stale]
+        fresh = [setting for setting in asked if setting not in self.steps or setting in self.stale]
         found = plan(fresh, self.hosts, self.greetings)
         self.stale -= {*fresh}
         there = (step for one, step in self.steps.items() if one not in {*fresh, *self.stale})
@@ -88,16 +88,16 @@ class InForce:
         refuse_conflicts(settings)
         asleep = self._asleep()
         self.learn(one for one in settings if one not in self.stale or one.role not in asleep)
-        if whys := [self.steps[one].why for one in settings if self.steps[one].why]:
+        if whys := [self.steps[setting].why for setting in settings if self.steps[setting].why]:
             raise Impossible(whys[0])
         with undisturbed("a change of settings", self._restores()), self._lock:
             roles = self._replaced(settings, left)
             self._refuse_others(roles, settings)
             for role in roles:
                 self._outdate(role)
-            first = [one for one in settings if one.role not in roles]
+            first = [setting for setting in settings if setting.role not in roles]
             self._make(first, left)
-            if later := [one for one in settings if one.role in roles]:
+            if later := [setting for setting in settings if setting.role in roles]:
                 self.learn(later)  # of the devices that are there now
                 self._make([*first, *later], left)
             self._good = _now()
@@ -126,8 +126,8 @@ class InForce:
         return [role for role in dict.fromkeys(roles) if role in self.hosts]
 
     def _moves(self, op: Op) -> bool:
-        made = self.changed.get(op.step.thing)
-        now = made.wanted if made else op.step.current
+        setting = self.changed.get(op.step.thing)
+        now = setting.wanted if setting else op.step.current
         return not op.there and now != (op.step.current if op.back else op.step.setting.wanted)
 
     # Whoever has set something on them, in this process or another, could not put it back. A guest
@@ -135,18 +135,18 @@ class InForce:
     def _refuse_others(self, roles: Sequence[str], settings: Sequence[Setting]) -> None:
         woken = {role for one in settings if self.steps[one].changes for role in one.starts}
         for role in (role for role in roles if role not in self._asleep() | woken | self.alone):
-            host, own = self.hosts[role], self.sets.get(role)
-            for one in self._open_on(host):
-                if own is None or own.number != one.number:
+            host, change_set = self.hosts[role], self.sets.get(role)
+            for open_set in self._open_on(host):
+                if change_set is None or change_set.number != open_set.number:
                     raise SettingRefused(
-                        f"{host.name}: {one} may belong to a device that would be replaced; "
+                        f"{host.name}: {open_set} may belong to a device that would be replaced; "
                         "nothing was changed",
                         hint=f"put that back first: end its block, or {host.verb('restore')}",
                     )
             self.alone.add(role)
 
     def _asleep(self) -> set[str]:
-        return {role for one in self.changed.values() for role in one.resting}
+        return {role for setting in self.changed.values() for role in setting.resting}
 
     # Another process, or a block around ours, may have paused it.
     def _open_on(self, host: Host) -> Sequence[OpenSet]:
@@ -157,15 +157,15 @@ class InForce:
 
     # What is in force on them goes back now, and is made again on those that come.
     def _outdate(self, role: str) -> None:
-        if any(one.role == role for one in self.changed.values()):
+        if any(setting.role == role for setting in self.changed.values()):
             self._close(role)
-        self.stale |= {one for one in self.steps if one.role == role}
+        self.stale |= {step for step in self.steps if step.role == role}
         self.outdated |= {role} & set(self.sets)
 
     def _close(self, role: str) -> None:
         if failures := self._put_back(role):
             raise SettingRefused(f"{self.hosts[role].name}: {failures[0]}")
-        for thing in [thing for thing, one in self.changed.items() if one.role == role]:
+        for thing in [thing for thing, setting in self.changed.items() if setting.role == role]:
             self.texts.pop(self.changed.pop(thing), None)
         del self.sets[role]
         self.outdated.discard(role)
@@ -180,16 +180,16 @@ class InForce:
 
         All others were read when they were made.
         """
-        ways = {one: self.steps[one].way for one in settings}
-        if live := [one for one, way in ways.items() if way and way.more.live]:
+        ways = {setting: self.steps[setting].way for setting in settings}
+        if live := [setting for setting, way in ways.items() if way and way.more.live]:
             self.check(live)
 
     def waiting(self) -> list[Setting]:
         """Settings that only a host's next start will bring; refuses the rest as `check` does."""
         drifts = self.drifted(self.changed.values())
-        if others := [one for one in drifts if not one.waits]:
+        if others := [drift for drift in drifts if not drift.waits]:
             raise refusal(others[0])
-        return [self.changed[one.thing] for one in drifts]
+        return [self.changed[drift.thing] for drift in drifts]
 
     def drifted(self, settings: Iterable[Setting], beat: float = 0.0) -> list[Drift]:
         """Read the settings again; those that are not as they were made.
@@ -204,10 +204,10 @@ class InForce:
                 role: partial(read_again, self.sets[role], steps, beat)
                 for role, steps in roles.items()
             }
-            found = on_all(read)
+            drifts = on_all(read)
             after, self._good = self._good, _now()
-        seen = [one for some in found.values() for one in some]
-        return [replace(one, after=after, seen=self._good) for one in seen]
+        seen = [one for some in drifts.values() for one in some]
+        return [replace(drift, after=after, seen=self._good) for drift in seen]
 
     def put_back(self) -> None:
         """Put everything back, last change first, whatever fails on the way."""
@@ -240,7 +240,7 @@ class InForce:
         return hosts[0].verb("restore", *(host.name for host in hosts[1:])) if hosts else "nothing"
 
     def _barred(self) -> bool:
-        return any(self.steps[one].barrier for one in self.changed.values())
+        return any(self.steps[setting].barrier for setting in self.changed.values())
 
     def _put_back_all(self) -> list[str]:
         order = list(reversed(self.sets))
@@ -252,7 +252,7 @@ class InForce:
     # What is done alone is left only where it failed: then hosts take turns, the last one first.
     # What is set on devices that others have taken the place of goes before these.
     def _put_back_on(self, order: Sequence[str]) -> list[str]:
-        steps = [self.steps[one] for one in self.changed.values()]
+        steps = [self.steps[setting] for setting in self.changed.values()]
         heirs = {replaced(step, self.hosts[step.setting.role]) for step in steps}
         first = [role for role in order if role in heirs & {step.setting.role for step in steps}]
         rest = [role for role in order if role not in first]
@@ -266,13 +266,13 @@ class InForce:
         host = self.hosts[role]
         try:
             answers = self.sets[role].restore()
-            if any(one.word == "gone" for one in answers) and self._started_anew(role):
+            if any(answer.word == "gone" for answer in answers) and self._started_anew(role):
                 return []
         except LabkitError as failed:
             return [failed.what]
         return [
             ": ".join(filter(None, [why.what, why.said])) for why in refusals(host, answers)
-        ] + [f"{host.name}: {outcome_words(one)}" for one in answers if not went_back(one)]
+        ] + [f"{host.name}: {outcome_words(answer)}" for answer in answers if not went_back(answer)]
 
     def _change(self, role: str, ops: Sequence[Op]) -> None:
         if role not in self.sets:
@@ -391,8 +391,8 @@ def _put_back_after(first: BaseException, changes: InForce) -> None:
     except LabkitError as second:
         if not isinstance(first, LabkitError):
             raise
-        said = "\n".join([first.said, second.what, second.said])
-        raise SettingRefused(first.what, said=said, hint=second.hint) from first
+        text = "\n".join([first.said, second.what, second.said])
+        raise SettingRefused(first.what, said=text, hint=second.hint) from first
 
 
 def _now() -> str:

@@ -142,7 +142,7 @@ class Seen:
 
 def command(words: Iterable[Words]) -> str:
     """Commands as one line for a shell, each only if the one before it ended well."""
-    return " && ".join(shlex.join(one) for one in words)
+    return " && ".join(shlex.join(word) for word in words)
 
 
 def ask(
@@ -161,8 +161,8 @@ def ask(
     mark = secrets.token_hex(8)
     done = _run(host, [verb, mark, *words], lines, seconds, kept)
     # Not splitlines(): a text may hold what Unicode calls a line's end.
-    said = [line for line in done.stdout.split("\n") if line.startswith(f"={mark} ")]
-    answers = [_answer(*line.split(" ")[1:]) for line in said]
+    texts = [line for line in done.stdout.split("\n") if line.startswith(f"={mark} ")]
+    answers = [_answer(*line.split(" ")[1:]) for line in texts]
     if [answer.word for answer in answers] == [UNKEPT]:
         return ask(host, verb, *words, lines=lines, seconds=seconds)
     if not done.ok and not answers:
@@ -177,11 +177,11 @@ def _run(
 ) -> Completed:
     payload = "".join(" ".join(map(encoded, line)) + "\n" for line in lines)
     if kept and len(shlex.quote(payload)) <= SHORT:
-        told = ("sh", "-c", RUN_KEPT, "labkit", _kept_as(), payload, *words)
-        return host.run(*told, seconds=seconds)
-    whole = f"{payload}{END}\n{script()}".encode("utf-8", "surrogateescape")
-    told = ("sh", "-c", RUN, "labkit", _kept_as(), *words)
-    return host.run(*told, stdin=whole, seconds=seconds)
+        texts = ("sh", "-c", RUN_KEPT, "labkit", _kept_as(), payload, *words)
+        return host.run(*texts, seconds=seconds)
+    content = f"{payload}{END}\n{script()}".encode("utf-8", "surrogateescape")
+    texts = ("sh", "-c", RUN, "labkit", _kept_as(), *words)
+    return host.run(*texts, stdin=content, seconds=seconds)
 
 
 def _answer(word: str, *fields: str) -> ScriptReply:
@@ -193,7 +193,7 @@ def refuse(host: Host, answers: Sequence[ScriptReply]) -> None:
     for why in refusals(host, answers):
         raise why
     if unfinished := [answer for answer in answers if answer.word == "open"]:
-        sets = [_open_set(one.fields) for one in unfinished]
+        sets = [_open_set(script_reply.fields) for script_reply in unfinished]
         raise Unfinished(
             f"{host.name}: unfinished {sets[0]}",
             hint=f"restore it first: {host.verb('restore')}",
@@ -291,8 +291,8 @@ def _open_set(fields: Sequence[str]) -> OpenSet:
 def show(host: Host, looks: Sequence[Look], token: str = "") -> dict[str, Seen]:
     """Ask a host to show some things; with a token it also hears that the owner is there."""
     lines = [
-        ("show", one.thing, *map(_line, (one.probe, one.live, one.reads, one.several)))
-        for one in looks
+        ("show", look.thing, *map(_line, (look.probe, look.live, look.reads, look.several)))
+        for look in looks
     ]
     heard = [("beat", token)] if token else []
     answers = ask(host, "show", lines=[*heard, *lines], kept=bool(token))
@@ -326,9 +326,9 @@ class Chapter:
 def history(host: Host, sets: int = 20) -> list[Chapter]:
     """The last change sets of a host, oldest first."""
     mark = secrets.token_hex(8)
-    said = _run(host, ["journal", mark, str(sets)], [], SECONDS).stdout
+    text = _run(host, ["journal", mark, str(sets)], [], SECONDS).stdout
     lines: dict[str, list[str]] = {}
-    for line in re.findall(f"^={mark} line .*\n?", said, re.MULTILINE):
+    for line in re.findall(f"^={mark} line .*\n?", text, re.MULTILINE):
         name, _, frame = line.removeprefix(f"={mark} line ").partition(" ")
         lines.setdefault(name, []).append(frame)
     return [_chapter(name, whole, f"{host.name}: {name}") for name, whole in lines.items()]

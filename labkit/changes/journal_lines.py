@@ -84,10 +84,10 @@ def _fields(line: str, where: str) -> list[str]:
 
 def cksum(text: str) -> str:
     """The output of cksum(1) for `text`: POSIX's CRC, and the length in bytes."""
-    whole = text.encode("utf-8", "surrogateescape")
-    crc, length = 0, len(whole)
+    content = text.encode("utf-8", "surrogateescape")
+    crc, length = 0, len(content)
     size = length.to_bytes((length.bit_length() + 7) // 8, "little")
-    for byte in (*whole, *size):
+    for byte in (*content, *size):
         crc = (crc << 8) & 0xFFFFFFFF ^ _table()[(crc >> 24) ^ byte]
     return f"{crc ^ 0xFFFFFFFF} {length}"
 

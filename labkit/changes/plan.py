@@ -114,7 +114,7 @@ class Plan:
         return {
             "digest": self.digest, "seconds": round(self.seconds, 1), "warnings": self.warnings,
             "steps": [step.told() for step in self.steps],
-            "hosts": {name: asdict(one) for name, one in self.hosts.items()},
+            "hosts": {name: asdict(host) for name, host in self.hosts.items()},
         }  # fmt: skip
 
     def check_fresh(self, texts: Mapping[tuple[str, str], str], digest: str) -> None:
@@ -160,13 +160,13 @@ def plan(
 
 # Where a setting can be made, what would replace it is not.
 def _in_place(steps: Mapping[Setting, Step]) -> dict[Setting, Step]:
-    def made(one: Setting | None) -> bool:
-        return one is not None and one in steps and not steps[one].why
+    def made(setting: Setting | None) -> bool:
+        return setting is not None and setting in steps and not steps[setting].why
 
     return {
-        one: Step(one, step.host, why=f"not needed: {step.host} has {one.instead_of}")
-        if made(one.instead_of) and not step.why else step
-        for one, step in steps.items()
+        setting: Step(setting, step.host, why=f"not needed: {step.host} has {setting.instead_of}")
+        if made(setting.instead_of) and not step.why else step
+        for setting, step in steps.items()
     }  # fmt: skip
 
 

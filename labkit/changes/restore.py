@@ -19,7 +19,7 @@ def went_back(answer: ScriptReply) -> bool:
 
 def outcome_words(answer: ScriptReply) -> str:
     """Say in words what became of one thing."""
-    _, thing, outcome, now, original, said = answer.fields
+    _, thing, outcome, now, original, text = answer.fields
     words = {
         "restored": f"is {original.strip()!r} again",
         "already": f"was {original.strip()!r} already",
@@ -27,7 +27,7 @@ def outcome_words(answer: ScriptReply) -> str:
         "left": f"was changed by somebody else to {now.strip()!r}; it is left so (it had been "
         f"{original.strip()!r})",
         "lacking": f"cannot be read any more, so {original.strip()!r} is not put back: {now}",
-        "failed": f"does not go back to {original.strip()!r}: {said or f'it stays {now!r}'}",
+        "failed": f"does not go back to {original.strip()!r}: {text or f'it stays {now!r}'}",
     }
     return f"{thing} {words.get(outcome, outcome)}"
 

@@ -73,4 +73,4 @@ def on_all(work: Mapping[str, Callable[[], T]]) -> dict[str, T]:
         return {role: one() for role, one in work.items()}
     with ThreadPoolExecutor(AT_ONCE) as pool:
         begun = {role: pool.submit(one) for role, one in work.items()}
-    return {role: one.result() for role, one in begun.items()}
+    return {role: future.result() for role, future in begun.items()}

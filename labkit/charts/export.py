@@ -53,16 +53,16 @@ def quoted(spec: Any) -> str:
 @functools.cache
 def vega() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script; it takes two seconds to make, so it is kept."""
-    kept = account.cache() / f"vega-{VEGA}-of-{version('vl-convert-python')}.js"
+    path = account.cache() / f"vega-{VEGA}-of-{version('vl-convert-python')}.js"
     with suppress(OSError, UnicodeError):
-        return kept.read_text("utf-8")
+        return path.read_text("utf-8")
     script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", VEGA)
     script = script.replace("</script", "<\\/script")
     with suppress(OSError):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with records.half(kept) as half:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with records.half(path) as half:
             half.write_text(script, "utf-8")
-            os.replace(half, kept)
+            os.replace(half, path)
     return script
 
 
@@ -110,9 +110,9 @@ def _rows(part: Mapping[str, Any], named: Mapping[str, Any]) -> list[dict[str, A
     return [{"layer": mark, **row} for row in rows]
 
 
-def _written(path: Path, whole: bytes) -> Path:
+def _written(path: Path, content: bytes) -> Path:
     with records.keeping(f"{path}"), records.half(path) as half:
-        half.write_bytes(whole)
+        half.write_bytes(content)
         os.replace(half, path)
     return path
 

@@ -30,12 +30,12 @@ def cores(rows: Rows, *, run: str = "", title: str = "", note: str = "") -> alt.
                  tip("busy", ".0%"), tip("stolen", ".1%"), *of],
     )  # fmt: skip
     mean = {cpu: _mean(rows, cpu) for cpu in cpus}
-    said = ", ".join(f"{cpu} {share:.0%}" for cpu, share in mean.items())
-    whole: alt.Chart = framed(
+    text = ", ".join(f"{cpu} {share:.0%}" for cpu, share in mean.items())
+    chart: alt.Chart = framed(
         picture, max(60, 24 * len(cpus)), title or "How busy each CPU was", "", note,
-        f"Busy on average: {said}",
+        f"Busy on average: {text}",
     )  # fmt: skip
-    return whole
+    return chart
 
 
 def _mean(rows: Rows, cpu: str) -> float:

@@ -98,8 +98,8 @@ def bundle(spec: Mapping[str, Any], **_: Any) -> dict[str, Any]:
     """
     looks = {"$schema": V5_SCHEMA, "config": {**LOOK, **spec.get("config", {})}}
     whole = {**harmless(spec), **looks}
-    said = readable(str(spec.get("description", "chart")))
-    return {V5: whole, "image/svg+xml": svg(whole), "text/plain": said}
+    text = readable(str(spec.get("description", "chart")))
+    return {V5: whole, "image/svg+xml": svg(whole), "text/plain": text}
 
 
 def svg(spec: Mapping[str, Any], vl_version: str = "5.8") -> str:
@@ -167,10 +167,10 @@ def steps(low: float, high: float) -> list[float]:
     some: list[float] = []
     for marks in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)):
         every = [float(f"{mark * 10.0**power:.3g}") for power in powers for mark in marks]
-        there = [value for value in every if low <= value <= high]
-        if len(there) > MOST_LABELS:
+        values = [value for value in every if low <= value <= high]
+        if len(values) > MOST_LABELS:
             break
-        some = there
+        some = values
     return some
 
 
@@ -213,11 +213,11 @@ def _lines(text: str) -> list[str]:
 Drawn = TypeVar("Drawn", alt.Chart, alt.LayerChart)
 
 
-def framed(drawn: Drawn, height: int, title: str, subtitle: str, note: str, said: str) -> Drawn:
+def framed(drawn: Drawn, height: int, title: str, subtitle: str, note: str, text: str) -> Drawn:
     """The picture at its size and under its title, with a sentence for ears."""
     whole: Drawn = drawn.properties(
         width=WIDTH, height=height, title=titled(title, subtitle, note),
-        description=f"{said}. {note}".strip(),
+        description=f"{text}. {note}".strip(),
     )  # fmt: skip
     return whole
 
@@ -254,10 +254,10 @@ def runs_of(runs: Runs | None, condition: str, blocks: Iterable[int]) -> str:
 
 def with_runs(drawn: alt.Chart, names: Sequence[str]) -> alt.Chart:
     """The picture whose rows say by their number `of` to which of these runs they belong."""
-    told = inline([{"of": n, "run": name} for n, name in enumerate(names)])
-    joined = alt.LookupData(data=told, key="of", fields=["run"])
-    whole: alt.Chart = drawn.transform_lookup(lookup="of", from_=joined)
-    return whole
+    inline_data = inline([{"of": n, "run": name} for n, name in enumerate(names)])
+    joined = alt.LookupData(data=inline_data, key="of", fields=["run"])
+    chart: alt.Chart = drawn.transform_lookup(lookup="of", from_=joined)
+    return chart
 
 
 def of_run(drawn: alt.Chart, run: str) -> tuple[alt.Chart, list[alt.Tooltip]]:

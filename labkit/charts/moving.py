@@ -76,8 +76,8 @@ def _text(study: Study, run: Run) -> str:
 
 # The table of the time line has all of them.
 def _apart(marks: Sequence[Happened], least: float) -> list[Happened]:
-    kept = [mark for mark in marks if mark.name == MARKED_ALWAYS]
+    drawn = [mark for mark in marks if mark.name == MARKED_ALWAYS]
     for mark in marks:
-        if all(abs(mark.begin - other.begin) >= least for other in kept):
-            kept.append(mark)
-    return sorted(kept, key=lambda mark: mark.begin)
+        if all(abs(mark.begin - other.begin) >= least for other in drawn):
+            drawn.append(mark)
+    return sorted(drawn, key=lambda mark: mark.begin)

@@ -63,17 +63,17 @@ def round_trips(
     )
     warm = steady(values)
     cut = warm.cut if warm.share_cut >= WORTH_TELLING else 0
-    said = (
+    text = (
         f"{len(values):,} values of one run; median {figure(typical)} {shown(unit)} "
         f"(dashed), slowest {figure(worst)} {shown(unit)}"
     )
     layers = [dots, line.encode(y="value:Q")]
     if cut:
-        said += f"; {'warm-up' if warm.steady else 'not steady'} until request {cut:,} (dotted)"
+        text += f"; {'warm-up' if warm.steady else 'not steady'} until request {cut:,} (dotted)"
         layers.append(_end_of_warm_up(cut))
     title = title or f"One run, request by request{f': {run}' if run else ''}"
     drawn = alt.LayerChart(layer=layers)
-    return framed(drawn, 260, title, said, note, f"{metric} over time: {said}")
+    return framed(drawn, 260, title, text, note, f"{metric} over time: {text}")
 
 
 def _insist(values: Values, scale: str) -> None:

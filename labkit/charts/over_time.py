@@ -63,14 +63,14 @@ def over_time(
     tips = [tip("condition"), tip("at", ",.2f", "s"), tip("value", ",~f", shown(unit)),
             tip("low", ",~f", "from"), tip("high", ",~f", "to"), *of]  # fmt: skip
     layers = [*_marked(list(events), x), band, line.encode(y=y, tooltip=tips)]
-    said = "; ".join(
+    text = "; ".join(
         f"{name} {figure(_mean(values))} on average" for name, (_, values) in series.items()
     )
     happened = "".join(f" {e.name} at {e.begin:g} s." for e in events)
     title, drawn = title or f"{capital(metric)} over time", alt.LayerChart(layer=layers)
-    said = f"{metric} over time in {shown(unit)}: {said}.{happened}".rstrip(".")
+    text = f"{metric} over time in {shown(unit)}: {text}.{happened}".rstrip(".")
     banded = any(row["low"] < row["high"] for row in rows)
-    return framed(drawn, 280, title, "Band: least to most" if banded else "", note, said)
+    return framed(drawn, 280, title, "Band: least to most" if banded else "", note, text)
 
 
 def _binned(name: str, at: npt.ArrayLike, values: npt.ArrayLike) -> Rows:

@@ -30,11 +30,11 @@ def shared_line(rates: Rates, line: float, note: str = "") -> alt.LayerChart:
         tooltip=[tip("row"), tip("kind"), tip("rate", ",.0f", "Mbit/s")],
     )  # fmt: skip
     whole = alt.Chart(inline([{"line": line}])).mark_rule(strokeDash=[6, 4]).encode(x="line:Q")
-    said = "; ".join(
+    text = "; ".join(
         f"{row}: " + ", ".join(f"{k} {v:.0f}" for k, v in zip(KINDS, each, strict=True))
         for row, each in rates.items()
     )
     return framed(
         alt.LayerChart(layer=[parts, whole]), 60 + 34 * len(rates), "Who got what of the line",
-        f"Dashed: the uplink, {line:g} Mbit/s.", note, f"Mbit/s by kind of traffic. {said}.",
+        f"Dashed: the uplink, {line:g} Mbit/s.", note, f"Mbit/s by kind of traffic. {text}.",
     )  # fmt: skip

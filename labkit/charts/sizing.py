@@ -39,9 +39,9 @@ def sizing(
         name: max((users for users, share in trials if share >= gate), default=0)
         for name, trials in curves.items()
     }
-    said = "; ".join(f"{name} {figure(users)}" for name, users in passed.items())
+    text = "; ".join(f"{name} {figure(users)}" for name, users in passed.items())
     legend = f"Dashed: the gate, {gate:.0%} in time. Each point is a trial."
     drawn = alt.LayerChart(layer=layers)
     return framed(
-        drawn, 280, "Users within limits", legend, note, f"Most users at the gate: {said}"
+        drawn, 280, "Users within limits", legend, note, f"Most users at the gate: {text}"
     )

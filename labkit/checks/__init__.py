@@ -13,15 +13,15 @@ from labkit.check import Check
 def all_checks() -> list[Check]:
     """Every check of this folder, each after the one that it needs, else by name."""
     names = sorted(found.name for found in pkgutil.iter_modules(__path__) if found.name[0] != "_")
-    found = {name: replace(_check(name), name=name) for name in names}
-    paths = {name: _path(found, name) for name in names}
-    return [found[name] for name in sorted(names, key=lambda name: (len(paths[name]), name))]
+    checks = {name: replace(_check(name), name=name) for name in names}
+    paths = {name: _path(checks, name) for name in names}
+    return [checks[name] for name in sorted(names, key=lambda name: (len(paths[name]), name))]
 
 
 # The names from the first check to this one, each of which has to be right before the next.
-def _path(found: dict[str, Check], name: str) -> tuple[str, ...]:
-    after = found[name].after
-    return (*(_path(found, after) if after else ()), name)
+def _path(checks: dict[str, Check], name: str) -> tuple[str, ...]:
+    after = checks[name].after
+    return (*(_path(checks, after) if after else ()), name)
 
 
 def _check(name: str) -> Check:

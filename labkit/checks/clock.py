@@ -17,15 +17,15 @@ def _look(place: Subject) -> Iterator[Finding]:
         return place.host.check("date", "+%s.%N", seconds=COMMAND_SECONDS)
 
     read = clock.reading(place.role, ask)
-    found = f"{read.offset:+.3f} s from this machine's, within {read.bound:.3f} s"
+    text = f"{read.offset:+.3f} s from this machine's, within {read.bound:.3f} s"
     if abs(read.offset) - read.bound <= FAR:
-        yield Finding(OK, found)
+        yield Finding(OK, text)
         return
     service = "ntp" if "esxi" in place.greeting.kinds else "chrony"
     fix = "esxcli system ntp set -e true -s pool.ntp.org" if service == "ntp" else (
         f"{brings('chronyc')} && chronyc makestep"
     )  # fmt: skip
-    yield Finding(WARNING, found, fix=fix)
+    yield Finding(WARNING, text, fix=fix)
 
 
 check = Check("clocks agree", _look, after="kind")

@@ -26,13 +26,13 @@ def _look(place: Subject) -> Iterator[Finding]:
     planned = plan(settings, lab.hosts)
     for study in (possible.with_free_tools(plain, lab) for plain in readable):
         refused = possible.refusals(study, lab, planned)
-        for one in study.conditions:
-            yield _finding(place, study, one, refused.get(one.name, ""))
+        for condition in study.conditions:
+            yield _finding(place, study, condition, refused.get(condition.name, ""))
 
 
-def _finding(place: Subject, study: Study, one: Condition, why: str) -> Finding:
-    where = f"{study.name}: {one.name}"
-    asked = dict.fromkeys(_roles(one, study, place.lab))
+def _finding(place: Subject, study: Study, condition: Condition, why: str) -> Finding:
+    where = f"{study.name}: {condition.name}"
+    asked = dict.fromkeys(_roles(condition, study, place.lab))
     silent = [role for role in asked if role not in place.roles]
     cut = [way for way in place.cut if set(way) <= asked.keys()]
     if why and silent:
@@ -42,30 +42,30 @@ def _finding(place: Subject, study: Study, one: Condition, why: str) -> Finding:
     elif not why:
         return Finding(OK, "can be measured", where=where)
     elif "no host for it" in why:
-        own = f"labkit box up {study.topology}" if study.topology else "labkit box up"
+        text = f"labkit box up {study.topology}" if study.topology else "labkit box up"
         table = f"a table [hosts.ROLE] for it in {place.lab.path}"
-        fix = f"{own} --name NAME   # a box that has it" if place.lab.emulated else table
+        fix = f"{text} --name NAME   # a box that has it" if place.lab.emulated else table
     elif len(parts := GET.split(why, 1)) > 1:
         why, fix = parts
     else:
-        fix = place.labkit("plan", study.name, "--condition", one.name)
+        fix = place.labkit("plan", study.name, "--condition", condition.name)
     return Finding(WARNING, f"cannot be measured: {why}", fix=fix, where=where)
 
 
 # The roles of the lab that a condition is about; those that the lab has not are not among them.
-def _roles(one: Condition, study: Study, lab: Lab) -> list[str]:
-    played = [one.roles.get(role, role) for load in study.loads for role in load.roles]
+def _roles(condition: Condition, study: Study, lab: Lab) -> list[str]:
+    played = [condition.roles.get(role, role) for load in study.loads for role in load.roles]
     roles = [name for names in played for name in ([names] if isinstance(names, str) else names)]
-    return [role for role in [*roles, *(s.role for s in one.settings)] if role in lab.hosts]
+    return [role for role in [*roles, *(s.role for s in condition.settings)] if role in lab.hosts]
 
 
 def pairs(lab: Lab) -> set[tuple[str, str]]:
     """Which hosts of the lab talk to which in the studies: who asks, and who answers."""
     found = set()
     for study in studies.readable()[0]:
-        for one in study.conditions:
+        for condition in study.conditions:
             with suppress(Unknown):
-                for between in one.pairs(lab, study.workload).values():
+                for between in condition.pairs(lab, study.workload).values():
                     asks, *answer = [host.name for host in between.values()]
                     found |= {(asks, other) for other in answer if other != asks}
     return found

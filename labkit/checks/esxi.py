@@ -13,13 +13,13 @@ BEST = "High Performance"
 
 def _look(place: Subject) -> Iterator[Finding]:
     shown = place.host.run(*POLICY, seconds=20)
-    found = re.search(r"^ *String Value: *(.*)$", shown.stdout, re.MULTILINE)
-    if not found:
+    match = re.search(r"^ *String Value: *(.*)$", shown.stdout, re.MULTILINE)
+    if not match:
         yield Finding(WARNING, "its power policy cannot be read", shown.stderr or shown.stdout,
                       " ".join(POLICY))  # fmt: skip
-    elif found[1].strip() != BEST:
+    elif match[1].strip() != BEST:
         yield Finding(
-            WARNING, f"power policy {found[1].strip()}: CPUs change their clock and sleep",
+            WARNING, f"power policy {match[1].strip()}: CPUs change their clock and sleep",
             fix=f"esxcli system settings advanced set -o /Power/CpuPolicy -s '{BEST}'",
         )  # fmt: skip
     else:

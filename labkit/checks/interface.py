@@ -24,8 +24,8 @@ def _look(place: Subject) -> Iterator[Finding]:
         return
     first, *rest = place.shown(SHOWN, host.interface).splitlines()
     if first == "absent":
-        there = ", ".join(" ".join(rest).split())
-        yield Finding(FAILED, f"no interface {host.interface}", f"there are {there}",
+        text = ", ".join(" ".join(rest).split())
+        yield Finding(FAILED, f"no interface {host.interface}", f"there are {text}",
                       f'put the right interface = "..." into {table}')  # fmt: skip
         return
     state, flags, mtu, *more = first.split()

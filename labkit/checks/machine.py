@@ -15,8 +15,8 @@ def _look(place: Subject) -> Iterator[Finding]:
     name = place.target.known_as.first
     pinned = [pin for _, pin in pins.read(pins.pin_file(at)) if pin.name == name]
     if not pinned:
-        found = "the machine's identity is not recorded, so a clone would go unnoticed"
-        yield Finding(WARNING, found, fix=place.labkit("trust", place.role))
+        text = "the machine's identity is not recorded, so a clone would go unnoticed"
+        yield Finding(WARNING, text, fix=place.labkit("trust", place.role))
         return
     pins.check_pin(place.host)
     yield Finding(OK, f"{pinned[-1].machine}, host name {pinned[-1].hostname}")

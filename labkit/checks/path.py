@@ -38,16 +38,16 @@ def _network(host: Host) -> str:
 
 
 def _route(place: Subject, address: str) -> Iterator[Finding]:
-    host, said = place.host, place.host.run("ip", "route", "get", address, seconds=10).stdout
-    by, via = re.search(r"\bdev (\S+)", said), re.search(r"\bvia (\S+)", said)
+    host, text = place.host, place.host.run("ip", "route", "get", address, seconds=10).stdout
+    by, via = re.search(r"\bdev (\S+)", text), re.search(r"\bvia (\S+)", text)
     if host.interface and by and by[1] not in (host.interface, "lo"):
         yield Finding(
-            WARNING, f"test traffic leaves by {by[1]}, not by {host.interface}", said,
+            WARNING, f"test traffic leaves by {by[1]}, not by {host.interface}", text,
             f"ip route replace {address} dev {host.interface}",
         )  # fmt: skip
     if via:
         yield Finding(
-            WARNING, f"test traffic goes through the router {via[1]}, which is measured too", said,
+            WARNING, f"test traffic goes through the router {via[1]}, which is measured too", text,
             "give both hosts addresses in one subnet of their own link",
         )  # fmt: skip
 

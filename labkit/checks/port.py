@@ -15,20 +15,20 @@ def _look(place: Subject) -> Iterator[Finding]:
     if first.proxy:
         yield Finding(OK, "a ProxyCommand leads there: the login shows whether it does")
         return
-    there = f"{first.address} port {first.port}"
+    text = f"{first.address} port {first.port}"
     try:
         with socket.create_connection((first.address, first.port), SECONDS) as dialled:
             dialled.settimeout(SECONDS)
             banner = dialled.recv(256).decode("utf-8", "replace").strip()
     except OSError as failed:
-        yield Finding(FAILED, f"{there}: no SSH server answers", str(failed), _fix(place, failed))
+        yield Finding(FAILED, f"{text}: no SSH server answers", str(failed), _fix(place, failed))
         return
     if "SSH-" not in banner:
         said = banner or "it closed the connection without a reply"
-        yield Finding(FAILED, f"{there} is no SSH server", said, _port(place))
+        yield Finding(FAILED, f"{text} is no SSH server", said, _port(place))
         return
     line = next(line for line in banner.splitlines() if "SSH-" in line)
-    yield Finding(OK, f"{there}: {line}")
+    yield Finding(OK, f"{text}: {line}")
 
 
 def _fix(place: Subject, failed: OSError) -> str:

@@ -24,8 +24,8 @@ REACHED = ("open", "refused")
 
 def _look(place: Subject) -> Iterator[Finding]:
     other = place.lab.host(place.roles[1])
-    said = place.shown(TRY, other.address, *map(str, PORTS))
-    answers = {line.split()[0]: line.partition(" ")[2] for line in said.splitlines() if line}
+    text = place.shown(TRY, other.address, *map(str, PORTS))
+    answers = {line.split()[0]: line.partition(" ")[2] for line in text.splitlines() if line}
     shut = {p: a for p, a in answers.items() if not any(word in a.lower() for word in REACHED)}
     if not shut:
         yield Finding(OK, f"TCP {', '.join(map(str, PORTS))}")

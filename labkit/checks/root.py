@@ -12,10 +12,10 @@ def _look(place: Subject) -> Iterator[Finding]:
         yield Finding(OK, "root")
         return
     user = place.target.user
-    said = place.shown("sudo -n true 2>&1; true").strip()
+    text = place.shown("sudo -n true 2>&1; true").strip()
     yield Finding(
         WARNING, f"{user} is not root: settings that need root are left out, and conditions with "
-        "them", said and f"sudo: {said}",
+        "them", text and f"sudo: {text}",
         f'user = "root", or become = "sudo", in [hosts.{place.role}] of {place.lab.path}',
     )  # fmt: skip
 

@@ -8,19 +8,19 @@ from labkit.settings import kinds_of_setting, needs_words
 
 
 def _look(place: Subject) -> Iterator[Finding]:
-    asked = [kind() for kind in kinds_of_setting() if not needs_words(kind)]
-    roles = {one.role for one in asked}
+    settings = [kind() for kind in kinds_of_setting() if not needs_words(kind)]
+    roles = {setting.role for setting in settings}
     steps = plan(
-        asked, dict.fromkeys(roles, place.host), dict.fromkeys(roles, place.greeting)
+        settings, dict.fromkeys(roles, place.host), dict.fromkeys(roles, place.greeting)
     ).steps
     able = sorted(type(step.setting).__name__ for step in steps if not step.why)
     unable = sorted(type(step.setting).__name__ for step in steps if step.why)
-    said = f"not: {', '.join(unable)}" if unable else ""
+    text = f"not: {', '.join(unable)}" if unable else ""
     if able:
-        yield Finding(OK, f"{len(able)} of the {len(steps)} simple ones: {', '.join(able)}", said)
+        yield Finding(OK, f"{len(able)} of the {len(steps)} simple ones: {', '.join(able)}", text)
     else:
         fix = place.labkit("settings", place.role)
-        yield Finding(WARNING, f"none of the {len(steps)} simple ones", said, fix)
+        yield Finding(WARNING, f"none of the {len(steps)} simple ones", text, fix)
 
 
 check = Check("settings that can be made there", _look, after="unfinished")

@@ -12,8 +12,8 @@ def _look(place: Subject) -> Iterator[Finding]:
     kib = {name: int(value.split()[0]) for name, _, value in lines if value.split()}
     total, free = kib.get("SwapTotal", 0), kib.get("SwapFree", 0)
     if total > free:
-        found = f"{(total - free) // 1024} MiB are swapped out; bringing them back takes time"
-        yield Finding(WARNING, found, fix="swapoff -a")
+        text = f"{(total - free) // 1024} MiB are swapped out; bringing them back takes time"
+        yield Finding(WARNING, text, fix="swapoff -a")
     else:
         yield Finding(OK, "nothing is swapped out")
 

@@ -33,8 +33,8 @@ def _look(place: Subject) -> Iterator[Finding]:
     system = next((line[1:] for line in lines if line.startswith("=")), "")
     if absent:
         worst = FAILED if REQUIRED & set(absent) else WARNING
-        found = f"missing {', '.join(absent)}; workloads and settings with them cannot run"
-        yield Finding(worst, found, fix=_install(system, absent))
+        text = f"missing {', '.join(absent)}; workloads and settings with them cannot run"
+        yield Finding(worst, text, fix=_install(system, absent))
     yield Finding(OK, ", ".join(there) or "none")
     if asks and "ping" not in absent:
         yield from _pings(place)
@@ -50,13 +50,13 @@ def _pings(place: Subject) -> Iterator[Finding]:
 
 
 def _version(line: str) -> str:
-    tool, _, said = line.partition(" ")
-    found = re.search(r"\d+(\.\d+)+[\w.-]*|\b\d{6,8}\b", said)
-    return f"{tool} {found[0]}" if found else tool
+    tool, _, text = line.partition(" ")
+    match = re.search(r"\d+(\.\d+)+[\w.-]*|\b\d{6,8}\b", text)
+    return f"{tool} {match[0]}" if match else tool
 
 
-def _install(said: str, absent: list[str]) -> str:
-    system = system_of(os_release(said))
+def _install(text: str, absent: list[str]) -> str:
+    system = system_of(os_release(text))
     how = brings(*absent, system=system)
     return how if system else f"install {', '.join(absent)} (on Debian: {how})"
 

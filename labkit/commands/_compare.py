@@ -10,18 +10,18 @@ from labkit.commands._verb import busy, json_flag, print_json, verb
 
 def add_compare(inner: Any) -> None:
     """Add it below `labkit campaign`."""
-    one = verb(
+    parser = verb(
         inner, "compare", _compare, "find regressions and improvements from A to B",
         "monday tuesday | exit code 1 if a figure is clearly worse, or a point is missing",
         "monday tuesday --junit >changes.xml | as test reports of continuous integration",
     )  # fmt: skip
-    one.add_argument("a", metavar="A", help="the old campaign: its name, file or folder")
-    one.add_argument("b", metavar="B", help="the new campaign, given like A")
-    one.add_argument(
+    parser.add_argument("a", metavar="A", help="the old campaign: its name, file or folder")
+    parser.add_argument("b", metavar="B", help="the new campaign, given like A")
+    parser.add_argument(
         "--least", type=_share, default=None, metavar="SHARE",
         help="smallest change that matters (default 0.05: 5 %% of the old figure)",
     )  # fmt: skip
-    form = one.add_mutually_exclusive_group()
+    form = parser.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print Markdown, for a comment")
     form.add_argument("--junit", action="store_true", help="print JUnit XML")
     json_flag(form)
@@ -37,19 +37,19 @@ def _share(word: str) -> float:
     return share
 
 
-def _compare(asked: argparse.Namespace) -> int:
+def _compare(args: argparse.Namespace) -> int:
     from labkit.campaign import compare_forms
     from labkit.campaign.compare import compare
     from labkit.campaign.folder import named_campaign
     from labkit.verdict import MARGIN
 
     with busy("comparing all points"):
-        least = MARGIN if asked.least is None else asked.least
-        those = compare(named_campaign(asked.a), named_campaign(asked.b), least)
-    if asked.json:
+        least = MARGIN if args.least is None else args.least
+        those = compare(named_campaign(args.a), named_campaign(args.b), least)
+    if args.json:
         print_json(compare_forms.plain(those))
-    elif asked.junit:
+    elif args.junit:
         print(compare_forms.junit(those))
     else:
-        print(compare_forms.markdown(those) if asked.markdown else compare_forms.text(those))
+        print(compare_forms.markdown(those) if args.markdown else compare_forms.text(those))
     return 0 if those.passed else 1

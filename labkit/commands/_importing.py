@@ -21,7 +21,7 @@ NAMED = re.compile(r"((?:\[[^]]*\]|[^=[])+)=(.*)", re.DOTALL)
 
 def add_import(inner: Any) -> None:
     """Add the verb to those of `labkit results`."""
-    one = verb(
+    parser = verb(
         inner, "import", _import, "import a bundle, or another tool's output; nothing is run",
         "mine.labkit | a bundle", "--from fio slow=a.json fast=b.json | output of fio",
         "--from netperf --study docker_netperf --metric 'latency=latency p50' Native=a VM=b"
@@ -29,81 +29,81 @@ def add_import(inner: Any) -> None:
         "--from values figures.csv | condition, block, metric, value, unit",
         "--from fio 'VM=vm*.json' 'VM=netperf:vm*.txt' | several files, two tools",
     )  # fmt: skip
-    one.add_argument(
+    parser.add_argument(
         "files",
         nargs="+",
         metavar="[CONDITION=][TOOL:]FILE",
         help="bundles, or a tool's files; * and ? in quotes are matched",
     )
-    one.add_argument(
+    parser.add_argument(
         "--from", dest="format", default="labkit", metavar="TOOL",
         help="the tool that wrote the files, such as fio or iperf3 (default: labkit)",
     )  # fmt: skip
-    one.add_argument(
+    parser.add_argument(
         "--study", default="", metavar="STUDY",
         help="judge the claims of this study; use its names of conditions",
     )  # fmt: skip
-    one.add_argument(
+    parser.add_argument(
         "--metric", action="append", default=[], metavar="NAME=METRIC",
         help="the tool's metric for the claims' NAME (or NAME: CONDITION), or an expression: "
         "\"'read iops' + 'write iops'\"; if repeated, the first that the file has",
     )  # fmt: skip
-    one.add_argument("--trials", action="store_true",
+    parser.add_argument("--trials", action="store_true",
                      help="each value of a file is a block of its own")  # fmt: skip
-    label_flag(one)
+    label_flag(parser)
 
 
-def _import(asked: argparse.Namespace) -> None:
-    if asked.format != "labkit":
-        said = [(_files(asked), "imported")]
-    elif asked.study or asked.metric or asked.trials:
-        flag = "--study" if asked.study else "--metric" if asked.metric else "--trials"
+def _import(args: argparse.Namespace) -> None:
+    if args.format != "labkit":
+        said = [(_files(args), "imported")]
+    elif args.study or args.metric or args.trials:
+        flag = "--study" if args.study else "--metric" if args.metric else "--trials"
         raise BadInput(
             f"{flag} is only for files that other tools wrote",
             hint="name the tool, such as --from fio; a bundle needs no tool",
         )
     else:
-        said = _bundles(asked)
+        said = _bundles(args)
     told = [
         {"path": str(results.path), "state": state, "left_out": _left_out(results),
-         **(_of_claims(results) if asked.study else {})}
+         **(_of_claims(results) if args.study else {})}
         for results, state in said
     ]  # fmt: skip
-    if asked.json:
+    if args.json:
         print_json(told)
         return
     for one in told:
         lines = [f"{one['path']}: {one['state']}", *one["left_out"]]
         print(readable("\n  left out of ".join(lines)))
-        if asked.study:
+        if args.study:
             print(_judging(one))
 
 
-def _bundles(asked: argparse.Namespace) -> list[tuple[Results, str]]:
+def _bundles(args: argparse.Namespace) -> list[tuple[Results, str]]:
     from labkit.runs import bundle
 
     with busy("checking and unpacking"):
-        taken = [bundle.take_in(Path(file)) for file in asked.files]
-    return [(each, "imported" if new else "was here already") for each, new in taken]
+        taken = [bundle.take_in(Path(file)) for file in args.files]
+    return [(results, "imported" if new else "was here already") for results, new in taken]
 
 
-def _files(asked: argparse.Namespace) -> Results:
+def _files(args: argparse.Namespace) -> Results:
     from labkit import imports
     from labkit.claims.judged_as import Claimed
     from labkit.results import check_label
 
-    if asked.metric and not asked.study:
+    if args.metric and not args.study:
         raise BadInput("--metric is for the claims of a study: which --study?")
-    study = asked.study.replace("-", "_")
-    claimed = Claimed.said(study, asked.metric) if study else None
+    study = args.study.replace("-", "_")
+    claimed = Claimed.said(study, args.metric) if study else None
     files: dict[str, list[Path | imports.Source]] = {}
-    for word in asked.files:
+    for word in args.files:
         condition, name = _condition(word)
-        tool, paths = _tool_and_paths(name, asked.format)
+        tool, paths = _tool_and_paths(name, args.format)
         files.setdefault(condition, []).extend(imports.Source(tool, path) for path in paths)
-    label = check_label(asked.label or "-".join(filter(None, (study, now()))))
+    label = check_label(args.label or "-".join(filter(None, (study, now()))))
     with busy("reading the files"):
-        return imports.take_in(asked.format, files, label, claimed, asked.trials)
+        return imports.take_in(args.format, files, label, claimed, args.trials)
 
 
 def _condition(word: str) -> tuple[str, str]:
@@ -135,7 +135,7 @@ def _by_numbers(path: Path) -> list[tuple[int, str]]:
 # Of imported files that were cut off, or of which a test failed.
 def _left_out(results: Results) -> list[str]:
     facts = [run.facts for run in results.readable()[0] if "left_out" in run.facts]
-    return [f"{each['file']}: {each['left_out']}" for each in facts]
+    return [f"{fact['file']}: {fact['left_out']}" for fact in facts]
 
 
 def _of_claims(results: Results) -> dict[str, Any]:

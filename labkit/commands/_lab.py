@@ -42,15 +42,15 @@ def settings_of(texts: Sequence[str], roles: Sequence[str]) -> list[Setting]:
     return list(dict.fromkeys(every))
 
 
-def open_lab(asked: argparse.Namespace, topology: str = "") -> Lab:
+def open_lab(args: argparse.Namespace, topology: str = "") -> Lab:
     """The lab that was asked for; a box is made of `topology` when none is up."""
     from labkit.running import open_lab as where
 
-    made = asked.lab == "box" and not _is_up(topology or "lab")
-    with busy("bringing the box up" if made else f"reading {asked.lab}"):
-        lab = where.open_lab(asked.lab, topology)
+    made = args.lab == "box" and not _is_up(topology or "lab")
+    with busy("bringing the box up" if made else f"reading {args.lab}"):
+        lab = where.open_lab(args.lab, topology)
     if lab is None:
-        raise BadInput(f"{asked.lab} names results, not a lab", hint="name a lab.toml")
+        raise BadInput(f"{args.lab} names results, not a lab", hint="name a lab.toml")
     if made:
         down = f"labkit box down --name {topology}" if topology else "labkit box down"
         print(f"the box {topology or 'lab'} stays up until `{down}`", file=sys.stderr)
@@ -63,15 +63,15 @@ def _is_up(name: str) -> bool:
     return box.status(name).state == "up"
 
 
-def hosts_there(asked: argparse.Namespace) -> dict[str, Host]:
+def hosts_there(args: argparse.Namespace) -> dict[str, Host]:
     """The hosts of the lab that was asked for; without one, of the boxes that are up: none is made.
 
     Where several boxes are up, a host is called BOX/HOST, but those of the box `lab` by their name.
     """
     from labkit import box
 
-    if asked.lab != "box":
-        return dict(open_lab(asked).hosts)
+    if args.lab != "box":
+        return dict(open_lab(args).hosts)
     found = [(name, box.status(name)) for name in box.names()]
     up = {name: hosts for name, status in found if (hosts := _hosts_of(status))}
     alone = len(up) == 1
@@ -99,37 +99,37 @@ def _hosts_of(status: BoxStatus) -> Mapping[str, Host]:
         return {}
 
 
-def looked_at(asked: argparse.Namespace, hosts: Mapping[str, Host]) -> str:
+def looked_at(args: argparse.Namespace, hosts: Mapping[str, Host]) -> str:
     """Describe the result of `hosts_there` in words."""
-    if asked.lab != "box":
-        return f"looked at {asked.lab}: {', '.join(hosts)}"
+    if args.lab != "box":
+        return f"looked at {args.lab}: {', '.join(hosts)}"
     what = f"looked at the box: {', '.join(hosts)}" if hosts else "no box is up (labkit box up)"
     return f"{what}; for hosts of your own: --lab FILE"
 
 
-def one_there(asked: argparse.Namespace, name: str) -> Host:
+def one_there(args: argparse.Namespace, name: str) -> Host:
     """One of `hosts_there`."""
-    hosts = hosts_there(asked)
+    hosts = hosts_there(args)
     if name not in hosts:
-        raise _nobody(asked, name, hosts)
+        raise _nobody(args, name, hosts)
     return hosts[name]
 
 
-def _nobody(asked: argparse.Namespace, name: str, hosts: Mapping[str, Host]) -> BadInput:
+def _nobody(args: argparse.Namespace, name: str, hosts: Mapping[str, Host]) -> BadInput:
     if hosts:
         return Unknown("host", name, hosts)
-    return BadInput(f"no host {name}: {looked_at(asked, hosts)}")
+    return BadInput(f"no host {name}: {looked_at(args, hosts)}")
 
 
 def chosen(
-    asked: argparse.Namespace, names: Sequence[str], *, everything: bool
+    args: argparse.Namespace, names: Sequence[str], *, everything: bool
 ) -> Mapping[str, Host]:
     """The hosts of `hosts_there` with these names; all of them only if that is said."""
-    hosts = hosts_there(asked)
+    hosts = hosts_there(args)
     if bool(names) == everything:
         both = "name hosts or say --all, not both"
-        raise BadInput(both if names else "name hosts, or say --all", hint=looked_at(asked, hosts))
+        raise BadInput(both if names else "name hosts, or say --all", hint=looked_at(args, hosts))
     for name in names:
         if name not in hosts:
-            raise _nobody(asked, name, hosts)
+            raise _nobody(args, name, hosts)
     return {name: hosts[name] for name in names} if names else hosts

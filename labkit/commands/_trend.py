@@ -12,34 +12,32 @@ from labkit.commands._verb import busy, print_json, verb
 
 def add_trend(inner: Any) -> None:
     """Add it below `labkit results`."""
-    one = verb(
+    parser = verb(
         inner, "trend", _trend, "find changes between sessions; exit code 1 if there are any",
         "lat_ping --since 2026-01-01 | all sessions since that day",
         "lat_ping /mnt/ci --since monday | since the session of this label",
     )  # fmt: skip
-    one.add_argument("study", metavar="STUDY", help="a name that `labkit studies` lists")
-    one.add_argument(
+    parser.add_argument("study", metavar="STUDY", help="a name that `labkit studies` lists")
+    parser.add_argument(
         "folders", nargs="*", type=Path, metavar="FOLDER",
         help="folders to search instead of this machine's results",
     )  # fmt: skip
-    one.add_argument(
+    parser.add_argument(
         "--since", default="", metavar="WHEN", help="a day, a time, or the label of a session"
     )
-    one.add_argument(
+    parser.add_argument(
         "--lab", default="", metavar="NAME", help="only this lab (default: that of the newest)"
     )
 
 
-def _trend(asked: argparse.Namespace) -> int:
+def _trend(args: argparse.Namespace) -> int:
     from labkit.errors import readable
     from labkit.pages import tables
     from labkit.running.trend import trend
 
     with busy("judging all sessions"):
-        found = trend(
-            asked.study.replace("-", "_"), asked.folders, since=asked.since, lab=asked.lab
-        )
-    if asked.json:
+        found = trend(args.study.replace("-", "_"), args.folders, since=args.since, lab=args.lab)
+    if args.json:
         print_json(asdict(found))
         return int(bool(found.changes))
     first, last = found.sessions[0], found.sessions[-1]

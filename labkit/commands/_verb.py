@@ -39,9 +39,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and end with exit code 2."""
-        found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
-        if found:
-            message += _nearest(found[1], re.findall(r"[\w-]+", found[2]))
+        match = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
+        if match:
+            message += _nearest(match[1], re.findall(r"[\w-]+", match[2]))
         super().error(message)
 
     def refuse(self, unknown: Sequence[str]) -> NoReturn:
@@ -74,9 +74,9 @@ def verb(verbs: Any, name: str, call: Any, text: str, *examples: str) -> Parser:
 
 def _shown(prog: str, examples: Sequence[str]) -> str:
     parts = [example.partition(" | ")[::2] for example in examples]
-    lines = [(f"{prog} {words}".rstrip(), said) for words, said in parts]
+    lines = [(f"{prog} {words}".rstrip(), text) for words, text in parts]
     width = max(len(line) for line, _ in lines)
-    return "\n".join(["examples:", *(f"  {line:<{width}}  {said}" for line, said in lines)])
+    return "\n".join(["examples:", *(f"  {line:<{width}}  {text}" for line, text in lines)])
 
 
 def json_flag(parser: argparse._ActionsContainer) -> None:
@@ -108,8 +108,8 @@ def print_json(whole: object) -> None:
 
 def label_flag(parser: argparse.ArgumentParser) -> None:
     """The flag of every verb that makes results."""
-    said = "name of the results (default: the time of day)"
-    parser.add_argument("--label", default="", metavar="NAME", help=said)
+    text = "name of the results (default: the time of day)"
+    parser.add_argument("--label", default="", metavar="NAME", help=text)
 
 
 def at_least_one(word: str) -> int:
@@ -119,7 +119,7 @@ def at_least_one(word: str) -> int:
     return int(word)
 
 
-def show_answer(study: Study, given: Mapping[str, str], asked: argparse.Namespace) -> Answer:
+def show_answer(study: Study, given: Mapping[str, str], args: argparse.Namespace) -> Answer:
     """Run a study, or read its results, and say what came out."""
     from labkit.pages.answer import answer, rendered
     from labkit.pages.terminal import progress_line
@@ -127,7 +127,7 @@ def show_answer(study: Study, given: Mapping[str, str], asked: argparse.Namespac
     with progress_line() as line:
         line.say("getting ready")
         found = answer(study, given, line)
-    if asked.json:
+    if args.json:
         print_json(asdict(found))
     else:
         print(painted(rendered(study, found)))

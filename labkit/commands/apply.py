@@ -54,11 +54,11 @@ class _Request:
     """The saved plan that it comes from; empty if none."""
 
 
-def _apply(asked: argparse.Namespace) -> None:
+def _apply(args: argparse.Namespace) -> None:
     from labkit.changes.in_force import InForce
     from labkit.changes.lease import Owner
 
-    request = _typed(asked) if looks_like_setting(asked.what[0]) else _of_study(asked)
+    request = _typed(args) if looks_like_setting(args.what[0]) else _of_study(args)
     changes = InForce(request.lab.hosts, Owner.me(request.purpose))
     with busy(f"asking {', '.join(request.lab.hosts)}"):
         plan = changes.learn(request.settings)
@@ -67,10 +67,10 @@ def _apply(asked: argparse.Namespace) -> None:
             {(step["host"], step["thing"]): step["text"] for step in request.plan["steps"]},
             request.plan["digest"],
         )
-    _make(asked, request, changes)
+    _make(args, request, changes)
 
 
-def _make(asked: argparse.Namespace, request: _Request, changes: InForce) -> None:
+def _make(args: argparse.Namespace, request: _Request, changes: InForce) -> None:
     try:
         settings = [
             setting for setting in request.settings
@@ -88,38 +88,38 @@ def _make(asked: argparse.Namespace, request: _Request, changes: InForce) -> Non
     except BaseException:
         changes.put_back()
         raise
-    _tell(asked, made, before)
-    if made and not asked.json:
+    _tell(args, made, before)
+    if made and not args.json:
         first, *others = dict.fromkeys(host for host, *_ in made)
         print(f"It stays so until: {request.lab.host(first).verb('restore', *others)}")
 
 
-def _typed(asked: argparse.Namespace) -> _Request:
-    if asked.condition:
+def _typed(args: argparse.Namespace) -> _Request:
+    if args.condition:
         raise BadInput("--condition is for a study, not for settings")
-    settings = settings_of(asked.what, asked.on)
-    lab = open_lab(asked)
+    settings = settings_of(args.what, args.on)
+    lab = open_lab(args)
     for setting in settings:
         lab.host(setting.role)
-    return _Request(" ".join(asked.what), lab, settings, settings, {})
+    return _Request(" ".join(args.what), lab, settings, settings, {})
 
 
-def _of_study(asked: argparse.Namespace) -> _Request:
+def _of_study(args: argparse.Namespace) -> _Request:
     from labkit import studies
     from labkit.running import possible, sizes
 
-    if len(asked.what) > 1:
+    if len(args.what) > 1:
         raise BadInput(
             "only settings can be several; a study or a plan stands alone",
             hint='a setting is typed as "Mtu(9000)"',
         )
-    if asked.on:
+    if args.on:
         raise BadInput("--on is for settings; a study names its own hosts")
-    plan = _saved_plan(asked.what[0])
-    study = studies.find(plan.get("study", asked.what[0]))
-    condition = study.condition(asked.condition or plan.get("condition"))
-    asked.lab = plan.get("lab", asked.lab)
-    lab = open_lab(asked, study.topology)
+    plan = _saved_plan(args.what[0])
+    study = studies.find(plan.get("study", args.what[0]))
+    condition = study.condition(args.condition or plan.get("condition"))
+    args.lab = plan.get("lab", args.lab)
+    lab = open_lab(args, study.topology)
     study = sizes.grown(study, lab)
     condition = study.condition(condition.name)
     settings = possible.settings(study, lab, condition.name)
@@ -127,9 +127,9 @@ def _of_study(asked: argparse.Namespace) -> _Request:
 
 
 def _tell(
-    asked: argparse.Namespace, made: list[tuple[str, str, str, str]], before: dict[str, str]
+    args: argparse.Namespace, made: list[tuple[str, str, str, str]], before: dict[str, str]
 ) -> None:
-    if asked.json:
+    if args.json:
         print_json(
             [
                 {"host": host, "thing": thing, "before": before[thing], "now": now, "state": state}
@@ -155,10 +155,10 @@ def _saved_plan(name: str) -> dict[str, Any]:
         if _is_plan(plan):
             return plan
     except ResultsError as odd:
-        said = odd.said
+        text = odd.said
     else:
-        said = ""
-    raise BadInput(f"{path} is not a plan", said=said, hint=hint)
+        text = ""
+    raise BadInput(f"{path} is not a plan", said=text, hint=hint)
 
 
 def _is_plan(plan: dict[str, Any]) -> bool:

@@ -61,60 +61,60 @@ def add(verbs: Any) -> None:
 
 
 def _name_flag(parser: argparse.ArgumentParser) -> None:
-    said = "name of the box (default: lab)"
-    parser.add_argument("--name", default="lab", metavar="NAME", help=said)
+    text = "name of the box (default: lab)"
+    parser.add_argument("--name", default="lab", metavar="NAME", help=text)
 
 
 def _add_shape(inner: Any) -> None:
-    said = "change and measure a link of the box; without options, restore it"
+    text = "change and measure a link of the box; without options, restore it"
     shape = verb(
-        inner, "shape", _box_shape, said,
+        inner, "shape", _box_shape, text,
         'client --rate "100 Mbit/s" --delay "2 ms" | slow it down', "client | restore the link",
     )  # fmt: skip
     _name_flag(shape)
     shape.add_argument("host", metavar="HOST", help="role of the host with that link")
     for key, example in SHAPES.items():
-        said = f'such as "{example}"'.replace("%", "%%")
-        shape.add_argument(f"--{key}", default="", metavar="TEXT", help=said)
+        text = f'such as "{example}"'.replace("%", "%%")
+        shape.add_argument(f"--{key}", default="", metavar="TEXT", help=text)
     json_flag(shape)
 
 
-def _box_shape(asked: argparse.Namespace) -> int:
+def _box_shape(args: argparse.Namespace) -> int:
     from labkit import box
     from labkit.box import needs
     from labkit.box.rootless import sudo, user_namespace
 
-    words = {key: getattr(asked, key) for key in SHAPES}
+    words = {key: getattr(args, key) for key in SHAPES}
     options = [f"--{key}={text}" for key, text in words.items() if text]
     if not needs.is_root() and sudo.possible():
-        sudo.box("shape", asked.name, lambda _: None, asked.host, *options)
-    elif not needs.is_root() and user_namespace.Rootless(asked.name).alive:
-        user_namespace.Rootless(asked.name).verb("shape", asked.host, *options)
+        sudo.box("shape", args.name, lambda _: None, args.host, *options)
+    elif not needs.is_root() and user_namespace.Rootless(args.name).alive:
+        user_namespace.Rootless(args.name).verb("shape", args.host, *options)
     else:
-        box.reshape(asked.name, box.asked_of(asked.name, asked.host, **words))
-    return _show_box(asked)
+        box.reshape(args.name, box.asked_of(args.name, args.host, **words))
+    return _show_box(args)
 
 
 def _add_migrate(inner: Any) -> None:
-    said = "move a running QEMU guest to another host of the box; on failure it stays"
-    move = verb(inner, "migrate", _box_migrate, said, "guest --to server2 --downtime 300ms")
+    text = "move a running QEMU guest to another host of the box; on failure it stays"
+    move = verb(inner, "migrate", _box_migrate, text, "guest --to server2 --downtime 300ms")
     _name_flag(move)
     move.add_argument("guest", metavar="GUEST", help="role of the guest")
     move.add_argument("--to", required=True, metavar="HOST", help="the host to move it to")
-    said = 'limit in bits per second, such as "100M"'
-    move.add_argument("--bandwidth", default="", metavar="TEXT", help=said)
-    said = 'longest pause at the end, such as "300ms"'
-    move.add_argument("--downtime", default="", metavar="TEXT", help=said)
+    text = 'limit in bits per second, such as "100M"'
+    move.add_argument("--bandwidth", default="", metavar="TEXT", help=text)
+    text = 'longest pause at the end, such as "300ms"'
+    move.add_argument("--downtime", default="", metavar="TEXT", help=text)
     json_flag(move)
 
 
-def _box_migrate(asked: argparse.Namespace) -> None:
+def _box_migrate(args: argparse.Namespace) -> None:
     from labkit import box
 
     done = box.migrate(
-        asked.name, asked.guest, to=asked.to, bandwidth=asked.bandwidth, downtime=asked.downtime
+        args.name, args.guest, to=args.to, bandwidth=args.bandwidth, downtime=args.downtime
     )
-    if asked.json:
+    if args.json:
         print_json(asdict(done))
         return
     print(f"{done.guest} went from {done.origin} to {done.to} in {done.total_ms} ms")
@@ -136,76 +136,76 @@ def _add_ssh(inner: Any) -> None:
     )
 
 
-def _box_ssh(asked: argparse.Namespace) -> None:
+def _box_ssh(args: argparse.Namespace) -> None:
     from labkit import box
     from labkit.box.folder import not_up
 
-    now = box.status(asked.name)
+    now = box.status(args.name)
     there = {host.role: host for host in now.hosts}
     if not there:
-        raise not_up(asked.name)
-    if asked.host not in there:
-        raise Unknown(f"host of box {asked.name}", asked.host, there)
+        raise not_up(args.name)
+    if args.host not in there:
+        raise Unknown(f"host of box {args.name}", args.host, there)
     folder = Path(now.lab).parent
     options = [f"UserKnownHostsFile={folder / 'known_hosts'}", "StrictHostKeyChecking=yes",
                "IdentitiesOnly=yes", "LogLevel=ERROR"]  # fmt: skip
-    own = folder / "ssh_config"
-    words = ["ssh", "-F", str(own) if own.is_file() else "none", "-i", str(folder / "key")]
+    path = folder / "ssh_config"
+    words = ["ssh", "-F", str(path) if path.is_file() else "none", "-i", str(folder / "key")]
     words += [word for option in options for word in ("-o", option)]
-    host = there[asked.host]
+    host = there[args.host]
     at = f"root@{host.control}"
     sys.stdout.flush()
-    command = [shlex.join(asked.words)] if asked.words else []
+    command = [shlex.join(args.words)] if args.words else []
     os.execvp("ssh", [*words, at, *command])
 
 
-def _box_topologies(asked: argparse.Namespace) -> None:
+def _box_topologies(args: argparse.Namespace) -> None:
     from labkit.box import room, topology
     from labkit.box.machine import Machine
     from labkit.pages.terminal import table
 
     known = [topology.find(name) for name in topology.names()]
-    if asked.json:
+    if args.json:
         print_json([asdict(one) for one in known])
         return
-    here = Machine.read()
-    rows = [(one.name, room.planned(one, here)) for one in known]
+    machine = Machine.read()
+    rows = [(one.name, room.planned(one, machine)) for one in known]
     print(table(rows, ["topology", "sizes on this machine"]))
 
 
-def _box_up(asked: argparse.Namespace) -> None:
+def _box_up(args: argparse.Namespace) -> None:
     from labkit import box
     from labkit.pages.terminal import progress_line
 
     with progress_line() as line:
-        path = box.up(asked.name, line.say, made_of=asked.topology)
-    _show_box(asked)
-    if not asked.json:
-        own = f" --name {asked.name}" if asked.name != "lab" else ""
-        print(f"\nits hosts are described in {path}; `labkit box down{own}` ends it")
+        path = box.up(args.name, line.say, made_of=args.topology)
+    _show_box(args)
+    if not args.json:
+        text = f" --name {args.name}" if args.name != "lab" else ""
+        print(f"\nits hosts are described in {path}; `labkit box down{text}` ends it")
 
 
-def _box_status(asked: argparse.Namespace) -> int:
-    return _show_box(asked)
+def _box_status(args: argparse.Namespace) -> int:
+    return _show_box(args)
 
 
-def _box_down(asked: argparse.Namespace) -> None:
+def _box_down(args: argparse.Namespace) -> None:
     from labkit import box
     from labkit.pages.terminal import progress_line
 
     with progress_line() as line:
-        box.down(asked.name, line.say)
-    if asked.json:
-        print_json(asdict(box.status(asked.name)))
+        box.down(args.name, line.say)
+    if args.json:
+        print_json(asdict(box.status(args.name)))
     else:
-        print(f"box {asked.name} is down; nothing of it is left")
+        print(f"box {args.name} is down; nothing of it is left")
 
 
-def _show_box(asked: argparse.Namespace) -> int:
+def _show_box(args: argparse.Namespace) -> int:
     from labkit import box
 
-    status = box.status(asked.name)
-    if asked.json:
+    status = box.status(args.name)
+    if args.json:
         print_json(asdict(status))
     else:
         _print_box(status)
@@ -241,10 +241,10 @@ def _print_rows(rows: Sequence[tuple[str, ...]], *heads: str) -> None:
 
 def _link_rows(links: Iterable[Any]) -> list[tuple[str, ...]]:
     return [
-        (one.role, one.by or "-", key, text,
-         one.measured.get(key, "not measured") if one.alive else "nothing passes: it has ended")
-        for one in links
-        for key, text in one.asked.items()
+        (link.role, link.by or "-", key, text,
+         link.measured.get(key, "not measured") if link.alive else "nothing passes: it has ended")
+        for link in links
+        for key, text in link.asked.items()
     ]  # fmt: skip
 
 

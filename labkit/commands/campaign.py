@@ -73,38 +73,38 @@ def _add_cluster(run: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _new(asked: argparse.Namespace) -> None:
+def _new(args: argparse.Namespace) -> None:
     from labkit.campaign.example import write_example
 
-    write_example(asked.file)
-    print(f"wrote {asked.file}; edit it, then: labkit campaign check {asked.file}")
+    write_example(args.file)
+    print(f"wrote {args.file}; edit it, then: labkit campaign check {args.file}")
 
 
-def _check(asked: argparse.Namespace) -> None:
+def _check(args: argparse.Namespace) -> None:
     from labkit.campaign import points, shown
     from labkit.campaign.asked import Campaign
     from labkit.campaign.folder import CampaignFolder, folder_of
     from labkit.campaign.foreseen import foreseen
 
-    with busy(f"reading {asked.file}"):
-        campaign = Campaign.read(asked.file)
-        found = points.points(campaign)
-        expected = foreseen(found)
-        there = folder_of(campaign.name) / "campaign.json"
-        folder = CampaignFolder.begin(campaign, found) if there.exists() else None
-        finished = sum(1 for one in found if folder and folder.finished(one))
-    if asked.json:
+    with busy(f"reading {args.file}"):
+        campaign = Campaign.read(args.file)
+        campaign_points = points.points(campaign)
+        expected = foreseen(campaign_points)
+        path = folder_of(campaign.name) / "campaign.json"
+        folder = CampaignFolder.begin(campaign, campaign_points) if path.exists() else None
+        finished = sum(1 for one in campaign_points if folder and folder.finished(one))
+    if args.json:
         print_json(
             {"name": campaign.name, "finished": finished,
-             "seconds": round(shown.took(found, expected), 1),
+             "seconds": round(shown.took(campaign_points, expected), 1),
              "points": [{**asdict(one), "name": one.name, **asdict(expected[one.name])}
-                        for one in found]}
+                        for one in campaign_points]}
         )  # fmt: skip
     else:
-        print(shown.explained(campaign, found, expected, finished))
+        print(shown.explained(campaign, campaign_points, expected, finished))
 
 
-def _run(asked: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     from labkit.campaign import points
     from labkit.campaign.asked import Campaign
     from labkit.campaign.conductor import Conductor
@@ -113,10 +113,10 @@ def _run(asked: argparse.Namespace) -> int:
     from labkit.campaign.shown import standing
     from labkit.pages.terminal import progress_line
 
-    campaign = Campaign.read(asked.file)
-    cluster = _cluster(asked)
+    campaign = Campaign.read(args.file)
+    cluster = _cluster(args)
     folder = CampaignFolder.begin(campaign, points.points(campaign))
-    far = bool(asked.scheduler or asked.local)  # there each worker tries again, and has the limit
+    far = bool(args.scheduler or args.local)  # there each worker tries again, and has the limit
     with (
         folder.held(), progress_line() as line,
         cluster(folder, campaign.retries, campaign.limit, line.note) as at,
@@ -131,33 +131,33 @@ def _run(asked: argparse.Namespace) -> int:
         finally:
             line.draw("writing the report")
             index = _written(folder)
-    _show(asked, folder, index)
+    _show(args, folder, index)
     if conductor.late:
         return LATE
     return SOME_FAILED if conductor.failed else 0
 
 
-def _cluster(asked: argparse.Namespace) -> Callable[..., AbstractContextManager[Workplace]]:
+def _cluster(args: argparse.Namespace) -> Callable[..., AbstractContextManager[Workplace]]:
     from labkit.campaign.conductor import ThisMachine
     from labkit.errors import BadInput
 
-    if asked.scheduler or asked.local:
+    if args.scheduler or args.local:
         from labkit.campaign.cluster.on_cluster import Cluster
 
-        return Cluster(asked.scheduler, asked.local, asked.store).joined
-    if asked.store:
+        return Cluster(args.scheduler, args.local, args.store).joined
+    if args.store:
         what = "--store is for a campaign on a cluster"
         raise BadInput(what, hint="add --scheduler ADDRESS, or --local N")
     return lambda *_: nullcontext(ThisMachine())
 
 
-def _report(asked: argparse.Namespace) -> None:
+def _report(args: argparse.Namespace) -> None:
     from labkit.campaign.folder import named_campaign
 
-    folder = named_campaign(asked.campaign)
+    folder = named_campaign(args.campaign)
     with busy("writing the report"):
         index = _written(folder)
-    _show(asked, folder, index)
+    _show(args, folder, index)
 
 
 def _written(folder: CampaignFolder) -> Path:
@@ -166,13 +166,13 @@ def _written(folder: CampaignFolder) -> Path:
     return write(folder)
 
 
-def _show(asked: argparse.Namespace, folder: CampaignFolder, index: Path) -> None:
+def _show(args: argparse.Namespace, folder: CampaignFolder, index: Path) -> None:
     from labkit.campaign.folder import told
     from labkit.campaign.shown import ended
     from labkit.errors import readable
 
     whole = {**told(folder), "report": str(index)}
-    if asked.json:
+    if args.json:
         print_json(whole)
     else:
         print(readable("\n".join([ended(whole), f"report    {index}", *_boxes(folder)])))
@@ -182,7 +182,7 @@ def _show(asked: argparse.Namespace, folder: CampaignFolder, index: Path) -> Non
 def _boxes(folder: CampaignFolder) -> list[str]:
     from labkit import box, studies
 
-    used = {studies.find(one.study).topology for one in folder.points if one.lab == "box"}
+    used = {studies.find(point.study).topology for point in folder.points if point.lab == "box"}
     return [
         f"box       stays up for the next run; `labkit box down{own}` ends it"
         for topology in sorted(used) if box.status(topology or "lab").state == "up"

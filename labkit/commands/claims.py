@@ -45,16 +45,16 @@ def add(verbs: Any) -> None:
     json_flag(one)
 
 
-def _new(asked: argparse.Namespace) -> None:
+def _new(args: argparse.Namespace) -> None:
     from string import Template
 
     from labkit.claims import printed
     from labkit.machine import records
 
-    file: Path = asked.file
+    file: Path = args.file
     if file.suffix != ".toml" or not NAME.fullmatch(file.stem):
         raise BadInput(f"{file} is no name for claims", hint="such as my_paper.toml: a-z, 0-9, _")
-    texts = {"document": asked.document or "the document", "url": asked.url}
+    texts = {"document": args.document or "the document", "url": args.url}
     if odd := [text for text in texts.values() if re.search(r'["\\\n]', text)]:
         raise BadInput(f"{odd[0]!r} holds a quote, a backslash or a second line")
     skeleton = Path(__file__).parents[1] / "running/skeleton/claims.toml"
@@ -71,10 +71,10 @@ def _new(asked: argparse.Namespace) -> None:
     print(f"\nReplace the examples by the document's claims; then: labkit claims check {file}")
 
 
-def _check(asked: argparse.Namespace) -> int:
+def _check(args: argparse.Namespace) -> int:
     from labkit.claims import published
 
-    file: Path = asked.file
+    file: Path = args.file
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as odd:
@@ -84,7 +84,7 @@ def _check(asked: argparse.Namespace) -> int:
     names = _conditions(found)
     doubts = [f"{a!r} and {b!r}: is one of them misspelt?" for a, b in combinations(names, 2)
               if _alike(a, b)]  # fmt: skip
-    if asked.json:
+    if args.json:
         print_json({"file": str(file), "claims": _rows(found), "conditions": names,
                     "wrong": [*map(str, wrong)], "doubts": doubts})  # fmt: skip
     else:

@@ -23,57 +23,57 @@ def add(verbs: Any) -> None:
         "esxtop.csv 'Group Cpu*web*% Ready' --chart ready.html | draw them over time",
         "esxtop.csv '% Ready' --csv ready.csv | time and these counters as a table",
     )  # fmt: skip
-    said = "the CSV of `esxtop -b`, perfmon or typeperf"
-    parser.add_argument("file", type=Path, metavar="FILE", help=said)
+    text = "the CSV of `esxtop -b`, perfmon or typeperf"
+    parser.add_argument("file", type=Path, metavar="FILE", help=text)
     parser.add_argument(
         "patterns", nargs="*", metavar="PATTERN",
         help="part of a counter's name; * and ? stand for any text and any letter",
     )  # fmt: skip
-    said = "draw the counters over time: .html, .svg or .png"
-    parser.add_argument("--chart", type=Path, metavar="FILE", help=said)
-    said = "write time and counters to a CSV file"
-    parser.add_argument("--csv", type=Path, metavar="FILE", help=said)
+    text = "draw the counters over time: .html, .svg or .png"
+    parser.add_argument("--chart", type=Path, metavar="FILE", help=text)
+    text = "write time and counters to a CSV file"
+    parser.add_argument("--csv", type=Path, metavar="FILE", help=text)
     json_flag(parser)
 
 
-def _columns(asked: argparse.Namespace) -> None:
+def _columns(args: argparse.Namespace) -> None:
     from labkit.telemetry.counters import counters, read
     from labkit.telemetry.matching import matching
 
-    names = counters(asked.file)
-    if not asked.patterns:
-        if asked.chart or asked.csv:
+    names = counters(args.file)
+    if not args.patterns:
+        if args.chart or args.csv:
             raise BadInput("which counters?", hint=f"name one, such as {_last(names[0])!r}")
-        print_json(list(names)) if asked.json else print(*map(readable, names), sep="\n")
+        print_json(list(names)) if args.json else print(*map(readable, names), sep="\n")
         return
-    chosen = matching(names, asked.patterns)
+    chosen = matching(names, args.patterns)
     alone = [name for name in chosen if names.count(name) == 1]
     if not alone:
-        raise BadInput(f"{asked.file}: several counters have the name {chosen[0]!r}")
-    with busy(f"reading {asked.file}"):
-        columns = read(asked.file, alone)
-    files = _written(asked, columns)
-    _print(asked, columns, files, len(chosen) - len(alone))
+        raise BadInput(f"{args.file}: several counters have the name {chosen[0]!r}")
+    with busy(f"reading {args.file}"):
+        columns = read(args.file, alone)
+    files = _written(args, columns)
+    _print(args, columns, files, len(chosen) - len(alone))
 
 
-def _written(asked: argparse.Namespace, found: Columns) -> list[Path]:
+def _written(args: argparse.Namespace, columns: Columns) -> list[Path]:
     from labkit.charts.counters import counters_over_time
     from labkit.charts.export import save, save_csv
 
     files = []
-    if asked.chart:
-        files.append(save(counters_over_time(found, title=asked.file.name), asked.chart))
-    if asked.csv:
-        files.append(save_csv(found.frame(), asked.csv))
+    if args.chart:
+        files.append(save(counters_over_time(columns, title=args.file.name), args.chart))
+    if args.csv:
+        files.append(save_csv(columns.frame(), args.csv))
     return files
 
 
-def _print(asked: argparse.Namespace, found: Columns, files: list[Path], left: int) -> None:
+def _print(args: argparse.Namespace, found: Columns, files: list[Path], left: int) -> None:
     from labkit.pages import tables
 
     rows = [_summary(name, found[name]) for name in found.names]
     times = [str(found.times[n].astype("datetime64[s]")).replace("T", " ") for n in (0, -1)]
-    if asked.json:
+    if args.json:
         print_json({"from": times[0], "to": times[1], "moments": found.times.size, "counters": rows,
                     "left_out": found.cut, "files": [str(file) for file in files]})  # fmt: skip
         return

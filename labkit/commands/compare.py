@@ -69,41 +69,41 @@ def measuring_flags(parser: argparse.ArgumentParser) -> None:
                         help="what is too close to matter (default: 0.05, 5 %%)")  # fmt: skip
 
 
-def _compare(asked: argparse.Namespace) -> None:
+def _compare(args: argparse.Namespace) -> None:
     from labkit.running.comparing import A, B, Comparing
 
-    first, second = _commands(asked)
-    sides = {A: _side(first, asked.a, asked.on_a or asked.on),
-             B: _side(second, asked.b, asked.on_b or asked.on)}  # fmt: skip
-    measure_and_show(asked, Comparing(sides, load_of(asked), asked.margin))
+    first, second = _commands(args)
+    sides = {A: _side(first, args.a, args.on_a or args.on),
+             B: _side(second, args.b, args.on_b or args.on)}  # fmt: skip
+    measure_and_show(args, Comparing(sides, load_of(args), args.margin))
 
 
-def load_of(asked: argparse.Namespace) -> Any:
+def load_of(args: argparse.Namespace) -> Any:
     """The load that these flags describe, without its words."""
     from labkit.workloads.command import SECONDS, TIME, Command
 
-    if asked.unit and not asked.metric:
+    if args.unit and not args.metric:
         raise BadInput("--unit is of a --metric; the time taken is in s")
-    named = {"metric": "metric", "unit": asked.unit} if asked.metric else {}
+    named = {"metric": "metric", "unit": args.unit} if args.metric else {}
     return Command(
-        pattern=asked.metric, prepare=asked.prepare,
+        pattern=args.metric, prepare=args.prepare,
         **{"metric": TIME, "unit": SECONDS, **named},
     )  # fmt: skip
 
 
-def measure_and_show(asked: argparse.Namespace, comparing: Comparing) -> None:
+def measure_and_show(args: argparse.Namespace, comparing: Comparing) -> None:
     """Measure both sides, write the page, and say what came out."""
     from labkit.pages.terminal import progress_line
     from labkit.running.comparing import compare_sides
 
-    lab = open_lab(asked)
-    repeats = asked.blocks or f"until decided in {asked.minutes:g} minutes"
+    lab = open_lab(args)
+    repeats = args.blocks or f"until decided in {args.minutes:g} minutes"
     with progress_line() as line:
         line.say("trying each command once")
         found = compare_sides(
-            comparing, lab, label=asked.label or now(), repeats=repeats, tell=line.tell
+            comparing, lab, label=args.label or now(), repeats=repeats, tell=line.tell
         )
-    show(found, asked.json)
+    show(found, args.json)
 
 
 def show(found: Outcome, as_json: bool) -> None:
@@ -125,8 +125,8 @@ def show_again(results: Results, as_json: bool) -> None:
 
 
 # Two lines are two commands, where nothing else sets A apart from B.
-def _commands(asked: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    words, apart = asked.words, [name for name in PARTS if any(getattr(asked, name))]
+def _commands(args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    words, apart = args.words, [name for name in PARTS if any(getattr(args, name))]
     if not words:
         raise BadInput("which command?", hint="labkit compare 'gzip -1 -k f' 'gzip -9 -k f'")
     if len(words) == 2 and not apart:

@@ -27,32 +27,32 @@ def add(verbs: Any) -> None:
     json_flag(parser)
 
 
-def _controls(asked: argparse.Namespace) -> int:
+def _controls(args: argparse.Namespace) -> int:
     from labkit.controls import FEWEST_BLOCKS, NotMade
     from labkit.pages.terminal import paragraph, progress_line
     from labkit.running import control_runs
     from labkit.running.open_lab import check_place, is_stored, open_lab
 
-    if asked.repeats < FEWEST_BLOCKS:
-        raise BadInput(f"controls take {FEWEST_BLOCKS} blocks or more, not {asked.repeats}")
-    if is_stored(asked.where):
+    if args.repeats < FEWEST_BLOCKS:
+        raise BadInput(f"controls take {FEWEST_BLOCKS} blocks or more, not {args.repeats}")
+    if is_stored(args.where):
         raise BadInput(
-            f"controls are run on a lab, and {asked.where!r} is stored results",
+            f"controls are run on a lab, and {args.where!r} is stored results",
             hint="name a lab.toml, or the box; `labkit report` shows those that results keep",
         )
-    check_place(asked.where)
+    check_place(args.where)
     with progress_line() as line:
-        line.say(f"opening {asked.where}")
-        lab = open_lab(asked.where)
+        line.say(f"opening {args.where}")
+        lab = open_lab(args.where)
         assert lab is not None  # stored results were refused
         try:
-            label = asked.label or now()
-            found = control_runs.measure(lab, label=label, blocks=asked.repeats, say=line.say)
+            label = args.label or now()
+            found = control_runs.measure(lab, label=label, blocks=args.repeats, say=line.say)
         finally:
             lab.close()
     if isinstance(found, NotMade):
         raise BadInput(found.lines()[0], hint="name a lab with both roles")
-    if asked.json:
+    if args.json:
         print_json({**found.kept_as(), "passed": found.passed, "said": found.lines()})
     else:
         print("\n".join([f"{found.lab}, client to server\n", *map(paragraph, found.lines())]))

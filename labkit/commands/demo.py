@@ -37,37 +37,37 @@ def add(verbs: Any) -> None:
     verb(verbs, "demo", _demo, "see it all once: a box, its controls, a study, its report", "")
 
 
-def _demo(asked: argparse.Namespace) -> None:
+def _demo(args: argparse.Namespace) -> None:
     from labkit import box, studies
 
     study = studies.find(STUDY)
     was_up = box.status(BOX).state == "up"
     lab = _demo_box_up(study.topology)
     place = str(lab) if lab else "recorded"
-    asked.json, given = False, {"where": place, "label": now(), **(LOAD if lab else {})}
+    args.json, given = False, {"where": place, "label": now(), **(LOAD if lab else {})}
     try:
         if lab:
             _controls(lab)
-        found = show_answer(study, given, asked)
+        answer = show_answer(study, given, args)
     finally:
         if lab and not was_up:
             box.down(BOX)
     if lab:
         print("box       left up, as it was" if was_up else "box       down again, nothing left")
-    _end(study, found, measured=lab is not None)
+    _end(study, answer, measured=lab is not None)
 
 
-def _end(study: Study, found: Answer, *, measured: bool) -> None:
+def _end(study: Study, answer: Answer, *, measured: bool) -> None:
     from labkit.pages.report_head import finding
     from labkit.pages.terminal import paragraph
     from labkit.verdict import UNDECIDED
 
-    said = finding(found.verdicts)
-    named = [f"{one.name} here: {one.here}" for one in study.conditions if one.name in said]
-    print("", *map(paragraph, [said, *named]), sep="\n")
-    undecided = any(one["verdict"] == UNDECIDED for one in found.verdicts)
+    text = finding(answer.verdicts)
+    named = [f"{one.name} here: {one.here}" for one in study.conditions if one.name in text]
+    print("", *map(paragraph, [text, *named]), sep="\n")
+    undecided = any(verdict["verdict"] == UNDECIDED for verdict in answer.verdicts)
     more = MORE[("open" if undecided else "decided") if measured else "recorded"]
-    print(f"The chart is in the report: {found.report}\n\n{_next(more)}")
+    print(f"The chart is in the report: {answer.report}\n\n{_next(more)}")
 
 
 # The study finds them when it begins, and shows them above all that it measured.

@@ -41,15 +41,15 @@ def add(verbs: Any) -> None:
     json_flag(parser)
 
 
-def _doctor(asked: argparse.Namespace) -> int:
+def _doctor(args: argparse.Namespace) -> int:
     from labkit.box import this_machine as doctor
 
-    if asked.lab:
-        return _of_lab(asked)
-    if asked.packages:
+    if args.lab:
+        return _of_lab(args)
+    if args.packages:
         missing = doctor.packages()
-        print_json(missing) if asked.json else print("\n".join(missing))
-    elif asked.json:
+        print_json(missing) if args.json else print("\n".join(missing))
+    elif args.json:
         print_json(asdict(doctor.examine()))
     else:
         print(painted(doctor.render(doctor.examine())))
@@ -61,70 +61,70 @@ def look_at(lab: Path) -> int:
     return _of_lab(argparse.Namespace(lab=str(lab), json=False))
 
 
-def _of_lab(asked: argparse.Namespace) -> int:
+def _of_lab(args: argparse.Namespace) -> int:
     from labkit.check import close, look_over
     from labkit.checks import all_checks
     from labkit.checks.conditions import pairs
     from labkit.commands._lab import open_lab
 
-    lab = open_lab(asked)
+    lab = open_lab(args)
     checks = all_checks()
     with busy(f"looking at {', '.join(lab.hosts)}"):
-        found = look_over(lab, checks, pairs(lab))
+        findings = look_over(lab, checks, pairs(lab))
     close(lab)
-    counts = {state: sum(one.state == state for one in found) for state in SIGNS}
-    if asked.json:
+    counts = {state: sum(finding.state == state for finding in findings) for state in SIGNS}
+    if args.json:
         asks = {check.name: check.asks for check in checks}
-        rows = [{**asdict(one), "asks": asks[one.check]} for one in found]
+        rows = [{**asdict(finding), "asks": asks[finding.check]} for finding in findings]
         print_json({"lab": lab.name, "file": str(Path(lab.path).resolve()),
                     "ready": not counts["failed"], "counts": counts, "checks": rows})  # fmt: skip
     else:
-        print(painted(rendered(lab.name, found, counts, asked.lab)))
+        print(painted(rendered(lab.name, findings, counts, args.lab)))
     return 1 if counts["failed"] else 0
 
 
-def rendered(name: str, found: Sequence[Finding], counts: dict[str, int], file: str) -> str:
+def rendered(name: str, findings: Sequence[Finding], counts: dict[str, int], file: str) -> str:
     """All findings for a person to read: by place, each that is not well with what mends it."""
     from labkit.pages.terminal import table
 
     parts = [name]
-    for where in dict.fromkeys(_place(one) for one in found):
-        here = [one for one in found if _place(one) == where]
+    for where in dict.fromkeys(_place(finding) for finding in findings):
+        here = [finding for finding in findings if _place(finding) == where]
         rows = _conditions(here) if where == STUDIES else _checks(here)
         head, *lines = table(rows, ("", "", "")).split("\n")
         assert not head.strip()
         parts.append("\n".join([where, *lines]))
-    said = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
-    return "\n\n".join([*parts, f"{said}\n{_next(found, file)}".strip()])
+    text = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
+    return "\n\n".join([*parts, f"{text}\n{_next(findings, file)}".strip()])
 
 
-def _place(one: Finding) -> str:
-    return STUDIES if one.check == "conditions" else one.where
+def _place(finding: Finding) -> str:
+    return STUDIES if finding.check == "conditions" else finding.where
 
 
-def _checks(here: Sequence[Finding]) -> list[Row]:
+def _checks(findings: Sequence[Finding]) -> list[Row]:
     rows: list[Row] = []
-    for one in here:
-        if one.state != "not looked at":
-            rows.append((SIGNS[one.state], one.check, one.found))
-            rows += [("", "", line) for line in _mended(one)]
-    if unseen := [one for one in here if one.state == "not looked at"]:
+    for finding in findings:
+        if finding.state != "not looked at":
+            rows.append((SIGNS[finding.state], finding.check, finding.found))
+            rows += [("", "", line) for line in _mended(finding)]
+    if unseen := [finding for finding in findings if finding.state == "not looked at"]:
         names = ", ".join(one.check for one in unseen)
         rows.append((SIGNS["not looked at"], "", f"{unseen[0].found}; then: {names}"))
     return rows
 
 
-def _mended(one: Finding) -> list[str]:
-    if one.state not in ("warning", "failed"):
+def _mended(finding: Finding) -> list[str]:
+    if finding.state not in ("warning", "failed"):
         return []
-    said = [f"it says: {line}" for line in one.said.splitlines() if line.strip()]
-    return [*said, *([f"mend it: {one.fix}"] if one.fix else [])]
+    texts = [f"it says: {line}" for line in finding.said.splitlines() if line.strip()]
+    return [*texts, *([f"mend it: {finding.fix}"] if finding.fix else [])]
 
 
 # What is true of many conditions, such as that there is no guest, is said once.
-def _conditions(here: Sequence[Finding]) -> list[Row]:
+def _conditions(findings: Sequence[Finding]) -> list[Row]:
     groups: dict[tuple[str, ...], list[Finding]] = {}
-    for one in here:
+    for one in findings:
         groups.setdefault((one.state, one.found, one.said), []).append(one)
     rows: list[Row] = []
     for alike in groups.values():
@@ -137,10 +137,10 @@ def _conditions(here: Sequence[Finding]) -> list[Row]:
 
 
 # What is wrong with a host comes first; a condition that a lab has no host for is no mistake.
-def _next(found: Sequence[Finding], file: str) -> str:
+def _next(findings: Sequence[Finding], file: str) -> str:
     for state in ("failed", "warning"):
-        if mend := [one.fix for one in found if one.state == state and _place(one) != STUDIES]:
+        if mend := [one.fix for one in findings if one.state == state and _place(one) != STUDIES]:
             return f"next: {mend[0]}"
-    able = next((one.where for one in found if _place(one) == STUDIES and one.state == "ok"), "")
+    able = next((one.where for one in findings if _place(one) == STUDIES and one.state == "ok"), "")
     run = shlex.join(["labkit", "run", able.partition(":")[0], "--quick", "--where", file])
     return f"next: {run}" if able else ""

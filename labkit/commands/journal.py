@@ -28,17 +28,17 @@ def add(verbs: Any) -> None:
     json_flag(parser)
 
 
-def _journal(asked: argparse.Namespace) -> None:
+def _journal(args: argparse.Namespace) -> None:
     from labkit.changes.journal import history, lines_of
 
-    host = one_there(asked, asked.host)
+    host = one_there(args, args.host)
     with busy(f"asking {host.name}"):
-        chapters = history(host, asked.sets)
-    if asked.json:
-        told = [(one, [[f.kind, *f.fields] for f in one.frames]) for one in chapters]
+        chapters = history(host, args.sets)
+    if args.json:
+        told = [(chapter, [[f.kind, *f.fields] for f in chapter.frames]) for chapter in chapters]
         print_json([{"set": o.name, "damage": o.damage, "frames": f} for o, f in told])
         return
-    for one in chapters:
-        print("\n".join(lines_of(one)))
+    for chapter in chapters:
+        print("\n".join(lines_of(chapter)))
     if not chapters:
         print(f"{host.name}: labkit has changed nothing here")

@@ -32,16 +32,16 @@ def add(verbs: Any) -> None:
     )
 
 
-def _lab(asked: argparse.Namespace) -> int:
+def _lab(args: argparse.Namespace) -> int:
     from labkit.front import opening
 
-    words = [word for word in asked.words if word != NO_BROWSER]
-    asked.no_browser |= NO_BROWSER in asked.words
+    words = [word for word in args.words if word != NO_BROWSER]
+    args.no_browser |= NO_BROWSER in args.words
     if os.geteuid() == 0 and ROOT_MAY not in words:
         words.append(ROOT_MAY)
     opened = opening.begin(words)
     with _handed_on(opened.process):
-        opening.show(opened, _say, browser=not asked.no_browser)
+        opening.show(opened, _say, browser=not args.no_browser)
         return opened.process.wait()
 
 

@@ -84,19 +84,19 @@ def _ask_for_hosts() -> list[str]:
     return [f"{role}={word.strip()}" for role, word in said.items() if word.strip()]
 
 
-def _new_study(asked: argparse.Namespace) -> None:
+def _new_study(args: argparse.Namespace) -> None:
     from labkit.machine import workspace
 
-    folder = asked.folder.expanduser().resolve() if asked.folder else workspace.nearest()
+    folder = args.folder.expanduser().resolve() if args.folder else workspace.nearest()
     elsewhere = folder is not None and folder != workspace.nearest()
     if folder is not None and elsewhere:
         workspace.use(folder)
     from labkit.running import new_study  # its registries are read once, now with the folder
 
-    name = asked.name.replace("-", "_")
-    made = new_study.NewStudy(name, asked.title, asked.question, asked.document, folder)
+    name = args.name.replace("-", "_")
+    made = new_study.NewStudy(name, args.title, args.question, args.document, folder)
     for path in new_study.write(made):
         print(f"wrote {os.path.relpath(path)}")
-    move = f"cd {shlex.quote(str(asked.folder))} && " if elsewhere else ""
+    move = f"cd {shlex.quote(str(args.folder))} && " if elsewhere else ""
     print(f"\nThe study runs as it is: {move}labkit run {name} --quick")
     print("Now make it yours: notebooks/docs/own-study.md says what goes where.")

@@ -39,41 +39,41 @@ def add(verbs: Any) -> None:
     json_flag(parser)
 
 
-def _noise(asked: argparse.Namespace) -> None:
+def _noise(args: argparse.Namespace) -> None:
     from labkit import noise_floor, studies
     from labkit.pages.terminal import progress_line, table
     from labkit.results import check_label
     from labkit.running import noise, sizes
     from labkit.running.open_lab import check_place, is_stored, open_lab, with_load
 
-    study = studies.find(asked.study)
-    if is_stored(asked.where):
+    study = studies.find(args.study)
+    if is_stored(args.where):
         raise BadInput(
-            f"noise is measured on a lab, and {asked.where!r} is stored results",
+            f"noise is measured on a lab, and {args.where!r} is stored results",
             hint="name a lab.toml, or the box",
         )
-    check_place(asked.where)
-    noise.check_condition(study, asked.condition)
-    label = check_label(asked.label or now())
-    repeats = noise_floor.QUICK_BLOCKS if asked.quick else asked.repeats
-    if asked.quick:
+    check_place(args.where)
+    noise.check_condition(study, args.condition)
+    label = check_label(args.label or now())
+    repeats = noise_floor.QUICK_BLOCKS if args.quick else args.repeats
+    if args.quick:
         shorter: dict[str, Any] = {k: v for k, v in study.quick.items() if k != "repeats"}
         study = with_load(study, **shorter)
     with progress_line() as line:
-        line.say(f"opening {asked.where}")
-        lab = open_lab(asked.where, study.topology)
+        line.say(f"opening {args.where}")
+        lab = open_lab(args.where, study.topology)
         assert lab is not None  # stored results were refused
         study = sizes.grown(study, lab)
         try:
             seconds = 2 * repeats * sum(load.seconds for load in study.loads)
             line.say(f"{2 * repeats} runs, at least {seconds:.0f} s of measuring")
             found = noise.measure(
-                study, lab, where=asked.where, label=label,
-                condition=asked.condition, repeats=repeats, tell=line.tell,
+                study, lab, where=args.where, label=label,
+                condition=args.condition, repeats=repeats, tell=line.tell,
             )  # fmt: skip
         finally:
             lab.close()
-    if asked.json:
+    if args.json:
         print_json(noise.told(found))
         return
     print(f"{found.metric} of {found.study}, {found.condition} against itself on {found.lab}\n")

@@ -55,68 +55,68 @@ def add(verbs: Any) -> None:
     json_flag(parser)
 
 
-def _plan(asked: argparse.Namespace) -> None:
-    if looks_like_setting(asked.what[0]):
-        _plan_settings(asked)
-    elif len(asked.what) > 1:
+def _plan(args: argparse.Namespace) -> None:
+    if looks_like_setting(args.what[0]):
+        _plan_settings(args)
+    elif len(args.what) > 1:
         raise BadInput("one study at a time; only settings can be several")
-    elif asked.on:
+    elif args.on:
         raise BadInput("--on is for settings; a study names its own hosts")
     else:
-        _plan_study(asked)
+        _plan_study(args)
 
 
-def _plan_settings(asked: argparse.Namespace) -> None:
+def _plan_settings(args: argparse.Namespace) -> None:
     from labkit.changes.plan import plan
 
-    if asked.condition or asked.repeats or asked.parameter:
+    if args.condition or args.repeats or args.parameter:
         raise BadInput("--condition, --repeats and -p are for a study, not for settings")
-    settings = settings_of(asked.what, asked.on)
-    lab = open_lab(asked)
+    settings = settings_of(args.what, args.on)
+    lab = open_lab(args)
     hosts = {setting.role: lab.host(setting.role) for setting in settings}
     with busy(f"asking {', '.join(hosts)}"):
         changes = plan(settings, hosts)
-    if asked.json:
-        print_json({"lab": asked.lab, **changes.told()})
+    if args.json:
+        print_json({"lab": args.lab, **changes.told()})
     else:
-        print(rendered(" and ".join(asked.what), changes))
+        print(rendered(" and ".join(args.what), changes))
 
 
-def _plan_study(asked: argparse.Namespace) -> None:
+def _plan_study(args: argparse.Namespace) -> None:
     from labkit import studies
     from labkit.running import possible, sizes
 
-    study = _with_parameters(studies.find(asked.what[0]), given_in(asked.parameter))
-    if asked.condition:
-        study.condition(asked.condition)
-    if study.scale != FIT and asked.lab == "box" and not _at_scale(asked, study):
+    study = _with_parameters(studies.find(args.what[0]), given_in(args.parameter))
+    if args.condition:
+        study.condition(args.condition)
+    if study.scale != FIT and args.lab == "box" and not _at_scale(args, study):
         return
-    lab = open_lab(asked, study.topology)
+    lab = open_lab(args, study.topology)
     study = sizes.grown(study, lab)
-    repeats = asked.repeats or usual_repeats(study)
+    repeats = args.repeats or usual_repeats(study)
     with busy(f"asking {', '.join(lab.hosts)}"):
-        found = possible.plan(study, lab, asked.condition)
-        demand, there = sizes.foretold(study, lab, found, repeats, asked.condition)
-    scale = _scale(study, there)
-    if asked.json:
+        found = possible.plan(study, lab, args.condition)
+        demand, capacities = sizes.foretold(study, lab, found, repeats, args.condition)
+    scale = _scale(study, capacities)
+    if args.json:
         print_json(
             {
                 "study": study.name,
-                "condition": asked.condition,
-                "lab": asked.lab,
+                "condition": args.condition,
+                "lab": args.lab,
                 **({"scale": scale} if scale else {}),
                 **found.told(),
                 "foreseen": foreseen(study, lab.name, repeats),
                 "demand": demand.told(),
                 "free": {
                     name: {"memory_kib": one.free, "disk_kib": one.disk, "cpus": one.cpus}
-                    for name, one in there.items()
+                    for name, one in capacities.items()
                 },
             }
         )
     else:
         print(*([_told(scale), ""] if scale else []), rendered(study.title, found), sep="\n")
-        print(f"\n{demanded(demand, there)}")
+        print(f"\n{demanded(demand, capacities)}")
         print(f"\n{foreseen(study, lab.name, repeats)}")
 
 
@@ -136,24 +136,24 @@ def _with_parameters(study: Study, given: Mapping[str, str]) -> Study:
 
 
 # Whether a box here can carry it: it is made only if so.
-def _at_scale(asked: argparse.Namespace, study: Study) -> bool:
+def _at_scale(args: argparse.Namespace, study: Study) -> bool:
     from labkit.box.machine import Machine
     from labkit.running import lacking
 
     scale = {"takes": lacking.takes(study), "lacks": lacking.of_box(study, Machine.read())}
-    if scale["lacks"] and asked.json:
-        print_json({"study": study.name, "lab": asked.lab, "scale": scale})
+    if scale["lacks"] and args.json:
+        print_json({"study": study.name, "lab": args.lab, "scale": scale})
     elif scale["lacks"]:
         print(study.title, _told(scale), sep="\n\n")
     return not scale["lacks"]
 
 
-def _scale(study: Study, there: Mapping[str, Capacity]) -> dict[str, list[str]]:
+def _scale(study: Study, capacities: Mapping[str, Capacity]) -> dict[str, list[str]]:
     from labkit.running import lacking
 
     if study.scale == FIT:
         return {}
-    return {"takes": lacking.takes(study), "lacks": lacking.of_hosts(study, there)}
+    return {"takes": lacking.takes(study), "lacks": lacking.of_hosts(study, capacities)}
 
 
 def _told(scale: Mapping[str, list[str]]) -> str:
@@ -174,16 +174,16 @@ def usual_repeats(study: Study) -> int:
         return FEW
 
 
-def demanded(demand: Demand, there: Mapping[str, Capacity]) -> str:
+def demanded(demand: Demand, capacities: Mapping[str, Capacity]) -> str:
     """Sizes, memory, disk and time of all runs, and which host has too little of it."""
-    said = f"To measure: {demand}."
-    short = [line for name, one in there.items() for line in _short(demand, name, one)]
-    return "\n".join([said, *short])
+    text = f"To measure: {demand}."
+    short = [line for name, one in capacities.items() for line in _short(demand, name, one)]
+    return "\n".join([text, *short])
 
 
-def _short(demand: Demand, name: str, there: Capacity) -> Iterator[str]:
+def _short(demand: Demand, name: str, capacity: Capacity) -> Iterator[str]:
     for kind, wanted, free in (
-        ("memory", demand.memory, there.free), ("disk", demand.disk, there.disk)
+        ("memory", demand.memory, capacity.free), ("disk", demand.disk, capacity.disk)
     ):  # fmt: skip
         if wanted > free:
             yield (
@@ -200,13 +200,13 @@ def foreseen(study: Study, lab: str, blocks: int) -> str:
     among = max(sum(len(claim.comparisons()) for claim in study.claims), 1)
     levels = [level.percentile for level in noise.levels] if noise and blocks > 1 else []
     finds = {q: noise.finds(q, blocks, among) for q in levels} if noise else {}
-    said = [f"{noise_floor.percent(x)} at p{q:g}" for q, x in finds.items() if x is not None]
+    texts = [f"{noise_floor.percent(x)} at p{q:g}" for q, x in finds.items() if x is not None]
     if blocks == 1:
         return "One block finds no difference for sure; choose more with --repeats."
-    if not said:
+    if not texts:
         return f"What {blocks} blocks would find there is not known: labkit noise {study.name}"
     return (
-        f"{blocks} blocks find differences of {', '.join(said)} in 80 of 100 studies, "
+        f"{blocks} blocks find differences of {', '.join(texts)} in 80 of 100 studies, "
         f"among the {among} comparisons of {study.name}."
     )
 

@@ -24,14 +24,14 @@ def add(verbs: Any) -> None:
     one.add_argument("--yes", action="store_true", help="remove them, without a list first")
 
 
-def _study(asked: argparse.Namespace) -> None:
+def _study(args: argparse.Namespace) -> None:
     from labkit.running import new_study
 
-    name = asked.name.replace("-", "_")
+    name = args.name.replace("-", "_")
     files = new_study.files_of(name)
-    word = "removed" if asked.yes else "would remove"
-    if asked.yes:
+    word = "removed" if args.yes else "would remove"
+    if args.yes:
         new_study.remove(name)
     print("\n".join(f"{word} {os.path.relpath(path)}" for path in files))
-    if not asked.yes:
+    if not args.yes:
         print(f"\nlabkit remove study {name} --yes removes them; its results stay.")

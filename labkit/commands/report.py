@@ -41,37 +41,37 @@ def add(verbs: Any) -> None:
     )
 
 
-def _report(asked: argparse.Namespace) -> int:
+def _report(args: argparse.Namespace) -> int:
     from labkit import imports, studies
     from labkit.pages.answer import given
     from labkit.running import comparing
     from labkit.running.open_lab import named_results
 
-    results = named_results(asked.run)
-    if asked.against:
-        return _against(asked, results, named_results(asked.against))
-    if asked.markdown or asked.html:
+    results = named_results(args.run)
+    if args.against:
+        return _against(args, results, named_results(args.against))
+    if args.markdown or args.html:
         raise BadInput(
             "--markdown and --html are of a comparison",
             hint="give --against OLD; without it the report is a page already",
         )
-    if asked.artifact:
-        return _artifact(asked, results)
+    if args.artifact:
+        return _artifact(args, results)
     if results.study == imports.STUDY:
         raise BadInput(
             f"{results.path} was imported, and has no notebook",
             hint=f"as a page: labkit scorecard {results.path} --html",
         )
     if comparing.STUDY in results.asked:
-        show_again(results, asked.json)
+        show_again(results, args.json)
         return 0
     study = studies.find(results.study)
     label = str(results.asked.get("label") or now())
-    show_answer(study, given(study.name, str(results.path), results.asked, label), asked)
+    show_answer(study, given(study.name, str(results.path), results.asked, label), args)
     return 0
 
 
-def _artifact(asked: argparse.Namespace, results: Results) -> int:
+def _artifact(args: argparse.Namespace, results: Results) -> int:
     from labkit.claims import published
     from labkit.pages import artifact
 
@@ -80,14 +80,14 @@ def _artifact(asked: argparse.Namespace, results: Results) -> int:
                        hint="labkit claims new FILE; results import --study NAME")  # fmt: skip
     with busy("judging"):
         file = artifact.write(results)
-    if asked.json:
+    if args.json:
         print_json({"page": str(file), "claims": artifact.told(results)})
     else:
         print(file)
     return 0
 
 
-def _against(asked: argparse.Namespace, new: Results, old: Results) -> int:
+def _against(args: argparse.Namespace, new: Results, old: Results) -> int:
     from labkit.pages.old_and_new import old_and_new
 
     with busy("comparing"):
@@ -95,10 +95,10 @@ def _against(asked: argparse.Namespace, new: Results, old: Results) -> int:
             problem = f"{new.path} is of {new.study}, {old.path} of {old.study}"
             raise BadInput(problem, hint="compare two results of one study")
         sides = old_and_new(old, new)
-    if asked.json:
+    if args.json:
         print_json({"found": sides.found(), "beside": sides.beside, **asdict(sides.difference)})
-    elif asked.html:
+    elif args.html:
         print(sides.page())
     else:
-        print(sides.markdown() if asked.markdown else painted(sides.text()))
+        print(sides.markdown() if args.markdown else painted(sides.text()))
     return int(bool(sides.changed))

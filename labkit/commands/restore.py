@@ -42,35 +42,35 @@ def add(verbs: Any) -> None:
     json_flag(parser)
 
 
-def _restore(asked: argparse.Namespace) -> int:
-    hosts = chosen(asked, asked.hosts, everything=asked.all)
+def _restore(args: argparse.Namespace) -> int:
+    hosts = chosen(args, args.hosts, everything=args.all)
     told: dict[str, Any] = {}
     # A guest cannot be reached while its host has it stopped: it has its turn again after the rest.
     for again in (False, True):
-        told |= _each({n: h for n, h in hosts.items() if not again or told[n].get("again")}, asked)
-    if asked.json:
+        told |= _each({n: h for n, h in hosts.items() if not again or told[n].get("again")}, args)
+    if args.json:
         print_json(told)
     else:
         for name, one in told.items():
             print("\n".join(f"{name}: {line}" for line in one["lines"] or ["nothing to put back"]))
-    if asked.all:
-        print(looked_at(asked, hosts), file=sys.stderr)
+    if args.all:
+        print(looked_at(args, hosts), file=sys.stderr)
     return 0 if all(one["ok"] for one in told.values()) else 1
 
 
-def _each(hosts: Mapping[str, Host], asked: argparse.Namespace) -> dict[str, Any]:
+def _each(hosts: Mapping[str, Host], args: argparse.Namespace) -> dict[str, Any]:
     from labkit.changes.restore import restore
 
     told: dict[str, Any] = {}
     for name, host in hosts.items():
         try:
             with busy(f"putting back {name}"):
-                done = restore(host, breaking=asked.breaking, forgetting=asked.forget)
+                done = restore(host, breaking=args.breaking, forgetting=args.forget)
         except LabkitError as failed:
             again = isinstance(failed, Unreachable)
             told[name] = {"ok": False, "again": again, "lines": [str(failed)], "things": []}
         else:
             names = ("set", "thing", "outcome", "now", "original")
-            things = [dict(zip(names, one.fields, strict=False)) for one in done.answers]
+            things = [dict(zip(names, answer.fields, strict=False)) for answer in done.answers]
             told[name] = {"ok": done.ok, "lines": done.lines, "things": things}
     return told

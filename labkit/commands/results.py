@@ -47,72 +47,72 @@ def add(verbs: Any) -> None:
     _add_looking(inner)
     _add_moving(inner)
     add_trend(inner)
-    for one in inner.choices.values():
-        json_flag(one)
+    for choice in inner.choices.values():
+        json_flag(choice)
 
 
 def _add_looking(inner: Any) -> None:
-    one = verb(
+    parser = verb(
         inner, "list", _list, "list all results, one line each",
         "--study lat_ping | results of one study", "/mnt/shared | results below this folder",
     )  # fmt: skip
-    one.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=OTHERS)
-    one.add_argument("--study", default="", metavar="STUDY", help="list only this study")
-    one = verb(
+    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=OTHERS)
+    parser.add_argument("--study", default="", metavar="STUDY", help="list only this study")
+    parser = verb(
         inner, "show", _show, "show the settings and figures of results",
         "lat_ping | the newest of this study",
         "data/recorded/lat_ping.labkit | what comes with labkit",
     )  # fmt: skip
-    one.add_argument("what", metavar="RESULTS", help=RESULTS)
+    parser.add_argument("what", metavar="RESULTS", help=RESULTS)
     text = "check every file against its checksum; exit code 1 if one differs"
-    one = verb(
+    parser = verb(
         inner, "verify", _verify, text,
         " | all results", "lat_ping | the newest of this study",
     )  # fmt: skip
-    one.add_argument("what", metavar="RESULTS", nargs="*", help=f"{RESULTS}; without it, all")
-    one = verb(
+    parser.add_argument("what", metavar="RESULTS", nargs="*", help=f"{RESULTS}; without it, all")
+    parser = verb(
         inner, "diff", _diff, "show how results, settings and facts differ",
         "data/recorded/lat_ping.labkit lat_ping | from the recorded to the newest",
     )  # fmt: skip
-    one.add_argument("old", metavar="OLD", help=RESULTS)
-    one.add_argument("new", metavar="NEW", help="results to compare with these, given like OLD")
-    one = verb(
+    parser.add_argument("old", metavar="OLD", help=RESULTS)
+    parser.add_argument("new", metavar="NEW", help="results to compare with these, given like OLD")
+    parser = verb(
         inner, "query", _query, "ask all runs with SQL: tables results, runs, rows",
         "'select condition, metric, p99 from rows join runs on runs.id = run'",
     )  # fmt: skip
-    one.add_argument("sql", metavar="SELECT", help="a SELECT in SQLite's SQL; changes nothing")
-    one.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=OTHERS)
-    one.add_argument("--csv", type=Path, metavar="FILE", help="write the rows to a CSV file")
+    parser.add_argument("sql", metavar="SELECT", help="a SELECT in SQLite's SQL; changes nothing")
+    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=OTHERS)
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the rows to a CSV file")
 
 
 def _add_moving(inner: Any) -> None:
-    one = verb(
+    parser = verb(
         inner, "export", _export, "write results to one file that opens anywhere",
         "lat_ping -o mine.labkit | the newest of this study",
         "lat_ping -o mine.csv | its figures as a table",
         "lat_ping --small -o data/recorded/lat_ping.labkit | to come with labkit",
     )  # fmt: skip
-    one.add_argument("what", metavar="RESULTS", help=RESULTS)
-    one.add_argument(
+    parser.add_argument("what", metavar="RESULTS", help=RESULTS)
+    parser.add_argument(
         "-o",
         "--output",
         type=Path,
         metavar="FILE",
         help="output file (default: named after the results); .csv for a table of figures",
     )
-    one.add_argument(
+    parser.add_argument(
         "--small", action="store_true", help="make a smaller file, slower to write and to open"
     )
     add_import(inner)
 
 
-def _list(asked: argparse.Namespace) -> None:
+def _list(args: argparse.Namespace) -> None:
     from labkit.pages import tables
     from labkit.runs.index import open_store
 
     with busy("reading what is new"):
-        found = open_store(*asked.folders).query(LISTED, [asked.study.replace("-", "_")])
-    if asked.json:
+        found = open_store(*args.folders).query(LISTED, [args.study.replace("-", "_")])
+    if args.json:
         print_json(found)
         return
     rows = [
@@ -122,21 +122,21 @@ def _list(asked: argparse.Namespace) -> None:
         for r in found
     ]  # fmt: skip
     head = ("study", "label", "lab", "finished", "started", "where")
-    of = f" of {asked.study}" if asked.study else ""
+    of = f" of {args.study}" if args.study else ""
     print(tables.Table(head, tuple(rows)).text() if rows else f"There are no results{of} here.")
 
 
 def _rest(row: dict[str, Any]) -> str:
     kinds = {"failed or not used": row["not_used"], "damaged": row["broken"]}
-    said = [f"{count:.0f} {kind}" for kind, count in kinds.items() if count]
-    return f"  ({', '.join(said)})" if said else ""
+    texts = [f"{count:.0f} {kind}" for kind, count in kinds.items() if count]
+    return f"  ({', '.join(texts)})" if texts else ""
 
 
-def _show(asked: argparse.Namespace) -> None:
+def _show(args: argparse.Namespace) -> None:
     from labkit.pages import tables
 
-    results, run = _named(asked.what)
-    if asked.json:
+    results, run = _named(args.what)
+    if args.json:
         print_json(_told(run) if run else _whole(results))
         return
     if run:
@@ -204,19 +204,19 @@ def _plain(value: Any) -> object:
     )
 
 
-def _verify(asked: argparse.Namespace) -> int:
+def _verify(args: argparse.Namespace) -> int:
     from labkit.runs.index import found, places
 
     wrong: list[str] = []
-    looked = [_named(what)[0].path for what in asked.what] or list(found(places()))
+    looked = [_named(what)[0].path for what in args.what] or list(found(places()))
     for path in looked:
         with busy(f"checking {path}"):
             wrong += _wrong(path)
-    if asked.json:
+    if args.json:
         print_json({"looked_at": [str(path) for path in looked], "wrong": wrong})
     else:
-        whole = f"whole, every file as it was measured: {len(looked)} results"
-        print(readable("\n".join(wrong or [whole])))
+        text = f"whole, every file as it was measured: {len(looked)} results"
+        print(readable("\n".join(wrong or [text])))
     return 1 if wrong else 0
 
 
@@ -234,21 +234,21 @@ def _wrong(path: Path) -> list[str]:
     gaps = [f"{a}" if a == b else f"{a} to {b}" for a, b in results.gaps()]
     return [
         *unreadable.values(),
-        *(f"{results.path / 'runs'}: what was measured as number {one} is gone" for one in gaps),
+        *(f"{results.path / 'runs'}: what was measured as number {gap} is gone" for gap in gaps),
         *dict.fromkeys(line for run in runs for line in run.check() or run.strange()),
         *integrity.copies(runs),
         *(f"{half}: was being written when its writer ended; it is not a run" for half in left),
     ]
 
 
-def _diff(asked: argparse.Namespace) -> None:
+def _diff(args: argparse.Namespace) -> None:
     from labkit.pages.old_and_new import old_and_new
 
-    (old, old_run), (new, new_run) = _named(asked.old), _named(asked.new)
+    (old, old_run), (new, new_run) = _named(args.old), _named(args.new)
     if (old_run is None) != (new_run is None):
         raise BadInput("one is a run and the other is not", hint="name two runs, or none")
     sides = old_and_new(old, new, (old_run, new_run) if old_run and new_run else None)
-    if asked.json:
+    if args.json:
         print_json({"found": sides.found(), "beside": sides.beside, **asdict(sides.difference)})
         return
     print(sides.text(), end="\n\n")
@@ -267,17 +267,17 @@ def _side_by_side(facts: Sequence[Fact]) -> str:
     return "\n".join(terminal.paragraph(readable(line)) for line in lines)
 
 
-def _export(asked: argparse.Namespace) -> None:
+def _export(args: argparse.Namespace) -> None:
     from labkit.runs import bundle
 
-    results = _named(asked.what)[0]
-    file = asked.output or Path(f"{results.study}-{results.path.name}{bundle.SUFFIX}")
+    results = _named(args.what)[0]
+    file = args.output or Path(f"{results.study}-{results.path.name}{bundle.SUFFIX}")
     if file.suffix == ".csv":
-        _csv(results.frame(), file, asked.json)
+        _csv(results.frame(), file, args.json)
         return
     with busy(f"checking and writing {results.path}"):
-        written = bundle.export(results, file, asked.small, _document(results))
-    if asked.json:
+        written = bundle.export(results, file, args.small, _document(results))
+    if args.json:
         print_json({**asdict(written), "path": str(file)})
     else:
         print(f"{file}: {len(written.files)} files, sha256 {written.digest}")
@@ -300,16 +300,16 @@ def _csv(frame: pl.DataFrame, file: Path, as_json: bool) -> None:
     print_json(said) if as_json else print(f"{file}: {frame.height} rows")
 
 
-def _query(asked: argparse.Namespace) -> None:
+def _query(args: argparse.Namespace) -> None:
     from labkit.pages import tables
     from labkit.runs.index import open_store
 
     with busy("reading what is new"):
-        store = open_store(*asked.folders)
-        rows = store.query(asked.sql)
-    if asked.csv:
-        _csv(store.frame(asked.sql), asked.csv, asked.json)
-    elif asked.json:
+        store = open_store(*args.folders)
+        rows = store.query(args.sql)
+    if args.csv:
+        _csv(store.frame(args.sql), args.csv, args.json)
+    elif args.json:
         print_json(rows)
     else:
         print(tables.table(rows).text() if rows else "no rows")

@@ -41,17 +41,17 @@ def add(verbs: Any) -> None:
     json_flag(parser)
 
 
-def _run(asked: argparse.Namespace) -> None:
+def _run(args: argparse.Namespace) -> None:
     from labkit import studies
 
-    study = studies.find(asked.study)
-    given = given_in(asked.parameter)
-    for name, value in {"where": asked.where, "label": asked.label or now()}.items():
+    study = studies.find(args.study)
+    given = given_in(args.parameter)
+    for name, value in {"where": args.where, "label": args.label or now()}.items():
         given.setdefault(name, value)
-    if asked.quick:
+    if args.quick:
         given["quick"] = "true"
-    result = show_answer(study, given, asked)
-    if given["where"] == "box" and not asked.json:
-        own = f" --name {study.topology}" if study.topology else ""
-        print(f"box       stays up for the next run; `labkit box down{own}` ends it")
+    result = show_answer(study, given, args)
+    if given["where"] == "box" and not args.json:
+        text = f" --name {study.topology}" if study.topology else ""
+        print(f"box       stays up for the next run; `labkit box down{text}` ends it")
     result.insist()

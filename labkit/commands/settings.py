@@ -28,20 +28,20 @@ def add(verbs: Any) -> None:
     json_flag(parser)
 
 
-def _settings(asked: argparse.Namespace) -> int:
+def _settings(args: argparse.Namespace) -> int:
     from labkit.pages.terminal import table
     from labkit.settings import errors, kinds_of_setting
 
-    if not asked.host:
+    if not args.host:
         rows = [{"name": one.__name__, "what": _first_line(one)} for one in kinds_of_setting()]
     else:
-        host = one_there(asked, asked.host)
-        with busy(f"asking {asked.host}"):
+        host = one_there(args, args.host)
+        with busy(f"asking {args.host}"):
             rows = _on(host)
-    if asked.json:
+    if args.json:
         print_json(rows)
     else:
-        head = ["setting", "now, and what it can be" if asked.host else "what it is"]
+        head = ["setting", "now, and what it can be" if args.host else "what it is"]
         print(table([line for row in rows for line in _lines(row)], head))
     for odd in (broken := errors()):
         print(f"labkit: {odd}", file=sys.stderr)
@@ -57,8 +57,8 @@ def _on(host: Host) -> list[dict[str, Any]]:
         if words := needs_words(kind):
             rows.append(_row(kind, {"why": f"asks for {', '.join(words)}", "state": "not asked"}))
             continue
-        one = kind()
-        (step,) = plan([one], {one.role: host}).told()["steps"]
+        setting = kind()
+        (step,) = plan([setting], {setting.role: host}).told()["steps"]
         rows.append(_row(kind, step))
     return rows
 

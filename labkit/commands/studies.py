@@ -36,43 +36,43 @@ def add(verbs: Any) -> None:
     json_flag(shown)
 
 
-def _studies(asked: argparse.Namespace) -> int:
+def _studies(args: argparse.Namespace) -> int:
     from labkit import studies
 
-    if asked.study:
-        study = studies.find(asked.study)
-        print_json(_plain(study)) if asked.json else print(_whole(study))
+    if args.study:
+        study = studies.find(args.study)
+        print_json(_plain(study)) if args.json else print(_whole(study))
         return 0
-    if asked.write:
+    if args.write:
         from labkit.running.new_study import write_tables
 
         print("\n".join(f"wrote {os.path.relpath(path)}" for path in write_tables()))
         return 0
     all_studies, broken = studies.readable()
-    _show(asked, all_studies)
+    _show(args, all_studies)
     for odd in broken:
         print(f"labkit: {odd}", file=sys.stderr)
     return int(bool(broken))
 
 
-def _show(asked: argparse.Namespace, all_studies: Sequence[Study]) -> None:
+def _show(args: argparse.Namespace, all_studies: Sequence[Study]) -> None:
     from labkit import studies
     from labkit.pages.terminal import table
 
-    if asked.markdown:
+    if args.markdown:
         print(studies.markdown())
         return
-    if asked.deciders:
+    if args.deciders:
         from labkit.running.who_decides import markdown
 
         print(markdown(all_studies))
         return
-    if asked.launch:
+    if args.launch:
         from labkit.pages import launch
 
-        print(launch.markdown(all_studies, asked.launch))
+        print(launch.markdown(all_studies, args.launch))
         return
-    if not asked.json:
+    if not args.json:
         rows = [(s.name, len(s.conditions), len(s.claims), studies.asks(s)) for s in all_studies]
         print(table(rows, ["study", "conditions", "claims", "what it asks"]))
         if drafts := [s for s in all_studies if s.draft]:

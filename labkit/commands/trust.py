@@ -75,13 +75,13 @@ def trust_host(lab: Path, role: str, fingerprint: str = "") -> None:
     _trust(argparse.Namespace(lab=lab, host=role, yes=fingerprint, json=False))
 
 
-def _trust(asked: argparse.Namespace) -> None:
+def _trust(args: argparse.Namespace) -> None:
     from labkit.lab import Lab
     from labkit.ssh import trust
     from labkit.ssh.openssh import resolved
 
-    lab = Lab.read(asked.lab)
-    at = _address(lab, asked.host)
+    lab = Lab.read(args.lab)
+    at = _address(lab, args.host)
     target, file = resolved(at), Path(os.path.expanduser(at.known_hosts[0]))
     with busy(f"asking {target.address} for its keys"):
         try:
@@ -91,9 +91,9 @@ def _trust(asked: argparse.Namespace) -> None:
                 raise _no_role(silent, lab) from None
             raise
     known = trust.is_known(target, keys)
-    kept = () if known else _agreed(asked, target, keys)
-    if known and asked.yes:
-        _chosen(target, keys, asked.yes)
+    kept = () if known else _agreed(args, target, keys)
+    if known and args.yes:
+        _chosen(target, keys, args.yes)
     if kept:
         trust.keep(file, target, kept)
     machine = _machine(at, target) if at.name in lab.hosts else ""
@@ -101,7 +101,7 @@ def _trust(asked: argparse.Namespace) -> None:
         at.name, target.address, target.port, keys, known,
         tuple(key.fingerprint for key in kept), str(file), machine,
     )  # fmt: skip
-    _say(done, asked.json)
+    _say(done, args.json)
 
 
 # A role, or where a role's SSH goes, or a jump host: HOST is then as `ssh -J` takes it.
@@ -116,18 +116,18 @@ def _address(lab: Lab, named: str) -> Address:
         if at is not None and named in (role, at.control):
             return at
     before, _, last = named.rpartition(",")
-    found = JUMP.fullmatch(last)
-    if found is None or named.startswith("-"):
+    match = JUMP.fullmatch(last)
+    if match is None or named.startswith("-"):
         raise BadInput(
             f"{named!r} is not a host", hint=f"roles of this lab: {', '.join(lab.hosts)}"
         )
-    host_name, port = found["six"] or found["host"], int(found["port"] or 0)
+    host_name, port = match["six"] or match["host"], int(match["port"] or 0)
     return replace(
         lab.defaults,
         name=named,
         control=host_name,
         port=port,
-        user=found["user"] or "",
+        user=match["user"] or "",
         jump=before,
     )
 
@@ -142,13 +142,11 @@ def _no_role(silent: HostError, lab: Lab) -> LabkitError:
 
 
 # A human compares, once; nobody else is asked (under papermill or cron there is nobody to ask).
-def _agreed(
-    asked: argparse.Namespace, target: Target, keys: tuple[Shown, ...]
-) -> tuple[Shown, ...]:
-    if asked.yes:
-        return _chosen(target, keys, asked.yes)
-    if asked.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        again = ["labkit", "trust", asked.host, "--lab", str(asked.lab), "--yes", "FINGERPRINT"]
+def _agreed(args: argparse.Namespace, target: Target, keys: tuple[Shown, ...]) -> tuple[Shown, ...]:
+    if args.yes:
+        return _chosen(target, keys, args.yes)
+    if args.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        again = ["labkit", "trust", args.host, "--lab", str(args.lab), "--yes", "FINGERPRINT"]
         raise HostKeyRefused(
             f"{target.name}: its key is not known, and there is no terminal to ask on",
             said="\n".join(f"it shows {key.kind} {key.fingerprint}" for key in keys),

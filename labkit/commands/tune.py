@@ -50,17 +50,17 @@ def add(verbs: Any) -> None:
     json_flag(parser)
 
 
-def _tune(asked: argparse.Namespace) -> int:
-    if not asked.profile:
-        _list(asked.json)
+def _tune(args: argparse.Namespace) -> int:
+    if not args.profile:
+        _list(args.json)
         return 0
-    profile = find_profile(asked.profile)
-    if not asked.words:
-        _show(asked, profile)
-    elif asked.once:
-        return _run_once(asked, _tuned(asked, profile))
+    profile = find_profile(args.profile)
+    if not args.words:
+        _show(args, profile)
+    elif args.once:
+        return _run_once(args, _tuned(args, profile))
     else:
-        _compare(asked, profile)
+        _compare(args, profile)
     return 0
 
 
@@ -82,47 +82,47 @@ def _row(file: Path) -> dict[str, str]:
         return {"name": file.stem, "what": str(odd)}
 
 
-def _show(asked: argparse.Namespace, profile: Profile) -> None:
+def _show(args: argparse.Namespace, profile: Profile) -> None:
     from labkit.changes.plan import plan
     from labkit.commands.plan import rendered
 
-    side = _tuned(asked, profile)
-    lab = open_lab(asked)
-    with busy(f"asking {asked.on}"):
-        found = plan([*side.settings, *side.optional], {asked.on: lab.host(asked.on)})
-    print_json(found.told()) if asked.json else print(rendered(profile.what, found))
+    side = _tuned(args, profile)
+    lab = open_lab(args)
+    with busy(f"asking {args.on}"):
+        found = plan([*side.settings, *side.optional], {args.on: lab.host(args.on)})
+    print_json(found.told()) if args.json else print(rendered(profile.what, found))
 
 
-def _tuned(asked: argparse.Namespace, profile: Profile) -> Side:
+def _tuned(args: argparse.Namespace, profile: Profile) -> Side:
     from labkit.running.comparing import Side
 
     return Side(
-        words_of(asked.words) if asked.words else (), asked.on,
-        profile.settings("settings", asked.on), profile.settings("optional", asked.on),
+        words_of(args.words) if args.words else (), args.on,
+        profile.settings("settings", args.on), profile.settings("optional", args.on),
         f"profile {profile.name}",
     )  # fmt: skip
 
 
-def _compare(asked: argparse.Namespace, profile: Profile) -> None:
+def _compare(args: argparse.Namespace, profile: Profile) -> None:
     from labkit.running.comparing import A, B, Comparing, Side
 
-    tuned = _tuned(asked, profile)
+    tuned = _tuned(args, profile)
     sides = {A: Side(tuned.words, tuned.role), B: tuned}
-    measure_and_show(asked, Comparing(sides, load_of(asked), asked.margin))
+    measure_and_show(args, Comparing(sides, load_of(args), args.margin))
 
 
 # What it prints is shown as it comes, and its exit code is ours.
-def _run_once(asked: argparse.Namespace, tuned: Side) -> int:
+def _run_once(args: argparse.Namespace, tuned: Side) -> int:
     from labkit.changes.in_force import applied
     from labkit.running.comparing import fitted
 
-    lab = open_lab(asked)
+    lab = open_lab(args)
     side = fitted(tuned, lab)
     streams = {"stdout": sys.stdout, "stderr": sys.stderr}
     print("\n".join([side.shown, *(f"not set: {why}" for why in side.lacks)]), file=sys.stderr)
     with (
         applied([*side.optional, *side.settings], lab.hosts),
-        lab.host(asked.on).stream(*side.words, seconds=60 * asked.minutes) as lines,
+        lab.host(args.on).stream(*side.words, seconds=60 * args.minutes) as lines,
     ):
         for line in lines:
             print(line.text, file=streams[line.stream], flush=True)

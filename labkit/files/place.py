@@ -40,9 +40,9 @@ class Place:
         """The command that runs one of our scripts on it: POSIX sh, and tools of BusyBox."""
         return ("sh", "-c", START + script, "labkit", self.folder, self.name, *arguments)
 
-    def refused(self, verb: str, said: str, hint: str = "") -> CopyFailed:
+    def refused(self, verb: str, text: str, hint: str = "") -> CopyFailed:
         """The error for a place that cannot be written or read; `said` are the host's words."""
-        words = re.sub(r"^(labkit|sh): (\d+: |line \d+: )?", "", said, flags=re.M)
+        words = re.sub(r"^(labkit|sh): (\d+: |line \d+: )?", "", text, flags=re.M)
         return CopyFailed(f"{self.host}: cannot {verb} {self.path}", said=words, hint=hint)
 
 

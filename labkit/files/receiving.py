@@ -26,11 +26,11 @@ def _received(host: Carries, place: Place, most: int, follow: bool) -> bytes:
                 raise place.refused(
                     "hold", f"it has more than {most} bytes", "allow more with most="
                 )
-        code, said = pipe.ended()
-    if code or len(said.splitlines()) != 1:
-        hint = "follow=True reads what it points to" if "it is a link" in said else ""
-        raise place.refused("read", said, hint)
-    if said.split()[:1] not in ([hashes.sha256], [hashes.cksum]):
+        code, text = pipe.ended()
+    if code or len(text.splitlines()) != 1:
+        hint = "follow=True reads what it points to" if "it is a link" in text else ""
+        raise place.refused("read", text, hint)
+    if text.split()[:1] not in ([hashes.sha256], [hashes.cksum]):
         hint = "did it change while it was copied? otherwise suspect a disk or its memory"
         raise place.refused("read", "the hashes of both sides differ", hint)
     return bytes(content)

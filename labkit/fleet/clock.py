@@ -34,16 +34,16 @@ class ClockReading:
 
 def line_of(pipe: Pipe, name: str) -> str:
     """The next line of a command that answers line by line."""
-    said = b""
-    while not said.endswith(b"\n"):
+    content = b""
+    while not content.endswith(b"\n"):
         part = pipe.recv(1)
-        if not part or len(said) > LONGEST_LINE:
+        if not part or len(content) > LONGEST_LINE:
             _, complaint = pipe.ended() if not part else (0, "")
             raise HostError(
                 f"{name}: what was to answer a line at a time has ended", said=complaint
             )
-        said += part
-    return said.decode("ascii", "replace").strip()
+        content += part
+    return content.decode("ascii", "replace").strip()
 
 
 def reading(name: str, ask: Callable[[], str]) -> ClockReading:
@@ -53,31 +53,31 @@ def reading(name: str, ask: Callable[[], str]) -> ClockReading:
 
 def _read(name: str, ask: Callable[[], str]) -> ClockReading:
     begun, at = monotonic(), time()
-    said = ask()
+    text = ask()
     taken = monotonic() - begun
-    host, middle = seconds(name, said), at + taken / 2
+    host, middle = seconds(name, text), at + taken / 2
     return ClockReading(
-        name, utc(middle), utc(host), host - middle, taken, _resolution(name, said)
+        name, utc(middle), utc(host), host - middle, taken, _resolution(name, text)
     )  # fmt: skip
 
 
-def seconds(name: str, said: str) -> float:
+def seconds(name: str, text: str) -> float:
     """The middle of the times that what a host prints may stand for."""
-    return float(_told(name, said)[0]) + _resolution(name, said)
+    return float(_told(name, text)[0]) + _resolution(name, text)
 
 
 # A clock cuts off what is finer than its last digit: so it may be that much later, and is half of
 # it on the average. Few hosts print nanoseconds.
-def _resolution(name: str, said: str) -> float:
-    return 10.0 ** -len(_told(name, said)[2] or "") / 2
+def _resolution(name: str, text: str) -> float:
+    return 10.0 ** -len(_told(name, text)[2] or "") / 2
 
 
 # BusyBox's date knows no fractions, and repeats the letters that should become one.
-def _told(name: str, said: str) -> re.Match[str]:
-    found = _TIME.match(said)
-    if not found:
-        raise HostError(f"{name}: its clock says {said!r}")
-    return found
+def _told(name: str, text: str) -> re.Match[str]:
+    match = _TIME.match(text)
+    if not match:
+        raise HostError(f"{name}: its clock says {text!r}")
+    return match
 
 
 def utc(seconds: float) -> str:

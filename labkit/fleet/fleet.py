@@ -77,13 +77,13 @@ class Start(Outcomes[Started]):
     @property
     def spread(self) -> float:
         """Seconds between the first start and the last, by the hosts' clocks."""
-        begun = [one.begun_here for one in self._started]
+        begun = [started.begun_here for started in self._started]
         return max(begun) - min(begun) if begun else 0.0
 
     @property
     def bound(self) -> float:
         """Seconds by which the spread may be wrong, for clocks are not known exactly."""
-        bounds = sorted((one.bound for one in self._started), reverse=True)
+        bounds = sorted((started.bound for started in self._started), reverse=True)
         return sum(bounds[:2])
 
     @property
@@ -100,17 +100,17 @@ class StartLine:
     @property
     def clocks(self) -> dict[str, ClockReading]:
         """Each host's clock beside ours, read while it was made ready."""
-        return {name: one.clock for name, one in self.waiting.items()}
+        return {name: armed.clock for name, armed in self.waiting.items()}
 
     def go(self, *, seconds: float = 600.0) -> Start:
         """Start them together, and wait until all have ended, each for so long at most."""
         lead = LEAD_SECONDS + LEAD_PER_HOST * len(self.waiting)
-        far = max((one.clock.round_trip for one in self.waiting.values()), default=0.0)
+        far = max((armed.clock.round_trip for armed in self.waiting.values()), default=0.0)
         when = time.time() + lead + far
         # Those that start as they are told come last, the farthest of them first.
         order = sorted(self.waiting.values(), key=lambda a: (not a.by_clock, -a.clock.round_trip))
-        for one in order:
-            one.release(when)
+        for armed in order:
+            armed.release(when)
         deadline = time.monotonic() + lead + far + seconds
         return Start(_each(self.waiting, lambda one: one.done(deadline)))
 
@@ -310,5 +310,5 @@ def _well(one: object) -> bool:
 def _why(name: str, one: Any) -> str:
     if isinstance(one, LabkitError):
         return str(one).removeprefix(f"{name}: ").replace("\n", " ")
-    said = " ".join((one.stderr or "").split())[-200:]
-    return f"ended with code {one.code}" + (f": {said}" if said else "")
+    text = " ".join((one.stderr or "").split())[-200:]
+    return f"ended with code {one.code}" + (f": {text}" if text else "")

@@ -87,7 +87,7 @@ class Armed:
         watch.start()
         try:
             out = self._output()
-            code, said = self.pipe.ended()
+            code, text = self.pipe.ended()
         except HostError:
             if not late.is_set():
                 raise
@@ -98,26 +98,26 @@ class Armed:
                 f"{self.host.name}: `{shlex.join(self.words)}` had not ended at its deadline",
                 hint="it was stopped; allow more time with seconds=",
             )
-        said, _, begun = said.rstrip("\n").rpartition("\n")
+        text, _, begun = text.rstrip("\n").rpartition("\n")
         name = self.host.name
         at = clock.seconds(name, begun)
-        return Started(name, self.words, code, out, said, at, self.clock)
+        return Started(name, self.words, code, out, text, at, self.clock)
 
     def _too_late(self, late: threading.Event) -> None:
         late.set()
         self.pipe.finish()
 
     def _output(self) -> bytes:
-        kept = bytearray()
+        content = bytearray()
         while part := self.pipe.recv():
-            kept += part
-            if len(kept) > MOST_OUTPUT:
+            content += part
+            if len(content) > MOST_OUTPUT:
                 raise HostError(
                     f"{self.host.name}: `{shlex.join(self.words)}` printed more than"
                     f" {MOST_OUTPUT} bytes",
                     hint="have it write to a file on the host",
                 )
-        return bytes(kept)
+        return bytes(content)
 
 
 @contextmanager
@@ -150,11 +150,11 @@ def served(host: Host, words: Sequence[str], ready: Sequence[str], seconds: int)
     with host.raw(*script) as pipe:
         pipe.patience = seconds + 30.0
         if pipe.recv() != b"ready\n":
-            code, said = pipe.ended()
+            code, text = pipe.ended()
             why = f"was not ready after {seconds} s" if code == 8 else "ended before it was ready"
             raise HostError(
                 f"{host.name}: `{shlex.join(words)}` {why}",
-                said=said,
+                said=text,
                 hint=f"`{shlex.join(ready)}` has to succeed while it runs in the foreground",
             )
         pipe.patience = math.inf

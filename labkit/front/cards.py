@@ -56,8 +56,8 @@ class StudyCard:
         named = [part.strip() for claim in self.study.claims for part in _sections(claim.source)]
         sections = list(dict.fromkeys(named))
         more = f" and {len(sections) - MOST_SECTIONS} more" if len(sections) > MOST_SECTIONS else ""
-        said = ", ".join(sections[:MOST_SECTIONS]) + more
-        return f"{self.study.source}: {said}" if said else self.study.source
+        text = ", ".join(sections[:MOST_SECTIONS]) + more
+        return f"{self.study.source}: {text}" if text else self.study.source
 
     @property
     def last_run(self) -> str:
@@ -66,12 +66,12 @@ class StudyCard:
             return LOOKING
         if self.last is None:
             return NEVER
-        one, day = self.last, self.last.when[:10] or "on an unknown day"
-        made = one.made
+        shelved, day = self.last, self.last.when[:10] or "on an unknown day"
+        made = shelved.made
         if self.verdicts and self.verdicts.real and made.startswith("emulated"):
             made += "; some conditions on this machine's own kernel"
-        ran = f"{day} on lab {one.lab} ({made})"
-        return f"{NEVER}; recorded {ran}" if one.recorded else ran
+        ran = f"{day} on lab {shelved.lab} ({made})"
+        return f"{NEVER}; recorded {ran}" if shelved.recorded else ran
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -105,14 +105,14 @@ class Known:
         """One card for each study, in the order of the notebooks."""
         last = newest(self.shelved or ())
         found = verdicts_of(self.score) if self.score else {}
-        made = [
+        study_cards = [
             StudyCard(
-                one, notebook_of(one.name), (self.ready or {}).get(one.name),
-                self.shelved is not None, last.get(one.name), found.get(one.name),
+                study, notebook_of(study.name), (self.ready or {}).get(study.name),
+                self.shelved is not None, last.get(study.name), found.get(study.name),
             )
-            for one in self.studies
+            for study in self.studies
         ]  # fmt: skip
-        return sorted(made, key=lambda card: card.notebook.name)
+        return sorted(study_cards, key=lambda card: card.notebook.name)
 
 
 def shown() -> tuple[list[Study], list[str]]:

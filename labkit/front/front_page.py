@@ -98,7 +98,7 @@ class FrontPage:
 
 def score_html(card: Scorecard) -> str:
     """The counts, and all claims behind a line that opens them."""
-    whole = f'<div class="lk-scroll">{card.table().html()}</div>'
+    text = f'<div class="lk-scroll">{card.table().html()}</div>'
     counts = f'<div class="lk-scroll">{card.counts().html()}</div>'
     said = f"All {len(card.lines)} claims, on every lab that measured them"
-    return f"{counts}<details><summary>{said}</summary>{whole}</details>"
+    return f"{counts}<details><summary>{said}</summary>{text}</details>"

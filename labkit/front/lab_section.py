@@ -51,7 +51,7 @@ class LabSection:
     @property
     def answering(self) -> list[str]:
         """The roles of the hosts that answer."""
-        return [one.role for one in self.hosts if one.answers]
+        return [host.role for host in self.hosts if host.answers]
 
     def begin(self) -> None:
         """Ask the hosts of the chosen lab, while the page stays free."""
@@ -67,7 +67,7 @@ class LabSection:
         self.hosts = hosts_now(self.lab) if self.lab else ()
         self._show()
         self._changed()
-        left = [one.role for one in self.hosts if one.unfinished]
+        left = [host.role for host in self.hosts if host.unfinished]
         return f"Changes are not put back on {', '.join(left)}." if left else ""
 
     def restore(self, role: str) -> str:
@@ -102,7 +102,7 @@ class LabSection:
         else:
             badge = f"<p><b>{safe(LabPanel(self.lab).badge)}</b></p>"
             self.shown.show(f'{badge}<div class="lk-scroll">{hosts_table(self.hosts).html()}</div>')
-        left = [one.role for one in self.hosts if one.unfinished]
+        left = [host.role for host in self.hosts if host.unfinished]
         self.restores.children = [self._restore_button(role) for role in left]
 
     def _restore_button(self, role: str) -> widgets.Button:
@@ -116,13 +116,13 @@ class LabSection:
 def hosts_table(hosts: Sequence[HostNow]) -> Table:
     """The hosts, who holds each, and the change sets that are not put back."""
     rows = [
-        {"role": one.role, "address": one.address, "state": one.state, "kernel": one.kernel,
-         "cpus": one.cpus, "held by": one.held or ("nobody" if one.answers else ""),
-         "not put back": "\n".join(one.unfinished) or one.trouble or _nothing(one)}
-        for one in hosts
+        {"role": host.role, "address": host.address, "state": host.state, "kernel": host.kernel,
+         "cpus": host.cpus, "held by": host.held or ("nobody" if host.answers else ""),
+         "not put back": "\n".join(host.unfinished) or host.trouble or _nothing(host)}
+        for host in hosts
     ]  # fmt: skip
     return table(rows, HEAD)
 
 
-def _nothing(one: HostNow) -> str:
-    return "nothing" if one.answers else ""
+def _nothing(host_now: HostNow) -> str:
+    return "nothing" if host_now.answers else ""

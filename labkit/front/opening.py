@@ -103,12 +103,12 @@ def write_page() -> Path:
 
 def begin(words: Sequence[str]) -> Opened:
     """Start JupyterLab with these words of its command line; no browser yet."""
-    there, page = root(), write_page()
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", f"--ServerApp.root_dir={there}"]
+    path, page = root(), write_page()
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", f"--ServerApp.root_dir={path}"]
     defaults = str(files("labkit").joinpath("front"))
     known = os.environ.get("JUPYTER_CONFIG_PATH", "")
     env = {**os.environ, "JUPYTER_CONFIG_PATH": ":".join(filter(None, (known, defaults)))}
-    return Opened(subprocess.Popen([*command, *words], env=env), there, page)
+    return Opened(subprocess.Popen([*command, *words], env=env), path, page)
 
 
 def show(opened: Opened, say: Say, browser: bool = True) -> None:

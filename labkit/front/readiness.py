@@ -43,25 +43,25 @@ def on_lab(lab: Lab, answering: Iterable[str]) -> tuple[dict[str, Readiness], st
     if not roles:
         return {}, f"no host of {lab.name} answers"
     found: dict[str, list[Finding]] = {}
-    for one in conditions.check.made(Subject(lab, roles)):
-        found.setdefault(one.where.partition(": ")[0], []).append(one)
+    for finding in conditions.check.made(Subject(lab, roles)):
+        found.setdefault(finding.where.partition(": ")[0], []).append(finding)
     odd = next((those[0].found for where, those in found.items() if where not in studies.names()),
                "")  # fmt: skip
-    return {name: _of(those, lab.name) for name, those in found.items()}, odd
+    return {name: _of(findings, lab.name) for name, findings in found.items()}, odd
 
 
-def _of(those: list[Finding], lab: str) -> Readiness:
-    others = [one for one in those if one.state != OK]
+def _of(findings: list[Finding], lab: str) -> Readiness:
+    others = [finding for finding in findings if finding.state != OK]
     if not others:
-        return Readiness(YES, f"runs on {lab}: all {len(those)} conditions")
-    first, able = others[0], len(those) - len(others)
+        return Readiness(YES, f"runs on {lab}: all {len(findings)} conditions")
+    first, able = others[0], len(findings) - len(others)
     why = first.found.removeprefix("cannot be measured: ")
     more = sum(one.found != first.found for one in others)
-    said = f"{why}; {more} more for other reasons" if more else why
+    text = f"{why}; {more} more for other reasons" if more else why
     if able:
-        words = f"{able} of {len(those)} conditions run on {lab}; the others not: {said}"
+        words = f"{able} of {len(findings)} conditions run on {lab}; the others not: {text}"
         return Readiness(PARTLY, words, first.fix)
-    return Readiness(NO, f"does not run on {lab}: {said}", first.fix)
+    return Readiness(NO, f"does not run on {lab}: {text}", first.fix)
 
 
 def of_all(

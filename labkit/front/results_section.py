@@ -48,7 +48,7 @@ class ResultsSection:
     @property
     def chosen(self) -> list[Shelved]:
         """The results that the filter leaves."""
-        return [one for one in self.shelved if one.has(self.filter.value.split())]
+        return [shelved for shelved in self.shelved if shelved.has(self.filter.value.split())]
 
     def take(self, shelved: Sequence[Shelved]) -> None:
         """Show these results."""
@@ -63,9 +63,9 @@ class ResultsSection:
 
     def write(self) -> str:
         """Write the report of the chosen results, and link to it."""
-        one = self._picked(self.new.value)
-        file = one.report or write_report(one)
-        self.found.show(f"<p>The report of {safe(one.name)}: {link(file, file.name)}</p>")
+        shelved = self._picked(self.new.value)
+        file = shelved.report or write_report(shelved)
+        self.found.show(f"<p>The report of {safe(shelved.name)}: {link(file, file.name)}</p>")
         self.show()
         self._changed()
         return f"The report is there: {file}"
@@ -91,22 +91,22 @@ class ResultsSection:
 
 def names_of(shelved: Sequence[Shelved]) -> dict[str, Shelved]:
     """Results by a name for each; two of one name are numbered."""
-    found: dict[str, Shelved] = {}
+    by_name: dict[str, Shelved] = {}
     for one in shelved:
-        number = sum(name.partition(" (")[0] == one.name for name in found)
-        found[f"{one.name} ({number + 1})" if number else one.name] = one
-    return found
+        number = sum(name.partition(" (")[0] == one.name for name in by_name)
+        by_name[f"{one.name} ({number + 1})" if number else one.name] = one
+    return by_name
 
 
 def listed_html(chosen: Sequence[Shelved], among: int) -> str:
     """The newest of these as a table, with a link to each report."""
-    said = f"{len(chosen)} of {among} results"
-    said += f"; the newest {MOST} are shown" if len(chosen) > MOST else ""
+    text = f"{len(chosen)} of {among} results"
+    text += f"; the newest {MOST} are shown" if len(chosen) > MOST else ""
     head = "".join(f'<th scope="col">{name}</th>' for name in HEAD)
     names = list(names_of(chosen).items())[:MOST]
-    rows = "".join(f"<tr>{_cells(name, one)}</tr>" for name, one in names)
+    rows = "".join(f"<tr>{_cells(name, shelved)}</tr>" for name, shelved in names)
     table = f'<table class="lk-list"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
-    return f'<p>{said}.</p><div class="lk-scroll">{table if names else ""}</div>'
+    return f'<p>{text}.</p><div class="lk-scroll">{table if names else ""}</div>'
 
 
 def _cells(name: str, one: Shelved) -> str:

@@ -61,8 +61,8 @@ class Shelved:
 
     def has(self, words: Sequence[str]) -> bool:
         """Whether each of these words is in its study, label or lab."""
-        said = " ".join((self.study, self.label, self.lab, self.made, self.path.name)).lower()
-        return all(word.lower().replace("-", "_") in said.replace("-", "_") for word in words)
+        text = " ".join((self.study, self.label, self.lab, self.made, self.path.name)).lower()
+        return all(word.lower().replace("-", "_") in text.replace("-", "_") for word in words)
 
 
 def shelf() -> list[Shelved]:
@@ -80,15 +80,15 @@ def shelf() -> list[Shelved]:
 
 def newest(listed: Sequence[Shelved]) -> dict[str, Shelved]:
     """Return the newest results of each study: those of this machine, else the recorded ones."""
-    oldest_first = [one for one in reversed(listed) if one.finished]
+    oldest_first = [shelved for shelved in reversed(listed) if shelved.finished]
     in_turn = sorted(oldest_first, key=lambda one: (not one.recorded, one.when))
-    return {one.study: one for one in in_turn}
+    return {shelved.study: shelved for shelved in in_turn}
 
 
-def report_file(one: Shelved) -> Path:
+def report_file(shelved: Shelved) -> Path:
     """The file that the report of these results is written to."""
-    name = "recorded" if one.recorded else one.label or one.path.name
-    return report_of(one.study, name, one.path)
+    name = "recorded" if shelved.recorded else shelved.label or shelved.path.name
+    return report_of(shelved.study, name, shelved.path)
 
 
 class _Silent:
@@ -99,16 +99,16 @@ class _Silent:
         pass
 
 
-def write_report(one: Shelved) -> Path:
+def write_report(shelved: Shelved) -> Path:
     """Write the report of results that have none; seconds, as their notebook runs."""
-    if one.study not in studies.names():
+    if shelved.study not in studies.names():
         raise BadInput(
-            f"{one.path} has no notebook",
-            hint=f"as a page: labkit scorecard {one.path} --html",
+            f"{shelved.path} has no notebook",
+            hint=f"as a page: labkit scorecard {shelved.path} --html",
         )
-    results, file = named_results(str(one.path)), report_file(one)
-    values = given(one.study, str(results.path), results.asked, file.stem)
-    answer(studies.find(one.study), values, _Silent(), target=file.with_suffix(".ipynb"))
+    results, file = named_results(str(shelved.path)), report_file(shelved)
+    values = given(shelved.study, str(results.path), results.asked, file.stem)
+    answer(studies.find(shelved.study), values, _Silent(), target=file.with_suffix(".ipynb"))
     return file
 
 

@@ -53,13 +53,13 @@ class Counters:
         size = clock.line_of(pipe, host.name)
         if not (size.isdigit() and int(size) < MOST):
             raise HostError(f"the counter on {host.name} sent {size!r}")
-        said = bytearray()
-        while len(said) < int(size):
-            part = pipe.recv(int(size) - len(said))
+        content = bytearray()
+        while len(content) < int(size):
+            part = pipe.recv(int(size) - len(content))
             if not part:
                 raise HostError(f"the counter on {host.name} stopped")
-            said += part
-        return said.decode("utf-8", "replace")
+            content += part
+        return content.decode("utf-8", "replace")
 
     def _open(self, host: Host) -> None:
         with ExitStack() as stack:

@@ -126,8 +126,8 @@ class _Reading:
     @property
     def date(self) -> tuple[float, float]:
         """The time of day, and how exactly it is known."""
-        whole, _, part = self.lines["date"][0].partition(".")
-        return (float(f"{whole}.{part}"), 0.0) if part.isdigit() else (float(whole), 1.0)
+        text, _, part = self.lines["date"][0].partition(".")
+        return (float(f"{text}.{part}"), 0.0) if part.isdigit() else (float(text), 1.0)
 
     @property
     def uptime(self) -> float | None:

@@ -82,10 +82,10 @@ class Watch:
         return {role: some for role, some in found.items() if some}
 
     def _asked(self) -> dict[str, _Asked]:
-        found = Fleet(self.hosts).each(self._counted)
-        if lost := [one for role, one in found.failed.items() if role in self.between]:
+        outcomes = Fleet(self.hosts).each(self._counted)
+        if lost := [one for role, one in outcomes.failed.items() if role in self.between]:
             raise lost[0] if isinstance(lost[0], LabkitError) else HostError(str(lost[0]))
-        return dict(found.ok)
+        return dict(outcomes.ok)
 
     # A guest that a setting has started again since has lost its connection; to ask twice does no
     # harm.

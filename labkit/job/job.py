@@ -247,8 +247,8 @@ def start(
                 hint="a key belongs to one command; choose a new key",
             )
         if done.code or not folder:
-            said = done.stderr or f"the host's shell ended with code {done.code}"
-            raise HostError(f"{host.name}: job {key} was not started", said=said)
+            text = done.stderr or f"the host's shell ended with code {done.code}"
+            raise HostError(f"{host.name}: job {key} was not started", said=text)
         return Job(host, key, os.fsdecode(folder[1]))
 
     return _insisting(ask, f"{host.name}: job {key}", tell, patience)
@@ -308,8 +308,8 @@ def _answers(
         done = host.run(*words, seconds=seconds)
         with suppress(ValueError):
             return facts.read(done.stdout_bytes, nonce)
-    said = done.stderr or done.stdout_bytes.decode("utf-8", "replace")
-    raise HostError(f"{host.name}: an answer about jobs cannot be read", said=said)
+    text = done.stderr or done.stdout_bytes.decode("utf-8", "replace")
+    raise HostError(f"{host.name}: an answer about jobs cannot be read", said=text)
 
 
 def _run(host: Runs, what: str, words: Sequence[str], seconds: float, hint: str = "") -> None:

@@ -161,5 +161,5 @@ def _end(facts: Facts) -> tuple[int | None, str]:
 
 
 def _signal(number: int) -> str:
-    known = {one.value: one.name for one in signal.Signals}
+    known = {Signal.value: Signal.name for Signal in signal.Signals}
     return known.get(number, str(number)).removeprefix("SIG")

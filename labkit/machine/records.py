@@ -41,13 +41,13 @@ def read_json(file: Path, *, large: int = 1) -> dict[str, Any]:
         raise ResultsError(f"{file}: cannot be read", said=str(damaged)) from None
 
 
-def parse_json(whole: bytes, name: str, *, unique: bool = True, large: int = 1) -> dict[str, Any]:
+def parse_json(content: bytes, name: str, *, unique: bool = True, large: int = 1) -> dict[str, Any]:
     """Parse bytes that are here already, like `read_json`; keys must be `unique` in each object."""
     try:
-        if whole.count(b"[") + whole.count(b"{") > MOST_LISTS * large:
+        if content.count(b"[") + content.count(b"{") > MOST_LISTS * large:
             raise ValueError(f"it has more than {MOST_LISTS * large} lists and objects")
         pairs = _unrepeated if unique else dict
-        read = json.loads(whole, object_pairs_hook=pairs, parse_constant=_no_number)
+        read = json.loads(content, object_pairs_hook=pairs, parse_constant=_no_number)
         _shallow(read)
     except (ValueError, RecursionError) as damaged:
         raise ResultsError(f"{name}: cannot be read", said=str(damaged)) from None
@@ -127,11 +127,11 @@ def place(beside: Path, path: Path) -> None:
         raise
 
 
-def write(path: Path, whole: bytes) -> None:
+def write(path: Path, content: bytes) -> None:
     """The whole file under its name, or no file of that name; safe on disk when this returns."""
     beside = path.with_name(f".{path.name}.half")
     with beside.open("wb") as file:
-        file.write(whole)
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     beside.rename(path)
@@ -193,10 +193,10 @@ def listed(folder: Path) -> dict[str, str]:
         return {}
     except (OSError, ValueError) as damaged:
         raise ResultsError(f"{folder / SUMS}: cannot be read", said=str(damaged)) from None
-    found = [_LINE.fullmatch(line) for line in lines]
-    if not all(found):
-        raise ResultsError(f"{folder / SUMS}: line {found.index(None) + 1} is not a checksum")
-    return {match[2]: match[1] for match in found if match}
+    matches = [_LINE.fullmatch(line) for line in lines]
+    if not all(matches):
+        raise ResultsError(f"{folder / SUMS}: line {matches.index(None) + 1} is not a checksum")
+    return {match[2]: match[1] for match in matches if match}
 
 
 def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -38,11 +38,11 @@ def together(look: Callable[[A], B], those: Collection[A], at_once: int) -> list
     """The results of `look` for each, side by side; a stop does not wait for a silent host."""
     pool = ThreadPoolExecutor(max(1, at_once))
     try:
-        asked = [pool.submit(look, one) for one in those]
+        futures = [pool.submit(look, one) for one in those]
         # A signal that comes just before Python waits is seen only when it waits no longer.
-        while wait(asked, TURN_SECONDS).not_done:
+        while wait(futures, TURN_SECONDS).not_done:
             pass
-        return [one.result() for one in asked]
+        return [future.result() for future in futures]
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 

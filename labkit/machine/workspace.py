@@ -168,9 +168,9 @@ def _named() -> Iterator[Path]:
 
 
 def _above(folder: Path) -> Iterator[Path]:
-    found = next((above for above in (folder, *folder.parents) if (above / MARK).is_file()), None)
-    if found is not None and found != HOME:
-        yield found.resolve()
+    path = next((above for above in (folder, *folder.parents) if (above / MARK).is_file()), None)
+    if path is not None and path != HOME:
+        yield path.resolve()
 
 
 # Modules are run. So a folder that labkit finds by itself must be this user's, as git insists too.

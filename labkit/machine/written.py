@@ -44,11 +44,11 @@ class Written:
         try:
             return records.parse_toml(self.text)
         except ValueError as odd:
-            found = AT_LINE.search(str(odd))
-            line = (found[1] or len(self.text.splitlines())) if found else 1
-            said = AT_LINE.sub("", str(odd))
+            match = AT_LINE.search(str(odd))
+            line = (match[1] or len(self.text.splitlines())) if match else 1
+            text = AT_LINE.sub("", str(odd))
             hint = 'such as: name = "lat_ping"; text stands in quotes'
-            raise BadInput(f"{self.path}:{line}: is not TOML: {said}", hint=hint) from None
+            raise BadInput(f"{self.path}:{line}: is not TOML: {text}", hint=hint) from None
 
     def told_of(self, about: str) -> Written:
         """The same text, where errors are about a part of it."""
@@ -57,8 +57,8 @@ class Written:
     def line(self, *keys: str | int) -> int:
         """The line of a key, or of the nearest table above that stands in the text."""
         for many in range(len(keys), 0, -1):
-            if found := self._lines.get(keys[:many]):
-                return found
+            if number := self._lines.get(keys[:many]):
+                return number
         return 1
 
     def at(self, *keys: str | int) -> str:

@@ -60,8 +60,8 @@ class Migrating:
 
     def dirtied(self, seconds: float, slowed: float = 0.0) -> float:
         """Bytes that are dirty after so long; each page counts once."""
-        whole, written = self.working_set, self.dirty * (1 - slowed) * seconds
-        return whole * -math.expm1(-written / whole) if whole else 0.0
+        number, written = self.working_set, self.dirty * (1 - slowed) * seconds
+        return number * -math.expm1(-written / number) if number else 0.0
 
     def planned(self) -> Planned:
         """The predicted course of the migration."""
@@ -121,19 +121,19 @@ class FittedMigration:
     high: Mapping[str, float]
     observed: tuple[Observed, ...]
 
-    def applied(self, asked: Migrating) -> Migrating:
+    def applied(self, migrating: Migrating) -> Migrating:
         """A migration with these parameters."""
-        return _with(asked, self.values)
+        return _with(migrating, self.values)
 
     def rows(self) -> list[dict[str, float | str]]:
         """The differences between model and runs: seconds of both."""
-        found = [(one, self.applied(one.asked).planned()) for one in self.observed]
+        found = [(observed, self.applied(observed.asked).planned()) for observed in self.observed]
         return [
-            {"run": one.label, "measured (s)": round(one.total, 2),
-             "model (s)": round(plan.total, 2), "rounds": one.rounds,
+            {"run": observed.label, "measured (s)": round(observed.total, 2),
+             "model (s)": round(plan.total, 2), "rounds": observed.rounds,
              "of the model": len(plan.rounds),
-             "stopped (s)": round(one.stopped, 3), "by the model": round(plan.stopped, 3)}
-            for one, plan in found
+             "stopped (s)": round(observed.stopped, 3), "by the model": round(plan.stopped, 3)}
+            for observed, plan in found
         ]  # fmt: skip
 
 
@@ -173,6 +173,6 @@ def fitted(observed: Sequence[Observed]) -> FittedMigration:
     return FittedMigration(ends[0], ends[1], ends[2], tuple(observed))
 
 
-def _with(asked: Migrating, values: Mapping[str, float]) -> Migrating:
+def _with(migrating: Migrating, values: Mapping[str, float]) -> Migrating:
     efficiency, capacity, stop = (values[word] for word in WORDS)
-    return replace(asked, efficiency=efficiency, capacity=capacity, stop=stop)
+    return replace(migrating, efficiency=efficiency, capacity=capacity, stop=stop)

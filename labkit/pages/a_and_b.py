@@ -42,31 +42,31 @@ table.labkit th, table.labkit td { border-bottom: 1px solid var(--line); overflo
 """
 
 
-def finding(found: Outcome) -> str:
+def finding(outcome: Outcome) -> str:
     """The finding, in a sentence."""
-    word = "faster" if found.comparing.load.metric == TIME else "lower"
-    effect = next((r.effect for r in found.verdict.reasons if r.effect), None)
-    if found.lower and effect:
-        return f"{found.lower} is {word}: {figures(effect)}."
-    if found.same:
-        return f"A and B are the same: {found.verdict.why}."
-    return f"Undecided: {found.verdict.why}."
+    word = "faster" if outcome.comparing.load.metric == TIME else "lower"
+    effect = next((r.effect for r in outcome.verdict.reasons if r.effect), None)
+    if outcome.lower and effect:
+        return f"{outcome.lower} is {word}: {figures(effect)}."
+    if outcome.same:
+        return f"A and B are the same: {outcome.verdict.why}."
+    return f"Undecided: {outcome.verdict.why}."
 
 
-def table(found: Outcome) -> Table:
+def table(outcome: Outcome) -> Table:
     """A row for each side: what ran, where, under which settings, and its figure."""
-    load = found.comparing.load
-    what = "mean" if found.comparing.statistic == "mean" else "median"
+    load = outcome.comparing.load
+    what = "mean" if outcome.comparing.statistic == "mean" else "median"
     head = ("", "command", "on", "settings", f"{load.metric}, {what} (95 %)")
     rows = tuple(
-        (name, shlex.join(side.words), side.role, side.shown, _figure(found, name))
-        for name, side in found.comparing.sides.items()
+        (name, shlex.join(side.words), side.role, side.shown, _figure(outcome, name))
+        for name, side in outcome.comparing.sides.items()
     )
     return Table(head, rows)
 
 
-def _figure(found: Outcome, name: str) -> str:
-    interval, load = found.figures.get(name), found.comparing.load
+def _figure(outcome: Outcome, name: str) -> str:
+    interval, load = outcome.figures.get(name), outcome.comparing.load
     if interval is None:
         return "not measured"
     if load.metric == TIME and interval.value < 1:
@@ -82,15 +82,15 @@ def _with_ends(interval: Interval, by: float, unit: str) -> str:
     return f"{value} ({interval.ends(lambda end: figure(by * end))})"
 
 
-def rendered(found: Outcome, page_file: Path) -> str:
+def rendered(outcome: Outcome, page_file: Path) -> str:
     """The outcome for a terminal."""
     lines = [f"{terminal.paragraph(f'{name}  {_side(side)}')}\n"
-             f"   {found.comparing.load.metric}  {_figure(found, name)}"
-             for name, side in found.comparing.sides.items()]  # fmt: skip
+             f"   {outcome.comparing.load.metric}  {_figure(outcome, name)}"
+             for name, side in outcome.comparing.sides.items()]  # fmt: skip
     parts = [
-        "\n".join(lines), terminal.paragraph(finding(found)),
-        *map(terminal.paragraph, _beside(found)),
-        f"results  {found.results.path}\npage     {page_file}",
+        "\n".join(lines), terminal.paragraph(finding(outcome)),
+        *map(terminal.paragraph, _beside(outcome)),
+        f"results  {outcome.results.path}\npage     {page_file}",
     ]  # fmt: skip
     return readable("\n\n".join(part for part in parts if part))
 
@@ -100,39 +100,39 @@ def _side(side: Side) -> str:
 
 
 # How it was measured, and what a reader should know of that.
-def _beside(found: Outcome) -> list[str]:
-    verdict, load = found.verdict, found.comparing.load
-    runs = found.results.finished()
-    each = f", the command {load.times} times in each" if load.times > 1 else ""
-    how = f"{len(runs)} runs in {verdict.blocks} shuffled blocks{each}."
+def _beside(outcome: Outcome) -> list[str]:
+    verdict, load = outcome.verdict, outcome.comparing.load
+    runs = outcome.results.finished()
+    text = f", the command {load.times} times in each" if load.times > 1 else ""
+    how = f"{len(runs)} runs in {verdict.blocks} shuffled blocks{text}."
     looks = [(verdict.looks, verdict.spent)] if verdict.looks else []
     lacks = [f"Not set for {name}: {'; '.join(side.lacks)}."
-             for name, side in found.comparing.sides.items() if side.lacks]  # fmt: skip
-    study = found.comparing.study()
-    return [f"{how} {looked(looks)}".strip(), *lacks, *remarks(study, found.results)]
+             for name, side in outcome.comparing.sides.items() if side.lacks]  # fmt: skip
+    study = outcome.comparing.study()
+    return [f"{how} {looked(looks)}".strip(), *lacks, *remarks(study, outcome.results)]
 
 
-def told(found: Outcome, page_file: Path) -> dict[str, Any]:
+def told(outcome: Outcome, page_file: Path) -> dict[str, Any]:
     """All of it for JSON."""
-    load, verdict = found.comparing.load, found.verdict
+    load, verdict = outcome.comparing.load, outcome.verdict
     figures = {name: {"value": i.value, "low": i.least, "high": i.most}
-               for name, i in found.figures.items()}  # fmt: skip
+               for name, i in outcome.figures.items()}  # fmt: skip
     return {
-        **found.comparing.kept()[STUDY], "metric": load.metric, "unit": load.unit,
-        "times": load.times, "figures": figures, "lower": found.lower,
-        "decided": verdict.verdict != UNDECIDED, "finding": finding(found), **verdict.told(),
-        "results": str(found.results.path), "page": str(page_file),
+        **outcome.comparing.kept()[STUDY], "metric": load.metric, "unit": load.unit,
+        "times": load.times, "figures": figures, "lower": outcome.lower,
+        "decided": verdict.verdict != UNDECIDED, "finding": finding(outcome), **verdict.told(),
+        "results": str(outcome.results.path), "page": str(page_file),
     }  # fmt: skip
 
 
-def write(found: Outcome) -> Path:
+def write(outcome: Outcome) -> Path:
     """Write the page among the reports; it needs no network and holds no script."""
-    file = out() / "reports" / f"compare-{found.results.path.name}.html"
-    rest = "".join(f"<p>{safe(text)}</p>" for text in _beside(found))
+    file = out() / "reports" / f"compare-{outcome.results.path.name}.html"
+    rest = "".join(f"<p>{safe(text)}</p>" for text in _beside(outcome))
     page = PAGE.format(
-        title=safe(f"A against B on {found.results.asked['lab']['name']}"),
-        style=PAPER + STYLE, finding=safe(finding(found)), chip=chip(found.verdict.verdict),
-        table=table(found).html(), chart=_chart(found), rest=rest,
+        title=safe(f"A against B on {outcome.results.asked['lab']['name']}"),
+        style=PAPER + STYLE, finding=safe(finding(outcome)), chip=chip(outcome.verdict.verdict),
+        table=table(outcome).html(), chart=_chart(outcome), rest=rest,
     )  # fmt: skip
     with records.keeping(f"{file}"):
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -77,7 +77,7 @@ def _facts(results: Results, line: ScoreLine) -> Table:
         "when": line.when[:10], "again": repeat,
         "results": f"labkit results export {results.path}",
     }  # fmt: skip
-    return Table(("measured", ""), tuple((name, said) for name, said in facts.items() if said))
+    return Table(("measured", ""), tuple((name, fact) for name, fact in facts.items() if fact))
 
 
 def _imported(results: Results) -> bool:
@@ -94,7 +94,7 @@ def _row(results: Results, line: ScoreLine, claim: Claim) -> dict[str, Any]:
     measured, printed = found_and_printed(line)
     return {
         "claim": line.claim, "statement": line.statement, "source": line.source,
-        "form": line.form, "tested": [_tested(one) for one in comparisons],
+        "form": line.form, "tested": [_tested(comparison) for comparison in comparisons],
         "tolerance": list(dict.fromkeys(_tolerance(one, claim) for one in comparisons)),
         "verdict": line.verdict, "measured": measured, "printed": printed, "why": line.reason,
         "dispute": line.dispute, "runs": len(runs), "seconds": round(_seconds(runs), 1),

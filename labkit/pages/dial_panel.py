@@ -170,9 +170,9 @@ def histogram(values: Mapping[str, Values], unit: str = "us", note: str = "") ->
     edges = np.geomspace(max(whole.min(), 1e-3) * 0.98, whole.max() * 1.02, BINS + 1)
     rows = [
         {"which": name, "low": round(float(a), 3), "high": round(float(b), 3),
-         "share": round(float(count) / len(found), 5)}
-        for name, found in values.items()
-        for a, b, count in zip(edges, edges[1:], np.histogram(found, edges)[0], strict=False)
+         "share": round(float(count) / len(value), 5)}
+        for name, value in values.items()
+        for a, b, count in zip(edges, edges[1:], np.histogram(value, edges)[0], strict=False)
     ]  # fmt: skip
     x = alt.X("low:Q", title=f"round trip ({shown(unit)})").scale(type="log", nice=False)
     x = x.axis(format=",~f", tickCount=6)
@@ -187,11 +187,11 @@ def histogram(values: Mapping[str, Values], unit: str = "us", note: str = "") ->
         tooltip=[alt.Tooltip("which:N"), alt.Tooltip("low:Q"), alt.Tooltip("high:Q"),
                  alt.Tooltip("share:Q", format=".1%")],
     )  # fmt: skip
-    said = "; ".join(f"{name}: median {percentile(v, 50):.0f}" for name, v in values.items())
+    text = "; ".join(f"{name}: median {percentile(v, 50):.0f}" for name, v in values.items())
     return alt.LayerChart(layer=[bars]).properties(
         width=WIDTH, height=220,
         title=titled("The last answers", "Grey: before the last turn.", note),
-        description=f"Round trips in {shown(unit)}, {said}. {note}".strip(),
+        description=f"Round trips in {shown(unit)}, {text}. {note}".strip(),
     )  # fmt: skip
 
 
@@ -201,8 +201,8 @@ def would_be(kind: type[Dialling] = Dialling) -> Table:
     usual = kind.settings({})
     for dial, choices in kind.dials.items():
         for choice in choices[1:]:
-            made = [str(one) for one in kind.settings({dial: choice}) if one not in usual]
-            rows.append((dial, f"{choices[0]} to {choice}", "; ".join(made)))
+            texts = [str(one) for one in kind.settings({dial: choice}) if one not in usual]
+            rows.append((dial, f"{choices[0]} to {choice}", "; ".join(texts)))
     return Table(("dial", "turned from", "what it changes on the server"), tuple(rows))
 
 

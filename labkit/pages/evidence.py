@@ -43,12 +43,12 @@ def gather(
             unread[str(path)] = refused.what
     # The next best of a lab steps in for what cannot be judged.
     while waiting := [one for one in best(pool.values(), asked) if one.lines is None]:
-        for one in waiting:
+        for evidence in waiting:
             try:
-                pool[one.path] = _judge(one, margin)
+                pool[evidence.path] = _judge(evidence, margin)
             except LabkitError as refused:
-                unread[one.path] = refused.what
-                del pool[one.path]
+                unread[evidence.path] = refused.what
+                del pool[evidence.path]
     return replace(listed, evidence=pool, unread=unread)
 
 

@@ -37,16 +37,16 @@ def check(study: str, number: int, answer: object) -> str:
     return check_number(answer, entry["right"], entry.get("remark", ""), within=within)
 
 
-def check_number(answer: object, right: float, said: str = "", *, within: float = 0.01) -> str:
+def check_number(answer: object, right: float, text: str = "", *, within: float = 0.01) -> str:
     """Whether a number is right; it may be off by the share `within`, as rounded numbers are."""
     if answer is None:
         return EMPTY
-    found = math.nan if isinstance(answer, bool) or not isinstance(answer, Real) else float(answer)
-    if not math.isfinite(found):
+    number = math.nan if isinstance(answer, bool) or not isinstance(answer, Real) else float(answer)
+    if not math.isfinite(number):
         return f"not yet: answer with a number, without quotes, not {answer!r}"
-    if abs(found - right) <= within * abs(right):
-        return _right(said)
-    return f"not yet: the right number is {'larger' if found < right else 'smaller'}"
+    if abs(number - right) <= within * abs(right):
+        return _right(text)
+    return f"not yet: the right number is {'larger' if number < right else 'smaller'}"
 
 
 def check_name(answer: object, names: Mapping[str, float], right: str, unit: str = "") -> str:
@@ -61,5 +61,5 @@ def check_name(answer: object, names: Mapping[str, float], right: str, unit: str
     return _right(seen) if found == right else f"not yet: {seen}"
 
 
-def _right(said: str) -> str:
-    return f"right: {said}" if said else "right"
+def _right(text: str) -> str:
+    return f"right: {text}" if text else "right"

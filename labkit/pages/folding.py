@@ -21,9 +21,9 @@ def folded(body: str) -> str:
         return body
     sections: list[tuple[str, str, list[str]]] = [("", ABOUT, [])]
     for cell in cells:
-        if found := HEADING.search(cell):
-            sections.append((found[1], _words(found[2]), []))
-            cell = cell.replace(found[0], "", 1)
+        if match := HEADING.search(cell):
+            sections.append((match[1], _words(match[2]), []))
+            cell = cell.replace(match[0], "", 1)
         sections[-1][2].append(cell)
     return before + "".join(_section(tag, name, "".join(cells)) for tag, name, cells in sections)
 
@@ -32,11 +32,11 @@ def living(page: str) -> str:
     """The page in which only links are left that lead somewhere from any folder."""
     ids = set(re.findall(r'\bid="([^"]*)"', page))
 
-    def link(found: re.Match[str]) -> str:
-        inside = found[1].startswith("#") and found[1][1:] in ids
-        if inside or found[1].startswith(AWAY):
-            return found[0]
-        return f"<span>{found[2]}</span>"
+    def link(match: re.Match[str]) -> str:
+        inside = match[1].startswith("#") and match[1][1:] in ids
+        if inside or match[1].startswith(AWAY):
+            return match[0]
+        return f"<span>{match[2]}</span>"
 
     return LINK.sub(link, page)
 

@@ -49,7 +49,7 @@ def _open(known: Judgements, paths: Iterable[str], study: str) -> bool:
         return True
     judged = best(known.evidence.values(), [study] if study else claimed)
     unseen = any(path not in known.evidence for path in paths)
-    return unseen or any(one.lines is None for one in judged)
+    return unseen or any(evidence.lines is None for evidence in judged)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class ScoreStore:
 
     def write(self, known: Judgements, before: Mapping[str, Stamp]) -> None:
         """Keep it, but for results that changed while they were judged; a full disk keeps none."""
-        now = {one.path: _stamp(Path(one.path)) for one in known.evidence.values()}
+        now = {evidence.path: _stamp(Path(evidence.path)) for evidence in known.evidence.values()}
         same = {path for path, stamp in now.items() if _runs(stamp) == _runs(before.get(path, {}))}
         kept = {
             "code": _code(),

@@ -61,8 +61,8 @@ def look(host: Host, role: str) -> dict[str, str]:
     """Facts that one host states of itself now; if it is silent, the reason."""
     row = {"role": role, "address": host.address}
     try:
-        said = host.check("sh", "-c", "uname -sr; nproc", seconds=LOOK_SECONDS)
-        kernel, cpus = said.splitlines()
+        text = host.check("sh", "-c", "uname -sr; nproc", seconds=LOOK_SECONDS)
+        kernel, cpus = text.splitlines()
     except (LabkitError, ValueError) as silent:
         return {**row, "state": f"no answer: {str(silent).splitlines()[0]}"}
     return {**row, "state": "answers", "kernel": kernel, "cpus": cpus}

@@ -18,12 +18,12 @@ ADDRESS = re.compile(r"https://(?P<host>[\w.-]+)/(?P<path>[\w.~-]+(?:/[\w.~-]+?)
 
 def link(address: str, file: str) -> str:
     """The link that opens a file of the repository at this address in JupyterLab."""
-    found = ADDRESS.fullmatch(address)
-    if not found:
+    match = ADDRESS.fullmatch(address)
+    if not match:
         hint = "such as https://github.com/you/labkit; Binder opens public repositories only"
         raise BadInput(f"{address!r} is not an address of a repository", hint=hint)
-    forge = FORGES.get(found["host"], "git")
-    named = {"gh": found["path"], "gl": quote(found["path"], ""), "git": quote(address, "")}
+    forge = FORGES.get(match["host"], "git")
+    named = {"gh": match["path"], "gl": quote(match["path"], ""), "git": quote(address, "")}
     return f"{BINDER}/{forge}/{named[forge]}/HEAD?urlpath={quote(f'lab/tree/{file}', '')}"
 
 

@@ -16,23 +16,23 @@ REDRAWN_SECONDS = 1.0
 
 def watched(load: DvdStore, hosts: Mapping[str, Host], show: Show | None = None) -> str:
     """Run it once; `show` is given a new picture each second. Returns what the driver printed."""
-    said: list[str] = []
+    texts: list[str] = []
     show, drawn = show or _in_notebook(), 0.0
     with (
         load.asking(hosts) as words,
         hosts["client"].stream(*words, seconds=load.longest) as lines,
     ):
         for line in lines:
-            said.append(f"{line.text}\n")
+            texts.append(f"{line.text}\n")
             now = time.monotonic()
-            if now - drawn >= REDRAWN_SECONDS and len(seconds_in("".join(said))) > 1:
+            if now - drawn >= REDRAWN_SECONDS and len(seconds_in("".join(texts))) > 1:
                 drawn = now
-                show(picture("".join(said)))
+                show(picture("".join(texts)))
     done = lines.done
     if not done.ok:
         raise CommandFailed(f"{done.host}: the driver ended with code {done.code}",
-                            said=done.stderr or said[-1])  # fmt: skip
-    text = "".join(said)
+                            said=done.stderr or texts[-1])  # fmt: skip
+    text = "".join(texts)
     show(picture(text))
     return text
 

@@ -28,25 +28,25 @@ How fast it wrote is not printed.
 
 def observed(study: Study, results: Results) -> list[Observed]:
     """The data that the model is fitted to: each migration of a study that came to its end."""
-    found = []
+    moves = []
     for run in results.finished():
         at = {sample.metric: float(np.median(sample.values)) for sample in study.samples(run)}
         needed = ("first round", "migration time", "switchover time", "rounds")
         event = next((e for e in study.events(run.condition) if isinstance(e, LiveMigration)), None)
         load = study.workload
         if event and event.rate_mbit and isinstance(load, DirtyMemory) and set(needed) <= set(at):
-            asked = Migrating(
+            migrating = Migrating(
                 memory=at["first round"] * MIB, line=event.rate_mbit * MBIT,
                 dirty=at["writes"] * PAGE, working_set=load.mebibytes * MIB,
             )  # fmt: skip
             took, stopped = at["migration time"], at["switchover time"]
-            found.append(Observed(asked, took, stopped, int(at["rounds"]), run.path.name))
-    return found
+            moves.append(Observed(migrating, took, stopped, int(at["rounds"]), run.path.name))
+    return moves
 
 
-def planned(asked: Migrating) -> list[dict[str, Any]]:
+def planned(migrating: Migrating) -> list[dict[str, Any]]:
     """The same move by each variant, in a table."""
-    plans = {name: replace(asked, variant=name).planned() for name in VARIANTS}
+    plans = {name: replace(migrating, variant=name).planned() for name in VARIANTS}
     return [_row(name, plan) for name, plan in plans.items()]
 
 

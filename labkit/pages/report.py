@@ -195,11 +195,11 @@ def _wrong(notebook: Any) -> str:
 # Takes the title out of the notebook.
 def _title(notebook: Any, otherwise: str) -> str:
     for cell in notebook.cells:
-        found = book_links.LINE.search(cell.source)
-        if cell.cell_type == "markdown" and found:
+        match = book_links.LINE.search(cell.source)
+        if cell.cell_type == "markdown" and match:
             # The page has a heading of its own, above the verdicts, and no neighbours.
-            cell.source = cell.source.replace(found[0], "", 1)
-            return str(found[1]).removeprefix("#").strip()
+            cell.source = cell.source.replace(match[0], "", 1)
+            return str(match[1]).removeprefix("#").strip()
     return otherwise
 
 
@@ -231,9 +231,9 @@ def _put(page: str, mark: str, instead: str) -> str:
 def _top(title: str, wrong: str, head: str, name: str) -> str:
     parts = [f'<div class="labkit-top"><h1>{safe(title)}</h1>']
     parts += [f'<p class="wrong"><b>{safe(wrong)}</b></p>'] if wrong else []
-    made = f"Made by labkit {__version__} from {name}; figures and text are in this one file."
+    text = f"Made by labkit {__version__} from {name}; figures and text are in this one file."
     code = '<label><input type="checkbox" id="labkit-code"> show the code</label>'
-    parts += [head, f'<p>{safe(made)}</p><p class="on-screen">{code}</p></div>']
+    parts += [head, f'<p>{safe(text)}</p><p class="on-screen">{code}</p></div>']
     return "".join(parts)
 
 

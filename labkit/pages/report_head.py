@@ -45,21 +45,21 @@ class ReportHead:
 
     def html(self, chart: str = "") -> str:
         """The head with its chart between the finding and the verdicts."""
-        said = f'<p class="finding"><b>{safe(self.answer)}</b></p>' if self.answer else ""
-        said += f"<p>{safe(self.finding)}</p>" if self.finding else ""
-        said += f"<p>Document: {linked(*self.document)}</p>" if self.document[1] else ""
-        return f"{said}{chart}{self._strip()}{self._controls()}{self._facts()}"
+        text = f'<p class="finding"><b>{safe(self.answer)}</b></p>' if self.answer else ""
+        text += f"<p>{safe(self.finding)}</p>" if self.finding else ""
+        text += f"<p>Document: {linked(*self.document)}</p>" if self.document[1] else ""
+        return f"{text}{chart}{self._strip()}{self._controls()}{self._facts()}"
 
     def _strip(self) -> str:
         if not self.verdicts:
             return ""
         counts = Counter(word for _, word, _ in self.verdicts)
-        said = ", ".join(f"{number} {word}" for word, number in counts.items())
+        text = ", ".join(f"{number} {word}" for word, number in counts.items())
         each = "".join(
             f'<li title="{safe(statement)}">{chip(word)} <small>{safe(name)}</small></li>'
             for name, word, statement in self.verdicts
         )
-        return f'<h2>Verdicts: {safe(said)}</h2><ul class="chips">{each}</ul>'
+        return f'<h2>Verdicts: {safe(text)}</h2><ul class="chips">{each}</ul>'
 
     def _controls(self) -> str:
         if not self.controls:
@@ -80,7 +80,7 @@ def head_of(
         answer,
         tuple((v.claim, v.verdict, v.statement) for v in verdicts),
         tuple(controls.said_of(results)),
-        tuple((name, said) for name, said in _facts(study, results).items() if said),
+        tuple((name, fact) for name, fact in _facts(study, results).items() if fact),
         _document(study),
     )
 
@@ -94,10 +94,10 @@ def finding(verdicts: Sequence[Mapping[str, Any]]) -> str:
     if not decided:
         return f"Found: none of {len(judged)} claims could be decided by so few runs."
     words = Counter(verdict["verdict"] for verdict in verdicts)
-    each = ", ".join(f"{words[w]} {went[words[w] > 1]}" for w, went in WENT.items() if words[w])
+    text = ", ".join(f"{words[w]} {went[words[w] > 1]}" for w, went in WENT.items() if words[w])
     clear = min(decided, key=_doubt)
     return (
-        f"Found: of {len(verdicts)} claims {each}. The clearest: {clear['statement']}. "
+        f"Found: of {len(verdicts)} claims {text}. The clearest: {clear['statement']}. "
         f"This {WENT[clear['verdict']][0]}: {clear['why']}."
     )
 

@@ -67,8 +67,8 @@ def _counts(card: Scorecard) -> str:
         "</tr>"
         for name, *numbers in table.rows
     )
-    whole = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
-    return f'<table class="counts">{whole}</table>'
+    text = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+    return f'<table class="counts">{text}</table>'
 
 
 # A document of which nothing could be judged is there, but folded.
@@ -79,12 +79,12 @@ def _section(document: str, lines: list[ScoreLine]) -> str:
     table = f'<table class="claims"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     if _tested(lines):
         answers = dict.fromkeys(line.answer for line in lines if line.answer)
-        said = "".join(f"<li>{safe(answer)}</li>" for answer in answers)
-        return f"<section><h2>{linked(document, lines[0].url)}</h2><ul>{said}</ul>{table}</section>"
+        text = "".join(f"<li>{safe(answer)}</li>" for answer in answers)
+        return f"<section><h2>{linked(document, lines[0].url)}</h2><ul>{text}</ul>{table}</section>"
     short = (NO_STUDY if line.what is What.NO_STUDY else line.reason for line in lines)
     (why, many), *_ = Counter(short).most_common(1)
-    said = why if many == len(lines) else NOT_TESTABLE
-    summary = f"{linked(document, lines[0].url)} <small>({len(lines)} claims: {safe(said)})</small>"
+    text = why if many == len(lines) else NOT_TESTABLE
+    summary = f"{linked(document, lines[0].url)} <small>({len(lines)} claims: {safe(text)})</small>"
     return f"<details><summary>{summary}</summary>{table}</details>"
 
 

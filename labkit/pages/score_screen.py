@@ -47,14 +47,14 @@ def _document(document: str, lines: Sequence[ScoreLine]) -> list[str]:
     studies: dict[str, list[ScoreLine]] = {}
     for line in lines:
         studies.setdefault(line.study, []).append(line)
-    tried = {name: own for name, own in studies.items() if any(line.evidence for line in own)}
-    bare = {name: own for name, own in studies.items() if name not in tried}
+    tried = {name: study for name, study in studies.items() if any(line.evidence for line in study)}
+    bare = {name: study for name, study in studies.items() if name not in tried}
     if len(studies) == 1 or not tried:
         return [_counts(f"{', '.join(studies)}: {document}", lines)]
-    rest = [line for own in bare.values() for line in own]
+    rest = [line for score_lines in bare.values() for line in score_lines]
     return [
         _counts(document, lines),
-        *(_counts(f"  {name}", own) for name, own in tried.items()),
+        *(_counts(f"  {name}", score_lines) for name, score_lines in tried.items()),
         *([_counts(f"  not measured: {', '.join(bare)}", rest)] if bare else []),
     ]
 

@@ -137,9 +137,9 @@ def verdict_table(verdicts: Iterable[Verdict], note: str = "") -> Table:
     """One line for each claim: what the document says, the verdict, and why."""
     judged = list(verdicts)
     rows = tuple((v.claim, v.statement, measured_here(v.local), v.verdict, v.why) for v in judged)
-    said = [f"{note}.".replace("..", ".") if note else "", one_risk(v.among for v in judged)]
-    said.append(looked((v.looks, v.spent) for v in judged))
-    return Table(VERDICTS, rows, " ".join(part for part in said if part))
+    texts = [f"{note}.".replace("..", ".") if note else "", one_risk(v.among for v in judged)]
+    texts.append(looked((v.looks, v.spent) for v in judged))
+    return Table(VERDICTS, rows, " ".join(part for part in texts if part))
 
 
 def read(plain: Mapping[str, Any]) -> Table:

@@ -26,15 +26,15 @@ class BusyCpus(Probe):
         """`CPUs busy`: how many were busy on average. `CPU time`: in seconds."""
         if not before.strip():
             return []
-        found = Between.of(before, after)
-        busy = found.busy() * len(found.cpus)
+        between = Between.of(before, after)
+        busy = between.busy() * len(between.cpus)
         return [
             Sample("CPUs busy", "1", np.array([busy])),
-            Sample("CPU share", "share", np.array([found.busy()])),
-            Sample("CPU time", "s", np.array([busy * found.seconds])),
+            Sample("CPU share", "share", np.array([between.busy()])),
+            Sample("CPU time", "s", np.array([busy * between.seconds])),
         ]
 
 
 def spent(before: str, after: str) -> dict[str, float]:
     """The same as plain figures by name; empty where a host shows nothing."""
-    return {one.metric: float(one.values[0]) for one in BusyCpus.parse(before, after)}
+    return {sample.metric: float(sample.values[0]) for sample in BusyCpus.parse(before, after)}

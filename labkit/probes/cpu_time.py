@@ -56,13 +56,13 @@ class _Moment:
     @classmethod
     def of(cls, text: str) -> _Moment:
         at = AT.search(text)
-        counts = {name: [float(one) for one in some.split()] for name, some in LINE.findall(text)}
+        counts = {name: [float(word) for word in some.split()] for name, some in LINE.findall(text)}
         ticks = {
-            name: np.array(some[: len(COLUMNS)])
-            for name, some in counts.items()
+            name: np.array(count[: len(COLUMNS)])
+            for name, count in counts.items()
             if name.startswith("cpu")
         }
-        if not at or not ticks or any(len(one) < len(COLUMNS) for one in ticks.values()):
+        if not at or not ticks or any(len(tick) < len(COLUMNS) for tick in ticks.values()):
             raise ResultsError("the CPU time cannot be read", said=text[:200])
         switches, interrupts = (int(counts.get(name, [0])[0]) for name in ("ctxt", "intr"))
         return cls(float(at[1]), ticks, switches, interrupts)
@@ -74,10 +74,10 @@ def between(first: _Moment, last: _Moment) -> list[Sample]:
     if seconds <= 0:
         raise ResultsError("both CPU time readings have the same timestamp")
     spent = sum((last.ticks[cpu] - first.ticks[cpu] for cpu in first.ticks), np.zeros(len(COLUMNS)))
-    whole = max(float(spent.sum()), 1.0)
+    number = max(float(spent.sum()), 1.0)
     shares = {
-        "cpu busy": 1 - sum(spent[column] for column in IDLE) / whole,
-        "cpu stolen": spent[STEAL] / whole,
+        "cpu busy": 1 - sum(spent[column] for column in IDLE) / number,
+        "cpu stolen": spent[STEAL] / number,
     }
     rates = {
         "context switches": (last.switches - first.switches) / seconds,
@@ -91,7 +91,7 @@ def between(first: _Moment, last: _Moment) -> list[Sample]:
 
 def moments(text: str) -> list[str]:
     """The looks that a watched run was interrupted by, each under its time."""
-    starts = [found.start() for found in AT.finditer(text)]
+    starts = [match.start() for match in AT.finditer(text)]
     return [text[start:end] for start, end in pairwise([*starts, len(text)])]
 
 
@@ -111,15 +111,15 @@ def samples(text: str) -> list[Sample]:
 
 def over_time(text: str) -> list[dict[str, Any]]:
     """The busy share of each CPU in each stretch between two looks, as rows for a heat map."""
-    return list(_rows([_Moment.of(one) for one in moments(text)]))
+    return list(_rows([_Moment.of(moment) for moment in moments(text)]))
 
 
 def _rows(looks: Sequence[_Moment]) -> Iterator[dict[str, Any]]:
     for first, last in pairwise(looks):
         for cpu, ticks in last.ticks.items():
             spent = ticks - first.ticks.get(cpu, ticks)
-            if whole := float(spent.sum()):
-                busy = 1 - sum(spent[column] for column in IDLE) / whole
-                begun, ended = (round(one.at - looks[0].at, 3) for one in (first, last))
+            if number := float(spent.sum()):
+                busy = 1 - sum(spent[column] for column in IDLE) / number
+                begun, ended = (round(moment.at - looks[0].at, 3) for moment in (first, last))
                 yield {"cpu": cpu, "begun": begun, "ended": ended, "busy": round(float(busy), 4),
-                       "stolen": round(float(spent[STEAL]) / whole, 4)}  # fmt: skip
+                       "stolen": round(float(spent[STEAL]) / number, 4)}  # fmt: skip

@@ -118,10 +118,10 @@ class Esxtop:
 def _read(text: str) -> Columns:
     if not text.startswith('"(PDH-CSV'):
         raise ResultsError("this is not what `esxtop -b` prints", said=text[:200] or "nothing")
-    found = counters.of_text(text)
-    if found.times.size < 2:
-        raise ResultsError(f"esxtop: {found.times.size} moments are too few")
-    return found
+    columns = counters.of_text(text)
+    if columns.times.size < 2:
+        raise ResultsError(f"esxtop: {columns.times.size} moments are too few")
+    return columns
 
 
 # Thousands of columns are printed; of some a run has use.
@@ -138,8 +138,8 @@ def _chosen(text: str, machines: list[str]) -> str:
 
 
 def _wanted(thing: str, counter: str, machines: list[str]) -> bool:
-    if found := GROUP.fullmatch(thing):
-        return found[1] in machines and counter in WANTED
+    if match := GROUP.fullmatch(thing):
+        return match[1] in machines and counter in WANTED
     return bool(CPU.fullmatch(thing)) and counter == "% Util Time"
 
 
@@ -155,8 +155,8 @@ def _columns_of(machine: str, columns: Mapping[str, int]) -> dict[str, int]:
 
 
 def _parts(name: str) -> tuple[str, str]:
-    found = COUNTER.fullmatch(name)
-    return (found[1], found[2]) if found else ("", "")
+    match = COUNTER.fullmatch(name)
+    return (match[1], match[2]) if match else ("", "")
 
 
 # "esxtop guest lab": which machine plays which guest.

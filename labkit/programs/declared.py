@@ -21,8 +21,8 @@ def declared(file: Path) -> tuple[str, ...]:
     """
     text = file.read_text("utf-8")
     if file.suffix != ".py":
-        found = SHELL.search(text)
-        return tuple(found[1].split()) if found else ()
+        match = SHELL.search(text)
+        return tuple(match[1].split()) if match else ()
     if NAME not in text:
         return ()
     return next((_words(node, file) for node in ast.parse(text).body if _is_ours(node)), ())

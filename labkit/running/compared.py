@@ -121,8 +121,8 @@ def _names(
     both: tuple[Results, Results], measured_in: tuple[measured.Measured, measured.Measured]
 ) -> list[str]:
     there = [*measured_in[0], *measured_in[1]]
-    asked = [name for one in both for name in one.asked.get("conditions", ()) if name in there]
-    return list(dict.fromkeys([*asked, *there]))
+    names = [name for one in both for name in one.asked.get("conditions", ()) if name in there]
+    return list(dict.fromkeys([*names, *there]))
 
 
 def _unit(results: Results, metric: str) -> str:
@@ -138,11 +138,11 @@ def _pairs(
     apart = {-1 - block: values for block, values in before.items()}
     both = {n: as_blocks(side, 0, name) for n, side in zip(names, (after, apart), strict=True)}
     one_a_run = all(percentiles.count(side) == len(side) for side in (before, after))
-    asked: tuple[Statistic, ...] = ("mean",) if one_a_run else PERCENTILES
+    statistics: tuple[Statistic, ...] = ("mean",) if one_a_run else PERCENTILES
     return {
         Order(f"{name}, {q}", f"new is lower than old ({name})", "", (q,), names):
             (_sides(name, q, unit, both), both)
-        for q in asked
+        for q in statistics
     }  # fmt: skip
 
 
@@ -154,7 +154,7 @@ def _sides(name: str, q: Statistic, unit: str, both: Mapping[str, Blocks]) -> Si
 
 
 def _asked(results: Results) -> dict[str, str]:
-    return {name: said for name, said in _flat(results.asked) if name not in NO_FACTS}
+    return {name: text for name, text in _flat(results.asked) if name not in NO_FACTS}
 
 
 def _told(run: Run) -> dict[str, str]:

@@ -191,7 +191,7 @@ def fitted(side: Side, lab: Lab) -> Side:
     if not any(step.changes or step.setting in side.settings for step in steps):
         raise _changes_nothing(side, steps, lab)
     shown = f"{side.shown}: {in_words([*made])}"
-    optional = tuple(one for one in side.optional if one in made)
+    optional = tuple(setting for setting in side.optional if setting in made)
     return replace(side, optional=optional, shown=shown, lacks=lacks)
 
 
@@ -221,7 +221,7 @@ def _tried(comparing: Comparing, lab: Lab) -> Comparing:
 
 
 def _try(side: Side, load: Command, lab: Lab) -> float:
-    one = replace(load, words=side.words, times=1)
+    command = replace(load, words=side.words, times=1)
     begun = time.monotonic()
-    one.parse(one.run({"server": lab.host(side.role)}))
+    command.parse(command.run({"server": lab.host(side.role)}))
     return time.monotonic() - begun

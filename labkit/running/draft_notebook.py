@@ -84,8 +84,8 @@ def cells(text: str) -> Iterator[tuple[str, str, str]]:
 
 def _notebook(number: int, words: Mapping[str, str]) -> dict[str, Any]:
     made = [
-        _cell(f"{number:02d}-{n:02d}", *one)
-        for n, one in enumerate(cells(filled("notebook.md", words)), 1)
+        _cell(f"{number:02d}-{n:02d}", *cell)
+        for n, cell in enumerate(cells(filled("notebook.md", words)), 1)
     ]
     return {"cells": made, "metadata": KERNEL, "nbformat": 4, "nbformat_minor": 5}
 

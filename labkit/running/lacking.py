@@ -27,20 +27,22 @@ def takes(study: Study) -> list[str]:
 def of_box(study: Study, machine: Machine) -> list[str]:
     """Lacks of a box on this machine, against the document's scale: a text each."""
     plan = topology.find(study.topology or DEFAULT, machine)
-    there = {guest.role: Had(int(guest.vcpus), guest.mebibytes / 1024) for guest in plan.guests}
+    machines = {guest.role: Had(int(guest.vcpus), guest.mebibytes / 1024) for guest in plan.guests}
     for host in plan.hosts:
         cpus = {*host.among(machine.cpus, machine.by_node)}
         nodes = sum(bool(cpus & {*node}) for node in machine.by_node)
-        there[host.role] = Had(len(cpus), machine.free / 1024, nodes)
+        machines[host.role] = Had(len(cpus), machine.free / 1024, nodes)
     bits, line = plan.link("client").bits, study.document.line
     slow = [f"the line: {bits / 1e9:g} of {line:g} Gbit/s"] if 0 < bits < line * 1e9 else []
-    return [*_absent(study, {*plan.roles}), *_smaller(study, there), *slow]
+    return [*_absent(study, {*plan.roles}), *_smaller(study, machines), *slow]
 
 
-def of_hosts(study: Study, found: Mapping[str, Capacity]) -> list[str]:
+def of_hosts(study: Study, capacities: Mapping[str, Capacity]) -> list[str]:
     """Lacks of hosts that were asked, against the document's scale: a text each."""
-    there = {name: Had(one.cpus, one.memory / GIB, one.nodes) for name, one in found.items()}
-    return list(_smaller(study, there))
+    machines = {
+        name: Had(host.cpus, host.memory / GIB, host.nodes) for name, host in capacities.items()
+    }
+    return list(_smaller(study, machines))
 
 
 def check_box(study: Study) -> None:
@@ -82,9 +84,9 @@ def _number(role: str) -> int:
     return int(re.sub(r"\D", "", role) or 1)
 
 
-def _smaller(study: Study, there: Mapping[str, Had]) -> Iterator[str]:
+def _smaller(study: Study, machines: Mapping[str, Had]) -> Iterator[str]:
     for role, had in study.document.machines.items():
-        like = {name: one for name, one in there.items() if name.rstrip("0123456789") == role}
+        like = {name: one for name, one in machines.items() if name.rstrip("0123456789") == role}
         lacks: dict[str, list[str]] = {}
         for name, one in sorted(like.items(), key=lambda item: _number(item[0])):
             lacks.setdefault(_lack(had, one), []).append(name)

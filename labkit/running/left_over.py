@@ -37,16 +37,16 @@ def _lab_file(where: str, asked: Mapping[str, Any]) -> str:
 
 def put_back_on(lab: Lab) -> list[str]:
     """The same on every host of this lab; a host that cannot be reached is named."""
-    told: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     failed = dict(lab.hosts)
     for _ in range(TURNS):
         for role, host in list(failed.items()):
             try:
-                told[role] = _restored(host)
+                texts[role] = _restored(host)
                 del failed[role]
             except LabkitError as odd:
-                told[role] = [f"{odd.what}: {host.verb('restore')}"]
-    lines = [f"{role}: {line}" for role, some in told.items() for line in some]
+                texts[role] = [f"{odd.what}: {host.verb('restore')}"]
+    lines = [f"{role}: {line}" for role, text in texts.items() for line in text]
     return lines or ["nothing to put back"]
 
 

@@ -79,8 +79,8 @@ def of_claims(results: Results) -> Measured:
 def lacking(results: Results) -> list[str]:
     """The names that claims on imported runs use and no run has measured."""
     names = [name for claim in published.of(results.judged_as) for name in claim.names()]
-    found = of_claims(results)
-    return [name for name in dict.fromkeys(names) if name not in found]
+    measured = of_claims(results)
+    return [name for name in dict.fromkeys(names) if name not in measured]
 
 
 # What other tools reported, by their own names; each text is called after its tool.
@@ -91,5 +91,5 @@ def _told(results: Results, run: Run) -> list[Sample]:
 
 
 def _tool(raw: str) -> str:
-    found = re.fullmatch(r"import-(\w+)\.txt", raw)
-    return found[1] if found else ""
+    match = re.fullmatch(r"import-(\w+)\.txt", raw)
+    return match[1] if match else ""

@@ -127,11 +127,11 @@ def files_of(name: str) -> list[Path]:
         module, notebook.found(name), folder / f"{name}.toml", folder / f"{name}.csv",
         recorded / f"recorded/{name}.labkit",
     ]  # fmt: skip
-    found = [path for path in files if path is not None and path.is_file()]
+    paths = [path for path in files if path is not None and path.is_file()]
     if HOME in (above, above.parent) and not (HOME / "README.md").is_file():
         what = f"{name} comes with labkit: an installed labkit keeps its studies"
         raise BadInput(what, hint="remove it from a clone of labkit")
-    return found
+    return paths
 
 
 def remove(name: str) -> None:

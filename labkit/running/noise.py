@@ -55,8 +55,8 @@ FORESEEN = (5, 10, 20)
 
 def _finds(noise: Noise, level: Level) -> str:
     found = [noise.finds(level.percentile, blocks) for blocks in FORESEEN]
-    known = [one for one in found if one is not None]
-    return " / ".join(percent(one) for one in known) if known else "not known"
+    known = [number for number in found if number is not None]
+    return " / ".join(percent(number) for number in known) if known else "not known"
 
 
 def told(noise: Noise) -> dict[str, Any]:
@@ -67,8 +67,8 @@ def told(noise: Noise) -> dict[str, Any]:
 
 def _foreseen(noise: Noise, level: Level) -> dict[str, Any]:
     found = {str(blocks): noise.finds(level.percentile, blocks) for blocks in FORESEEN}
-    return {"finds": {n: one if one is not None and one <= FAR else None
-                      for n, one in found.items()}}  # fmt: skip
+    return {"finds": {n: number if number is not None and number <= FAR else None
+                      for n, number in found.items()}}  # fmt: skip
 
 
 def _told(level: Level) -> dict[str, Any]:

@@ -333,11 +333,11 @@ def _told(failure: BaseException, target: Path, interrupted: bool) -> LabkitErro
     if interrupted and name in ("Stopped", "KeyboardInterrupt", "CancelledError"):
         return Stopped("stopped; all settings are put back, and finished runs are kept")
     first, *rest = (value or str(failure) or type(failure).__name__).splitlines()
-    said = [line.strip() for line in rest]
-    hints = [line.removeprefix("hint: ") for line in said if line.startswith("hint: ")]
+    texts = [line.strip() for line in rest]
+    hints = [line.removeprefix("hint: ") for line in texts if line.startswith("hint: ")]
     if target.exists():
         hints.append(f"{target} shows how far it came")
-    words = [line for line in said if not line.startswith("hint: ")]
+    words = [line for line in texts if not line.startswith("hint: ")]
     # More lines than a tool's last words belong to what happened: a line for each condition.
     if len(words) > LAST_WORDS:
         first, words = "\n  ".join([first, *words]), []

@@ -154,8 +154,8 @@ def _controls(lab: Lab, path: Path) -> dict[str, Any]:
 # What makes the load, and what runs guests and containers.
 def _programs(study: Study, lab: Lab) -> list[str]:
     emulator = ["qemu-system-x86_64"] if lab.accelerator in ("kvm", "tcg") else []
-    made = [program for load in study.loads for program in load.programs]
-    return [*dict.fromkeys(made), *emulator, *_engines(lab)]
+    programs = [program for load in study.loads for program in load.programs]
+    return [*dict.fromkeys(programs), *emulator, *_engines(lab)]
 
 
 def _engines(lab: Lab) -> list[str]:
@@ -175,10 +175,10 @@ def named_results(named: str) -> Results:
         if (folder / "study.json").is_file():
             return Results.open(folder)
     study = named.replace("-", "_")
-    if found := stored(study):
-        return Results.open(found[-1])
-    if found := imports.imported_as(study):
-        return Results.open(found[-1])
+    if paths := stored(study):
+        return Results.open(paths[-1])
+    if paths := imports.imported_as(study):
+        return Results.open(paths[-1])
     if study in studies.names():
         return Results.open(recorded(study))
     raise ResultsError(f"no results at {named}", hint="`labkit results list` lists all results")
@@ -199,8 +199,8 @@ def check_parameters(study: Study, values: Mapping[str, Any]) -> None:
         if values["where"] == "box":
             lacking.check_box(asked)
     except BadInput as refused:
-        own = f"the study's own: `labkit run {study.name}` without -p {' or '.join(knobs)}"
-        raise BadInput(refused.what, said=refused.said, hint=refused.hint or own) from None
+        text = f"the study's own: `labkit run {study.name}` without -p {' or '.join(knobs)}"
+        raise BadInput(refused.what, said=refused.said, hint=refused.hint or text) from None
 
 
 def check_quick(study: Study, values: Mapping[str, Any]) -> None:
@@ -256,7 +256,7 @@ def shortened(study: Study, where: str) -> Study:
 
 def usual(study: Study, where: str) -> Study:
     """The study without its extra conditions; of stored results, as it is."""
-    names = [one.name for one in study.conditions if one.name not in study.extra]
+    names = [condition.name for condition in study.conditions if condition.name not in study.extra]
     return _only(study, where, names)
 
 

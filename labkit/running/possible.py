@@ -19,8 +19,8 @@ from labkit.workloads import _pairs as pairs
 def settings(study: Study, lab: Lab, condition: str | None = None) -> list[Setting]:
     """List the settings of all conditions, or of one, for which this lab has the hosts."""
     conditions = [study.condition(condition)] if condition else study.conditions
-    asked = [one for condition in conditions for one in condition.asked(lab)]
-    return [one for one in dict.fromkeys(asked) if one.role in lab.hosts]
+    asked = [setting for condition in conditions for setting in condition.asked(lab)]
+    return [setting for setting in dict.fromkeys(asked) if setting.role in lab.hosts]
 
 
 def plan(study: Study, lab: Lab, condition: str | None = None) -> Plan:

@@ -109,8 +109,8 @@ def grown(study: Study, lab: Lab | None) -> Study:
 
 def found(study: Study, lab: Lab) -> dict[str, Capacity]:
     """The capacity of each host of the lab that a condition of the study has its load on."""
-    there = [c for c in study.conditions if not c.lacks_host(lab, study.workload)]
-    return _capacities(_places(there, study, lab))
+    conditions = [c for c in study.conditions if not c.lacks_host(lab, study.workload)]
+    return _capacities(_places(conditions, study, lab))
 
 
 def _places(conditions: Iterable[Condition], study: Study, lab: Lab) -> dict[str, Host]:
@@ -162,7 +162,7 @@ def demands(study: Study, results: Results, repeats: int | str) -> str:
     if isinstance(repeats, str):
         return "; ".join(filter(None, (scaled(study), repeats)))
     refused = results.asked.get("refused", {})
-    able = [one for one in study.conditions if one.name not in refused]
+    able = [condition for condition in study.conditions if condition.name not in refused]
     return str(Demand.of(study, able, repeats))
 
 
@@ -171,7 +171,7 @@ def demands(study: Study, results: Results, repeats: int | str) -> str:
 def all_on(lab: Lab, plan: Plan) -> Iterator[None]:
     """Start the guests that the study will start, and put them back at the end."""
     changes = [step.setting for step in plan.steps if step.changes]
-    off = [one for one in changes if one.starts and lab.hosts.keys() >= set(one.starts)]
+    off = [change for change in changes if change.starts and lab.hosts.keys() >= set(change.starts)]
     if not off:
         yield
         return
@@ -179,5 +179,5 @@ def all_on(lab: Lab, plan: Plan) -> Iterator[None]:
         with applied(off, lab.hosts):
             yield
     finally:
-        for role in (role for one in off for role in one.starts):
+        for role in (role for setting in off for role in setting.starts):
             lab.host(role).close()

@@ -75,12 +75,12 @@ def trend(study: str, folders: Sequence[Path] = (), *, since: str = "", lab: str
     if not every:
         raise ResultsError(f"there are no results of {study} here", hint=f"labkit run {study}")
     lab = lab or _lab(every[-1][1])
-    here = [(at, one) for at, one in every if _lab(one) == lab]
+    here = [(at, results) for at, results in every if _lab(results) == lab]
     if not here:
-        labs = ", ".join(sorted({_lab(one) for _, one in every}))
+        labs = ", ".join(sorted({_lab(results) for _, results in every}))
         raise BadInput(f"no results of {study} are of the lab {lab!r}", hint=f"known: {labs}")
     alike, others = _of_one_design(_since(here, since))
-    sessions = [_session(known, at, one) for at, one in alike]
+    sessions = [_session(known, at, results) for at, results in alike]
     if len(sessions) < FEWEST:
         what = f"{len(sessions)} sessions of {study} on {lab} are too few for a trend"
         left = f"{len(others)} of another design are left out" if others else ""
@@ -121,7 +121,7 @@ def _since(sessions: list[tuple[str, Results]], since: str) -> list[tuple[str, R
             f"--since {since[:80]!r} is neither a day nor the label of a session",
             hint="such as --since 2026-01-31",
         ) from None
-    return [(at, one) for at, one in sessions if at and _time(at) >= begin]
+    return [(at, results) for at, results in sessions if at and _time(at) >= begin]
 
 
 def _time(text: str) -> datetime:
@@ -136,8 +136,8 @@ def _of_one_design(
     if not sessions:
         return [], []
     newest = _design(sessions[-1][1])
-    alike = [one for one in sessions if _design(one[1]) == newest]
-    others = [one for _, one in sessions if _design(one) != newest]
+    alike = [session for session in sessions if _design(session[1]) == newest]
+    others = [results for _, results in sessions if _design(results) != newest]
     return alike, [f"{one.path}: has another load, or other conditions" for one in others]
 
 
@@ -172,11 +172,11 @@ def _changes(sessions: Sequence[TrendSession], series: Sequence[str]) -> list[Ch
     # So many that the least p value of one is clear among all.
     shuffles = max(SHUFFLES, PER_SERIES * len(series))
     for name in series:
-        values = [one.figures[name] for one in sessions]
+        values = [session.figures[name] for session in sessions]
         above = min(values) > 0
         series_of[name] = [math.log(value) if above else value for value in values]
         points[name] = change_points(series_of[name], shuffles=shuffles)
-    least = [min((one.p for one in points[name]), default=1.0) for name in series]
+    least = [min((change_point.p for change_point in points[name]), default=1.0) for name in series]
     clear = dict(zip(series, holm(least), strict=True))
     changes = []
     for name in (key for key in series if clear[key] <= RISK):
@@ -192,4 +192,4 @@ def _changes(sessions: Sequence[TrendSession], series: Sequence[str]) -> list[Ch
 
 # Where all figures lie above 0 a change counts by its factor.
 def _plain(sessions: Sequence[TrendSession], name: str, value: float) -> float:
-    return math.exp(value) if all(one.figures[name] > 0 for one in sessions) else value
+    return math.exp(value) if all(session.figures[name] > 0 for session in sessions) else value

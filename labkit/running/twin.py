@@ -18,7 +18,7 @@ def beside(study: Study, guests: Collection[str]) -> Study:
 
     A study without guests asks about the hypervisor itself, so a twin would answer for another.
     """
-    bare = [one.name for one in study.conditions if not _is_in(one, guests)]
+    bare = [condition.name for condition in study.conditions if not _is_in(condition, guests)]
     if len(bare) == len(study.conditions):
         return study
     moved = (_moved(one) if one.name in bare else one for one in study.conditions)

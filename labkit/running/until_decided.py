@@ -67,13 +67,13 @@ def asked(repeats: int | str) -> Budget | None:
     """The budget of `until decided in 10 minutes`; None for a number of blocks."""
     if not isinstance(repeats, str):
         return None
-    said = ASKED.fullmatch(repeats.strip())
-    if not said:
+    match = ASKED.fullmatch(repeats.strip())
+    if not match:
         raise BadInput(
             f"repeats is a number of blocks or {WORDS!r}, not {repeats[:80]!r}",
             hint=f"with a budget: {WORDS} in 10 minutes",
         )
-    minutes = float(said["minutes"] or MINUTES)
+    minutes = float(match["minutes"] or MINUTES)
     if not 0 < minutes <= MOST_MINUTES:
         raise BadInput(f"a budget is above 0 and at most {MOST_MINUTES:g} minutes, not {minutes:g}")
     return Budget(minutes)

@@ -138,8 +138,8 @@ class Visit:
 
     def _settle(self) -> None:
         unwritten, self._unwritten = self._unwritten, []
-        for one in unwritten:
-            one.result()
+        for future in unwritten:
+            future.result()
 
     # Somebody who changes our settings once may have been a person; twice, it is a program.
     def _valid(self, step: PlannedRun, of: int) -> None:
@@ -258,12 +258,12 @@ class Visit:
     def _load(self, step: PlannedRun, raw: dict[str, str], beside: Happening | None) -> None:
         for load in self.loads:
             together = step.condition.pairs(self.lab, load)
-            asked, key = step.condition.load(load), self._key(step, load)
+            workload, key = step.condition.load(load), self._key(step, load)
             ours = beside or self.changes.changed
-            if not ours and (found := under_way(asked, together, key)):
+            if not ours and (found := under_way(workload, together, key)):
                 raw["under_way.txt"] = found
             with _named(load, "run"):
-                text: object = pairs.run(asked, together, key, beside, self._name)
+                text: object = pairs.run(workload, together, key, beside, self._name)
                 if not isinstance(text, str):
                     raise TypeError(f"it returns the printed text, not {text!r}")
                 raw[f"{load.name}.txt"] = text

@@ -33,41 +33,41 @@ def check(study: Study, lab: Lab) -> None:
         return
     hosts = {role: lab.hosts[role] for role in _roles(study, lab)}
     _answer(hosts)
-    for role, said in _interfaces(lab, hosts).items():
-        _refuse(lab, role, hosts[role].interface, said, between=len(hosts) > 1)
+    for role, interface in _interfaces(lab, hosts).items():
+        _refuse(lab, role, hosts[role].interface, interface, between=len(hosts) > 1)
 
 
 def elsewhere(lab: Lab) -> dict[str, str]:
     """By role the address of test traffic, where the interface that carries it has another."""
     if lab.emulated:
         return {}
-    named = {role: one for role, one in lab.hosts.items() if one.address[:1].isdigit()}
+    named = {role: host for role, host in lab.hosts.items() if host.address[:1].isdigit()}
     return {
         role: named[role].address
-        for role, said in _interfaces(lab, named).items()
-        if said[2:] and named[role].address not in said[2:]
+        for role, interface in _interfaces(lab, named).items()
+        if interface[2:] and named[role].address not in interface[2:]
     }
 
 
 def _interfaces(lab: Lab, hosts: Mapping[str, Host]) -> dict[str, list[str]]:
-    named = {role: one for role, one in hosts.items() if one.interface and not _guest(lab, role)}
+    named = {role: host for role, host in hosts.items() if host.interface and not _guest(lab, role)}
     found = together(lambda role: _state(named[role]), named, AT_ONCE)
     return dict(zip(named, found, strict=True))
 
 
 # What one host does by itself needs no link.
-def _refuse(lab: Lab, role: str, interface: str, said: list[str], between: bool) -> None:
-    if said[:1] == ["absent"]:
+def _refuse(lab: Lab, role: str, interface: str, texts: list[str], between: bool) -> None:
+    if texts[:1] == ["absent"]:
         raise BadInput(
             f"{role} has no interface {interface}, which {lab.path} names",
-            said=f"it has {', '.join(said[1:])}",
+            said=f"it has {', '.join(texts[1:])}",
             hint=f'put the right interface = "..." into [hosts.{role}]',
         )
-    why, mend = no_link(interface, *said[:2]) if said[1:] else ("", "")
+    why, mend = no_link(interface, *texts[:2]) if texts[1:] else ("", "")
     if why and between:
         raise BadInput(
             f"no test traffic can get to {role} or from it: {why}",
-            said=f"{lab.path} names this interface; its state is {said[0]}",
+            said=f"{lab.path} names this interface; its state is {texts[0]}",
             hint=f"on {role}: {mend}; then `labkit doctor --lab {lab.path}`",
         )
 
@@ -84,10 +84,10 @@ def no_link(interface: str, state: str, flags: str) -> tuple[str, str]:
 def _roles(study: Study, lab: Lab) -> list[str]:
     played = [
         player
-        for one in study.conditions
+        for condition in study.conditions
         for load in study.loads
         for role in load.roles
-        for player in one.players(role)
+        for player in condition.players(role)
     ]
     return [role for role in dict.fromkeys(played) if role in lab.hosts]
 
@@ -95,13 +95,13 @@ def _roles(study: Study, lab: Lab) -> list[str]:
 # All are asked at the same time, so several that are silent take no longer than one.
 def _answer(hosts: Mapping[str, Host]) -> None:
     answers = Fleet(hosts).run("true")
-    silent = [one for one in answers.values() if isinstance(one, LabkitError)]
+    silent = [answer for answer in answers.values() if isinstance(answer, LabkitError)]
     if len(silent) == 1:
         raise silent[0]
     try:
         answers.check()
     except FleetFailed as failed:
-        if not all(isinstance(one, Unreachable) for one in silent):
+        if not all(isinstance(labkit_error, Unreachable) for labkit_error in silent):
             raise
         raise Unreachable(failed.what, said=failed.said, hint=silent[0].hint) from None
 
@@ -112,7 +112,7 @@ def _state(host: Host) -> list[str]:
 
 
 def _guest(lab: Lab, role: str) -> bool:
-    return any(role in one.guests for one in lab.hosts.values())
+    return any(role in host.guests for host in lab.hosts.values())
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Ways:
         if self.lab.emulated or asks != "client":
             return ""
         ways = [(pair[asks], pair[role]) for pair in pairs for role in others]
-        lost = (self._lost(one, two, load) for one, two in ways if one.name != two.name)
+        lost = (self._lost(host, two, load) for host, two in ways if host.name != two.name)
         return next(filter(None, lost), "")
 
     # A guest may get its way only from a setting. Where echoes are filtered, others may pass.
@@ -138,8 +138,8 @@ class Ways:
         way = client.name, other.address
         if way not in self._tried:
             self._tried[way] = _unanswered(client, other.address)
-        said = self._tried[way]
-        if not said or (load.name != "ping" and not any(word in said for word in NOBODY)):
+        text = self._tried[way]
+        if not text or (load.name != "ping" and not any(word in text for word in NOBODY)):
             return ""
         return (
             f"{client.name} gets no answer from {other.address}, the address of {other.name};"

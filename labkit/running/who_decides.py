@@ -68,13 +68,13 @@ def rows(studies: Sequence[Study]) -> list[dict[str, str]]:
 def _row(study: Study, claim: Claim) -> dict[str, str]:
     found = deciders(study, claim)
     whys: dict[str, list[str]] = {}
-    for one in found:
-        if one.why:
-            whys.setdefault(one.why, []).append(one.lab)
+    for decider in found:
+        if decider.why:
+            whys.setdefault(decider.why, []).append(decider.lab)
     nobody = len(next(iter(whys.values()), ())) == len(LABS)
-    told = "; ".join(f"{', '.join(labs)}: {why}" for why, labs in whys.items())
-    cells = {one.lab: "no" if one.why else "yes" for one in found}
-    return {"claim": claim.id, **cells, "why not": next(iter(whys)) if nobody else told}
+    text = "; ".join(f"{', '.join(labs)}: {why}" for why, labs in whys.items())
+    cells = {decider.lab: "no" if decider.why else "yes" for decider in found}
+    return {"claim": claim.id, **cells, "why not": next(iter(whys)) if nobody else text}
 
 
 def page(text: str, studies: Sequence[Study]) -> str:
@@ -152,7 +152,7 @@ def _has(what: str, cpus: set[int], machine: Machine) -> bool:
 def _of(reasons: object, claim: Claim) -> Iterator[str]:
     assert isinstance(reasons, dict)
     for name, why in reasons.items():
-        if name == claim.id or any(one.has(name) for one in measurands(claim.names())):
+        if name == claim.id or any(measurand.has(name) for measurand in measurands(claim.names())):
             yield str(why)
 
 

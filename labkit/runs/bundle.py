@@ -115,8 +115,8 @@ def unpack(bundle: Bundle, folder: Path) -> Results:
         try:
             _look(Results.open(half), bundle)
         except ResultsError as odd:
-            what, said = (x.replace(str(half), str(bundle.path)) for x in (odd.what, odd.said))
-            raise ResultsError(what, said=said, hint=odd.hint) from None
+            what, text = (x.replace(str(half), str(bundle.path)) for x in (odd.what, odd.said))
+            raise ResultsError(what, said=text, hint=odd.hint) from None
         records.place(half, folder)
     return Results.open(folder)
 
@@ -146,8 +146,8 @@ def open_bundle(file: Path) -> Path:
     with suppress(FileNotFoundError):
         inside = Path("bundles") / records.digest(file)[:32]
         for place in (out(), account.cache()):
-            if there := [one.parent for one in (place / inside).glob("[!.]*/study.json")]:
-                return there[0]
+            if paths := [path.parent for path in (place / inside).glob("[!.]*/study.json")]:
+                return paths[0]
     bundle = examine(file)
     place = out() if _may_write(out()) else account.cache()
     folder = place / "bundles" / bundle.digest[:32] / bundle.name
@@ -229,10 +229,10 @@ def _archive(file: Path) -> IO[bytes]:
 @lru_cache(1)
 def _unpacked(file: Path, _: int) -> bytes:
     packer = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_MEMORY)
-    whole = packer.decompress(file.read_bytes(), MOST_SMALL)
+    content = packer.decompress(file.read_bytes(), MOST_SMALL)
     if not packer.eof or packer.unused_data:
         raise ValueError(f"it is cut short, or unpacks to more than {MOST_SMALL >> 20} MiB")
-    return whole
+    return content
 
 
 def _write(results: Results, file: Path, small: bool, document: Mapping[str, str]) -> None:
@@ -257,8 +257,8 @@ def _write(results: Results, file: Path, small: bool, document: Mapping[str, str
 # The same texts in gzip's form, but not packed: what is packed once is never packed much better.
 def _loose(files: Mapping[str, bytes]) -> dict[str, bytes]:
     loose = {
-        name: gzip.compress(gzip.decompress(whole), 0, mtime=0) if name.endswith(".gz") else whole
-        for name, whole in files.items()
+        name: gzip.compress(gzip.decompress(file), 0, mtime=0) if name.endswith(".gz") else file
+        for name, file in files.items()
     }
     for sums in (name for name in files if name.endswith(f"/{records.SUMS}")):
         folder = sums.rpartition("/")[0]
@@ -290,8 +290,8 @@ def _listed(file: Path, manifest: Mapping[str, Any]) -> dict[str, str]:
 
 
 # Nothing is compressed, so that an archive can hold no more than it is long.
-def _insist(file: Path, whole: zipfile.ZipFile, listed: set[str]) -> None:
-    entries = whole.infolist()
+def _insist(file: Path, zip_file: zipfile.ZipFile, listed: set[str]) -> None:
+    entries = zip_file.infolist()
     names = [entry.filename for entry in entries]
     if len(names) > MOST_FILES:
         raise ResultsError(f"{file}: holds more than {MOST_FILES} files")
@@ -304,37 +304,37 @@ def _insist(file: Path, whole: zipfile.ZipFile, listed: set[str]) -> None:
         if mode and not stat.S_ISREG(mode):
             raise ResultsError(f"{file}: {entry.filename} is not a plain file")
     size = sum(entry.file_size for entry in entries)
-    if size > min(MOST_BYTES, _length(whole)):
+    if size > min(MOST_BYTES, _length(zip_file)):
         raise ResultsError(f"{file}: would unpack to {size} bytes")
 
 
-def _length(whole: zipfile.ZipFile) -> int:
-    assert whole.fp
-    return whole.fp.seek(0, os.SEEK_END)
+def _length(zip_file: zipfile.ZipFile) -> int:
+    assert zip_file.fp
+    return zip_file.fp.seek(0, os.SEEK_END)
 
 
-def _read(whole: zipfile.ZipFile, name: str, most: int) -> bytes:
+def _read(zip_file: zipfile.ZipFile, name: str, most: int) -> bytes:
     try:
-        with whole.open(name) as entry:
+        with zip_file.open(name) as entry:
             read = entry.read(most + 1)
     except KeyError:
-        raise ResultsError(f"{whole.filename}: is not a bundle (it has no {name})") from None
+        raise ResultsError(f"{zip_file.filename}: is not a bundle (it has no {name})") from None
     except ODD as odd:
-        raise ResultsError(f"{whole.filename}: {name} cannot be read", said=str(odd)) from None
+        raise ResultsError(f"{zip_file.filename}: {name} cannot be read", said=str(odd)) from None
     if len(read) > most:
-        raise ResultsError(f"{whole.filename}: {name} is larger than {most >> 20} MiB")
+        raise ResultsError(f"{zip_file.filename}: {name} is larger than {most >> 20} MiB")
     return read
 
 
-def _insist_same(whole: bytes, wanted: str, what: str) -> None:
-    if hashlib.sha256(whole).hexdigest() != wanted:
+def _insist_same(content: bytes, wanted: str, what: str) -> None:
+    if hashlib.sha256(content).hexdigest() != wanted:
         raise ResultsError(f"{what} is not what was exported (its checksum differs)")
 
 
-def _place(path: Path, whole: bytes, wanted: str, what: str) -> None:
-    _insist_same(whole, wanted, what)
+def _place(path: Path, content: bytes, wanted: str, what: str) -> None:
+    _insist_same(content, wanted, what)
     path.parent.mkdir(parents=True, exist_ok=True)
-    records.write(path, whole)
+    records.write(path, content)
 
 
 def _look(results: Results, bundle: Bundle) -> None:

@@ -45,7 +45,7 @@ class Capacity:
             raise HostError(f"a host does not say its {', '.join(missing)}", said=text[:200])
         limit = found.get("limit", 0) >> 10 or found["total"]
         words = {name: re.search(rf"^{name} (.*)$", text, re.M) for name in ("huge", "folder")}
-        huge, folder = (one[1] if one else "" for one in words.values())
+        huge, folder = (word[1] if word else "" for word in words.values())
         return cls(
             found["cpus"], min(found["total"], limit), min(found["free"], limit), _last(text),
             found.get("disk", 0), folder, huge, found.get("nodes", 0),
@@ -57,19 +57,19 @@ def capacity(host: Host) -> Capacity:
     return Capacity.of(host.check("sh", "-c", LOOK, "capacity", *SCRATCH))
 
 
-def smallest(some: Collection[Capacity]) -> Capacity:
+def smallest(capacities: Collection[Capacity]) -> Capacity:
     """The capacity that all of them have; of caches, the most of any."""
     return Capacity(
-        min(one.cpus for one in some), min(one.memory for one in some),
-        min(one.free for one in some), max(one.cache for one in some),
-        min(one.disk for one in some),
+        min(one.cpus for one in capacities), min(one.memory for one in capacities),
+        min(one.free for one in capacities), max(one.cache for one in capacities),
+        min(one.disk for one in capacities),
     )  # fmt: skip
 
 
 # Each cache is listed once for every CPU that shares it; those of other hosts' CPUs are no concern.
 def _last(text: str) -> int:
-    found = re.search(r"^may (\S+)$", text, re.MULTILINE)
-    may = _numbers(found[1]) if found else set()
+    match = re.search(r"^may (\S+)$", text, re.MULTILINE)
+    may = _numbers(match[1]) if match else set()
     caches = {
         (int(level), whose): float(size) * UNITS[unit]
         for level, size, unit, whose in CACHE.findall(text)

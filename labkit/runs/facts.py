@@ -71,7 +71,7 @@ def _commit() -> str:
         return ""
     asked = ("git", "-C", str(HOME), "describe", "--always", "--dirty", "--exclude", "*")
     try:
-        said = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=True)
+        process = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
         return ""
-    return f"+{said.stdout.strip()}"
+    return f"+{process.stdout.strip()}"

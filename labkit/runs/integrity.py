@@ -22,7 +22,7 @@ def remarks(results: Results) -> list[str]:
     gaps = [f"{a}" if a == b else f"{a} to {b}" for a, b in results.gaps()]
     found = [
         *unreadable.values(),
-        *(f"what was measured as number {one} is gone" for one in gaps),
+        *(f"what was measured as number {gap} is gone" for gap in gaps),
         *copies(runs), *_links(runs), *_changed(runs), *_mixed(runs),
     ]  # fmt: skip
     return [*found, ASK] if found else []

@@ -36,8 +36,8 @@ def _no_interface(
     hosts: Mapping[str, Mapping[str, str]], interfaces: Mapping[str, str]
 ) -> Iterator[str]:
     for role, interface in interfaces.items():
-        there = [name for name in hosts.get(role, {}) if name.startswith("nic ")]
-        if there and f"nic {interface}" not in there:
+        names = [name for name in hosts.get(role, {}) if name.startswith("nic ")]
+        if names and f"nic {interface}" not in names:
             yield f"{role} has no interface {interface}, so settings of it were left out"
 
 

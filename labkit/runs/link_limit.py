@@ -15,7 +15,7 @@ STREAM = "throughput"
 def remarks(results: Results) -> list[str]:
     """Name the streams that were as fast as the link, and what to look at in their place."""
     links = results.asked.get("lab", {}).get("links", {})
-    rates = {name: rate for name, told in links.items() if (rate := _mbit(told))}
+    rates = {name: rate for name, link in links.items() if (rate := _mbit(link))}
     if not rates:
         return []
     name = min(rates, key=rates.__getitem__)
@@ -27,8 +27,8 @@ def remarks(results: Results) -> list[str]:
 
 
 def _mbit(told: Mapping[str, str]) -> float:
-    said = RATE.fullmatch(str(told.get("rate", "")))
-    return float(said[1]) * MBIT[said[2]] if said else 0.0
+    match = RATE.fullmatch(str(told.get("rate", "")))
+    return float(match[1]) * MBIT[match[2]] if match else 0.0
 
 
 def _full(run: Run, most: float) -> list[str]:

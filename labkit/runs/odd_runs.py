@@ -34,7 +34,7 @@ def remarks(
         for name, blocks in measured.items()
     }
     runs = {(run.condition, run.block): run for run in results.finished()}
-    states = [_states(one, unit) for one in two_states(medians)]
+    states = [_states(two_state, unit) for two_state in two_states(medians)]
     odd = [
         _odd(block, run := runs[block.condition, block.block], gates(run), len(runs), unit)
         for block in odd_blocks(medians)
@@ -70,8 +70,8 @@ def _changes(medians: Medians, runs: Sequence[Run]) -> list[str]:
     if len(known) < FEWEST_RUNS:
         return []
     series = [math.log(medians[run.condition][run.block] / usual[run.condition]) for run in known]
-    return [_change(known[one.at], one.after - one.before)
-            for one in change_points(series, RISK)]  # fmt: skip
+    return [_change(known[change_point.at], change_point.after - change_point.before)
+            for change_point in change_points(series, RISK)]  # fmt: skip
 
 
 def _change(run: Run, by: float) -> str:

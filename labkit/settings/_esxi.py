@@ -100,7 +100,7 @@ def of_vmx(machine: str, wanted: str, lines: Mapping[str, str | None]) -> Way:
 
 def _listed(found: Mapping[str, str | None], lines: Mapping[str, str | None]) -> str:
     values = {key: found.get(key.lower()) for key in lines}
-    return ", ".join(f"{key}={ABSENT if one is None else one}" for key, one in values.items())
+    return ", ".join(f"{key}={ABSENT if value is None else value}" for key, value in values.items())
 
 
 def _pair(text: str) -> tuple[str, str]:

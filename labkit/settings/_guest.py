@@ -51,8 +51,8 @@ class OfGuest(Setting):
     @property
     def thing(self) -> str:
         """The first guest goes without saying."""
-        own = "" if self.named == FIRST else f"{self.named} on "
-        return f"{type(self).__name__} of {own}{self.role}"
+        text = "" if self.named == FIRST else f"{self.named} on "
+        return f"{type(self).__name__} of {text}{self.role}"
 
     @property
     def command(self) -> Words:

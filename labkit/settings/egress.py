@@ -122,10 +122,10 @@ class NetIoControl(OnEgress):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        ports = [one.port for one in self.traffic]
+        ports = [traffic.port for traffic in self.traffic]
         if not ports or len(set(ports)) < len(ports):
             raise BadInput("NetIoControl needs some kinds of traffic, each port once")
-        if sum(one.reservation_mbit for one in self.traffic) > 0.75 * self.link_mbit:
+        if sum(traffic.reservation_mbit for traffic in self.traffic) > 0.75 * self.link_mbit:
             raise BadInput(f"at most 75 % of {self.link_mbit} Mbit/s can be reserved")
 
     @property
@@ -193,8 +193,8 @@ def _kind(port: int, line: str, rate: str, ceil: str) -> str:
 
 
 def _mbit(text: str) -> str:
-    found = re.fullmatch(r"([\d.]+)(\w+)", text)
-    return f"{float(found[1]) * UNITS[found[2]]:g}" if found else text
+    match = re.fullmatch(r"([\d.]+)(\w+)", text)
+    return f"{float(match[1]) * UNITS[match[2]]:g}" if match else text
 
 
 # The tc commands that make what a value says, each as one word.

@@ -65,7 +65,7 @@ class FullReservation(OfGuest):
         def writes(value: str) -> tuple[Words, ...]:
             if value == RESERVED:
                 return (script(RESERVED_ALL, vm), self.answers(host, "esxi"))
-            pairs = (one.partition("=")[::2] for one in value.split(", "))
+            pairs = (word.partition("=")[::2] for word in value.split(", "))
             lines = dict.fromkeys(KEYS, "") if value == FREE else dict(pairs)
             words = [w for key, one in lines.items() for w in (key, f'{key} = "{one}"' * bool(one))]
             return (script(EDITED, vm, *words), self.answers(host, "esxi"))

@@ -109,8 +109,8 @@ class GuestNic(OfGuest):
         def writes(value: str) -> tuple[Words, ...]:
             path, *guest = _words(value.removeprefix("nic="))
             exact = (word for word in guest if "=" in word)
-            told = (self.path, merging) if value == self.wanted else (path, "exact", *exact)
-            return (script(MOVED, vm, RESTARTED, EDIT, *told), self.answers(host, "kvm"))
+            texts = (self.path, merging) if value == self.wanted else (path, "exact", *exact)
+            return (script(MOVED, vm, RESTARTED, EDIT, *texts), self.answers(host, "kvm"))
 
         return Way(
             shown, writes, self._placed, self._no_network,
@@ -153,7 +153,7 @@ class GuestNic(OfGuest):
             return self.wanted if now == of_ours else ", ".join(f"{k}={v}" for k, v in now.items())
 
         def writes(value: str) -> tuple[Words, ...]:
-            pairs = (one.partition("=")[::2] for one in value.split(", "))
+            pairs = (word.partition("=")[::2] for word in value.split(", "))
             lines = of_ours if value == self.wanted else dict(pairs)
             words = [w for key, one in lines.items() for w in (key, f'{key} = "{one}"' * bool(one))]
             return (script(EDITED, vm, *words), self.answers(host, "esxi"))

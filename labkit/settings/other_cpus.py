@@ -61,8 +61,8 @@ class OtherCpus(OnHost):
             named("virtual machine", machine)
 
         def writes(value: str) -> tuple[Words, ...]:
-            told = {APART: ["apart"], SHARED: ["shared"]}.get(value) or value.split()
-            return (script(PIN, vm, " ".join(owners), *told),)
+            texts = {APART: ["apart"], SHARED: ["shared"]}.get(value) or value.split()
+            return (script(PIN, vm, " ".join(owners), *texts),)
 
         return Way(
             script(PINS, vm, *owners), writes, _pinned, self._no_rest, needs=ROOT,
@@ -101,13 +101,13 @@ def _value(text: str) -> str:
     *placements, allowed = text.splitlines()
     every = cpus_of(allowed)
     known = {every: SHARED, every[:-1]: APART}
-    said = []
+    texts = []
     for placement in placements:
         cpus, policy = placement.split()
         on = cpus_of(cpus)
         words = known.get(on) or ranges(on)
-        said.append(words if policy == "other" else f"{words}, {policy}")
-    return "; ".join(said)
+        texts.append(words if policy == "other" else f"{words}, {policy}")
+    return "; ".join(texts)
 
 
 def _pinned(text: str) -> str:

@@ -41,11 +41,11 @@ LOCAL = "127.0.0.1:5432"
 def main() -> int:
     """Do what the command line says; an error is up to three lines."""
     try:
-        asked = _words().parse_args()
-        many = len(asked.at or [LOCAL])
+        args = _words().parse_args()
+        many = len(args.at or [LOCAL])
         if many > 1:
-            return several(many, lambda number, started: _do(asked, number, started))
-        _do(asked, 0, lambda: None)
+            return several(many, lambda number, started: _do(args, number, started))
+        _do(args, 0, lambda: None)
     except (LabkitError, Refused, ConnectionError) as failed:
         print(_told(failed), file=sys.stderr, flush=True)
         return 2 if isinstance(failed, BadInput) else 1
@@ -76,41 +76,41 @@ def _words() -> argparse.ArgumentParser:
     words.add_argument("--until", type=Path, help="end once this file is there, or time is up")
     words.add_argument("--go-on", action="store_true", help="with the shop as it is")
     for settings in (Mix, Pace):
-        for one in fields(settings):
-            kind = int if one.type == "int" else float
-            words.add_argument(f"--{one.name.replace('_', '-')}", type=kind, default=one.default)
+        for slot in fields(settings):
+            kind = int if slot.type == "int" else float
+            words.add_argument(f"--{slot.name.replace('_', '-')}", type=kind, default=slot.default)
     return words
 
 
-def _secret(asked: argparse.Namespace, at: int) -> str:
-    files = asked.secret or []
+def _secret(args: argparse.Namespace, at: int) -> str:
+    files = args.secret or []
     try:
         return str(files[at].read_text("utf-8")).strip() if at < len(files) else ""
     except OSError as unread:
         raise BadInput(f"cannot read the password: {unread}") from None
 
 
-def _do(asked: argparse.Namespace, number: int, started: Callable[[], None]) -> None:
-    shop, size = _Shop.of(asked, number), Size.of(asked.size)
-    mix = Mix(**{one.name: getattr(asked, one.name) for one in fields(Mix)})
-    pace = Pace(**{one.name: getattr(asked, one.name) for one in fields(Pace)})
-    if asked.verb == "serve":
+def _do(args: argparse.Namespace, number: int, started: Callable[[], None]) -> None:
+    shop, size = _Shop.of(args, number), Size.of(args.size)
+    mix = Mix(**{slot.name: getattr(args, slot.name) for slot in fields(Mix)})
+    pace = Pace(**{slot.name: getattr(args, slot.name) for slot in fields(Pace)})
+    if args.verb == "serve":
         return serve(shop.served, [shop.prepared() for _ in range(pace.users)])
     awaited(shop.speaks, shop.at, shop.secret)
-    before = _before(asked, shop)
+    before = _before(args, shop)
     with closing(shop.speaks(shop.at, shop.secret, DATABASE)) as database:
         (row,) = database.query(shop.speaks.about)
     _tell((row[0] or b"").decode("utf-8", "replace"))
-    if asked.verb == "fill":
+    if args.verb == "fill":
         return
-    ledger = Ledger.kept(asked.ledger) if asked.ledger else Ledger()
+    ledger = Ledger.kept(args.ledger) if args.ledger else Ledger()
     driver = None
-    if asked.verb == "drive":
-        draw = random.Random(f"{asked.seed}/{ledger.begun}/driver")
+    if args.verb == "drive":
+        draw = random.Random(f"{args.seed}/{ledger.begun}/driver")
         customers = Customers(mix, size, draw, bool(shop.pages))
-        ended = asked.until.exists if asked.until else never
+        ended = args.until.exists if args.until else never
         driver = Driver(shop.connected, customers, pace, ledger, _say, ended)
-        _say(f"shop {FORMAT} {json.dumps({'engine': asked.engine, **asdict(mix), **asdict(pace)})}")
+        _say(f"shop {FORMAT} {json.dumps({'engine': args.engine, **asdict(mix), **asdict(pace)})}")
         started()
         begun = _used()
         driver.run()
@@ -141,10 +141,10 @@ class _Shop:
     pages: str
 
     @classmethod
-    def of(cls, asked: argparse.Namespace, number: int) -> _Shop:
-        at = Listening.of((asked.at or [LOCAL])[number])
-        pages = asked.pages[number] if asked.pages and number < len(asked.pages) else ""
-        return cls(engine_of(asked.engine), at, _secret(asked, number), pages)
+    def of(cls, args: argparse.Namespace, number: int) -> _Shop:
+        at = Listening.of((args.at or [LOCAL])[number])
+        pages = args.pages[number] if args.pages and number < len(args.pages) else ""
+        return cls(engine_of(args.engine), at, _secret(args, number), pages)
 
     @property
     def served(self) -> Listening:
@@ -154,14 +154,14 @@ class _Shop:
         return Web(self.served) if self.pages else self.prepared()
 
     def prepared(self) -> Database:
-        found = self.speaks(self.at, self.secret, DATABASE)
-        found.prepare()
-        return found
+        database = self.speaks(self.at, self.secret, DATABASE)
+        database.prepare()
+        return database
 
 
-def _before(asked: argparse.Namespace, shop: _Shop) -> Counts:
-    if not asked.go_on:
-        return fresh(asked.engine, shop.at, shop.secret, asked.size, asked.seed, _tell)
+def _before(args: argparse.Namespace, shop: _Shop) -> Counts:
+    if not args.go_on:
+        return fresh(args.engine, shop.at, shop.secret, args.size, args.seed, _tell)
     with closing(shop.speaks(shop.at, shop.secret, TEMPLATE)) as stock:
         return counts(stock)
 
@@ -169,9 +169,9 @@ def _before(asked: argparse.Namespace, shop: _Shop) -> Counts:
 def _report(driver: Driver, customers: Customers, used: float) -> None:
     for value, many in sorted(driver.seconds.all.times.items()):
         _say(f"h {value} {many}")
-    whole = driver.seconds.all
+    tally = driver.seconds.all
     _say("end " + json.dumps({
-        "orders": whole.orders, "short": whole.short, "lost": driver.lost,
+        "orders": tally.orders, "short": tally.short, "lost": driver.lost,
         "retries": driver.seconds.retries, "cpu": round(used, 3), "ended": driver.ledger.ended,
         "seconds": round(time.monotonic() - driver.begun, 3), **customers.done,
     }))  # fmt: skip

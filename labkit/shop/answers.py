@@ -36,10 +36,10 @@ class Asked(Protocol):
     def message(self, name: str, given: Sequence[object]) -> bytes:
         """The request, as bytes."""
 
-    def complete(self, said: bytes) -> bool:
+    def complete(self, content: bytes) -> bool:
         """Whether an answer has come whole."""
 
-    def answer(self, said: bytes) -> Rowset:
+    def answer(self, content: bytes) -> Rowset:
         """The rows of an answer."""
 
     def close(self) -> None:

@@ -76,13 +76,13 @@ class User:
         part = self.socket.recv(LARGEST_PART)
         if not part:
             raise ConnectionError("the database closed the connection during an order")
-        said = self.said + part if self.said else part
-        if not self.database.complete(said):
-            self.said = said
+        content = self.said + part if self.said else part
+        if not self.database.complete(content):
+            self.said = content
             return
         self.said = b""
         try:
-            answer = self.database.answer(said)
+            answer = self.database.answer(content)
         except Short:
             self._ended(0)
         except Refused as refused:
@@ -204,7 +204,7 @@ class Driver:
     def _dispatch(self, now: float) -> None:
         if self.waits:
             ready = [user for when, user in self.waits if when <= now]
-            self.waits = [one for one in self.waits if one[0] > now]
+            self.waits = [wait for wait in self.waits if wait[0] > now]
             self.idle.extend(ready)
         if not self.pace.rate:
             for _ in range(len(self.idle)):

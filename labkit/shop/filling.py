@@ -142,7 +142,7 @@ def counts(shop: Database) -> dict[str, tuple[int, int]]:
 def numbers(shop: Database, words: str) -> list[int]:
     """The whole numbers of the one row that answers."""
     (row,) = shop.query(words)
-    return [int(one or 0) for one in row]
+    return [int(content or 0) for content in row]
 
 
 def _marked(shop: Database) -> dict[str, tuple[int, int]]:

@@ -35,12 +35,12 @@ class Ledger:
     @classmethod
     def kept(cls, path: Path) -> Ledger:
         """The ledger of a file, with what an earlier driver wrote; a half line is no order."""
-        own = cls(file=os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600))
-        whole = path.read_bytes().rpartition(b"\n")[0]
-        own.seen.extend(int(line) for line in whole.split())
-        os.ftruncate(own.file, len(whole) + 1 if whole else 0)
-        own.begun = (max(own.seen, default=0) // APART + 1) * APART
-        return own
+        ledger = cls(file=os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600))
+        content = path.read_bytes().rpartition(b"\n")[0]
+        ledger.seen.extend(int(line) for line in content.split())
+        os.ftruncate(ledger.file, len(content) + 1 if content else 0)
+        ledger.begun = (max(ledger.seen, default=0) // APART + 1) * APART
+        return ledger
 
     def next(self) -> int:
         """The mark of one more order."""

@@ -92,8 +92,8 @@ class MariaDb:
     def exists(cls, at: Listening, secret: str, database: str) -> bool:
         """Whether there is a database of that name."""
         with closing(cls(at, secret)) as first:
-            asked = f"SELECT 1 FROM schemata WHERE schema_name = '{database}'"
-            return bool(first.query(asked))
+            text = f"SELECT 1 FROM schemata WHERE schema_name = '{database}'"
+            return bool(first.query(text))
 
     @classmethod
     def make(cls, at: Listening, secret: str, database: str, like: str = "") -> None:
@@ -116,24 +116,24 @@ class MariaDb:
         """The request, as bytes."""
         return packet(0, b"\x03" + ASKS[name](*given).encode())
 
-    def complete(self, said: bytes) -> bool:
+    def complete(self, content: bytes) -> bool:
         """Whether an answer has come whole, with all its results."""
-        return _ended(said)
+        return _ended(content)
 
-    def answer(self, said: bytes) -> Rowset:
+    def answer(self, content: bytes) -> Rowset:
         """The rows of an answer."""
-        return read(said)
+        return read(content)
 
     def query(self, words: str) -> ShopRows:
         """Ask once, and wait."""
         self.socket.sendall(packet(0, b"\x03" + words.encode()))
-        said = b""
-        while not _ended(said):
+        content = b""
+        while not _ended(content):
             part = self.socket.recv(1 << 16)
             if not part:
                 raise ConnectionError("the database closed the connection")
-            said += part
-        return read(said).rows
+            content += part
+        return read(content).rows
 
     def fill(self, table: StockTable) -> tuple[int, int]:
         """Load a table in one transaction; returns how many rows, and their sum."""
@@ -159,24 +159,24 @@ class MariaDb:
         return head[3], self._exactly(int.from_bytes(head[:3], "little"))
 
     def _exactly(self, many: int) -> bytes:
-        said = b""
-        while len(said) < many:
-            part = self.socket.recv(many - len(said))
+        content = b""
+        while len(content) < many:
+            part = self.socket.recv(many - len(content))
             if not part:
                 raise ConnectionError("the database closed the connection before login")
-            said += part
-        return said
+            content += part
+        return content
 
     def _admitted(self, secret: str) -> None:
-        number, said = self._packet()
-        if said[0] == 254:  # it wants the proof with another scramble
-            plugin, _, scramble = said[1:].partition(b"\0")
+        number, content = self._packet()
+        if content[0] == 254:  # it wants the proof with another scramble
+            plugin, _, scramble = content[1:].partition(b"\0")
             if plugin != NATIVE:
                 raise Refused("28000", f"it asks for an unknown login method: {plugin.decode()}")
             self._send(number + 1, proof(secret, scramble[:20]))
-            _, said = self._packet()
-        if said[0] == 255:
-            raise _refused(said)
+            _, content = self._packet()
+        if content[0] == 255:
+            raise _refused(content)
 
 
 def proof(secret: str, scramble: bytes) -> bytes:
@@ -193,20 +193,20 @@ def packet(number: int, body: bytes) -> bytes:
     return len(body).to_bytes(3, "little") + bytes([number]) + body
 
 
-def _packets(said: bytes) -> Iterator[bytes]:
+def _packets(content: bytes) -> Iterator[bytes]:
     at = 0
-    while len(said) >= at + 4:
-        end = at + 4 + int.from_bytes(said[at : at + 3], "little")
-        if len(said) < end:
+    while len(content) >= at + 4:
+        end = at + 4 + int.from_bytes(content[at : at + 3], "little")
+        if len(content) < end:
             return
-        yield said[at + 4 : end]
+        yield content[at + 4 : end]
         at = end
 
 
 # After the head of a result come its columns, an end, its rows and another end.
-def _ended(said: bytes) -> bool:
+def _ended(content: bytes) -> bool:
     ends = -1
-    for body in _packets(said):
+    for body in _packets(content):
         kind = body[0]
         if kind == 255:
             return True
@@ -223,11 +223,11 @@ def _ended(said: bytes) -> bool:
     return False
 
 
-def read(said: bytes) -> Rowset:
+def read(content: bytes) -> Rowset:
     """The rows of all results; an error among them is raised."""
     rows: list[Values] = []
     ends = -1
-    for body in _packets(said):
+    for body in _packets(content):
         kind = body[0]
         if kind == 255:
             raise _refused(body)

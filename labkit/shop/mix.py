@@ -68,7 +68,7 @@ class Customers:
             answer = yield "buy", (who, ref, ids, list(chosen.values()))
             return int(answer.rows[0][0] or 0)
         answer = yield "prices", (ids,)
-        net = sum(int(cost or 0) * chosen[int(one or 0)] for one, cost in answer.rows)
+        net = sum(int(cost or 0) * chosen[int(content or 0)] for content, cost in answer.rows)
         added = tax(net)
         answer = yield "purchase", (who, net, added, net + added, ref, ids, list(chosen.values()))
         return int(answer.rows[0][0] or 0)

@@ -101,14 +101,14 @@ class Postgres:
         return b"B" + LENGTH.pack(len(body) + 4) + body + EXECUTE
 
     @staticmethod
-    def complete(said: bytes) -> bool:
+    def complete(content: bytes) -> bool:
         """Whether an answer has come whole; no text of a row can end like this."""
-        return said[-6:-1] == DONE
+        return content[-6:-1] == DONE
 
     @staticmethod
-    def answer(said: bytes) -> Rowset:
+    def answer(content: bytes) -> Rowset:
         """The rows of an answer."""
-        return read(said)
+        return read(content)
 
     def query(self, words: str) -> ShopRows:
         """Ask once, and wait; several statements are one transaction."""
@@ -141,13 +141,13 @@ class Postgres:
             raise ConnectionError(f"the database no longer listens: {lost}") from None
 
     def _whole(self) -> Rowset:
-        said = b""
-        while not self.complete(said):
+        content = b""
+        while not self.complete(content):
             part = self.socket.recv(1 << 16)
             if not part:
-                raise ConnectionError(f"the database closed the connection{last_words(said)}")
-            said += part
-        return read(said)
+                raise ConnectionError(f"the database closed the connection{last_words(content)}")
+            content += part
+        return read(content)
 
     def _message(self) -> tuple[bytes, bytes]:
         while len(self._left) < 5 or len(self._left) < 1 + LENGTH.unpack_from(self._left, 1)[0]:
@@ -199,33 +199,33 @@ class LazyRows:
         return (_row(self.said, start) for start in self.starts)
 
 
-def read(said: bytes) -> Rowset:
+def read(content: bytes) -> Rowset:
     """The rows of a whole answer; an error that it holds is raised."""
     starts: list[int] = []
-    tag, at, refused, length, whole = b"", 0, None, LENGTH.unpack_from, len(said)
-    while at < whole:
-        kind, end = said[at], at + 1 + length(said, at + 1)[0]
+    tag, at, refused, length, number = b"", 0, None, LENGTH.unpack_from, len(content)
+    while at < number:
+        kind, end = content[at], at + 1 + length(content, at + 1)[0]
         if kind == 68:  # D: a row
             starts.append(at + 7)
         elif kind == 69:  # E
-            refused = refused or _refused(said[at + 5 : end])
+            refused = refused or _refused(content[at + 5 : end])
         elif kind == 67:  # C: what was done
-            tag = said[at + 5 : end - 1]
+            tag = content[at + 5 : end - 1]
         at = end
     if refused:
         raise refused
-    return Rowset(LazyRows(said, starts), tag.decode())
+    return Rowset(LazyRows(content, starts), tag.decode())
 
 
-def _row(said: bytes, at: int) -> Values:
+def _row(content: bytes, at: int) -> Values:
     values: list[bytes | None] = []
-    for _ in range(said[at - 2] << 8 | said[at - 1]):
-        (length,) = LENGTH.unpack_from(said, at)
+    for _ in range(content[at - 2] << 8 | content[at - 1]):
+        (length,) = LENGTH.unpack_from(content, at)
         at += 4
         if length < 0:
             values.append(None)
         else:
-            values.append(said[at : at + length])
+            values.append(content[at : at + length])
             at += length
     return tuple(values)
 
@@ -238,10 +238,10 @@ def _refused(body: bytes) -> Exception:
     return Refused(code.decode(), text, again=code in RETRIED)
 
 
-def last_words(said: bytes) -> str:
+def last_words(content: bytes) -> str:
     """The database's error before it hung up, if any."""
     try:
-        read(said)
+        read(content)
     except (Refused, Short) as words:
         return f": {words}"
     except (struct.error, IndexError):
@@ -258,8 +258,8 @@ class Scram:
 
     def first(self) -> bytes:
         """The first message of the login."""
-        said = b"n,," + self.bare
-        return MECHANISM + b"\0" + LENGTH.pack(len(said)) + said
+        content = b"n,," + self.bare
+        return MECHANISM + b"\0" + LENGTH.pack(len(content)) + content
 
     def proof(self, challenge: bytes) -> bytes:
         """Proof that we know the password, without sending it."""

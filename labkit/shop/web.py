@@ -51,22 +51,22 @@ class Web:
         asked = urlencode(dict(zip(PARAMETERS[name], texts)))  # noqa: B905
         return f"GET /{name}?{asked} HTTP/1.1\r\nHost: {self.host}\r\n\r\n".encode()
 
-    def complete(self, said: bytes) -> bool:
+    def complete(self, content: bytes) -> bool:
         """Whether the page has come whole."""
-        head = said.find(HEAD_END)
-        length = LENGTH.search(said, 0, head + 2) if head >= 0 else None
-        return bool(length and len(said) >= head + 4 + int(length[1]))
+        head = content.find(HEAD_END)
+        length = LENGTH.search(content, 0, head + 2) if head >= 0 else None
+        return bool(length and len(content) >= head + 4 + int(length[1]))
 
-    def answer(self, said: bytes) -> Rowset:
+    def answer(self, content: bytes) -> Rowset:
         """The rows of a page; a page with another code than 200 is what it stands for."""
-        code = said[9:12].decode("ascii", "replace")
-        title = TITLE.search(said)
+        code = content[9:12].decode("ascii", "replace")
+        title = TITLE.search(content)
         if code != "200":
             text = title[1].decode("utf-8", "replace") if title else "no title"
             if code == f"{CODES[Short]}":
                 raise Short(text)
             raise Refused(f"HTTP {code}", text, again=code == f"{AGAIN}")
-        return Rowset([tuple(CELL.findall(row)) for row in ROW.findall(said)])
+        return Rowset([tuple(CELL.findall(row)) for row in ROW.findall(content)])
 
     def close(self) -> None:
         """Leave."""
@@ -117,10 +117,10 @@ def _page(database: Database, name: str, said: Mapping[str, str]) -> ShopRows:
     if name != "buy":
         return ask(database, name, given)
     who, ref = given[:2]
-    ids, quantities = ([int(one) for one in str(part).split(",")] for part in given[2:])
+    ids, quantities = ([int(word) for word in str(part).split(",")] for part in given[2:])
     wanted = dict(zip(ids, quantities))  # noqa: B905
     prices = ask(database, "prices", [ids])
-    net = sum(int(cost or 0) * wanted[int(one or 0)] for one, cost in prices)
+    net = sum(int(cost or 0) * wanted[int(content or 0)] for content, cost in prices)
     added = tax(net)
     return ask(database, "purchase", [who, net, added, net + added, ref, ids, quantities])
 
@@ -128,20 +128,20 @@ def _page(database: Database, name: str, said: Mapping[str, str]) -> ShopRows:
 def ask(database: Database, name: str, given: Sequence[object]) -> ShopRows:
     """Ask by a prepared statement, and wait for the answer."""
     database.socket.sendall(database.message(name, given))
-    said = b""
-    while not database.complete(said):
+    content = b""
+    while not database.complete(content):
         part = database.socket.recv(1 << 16)
         if not part:
             raise ConnectionError("the database closed the connection")
-        said += part
-    return database.answer(said).rows
+        content += part
+    return database.answer(content).rows
 
 
 def serve(at: Listening, databases: Sequence[Database]) -> None:
     """Serve pages until somebody ends it; as many at once as there are databases."""
     free: queue.Queue[Database] = queue.Queue()
-    for one in databases:
-        free.put(one)
+    for database in databases:
+        free.put(database)
     handler = type("Own", (Pages,), {"databases": free})
     with _Server((at.host, at.port), handler) as server:
         server.serve_forever()

@@ -66,9 +66,9 @@ def _marker(line: str) -> tuple[str, str]:
 
 
 def _word(text: str) -> tuple[str, str]:
-    found = WORD.match(text)
-    assert found is not None
-    return found[1], text[found.end() :]
+    match = WORD.match(text)
+    assert match is not None
+    return match[1], text[match.end() :]
 
 
 def bare(kind: str) -> str:

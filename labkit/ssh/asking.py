@@ -27,10 +27,10 @@ def asked(login: str) -> str | None:
         end.settimeout(SECONDS)
         end.connect(path)
         end.sendall(f"{login}\n".encode())
-        said = b""
-        while not said.endswith(b"\n") and (part := end.recv(LONGEST)):
-            said += part
-        return said.decode().removesuffix("\n") if said.endswith(b"\n") else None
+        content = b""
+        while not content.endswith(b"\n") and (part := end.recv(LONGEST)):
+            content += part
+        return content.decode().removesuffix("\n") if content.endswith(b"\n") else None
     return None
 
 

@@ -52,8 +52,8 @@ def reached(target: Target) -> Client:
     except BaseException as failed:
         client.close()
         if isinstance(failed, LOST):
-            said = client.farewell or str(failed) or "it hung up"
-            raise _failed(target, client, "while logging in", said) from failed
+            text = client.farewell or str(failed) or "it hung up"
+            raise _failed(target, client, "while logging in", text) from failed
         raise
     return client
 
@@ -102,20 +102,20 @@ def _shaken_hands(target: Target, algorithms: tuple[str, ...]) -> Client:
 
 
 def _no_session(target: Target, client: Client, failed: Exception | None) -> Exception:
-    said = f"nothing within {CONNECT_SECONDS:g} s"
+    text = f"nothing within {CONNECT_SECONDS:g} s"
     if failed:
-        said = str(failed) or "it hung up"
+        text = str(failed) or "it hung up"
     if client.lost_on_the_way:
         return _failed(target, client, "on the way", client.lost_on_the_way)
     if client.remote_version:
-        return _failed(target, client, EXCHANGING, client.farewell or said)
+        return _failed(target, client, EXCHANGING, client.farewell or text)
     heard = client.heard
     if heard.startswith(BUSY) or (failed and not heard):
         return _TurnedAwayError(heard)
     return Unreachable(
         f"{target.name}: no SSH session with {target}{_other(target, client)}:"
         f" no SSH banner in {CONNECT_SECONDS:g} s",
-        said=heard or said,
+        said=heard or text,
         hint="check the port of its sshd" if heard else "does the host hang?",
     )
 
@@ -126,9 +126,9 @@ def _other(target: Target, client: Client) -> str:
     return "" if same else f" (at {client.reached_at})"
 
 
-def _failed(target: Target, client: Client, when: str, said: str) -> Unreachable:
+def _failed(target: Target, client: Client, when: str, text: str) -> Unreachable:
     return Unreachable(
         f"{target.name}: no SSH session with {target}{_other(target, client)}: failed {when}",
-        said=said,
+        said=text,
         hint=f"try `ssh -p {target.port} {target.user}@{target.address} true`",
     )

@@ -157,9 +157,9 @@ class KnownHosts:
                 said="it cannot be read, or its certificate is not signed by whom it names",
                 hint="check that this is the host, and that its HostCertificate fits its key",
             )
-        found = self.judge(name, shown)
-        if found.status is not KeyStatus.KNOWN:
-            raise refusal(who, name, shown, found, self, trust)
+        judgement = self.judge(name, shown)
+        if judgement.status is not KeyStatus.KNOWN:
+            raise refusal(who, name, shown, judgement, self, trust)
 
     def _judge(self, name: Name, looked_for: str, shown: bytes, now: float) -> Judgement:
         certificate = _certificate(shown)
@@ -225,8 +225,8 @@ def said(key: bytes) -> str:
     return f"{certificates.kind_of(key)} {fingerprint(key)}"
 
 
-def _places(found: Judgement) -> str:
-    return ", ".join(line.where for line in found.lines)
+def _places(judgement: Judgement) -> str:
+    return ", ".join(line.where for line in judgement.lines)
 
 
 def _by_hand(name: Name, files: Sequence[Path]) -> str:

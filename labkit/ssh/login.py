@@ -53,10 +53,10 @@ class Identities:
     usable: list[Identity] = field(default_factory=list)
     unusable: list[str] = field(default_factory=list)
 
-    def add(self, one: Identity) -> None:
+    def add(self, identity: Identity) -> None:
         """Offer a key once."""
-        if one.public not in {known.public for known in self.usable}:
-            self.usable.append(one)
+        if identity.public not in {known.public for known in self.usable}:
+            self.usable.append(identity)
 
 
 def log_in(client: Client, target: Target, refusals: Refusals) -> None:
@@ -65,13 +65,13 @@ def log_in(client: Client, target: Target, refusals: Refusals) -> None:
     locked = [file for file, key in files.items() if isinstance(key, str)]
     asked = target.agent if locked or not target.only else ""
     with _agent(asked) as agent:
-        found = _identities(target, files, agent)
-        if not found.usable:
-            raise _nothing_to_offer(target, found)
-        offered = found.usable[:MOST_KEYS]
+        identities = _identities(target, files, agent)
+        if not identities.usable:
+            raise _nothing_to_offer(target, identities)
+        offered = identities.usable[:MOST_KEYS]
         if not _let_in(client, target, offered):
             refusals.remember(target)
-            raise _refused(client, target, offered, found)
+            raise _refused(client, target, offered, identities)
     refusals.forget(target)
 
 
@@ -82,10 +82,10 @@ def _is_meant(target: Target, file: str) -> bool:
 
 def _let_in(client: Client, target: Target, offered: list[Identity]) -> bool:
     deadline = time.monotonic() + AUTH_SECONDS
-    for one in offered:
+    for identity in offered:
         try:
             client.auth_timeout = max(deadline - time.monotonic(), 0.1)
-            client.auth_publickey(target.user, one.key)
+            client.auth_publickey(target.user, identity.key)
         except paramiko.BadAuthenticationType:
             return False
         except paramiko.AuthenticationException as refused:
@@ -93,7 +93,7 @@ def _let_in(client: Client, target: Target, offered: list[Identity]) -> bool:
             if "timeout" in str(refused):
                 raise TimeoutError(f"no answer to our key within {AUTH_SECONDS:g} s") from None
             if not client.is_active():
-                _check_farewell(client, first=one is offered[0])
+                _check_farewell(client, first=identity is offered[0])
                 return False
         else:
             # A host may take the key and want something else besides.
@@ -121,15 +121,15 @@ def _agent(path: str) -> Iterator[AgentSSH]:
 def _identities(
     target: Target, files: Mapping[str, paramiko.PKey | str], agent: AgentSSH
 ) -> Identities:
-    found = Identities()
+    identities = Identities()
     held = [Identity(key, "ssh-agent") for key in agent.get_keys()]
     named = _public_parts(target) if held else set()
-    for one in sorted(held, key=lambda one: one.public not in named):
-        if one.public in named or not target.only:
-            found.add(one)
+    for identity in sorted(held, key=lambda one: one.public not in named):
+        if identity.public in named or not target.only:
+            identities.add(identity)
     for file, key in files.items():
-        _add_file(found, file, key, target.certificates)
-    return found
+        _add_file(identities, file, key, target.certificates)
+    return identities
 
 
 def _public_parts(target: Target) -> set[bytes]:
@@ -138,24 +138,24 @@ def _public_parts(target: Target) -> set[bytes]:
 
 
 def _add_file(
-    found: Identities, file: str, key: paramiko.PKey | str, certificates: tuple[str, ...]
+    identities: Identities, file: str, key: paramiko.PKey | str, certificates: tuple[str, ...]
 ) -> None:
     if isinstance(key, str):
-        if _public(f"{file}.pub") not in {one.public for one in found.usable}:
-            found.unusable.append(f"{file}: {key}")
+        if _public(f"{file}.pub") not in {identity.public for identity in identities.usable}:
+            identities.unusable.append(f"{file}: {key}")
         return
     for name in (*certificates, f"{file}-cert.pub"):
         certificate = _certificate(name)
         if certificate is None or certificate.key != key.asbytes():
             continue
         if certificate.ends <= time.time():
-            found.unusable.append(f"{name}: the certificate has expired")
+            identities.unusable.append(f"{name}: the certificate has expired")
             continue
         certified = _loaded(file)
         assert isinstance(certified, paramiko.PKey)
         certified.load_certificate(name)
-        found.add(Identity(certified, name))
-    found.add(Identity(key, file))
+        identities.add(Identity(certified, name))
+    identities.add(Identity(key, file))
 
 
 # A private key without its certificate, or why it cannot be used.
@@ -180,8 +180,8 @@ def _loaded(file: str) -> paramiko.PKey | str:
 def _parsed(path: Path, *_: int) -> paramiko.PKey:
     with path.open("rb", buffering=0) as file:
         content = file.read(KEY_BYTES)
-    found = OPENSSH.match(content)
-    body = binascii.a2b_base64(found[1]) if found else b""
+    match = OPENSSH.match(content)
+    body = binascii.a2b_base64(match[1]) if match else b""
     # paramiko would read it anew to see of which kind it is, and then once more.
     if packed(paramiko.Ed25519Key.name.encode()) in body:
         return paramiko.Ed25519Key.from_private_key(io.StringIO(content.decode("latin-1")))
@@ -189,9 +189,9 @@ def _parsed(path: Path, *_: int) -> paramiko.PKey:
 
 
 def _why(unreadable: Exception) -> str:
-    said = f"{getattr(unreadable, 'strerror', None) or unreadable or type(unreadable).__name__}"
-    locked = "password" in said.lower() or "encrypted" in said.lower()
-    return "it is locked with a passphrase; ssh-add it to your ssh-agent" if locked else said
+    text = f"{getattr(unreadable, 'strerror', None) or unreadable or type(unreadable).__name__}"
+    locked = "password" in text.lower() or "encrypted" in text.lower()
+    return "it is locked with a passphrase; ssh-add it to your ssh-agent" if locked else text
 
 
 def _public(file: str) -> bytes:
@@ -210,17 +210,17 @@ def _certificate(file: str) -> HostCertificate | None:
 # --- what is said ---------------------------------------------------------------------------
 
 
-def _nothing_to_offer(target: Target, found: Identities) -> Unreachable:
+def _nothing_to_offer(target: Target, identities: Identities) -> Unreachable:
     bring = f"ssh-copy-id -p {target.port} {target.user}@{target.address}"
     make = f"make one: ssh-keygen -t ed25519; bring it to the host: {bring}"
-    if found.unusable:
-        file = found.unusable[0].partition(":")[0]
+    if identities.unusable:
+        file = identities.unusable[0].partition(":")[0]
         absent = not Path(file).expanduser().exists()
         return Unreachable(
             f"{target.name}: cannot use the private key {file}",
-            said="\n".join(found.unusable),
+            said="\n".join(identities.unusable),
             hint=f"put the right key = ... into the lab file, or {make}"
-            if absent or "public key" in found.unusable[0]
+            if absent or "public key" in identities.unusable[0]
             else "add a key with a passphrase to an ssh-agent: ssh-add",
         )
     return Unreachable(
@@ -231,17 +231,17 @@ def _nothing_to_offer(target: Target, found: Identities) -> Unreachable:
 
 
 def _refused(
-    client: Client, target: Target, offered: list[Identity], found: Identities
+    client: Client, target: Target, offered: list[Identity], identities: Identities
 ) -> LoginRefused:
     banner = client.get_banner() or b""
-    said = [
+    texts = [
         banner.decode("utf-8", "replace") if isinstance(banner, bytes) else str(banner),
-        *found.unusable,
+        *identities.unusable,
         f"Authentication failed; offered: {', '.join(map(str, offered))}",
     ]
     return LoginRefused(
         f"{target.name}: {target} does not let us in; not tried again for a minute",
-        said="\n".join(said),
+        said="\n".join(texts),
         hint=f"check its authorized_keys, and that the account is active;"
         f" try `ssh -p {target.port} {target.user}@{target.address} true`",
     )

@@ -146,17 +146,17 @@ def _jump(at: Address, said: Said, hops: int) -> Target | None:
     if listed in OFF:
         return None
     before, _, last = said.expanded(listed).rpartition(",")
-    found = JUMP.fullmatch(last.removeprefix("ssh://").rstrip("/"))
-    if found is None or not hops:
+    match = JUMP.fullmatch(last.removeprefix("ssh://").rstrip("/"))
+    if match is None or not hops:
         raise BadInput(
             f"{at.name}: cannot go through the jump host {last!r}",
             hint="it is user@host:port; do the ProxyJump lines of ssh_config make a loop?",
         )
-    host = found["six"] or found["host"]
+    host = match["six"] or match["host"]
     options = [
         *_settings(at.ssh_config),
-        *(("-l", found["user"]) if found["user"] else ()),
-        *(("-p", found["port"]) if found["port"] else ()),
+        *(("-l", match["user"]) if match["user"] else ()),
+        *(("-p", match["port"]) if match["port"] else ()),
         *(("-J", before) if before else ()),
     ]
     who = f"{at.name}: jump host {host}"

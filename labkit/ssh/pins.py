@@ -64,19 +64,19 @@ def compare(who: str, pinned: Pin, where: str, now: Pin) -> None:
 
 def identity(host: Host, name: str) -> Pin:
     """Ask a host which machine it is."""
-    said = host.check("sh", "-c", f"exec 2>/dev/null; {ASK}").split("\n")
-    if len(said) < 2 or said[0].startswith("none"):
+    texts = host.check("sh", "-c", f"exec 2>/dev/null; {ASK}").split("\n")
+    if len(texts) < 2 or texts[0].startswith("none"):
         raise HostError(
             f"{host.name}: the machine has no machine ID",
             hint="check /etc/machine-id; systemd-machine-id-setup creates it",
         )
-    return Pin(name, said[0].strip(), said[1].strip(), time.strftime("%Y-%m-%d %H:%M:%S"))
+    return Pin(name, texts[0].strip(), texts[1].strip(), time.strftime("%Y-%m-%d %H:%M:%S"))
 
 
 def pin_file(at: Address) -> Path:
     """The file that may hold pins: beside the lab's own known_hosts."""
-    own = Path(at.known_hosts[0]).expanduser()
-    return own.with_name(f"{own.name}.machines")
+    path = Path(at.known_hosts[0]).expanduser()
+    return path.with_name(f"{path.name}.machines")
 
 
 def read(file: Path) -> Iterator[tuple[str, Pin]]:

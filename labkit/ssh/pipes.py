@@ -64,26 +64,26 @@ class ShellPipe:
         """Some bytes of its output, none when that has ended."""
         self._moved = time.monotonic()
         while not self._rest and not self.channel.ended:
-            part, said = self.channel.recv(TURN_SECONDS)
-            if part or said:
+            part, content = self.channel.recv(TURN_SECONDS)
+            if part or content:
                 self._moved = time.monotonic()
             self._rest = memoryview(self._own(0, part))
-            self._errors += self._own(1, said)
+            self._errors += self._own(1, content)
             del self._errors[:-COMPLAINT]
             self._stalled = self._moved + self.patience < time.monotonic()
             self._patiently()
-        found, self._rest = bytes(self._rest[:most]), self._rest[most:]
-        return found
+        content, self._rest = bytes(self._rest[:most]), self._rest[most:]
+        return content
 
     def ended(self) -> tuple[int, str]:
         """Its code and what it complained of; drops what there still is of its output."""
         while self.recv():
             pass
-        found = re.search(rf"{self.mark} (\d+)\n$".encode(), self._errors)
+        match = re.search(rf"{self.mark} (\d+)\n$".encode(), self._errors)
         # What it complained of may come before the last of its output.
-        if not found or self.channel.cut_off:
+        if not match or self.channel.cut_off:
             raise OutcomeUnknown(f"{self.name}: {cut(self.channel)} while copying")
-        return int(found[1]), self._errors[: found.start()].decode("utf-8", "replace")
+        return int(match[1]), self._errors[: match.start()].decode("utf-8", "replace")
 
     def abort(self) -> None:
         """Let go of it now, from whatever thread."""
@@ -95,11 +95,11 @@ class ShellPipe:
         if held is None or not part:
             return part
         held += part
-        _, begun, own = held.partition(f"{self.mark}\n".encode())
+        _, begun, content = held.partition(f"{self.mark}\n".encode())
         if not begun and len(held) <= COMPLAINT:
             return b""
         self._before[side] = None
-        return bytes(own if begun else held)
+        return bytes(content if begun else held)
 
     # What does not read holds up a sender for ever; a receiver looks at the time itself.
     def _watch(self) -> None:

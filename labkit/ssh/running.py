@@ -72,8 +72,8 @@ class Running:
 
     def split(self) -> None:
         """Keep its lines for the one who iterates."""
-        for kept, split in zip(self._streams, self._splits, strict=True):
-            kept.tell = split.add
+        for stream, split in zip(self._streams, self._splits, strict=True):
+            stream.tell = split.add
 
     @property
     def done(self) -> Completed:
@@ -81,8 +81,8 @@ class Running:
         if self._failed:
             raise self._failed
         if self._result is None:
-            for kept in self._streams:
-                kept.tell = None
+            for stream in self._streams:
+                stream.tell = None
             self._until(lambda shell, order, deadline: shell.wait(order, deadline))
             self._result = self._completed()
         return self._result
@@ -173,7 +173,7 @@ class Running:
         if not self._shell.channel.lost and not self._shell.up:
             self._shell.hear_out()
         if not self._shell.channel.lost and not self._shell.up:
-            noise = b"\n".join(bytes(kept.content) for kept in self._shell.ready.streams)
+            noise = b"\n".join(bytes(stream.content) for stream in self._shell.ready.streams)
             return NotRun(
                 f"{name}: no shell came up for `{self._shown}`, so it was not run",
                 said=noise.decode("utf-8", "replace"),
@@ -189,7 +189,7 @@ class Running:
 
     @property
     def _last_words(self) -> str:
-        out, err = (bytes(kept.content[-2000:]) for kept in self._streams)
+        out, err = (bytes(stream.content[-2000:]) for stream in self._streams)
         return (err or out).decode("utf-8", "replace")
 
 
@@ -223,8 +223,8 @@ class _Split:
 
     def add(self, part: bytes) -> None:
         *whole, self._held = (self._held + part).split(b"\n")
-        for one in whole:
-            self._put(one)
+        for content in whole:
+            self._put(content)
         if len(self._held) > CHUNK:
             self._put(self._held)
             self._held = b""

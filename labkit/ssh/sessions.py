@@ -138,7 +138,7 @@ class Sessions:
     def reached_at(self) -> str:
         """The address that answered; empty while nobody is connected."""
         with self._lock:
-            return next((one.client.reached_at for one in self._live()), "")
+            return next((connection.client.reached_at for connection in self._live()), "")
 
     def closed(self, connection: Connection) -> None:
         """One session less on a connection."""
@@ -194,27 +194,27 @@ class Sessions:
     def _picked(self, pick: Callable[[], Connection | None]) -> Connection:
         asked = time.monotonic()
         with self._lock:
-            if found := pick():
-                return found
+            if connection := pick():
+                return connection
         with self._connecting:
             with self._lock:
-                if found := pick():
-                    return found
+                if connection := pick():
+                    return connection
             if self._failed and self._failed[0] > asked:
                 raise copy(self._failed[1])
             with self._sharing():
-                made = Connection(connect(self.at, self._patience()))
+                connection = Connection(connect(self.at, self._patience()))
             with self._lock:
-                self._take_in(made)
-                return pick() or made
+                self._take_in(connection)
+                return pick() or connection
 
     # In how many ways no shell comes up on this host is known from its other connections.
-    def _take_in(self, made: Connection) -> None:
-        if made.client.one_at_a_time:
+    def _take_in(self, connection: Connection) -> None:
+        if connection.client.one_at_a_time:
             self._most = 1
         if self._connections:
-            made.refused = self._connections[0].refused
-        self._connections.append(made)
+            connection.refused = self._connections[0].refused
+        self._connections.append(connection)
 
     # A host whose connection has just been lost in silence has had time to answer already.
     def _patience(self) -> float:
@@ -224,17 +224,17 @@ class Sessions:
     # One that has room, where need be that of an idle shell.
     def _roomy(self) -> Connection | None:
         live = self._live()
-        found = next((one for one in live if one.held + one.asked < self._most), None)
-        if not found and self._idle:
+        connection = next((one for one in live if one.held + one.asked < self._most), None)
+        if not connection and self._idle:
             _, _, session = self._idle.pop(0)
             session.close()
-            found = None if session.connection.spent else session.connection
+            connection = None if session.connection.spent else session.connection
         # Those who end commands need no room of their own on a usual sshd.
-        if not found and self._most == SESSIONS:
-            found = next((one for one in live if one.held <= SESSIONS), None)
-        if found:
-            found.asked += 1
-        return found
+        if not connection and self._most == SESSIONS:
+            connection = next((one for one in live if one.held <= SESSIONS), None)
+        if connection:
+            connection.asked += 1
+        return connection
 
     def _count(self, connection: Connection, held: int = 0, asked: int = 0) -> None:
         with self._lock:
@@ -249,10 +249,10 @@ class Sessions:
             self._most = min(self._most, max(counted, 1))
 
     def _live(self) -> list[Connection]:
-        for one in [one for one in self._connections if not one.client.is_active()]:
-            self.drop(one)
-        for one in self._connections:
-            one.wake()
+        for connection in [one for one in self._connections if not one.client.is_active()]:
+            self.drop(connection)
+        for connection in self._connections:
+            connection.wake()
         return self._connections
 
 

@@ -249,10 +249,10 @@ class Shell:
     # nothing. So it is asked about each name, at the name's first use, whether that is a program
     # to it; a path is always one. It looks for it anew each time (`hash -r`), as its copies do.
     def _directly(self, command: str) -> tuple[str, str]:
-        found = PLAIN.match(command)
-        if not found or self.once or b"counts" not in self.ready.words:
+        match = PLAIN.match(command)
+        if not match or self.once or b"counts" not in self.ready.words:
             return "", ""
-        name, direct = found[1], command.removeprefix("exec ")
+        name, direct = match[1], command.removeprefix("exec ")
         if "/" in name:
             return "", direct
         if (known := self._programs.get(name)) is None:

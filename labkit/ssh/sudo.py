@@ -88,9 +88,9 @@ class Sudo:
 
     def admit(self, channel: Channel, name: str) -> None:
         """Answer sudo's question, if it has one, and have the script begin."""
-        said, asked, deadline = b"", 0, time.monotonic() + SECONDS
-        while f"{self._ready}\n".encode() not in said:
-            if said.count(self._prompt.encode()) > asked:
+        content, asked, deadline = b"", 0, time.monotonic() + SECONDS
+        while f"{self._ready}\n".encode() not in content:
+            if content.count(self._prompt.encode()) > asked:
                 asked += 1
                 deadline = self._answer(channel, name, asked) + SECONDS
             elif channel.lost:
@@ -98,12 +98,12 @@ class Sudo:
                     f"{name}: the connection was lost while sudo was asked",
                     hint="nothing was run as root; try again",
                 )
-            elif channel.ended or len(said) > 1 << 16:
-                raise self._refused(name, said, "")
+            elif channel.ended or len(content) > 1 << 16:
+                raise self._refused(name, content, "")
             elif (left := deadline - time.monotonic()) <= 0:
-                raise self._refused(name, said, "it asked in its own words, or not at all")
+                raise self._refused(name, content, "it asked in its own words, or not at all")
             else:
-                said += channel.recv(left)[1]
+                content += channel.recv(left)[1]
         with suppress(Gone):  # seen by whoever reads on
             channel.send(b"\n")
 
@@ -116,8 +116,8 @@ class Sudo:
             channel.send(self.password.get().encode() + b"\n")
         return time.monotonic()
 
-    def _refused(self, name: str, said: bytes, why: str) -> SudoRefused:
-        words = said.replace(self._prompt.encode(), b"\n").decode("utf-8", "replace") + why
+    def _refused(self, name: str, content: bytes, why: str) -> SudoRefused:
+        words = content.replace(self._prompt.encode(), b"\n").decode("utf-8", "replace") + why
         hint = next((HINTS[sign] for sign in HINTS if sign in words), "try `sudo -v` there")
         return SudoRefused(f"{name}: sudo does not give root", said=words, hint=hint)
 
@@ -157,8 +157,8 @@ def _found(login: str) -> str:
         kept = None
     if kept is not None:
         return str(kept)
-    if (told := asking.asked(login)) is not None:
-        return told
+    if (text := asking.asked(login)) is not None:
+        return text
     # In a notebook, which papermill may be running, there is no terminal.
     if sys.stdin is not None and sys.stdin.isatty():
         return getpass.getpass(f"[sudo] password of {login}: ")

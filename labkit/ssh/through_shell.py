@@ -104,9 +104,9 @@ class ThroughShell:
         with (
             self._turn(words, seconds),
             self._channel(script, False) as channel,
-            ShellPipe(self.name, channel, mark) as one,
+            ShellPipe(self.name, channel, mark) as shell_pipe,
         ):
-            yield one
+            yield shell_pipe
 
     @contextmanager
     def _once(

@@ -42,22 +42,22 @@ class Shown:
 
 def shown(target: Target) -> tuple[Shown, ...]:
     """The keys of a host, one of each kind that it has; nobody logs in."""
-    found, hung_up = list[Shown](), list[Unreachable]()
+    host_keys, hung_up = list[Shown](), list[Unreachable]()
     for kinds in KINDS:
         try:
-            found += _shown(target, kinds)
+            host_keys += _shown(target, kinds)
         except Unreachable as refused:
             if EXCHANGING not in refused.what:
                 raise
             hung_up.append(refused)  # Dropbear has no word for a kind that it lacks
-    if hung_up and not found:
+    if hung_up and not host_keys:
         raise hung_up[0]
-    if not found:
+    if not host_keys:
         raise Unreachable(
             f"{target.name}: {target.address} port {target.port} has no key of a known kind",
             hint=f"known kinds: {', '.join(PLAIN)}",
         )
-    return tuple(found)
+    return tuple(host_keys)
 
 
 def _shown(target: Target, kinds: tuple[str, ...]) -> list[Shown]:
@@ -74,13 +74,13 @@ def _shown(target: Target, kinds: tuple[str, ...]) -> list[Shown]:
 def is_known(target: Target, keys: Sequence[Shown]) -> bool:
     """Whether the host has proved itself by a known key; a changed or revoked one is refused."""
     known = KnownHosts.read(target.known_hosts)
-    found = {key: known.judge(target.known_as, key.key) for key in keys}
-    if any(one.status is KeyStatus.KNOWN for one in found.values()):
+    judgements = {key: known.judge(target.known_as, key.key) for key in keys}
+    if any(judgement.status is KeyStatus.KNOWN for judgement in judgements.values()):
         return True
     for bad in (KeyStatus.REVOKED, KeyStatus.CHANGED):
-        for key, one in found.items():
-            if one.status is bad:
-                raise refusal(target.name, target.known_as, key.key, one, known)
+        for key, judgement in judgements.items():
+            if judgement.status is bad:
+                raise refusal(target.name, target.known_as, key.key, judgement, known)
     return False
 
 

@@ -47,8 +47,8 @@ class Carrier:
             with suppress(subprocess.TimeoutExpired):
                 if code := self.command.wait(MOMENT_SECONDS):
                     self.words.seek(max(self.words.seek(0, os.SEEK_END) - WORDS_BYTES, 0))
-                    said = self.words.read().decode("utf-8", "replace")
-                    return f"{said}\nthe ProxyCommand ended with code {code}"
+                    text = self.words.read().decode("utf-8", "replace")
+                    return f"{text}\nthe ProxyCommand ended with code {code}"
         return ""
 
     def close(self) -> None:

@@ -85,9 +85,9 @@ class Distribution:
         """Its counts in these bins, among which are all of its own."""
         first, span = int(bins[0]), int(bins[-1] - bins[0]) + 1
         if span > WIDEST:
-            found = np.zeros(bins.size, np.int64)
-            found[np.searchsorted(bins, self.bins)] = self.counts
-            return found
+            values = np.zeros(bins.size, np.int64)
+            values[np.searchsorted(bins, self.bins)] = self.counts
+            return values
         dense = np.zeros(span, np.int64)
         dense[self.bins - first] = self.counts
         side_by_side: Whole = dense[bins - first]
@@ -204,11 +204,11 @@ def _added(parts: Sequence[Counted]) -> Counted:
             dense[bins - first] += counts
         used = np.flatnonzero(dense)
         return used + first, dense[used]
-    whole, at = np.unique(np.concatenate([bins for bins, _ in parts]), return_inverse=True)
+    values, at = np.unique(np.concatenate([bins for bins, _ in parts]), return_inverse=True)
     # Not bincount with weights: those are doubles, and counts are exact.
-    sums = np.zeros(whole.size, np.int64)
+    sums = np.zeros(values.size, np.int64)
     np.add.at(sums, at, np.concatenate([counts for _, counts in parts]))
-    return whole, sums
+    return values, sums
 
 
 def _unpacked(packed: str, bins: int) -> Whole:

@@ -46,10 +46,10 @@ def decoded(text: str) -> tuple[Values, Values]:
 
 def _unpacked(text: str) -> tuple[bytes, int, int]:
     try:
-        whole = base64.b64decode(text.strip(), validate=True)
-        cookie, length = struct.unpack(">II", whole[:8])
+        content = base64.b64decode(text.strip(), validate=True)
+        cookie, length = struct.unpack(">II", content[:8])
         unpacker = zlib.decompressobj()
-        inside = unpacker.decompress(whole[8 : 8 + length], MOST_BYTES)
+        inside = unpacker.decompress(content[8 : 8 + length], MOST_BYTES)
         head = HEAD.unpack(inside[: HEAD.size])
     except (binascii.Error, struct.error, zlib.error, ValueError) as odd:
         raise ResultsError("this is not an HdrHistogram (V2, compressed)", said=str(odd)) from None

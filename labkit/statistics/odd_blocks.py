@@ -52,7 +52,7 @@ def two_states(medians: Mapping[str, Mapping[int, float]]) -> list[TwoStates]:
 def odd_blocks(medians: Mapping[str, Mapping[int, float]]) -> list[OddBlock]:
     """The blocks that lie apart, of condition -> block -> figure."""
     away = {name: _away(blocks) for name, blocks in medians.items() if len(blocks) >= FEWEST}
-    both = {one.condition for one in two_states(medians)}
+    both = {two_state.condition for two_state in two_states(medians)}
     every = [abs(x) for each in away.values() for x in each.values()]
     usual = SCALED * float(np.median(every)) if every else 0.0
     return [

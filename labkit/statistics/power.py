@@ -22,11 +22,11 @@ def at_most(scatter: float, blocks: int) -> float:
     return scatter * math.sqrt((blocks - 1) / float(chdtri(blocks - 1, SURE)))
 
 
-def per_block(found: Interval, blocks: int) -> float:
+def per_block(interval: Interval, blocks: int) -> float:
     """The scatter of the logarithms of single blocks, given the interval of all."""
     from scipy.special import stdtrit
 
-    half = (math.log(found.high) - math.log(found.low)) / 2
+    half = (math.log(interval.high) - math.log(interval.low)) / 2
     return half / float(stdtrit(blocks - 1, 0.975)) * math.sqrt(blocks)
 
 

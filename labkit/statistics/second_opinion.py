@@ -26,16 +26,16 @@ def by_student(what: Quantity, measured: Mapping[str, Blocks]) -> Estimate | Non
         return None
     q = float(what.statistic)
     each = [Pooled.of({k: side[k] for k in common}).each(q) for side in (over, under)]
-    if min(float(one.min()) for one in each) <= 0:
+    if min(float(values.min()) for values in each) <= 0:
         return None
     logs = np.log(each[0] / each[1])
     at, error = float(logs.mean()), spread(logs)
     return Estimate(math.exp(at), at, at, error, error, len(common) - 1, len(common), enough=True)
 
 
-def differs(own: Estimate, other: Estimate | None) -> bool:
+def differs(estimate: Estimate, other: Estimate | None) -> bool:
     """Whether one of two intervals above 0 is more than half as wide again as the other."""
-    if other is None or min(own.interval().low, other.interval().low) <= 0:
+    if other is None or min(estimate.interval().low, other.interval().low) <= 0:
         return False
-    widths = [math.log(i.high / i.low) for i in (own.interval(), other.interval())]
+    widths = [math.log(i.high / i.low) for i in (estimate.interval(), other.interval())]
     return max(widths) > FAR_OFF * min(widths) and max(widths) > 1e-6

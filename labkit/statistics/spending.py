@@ -60,8 +60,8 @@ def spent(risk: float, first: float, blocks: float, share: float = FIRST) -> flo
 def check(looks: Sequence[int]) -> None:
     """Refuse looks that cannot have been: each is at more blocks than the one before."""
     if not looks or looks[0] < 1 or any(b <= a for a, b in pairwise(looks)):
-        said = ", ".join(map(str, looks)) or "none"
-        raise BadInput(f"looks are at 1 block or more, each at more than the last, not at {said}")
+        text = ", ".join(map(str, looks)) or "none"
+        raise BadInput(f"looks are at 1 block or more, each at more than the last, not at {text}")
     if len(looks) > MOST_LOOKS:
         raise BadInput(f"{len(looks)} looks are too many; at most {MOST_LOOKS} are counted")
 
@@ -74,18 +74,18 @@ def levels(looks: Sequence[int], risk: float = RISK, share: float = FIRST) -> li
 
 def counted(p: float, looks: Sequence[int], share: float = FIRST) -> float:
     """A p value as it counts at the last of these looks: the least risk that it would clear."""
-    found = _last_levels(tuple(looks), share)
-    if p <= found[0]:
-        return p * RISKS[0] / float(found[0])
-    at = float(np.interp(math.log(p), np.log(found), np.log(RISKS), right=0.0))
+    values = _last_levels(tuple(looks), share)
+    if p <= values[0]:
+        return p * RISKS[0] / float(values[0])
+    at = float(np.interp(math.log(p), np.log(values), np.log(RISKS), right=0.0))
     return min(1.0, math.exp(at))
 
 
 @lru_cache(256)
 def _last_levels(looks: tuple[int, ...], share: float) -> Values:
     check(looks)
-    found: Values = np.array([_levels(looks, risk, share)[-1] for risk in RISKS])
-    return found
+    values: Values = np.array([_levels(looks, risk, share)[-1] for risk in RISKS])
+    return values
 
 
 def _levels(looks: tuple[int, ...], risk: float, share: float) -> tuple[float, ...]:

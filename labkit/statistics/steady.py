@@ -125,13 +125,13 @@ def _drifting(measured: Mapping[str, Blocks]) -> list[str]:
         name: {number: percentile(blocks[number], 50) for number in sorted(blocks)}
         for name, blocks in measured.items() if len(blocks) > 1
     }  # fmt: skip
-    found = {name: drift(list(of_block.values())) for name, of_block in medians.items()}
-    whole = _together(list(medians.values()))
-    risk = RISK if whole is None else RISK / 2
-    alone = zip(found.items(), holm([f.p for f in found.values()]), strict=True)
-    told = [("", whole)] if whole and whole.p <= risk else []
+    trends = {name: drift(list(of_block.values())) for name, of_block in medians.items()}
+    trend = _together(list(medians.values()))
+    risk = RISK if trend is None else RISK / 2
+    alone = zip(trends.items(), holm([f.p for f in trends.values()]), strict=True)
+    told = [("", trend)] if trend and trend.p <= risk else []
     told += [(name, one) for (name, one), p in alone if p <= risk]
-    return [_rises(name, one) for name, one in told]
+    return [_rises(name, trend) for name, trend in told]
 
 
 # A lab that drifts moves all conditions, each by a share of what it differs by anyway.
@@ -142,14 +142,14 @@ def _together(medians: Sequence[Mapping[int, float]]) -> Trend | None:
     figures = np.array([[of_block[number] for number in common] for of_block in medians])
     away = figures - figures.mean(axis=1, keepdims=True)
     spread = away.std(axis=1, keepdims=True)
-    whole: Values = np.divide(away, spread, out=np.zeros_like(away), where=spread > 0).sum(axis=0)
-    return drift(whole.round(9))
+    values: Values = np.divide(away, spread, out=np.zeros_like(away), where=spread > 0).sum(axis=0)
+    return drift(values.round(9))
 
 
-def _rises(name: str, found: Trend) -> str:
+def _rises(name: str, trend: Trend) -> str:
     whose = f"{name}: its median" if name else "all conditions together: the median"
-    way = "rises" if found.tau > 0 else "falls"
-    return f"{whose} {way} from block to block (p {found.p:.2g}): the lab drifts"
+    way = "rises" if trend.tau > 0 else "falls"
+    return f"{whose} {way} from block to block (p {trend.p:.2g}): the lab drifts"
 
 
 def warm_up(values: npt.ArrayLike) -> int:

@@ -145,32 +145,32 @@ def _as_it_lies(
         )  # fmt: skip
         with ThreadPoolExecutor(1) as beside:
             ends_of_lines = beside.submit(_line_ends, path)
-            found = whole.select(chosen).collect()
+            frame = whole.select(chosen).collect()
         rows = ends_of_lines.result() - skipped
-        ends = found[last].null_count(), found[after].null_count()
-        if rows < 1 or found.height != rows or ends != (0, found.height):
+        ends = frame[last].null_count(), frame[after].null_count()
+        if rows < 1 or frame.height != rows or ends != (0, frame.height):
             raise _Odd
-        kept = found[last].replace("", None).str.strip_chars(" ").replace("", None)
-        found = found.with_columns(kept.cast(pl.Float64))
+        text = frame[last].replace("", None).str.strip_chars(" ").replace("", None)
+        frame = frame.with_columns(text.cast(pl.Float64))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         raise _Odd from None
-    return _times(found["0"]), _numbers(found, wanted)
+    return _times(frame["0"]), _numbers(frame, wanted)
 
 
 # An infinite number may be one that is too large, and NaN a word: they are looked at by hand.
-def _numbers(found: pl.DataFrame, wanted: Sequence[int]) -> Numbers:
+def _numbers(data_frame: pl.DataFrame, wanted: Sequence[int]) -> Numbers:
     once = list(dict.fromkeys(wanted))
-    asked = found.select(map(str, once))
-    values: Numbers = asked.to_numpy(order="fortran")
-    lacking = sum(asked.null_count().row(0))
+    frame = data_frame.select(map(str, once))
+    values: Numbers = frame.to_numpy(order="fortran")
+    lacking = sum(frame.null_count().row(0))
     if np.count_nonzero(np.isfinite(values)) != values.size - lacking:
         raise _Odd
     return values if len(once) == len(wanted) else values[:, [once.index(n) for n in wanted]]
 
 
-def _times(found: pl.Series) -> Times:
-    times = found.str.to_datetime(TIME, time_unit="us", strict=False)
-    if times.has_nulls() or not found.str.contains(EXACT_TIME).all():
+def _times(series: pl.Series) -> Times:
+    times = series.str.to_datetime(TIME, time_unit="us", strict=False)
+    if times.has_nulls() or not series.str.contains(EXACT_TIME).all():
         raise _Odd
     exact: Times = times.to_numpy()
     return exact
@@ -216,8 +216,8 @@ def _no_header(path: Path, line: bytes) -> ResultsError:
 def _names(path: Path, line: bytes) -> tuple[str, ...]:
     try:
         text = line.decode("utf-8-sig").rstrip("\r\n")
-        told = next(csv.reader([text], strict=True), [])
-        fields = [JOINED_NAME.sub(r"\1", name) if '"' in name else name for name in told]
+        texts = next(csv.reader([text], strict=True), [])
+        fields = [JOINED_NAME.sub(r"\1", name) if '"' in name else name for name in texts]
     except (UnicodeDecodeError, csv.Error) as odd:
         raise ResultsError(
             f"{path}: the header cannot be read",

@@ -36,10 +36,10 @@ class Row:
     def moment(self, field: bytes) -> np.datetime64:
         """The time in the first field; a spreadsheet leaves of it 3/26/2026 22:42."""
         text = self._plain(field, 1)
-        if not (found := LOOSE_TIME.fullmatch(text)):
+        if not (match := LOOSE_TIME.fullmatch(text)):
             raise self._refused(text, 1, "a time is taken as esxtop prints it: 03/26/2026 22:42:05")
-        month, day, year, hour, minute, second, part = (int(part or 0) for part in found.groups())
-        micro = part * 10 ** (6 - len(found[7] or b""))
+        month, day, year, hour, minute, second, part = (int(part or 0) for part in match.groups())
+        micro = part * 10 ** (6 - len(match[7] or b""))
         try:
             return np.datetime64(datetime(year, month, day, hour, minute, second, micro), "us")
         except ValueError as odd:
@@ -49,8 +49,8 @@ class Row:
     def number_in(self, field: bytes, place: int) -> float:
         """The number in a field, exactly as Python reads it; NaN for anything else."""
         text = self._plain(field, place + 1)
-        if found := NUMBER.fullmatch(text):
-            return float(found[1])
+        if match := NUMBER.fullmatch(text):
+            return float(match[1])
         if NO_VALUE.fullmatch(text):
             return float("nan")
         raise self._refused(text, place + 1)
@@ -102,9 +102,9 @@ class Rows:
                 raise row.ragged(self.fields)
             else:
                 yield row
-        said = _shown(b"\n".join(row.text for row in words), 60)
-        if said:
-            self.cut = f"what follows the last row is left out: {said!r}"
+        text = _shown(b"\n".join(row.text for row in words), 60)
+        if text:
+            self.cut = f"what follows the last row is left out: {text!r}"
 
     # Only a closing quote proves that the last number is whole: 12.3 may have been 12.34.
     def _proven(self, row: Row) -> bool:

@@ -36,9 +36,9 @@ def _literal(pattern: str) -> str:
 
 def short(names: Sequence[str]) -> tuple[str, list[str]]:
     """The counter all names share, if any, and the names without it; never two alike."""
-    parts = [found.groups() if (found := PARTS.fullmatch(name)) else ("", name) for name in names]
+    parts = [match.groups() if (match := PARTS.fullmatch(name)) else ("", name) for name in names]
     if len({counter for _, counter in parts}) > 1 or not all(thing for thing, _ in parts):
         return "", [name.partition("\\\\")[2].partition("\\")[2] or name for name in names]
-    told = [found[1] if (found := INSTANCE.fullmatch(thing)) else thing for thing, _ in parts]
+    told = [match[1] if (match := INSTANCE.fullmatch(thing)) else thing for thing, _ in parts]
     alike = len(set(told)) < len(told)
     return parts[0][1], [thing for thing, _ in parts] if alike else told

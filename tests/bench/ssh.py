@@ -128,15 +128,15 @@ def shells_on_this_machine(count):
         ]
 
         def all_of_them():
-            for one in shells:
-                one.stdin.write(ask)
-            for one in shells:
-                assert one.stdout.readline() == b"done\n"
+            for shell in shells:
+                shell.stdin.write(ask)
+            for shell in shells:
+                assert shell.stdout.readline() == b"done\n"
 
         all_of_them()
         found = median([seconds(all_of_them) for _ in range(ROUNDS)])
-        for one in shells:
-            one.stdin.close()
+        for shell in shells:
+            shell.stdin.close()
     return found
 
 
@@ -161,7 +161,7 @@ def cryptography_of_a_login():
 def cpu_of_sshds(where):
     """CPU seconds of all sshd so far, and of those of their children that they waited for."""
     fields = (Path(f"/proc/{one['pid']}/stat").read_text() for one in json.loads(where.read_text()))
-    ticks = sum(sum(map(int, one.rpartition(")")[2].split()[11:15])) for one in fields)
+    ticks = sum(sum(map(int, field.rpartition(")")[2].split()[11:15])) for field in fields)
     return ticks / os.sysconf("SC_CLK_TCK")
 
 

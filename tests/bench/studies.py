@@ -43,7 +43,7 @@ def markdown(names, figures, costs):
         times = [figures.get(f"time {name} {length}") for length in LIMITS]
         cost = costs.get(name)
         shares = (cost.share, cost.share - cost.own, cost.own) if cost else (None,) * 3
-        cells = [f"{one.ours:.1f} s" if one else "-" for one in times]
+        cells = [f"{time.ours:.1f} s" if time else "-" for time in times]
         cells += [f"{share:.1%}" if share is not None else "-" for share in shares]
         lines.append(f"| `{name}` | {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -68,7 +68,7 @@ def test_guests_grow_with_the_cpus_up_to_the_documents(tmp_path, cpus):
     assert {one.on for one in plan.containers} == {"server", *(g.role for g in plan.guests)}
     plan = topology.find("shops", machine)
     assert len(plan.guests) == shops and len(plan.containers) == 4 * shops
-    inner = [one.on for one in plan.containers if one.role.startswith("vm")]
+    inner = [container.on for container in plan.containers if container.role.startswith("vm")]
     assert inner == [guest.role for guest in plan.guests for _ in range(2)]
     large = {}
     for guest in topology.find("monsters", machine).guests:

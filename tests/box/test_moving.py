@@ -164,7 +164,7 @@ def test_it_moves_with_its_disk_on_channels_over_a_long_way_and_back(lab_of_two)
     lines = []
     how = Moving(channels=2, disks=True, delay="5 ms", rate="800 Mbit/s")
     box.migrate(MOVING, "guest", to=other(), how=how, hears=lines.append)
-    assert {"STOP", "RESUME", "BLOCK_JOB_COMPLETED"} <= {one.get("event") for one in lines}
+    assert {"STOP", "RESUME", "BLOCK_JOB_COMPLETED"} <= {line.get("event") for line in lines}
     assert guest.check("head", "-c", "5", "/dev/vda") == "moved"
     box.migrate(MOVING, "guest", to=at, how=Moving(disks=True))
     assert guest.check("head", "-c", "5", "/dev/vda") == "moved"

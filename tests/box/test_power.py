@@ -79,12 +79,12 @@ def machine(tmp_path_factory):
     knobs = [hold(name, f"/disk/{name}", "old", "new", "1") for name in ("knob", "theirs")]
     volatile = hold("kernel", SOMAXCONN, "4096", "1234", "0")
     holds, makes = zip(*knobs, volatile, strict=True)
-    own = Archive()
-    own.files({
+    archive = Archive()
+    archive.files({
         "/init": INIT.encode(), "/changes.sh": SCRIPT.read_bytes(), "/restore": lines(),
         "/apply": lines(("set", "new"), *holds, *makes),
     })  # fmt: skip
-    whole = image.path(found, lambda _: None).read_bytes() + own.whole()
+    whole = image.path(found, lambda _: None).read_bytes() + archive.whole()
     (folder / "first").write_bytes(whole)
     return folder, found
 

@@ -73,13 +73,13 @@ def until(host, test):
 
 @pytest.mark.torture
 def test_a_card_that_was_pulled_out_is_said_and_one_in_its_place_is_left_alone(machine, host):  # noqa: F811
-    there = "[ -e /sys/class/net/eth1 ]"
+    text = "[ -e /sys/class/net/eth1 ]"
     card = {"driver": "virtio-net-pci", "addr": "0x5", "romfile": ""}
     left_in_force(host, Mtu(1400))
     machine.pull_out("data")
     # In its slot, by its name, with the very value that we had made: only not the same.
     machine.told("device_add", id="third", netdev="other", mac="52:54:00:00:00:09", **card)
-    until(host, there)
+    until(host, text)
     host.check("ip", "link", "set", "eth1", "mtu", "1400")
     (line,) = restore(host).lines
     assert "cannot be read any more, so '1500' is not put back" in line
@@ -87,7 +87,7 @@ def test_a_card_that_was_pulled_out_is_said_and_one_in_its_place_is_left_alone(m
     assert host.check("cat", "/sys/class/net/eth1/mtu") == "1400\n" and hello(host).open
     machine.pull_out("third")
     machine.told("device_add", id="data", netdev="data", mac="52:54:00:00:00:02", **card)
-    until(host, there)
+    until(host, text)
     assert restore(host).ok and not hello(host).open
 
 

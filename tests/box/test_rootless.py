@@ -60,10 +60,10 @@ def network_cards():
 @pytest.fixture(scope="module")
 def user():
     with tempfile.TemporaryDirectory() as home:
-        found = PlainUser(Path(home), numbers=NUMBERS, uid=UID + 2)
-        yield found
-        found.labkit("box", "down", "--name", NAME)
-        assert left_of(found) == ([], [])
+        plain_user = PlainUser(Path(home), numbers=NUMBERS, uid=UID + 2)
+        yield plain_user
+        plain_user.labkit("box", "down", "--name", NAME)
+        assert left_of(plain_user) == ([], [])
 
 
 @pytest.fixture(scope="module")

@@ -88,16 +88,16 @@ def test_a_pair_on_one_device_goes_back_byte_for_byte_or_is_refused_first(lab, n
     one, two, *_ = PAIRS[name]
     before, found = state(lab, (one, two)), BACK
     with ExitStack() as held:
-        for asked in blocks(one, two, how):
+        for block in blocks(one, two, how):
             during = state(lab, (one,)) if "Power" not in name else None
             try:
-                held.enter_context(applied(asked, lab.hosts))
+                held.enter_context(applied(block, lab.hosts))
             except (SettingRefused, BadInput):
                 found = REFUSED
                 assert during is None or state(lab, (one,)) == during, "nothing was changed"
                 break
             if "Power" not in name:
-                steps = plan(asked, lab.hosts).steps
+                steps = plan(block, lab.hosts).steps
                 assert [step.current for step in steps] == [s.setting.wanted for s in steps]
     assert found == wanted(PAIRS[name], how)
     assert state(lab, (one, two)) == before

@@ -56,13 +56,13 @@ def first_root(found, monkeypatch):
     base = image.path(found, lambda _: None).read_bytes()
     monkeypatch.setattr(kernel, "EXTRAS", MODULES)
     modules = found.ordered()
-    own = Archive()
-    own.folders(["/more"])
-    own.files({f"/more/{one.name}": kernel.content(one) for one in modules}, 0o644)
-    names = "".join(f"{one.name}\n" for one in modules)
-    own.files({"/more/order": names.encode(), "/init": INIT.encode(),
+    archive = Archive()
+    archive.folders(["/more"])
+    archive.files({f"/more/{one.name}": kernel.content(one) for one in modules}, 0o644)
+    names = "".join(f"{module.name}\n" for module in modules)
+    archive.files({"/more/order": names.encode(), "/init": INIT.encode(),
                "/unified.py": (CHECKOUT / "tests/helpers/unified.py").read_bytes()})  # fmt: skip
-    return base + own.whole()
+    return base + archive.whole()
 
 
 @pytest.fixture

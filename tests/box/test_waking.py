@@ -39,10 +39,10 @@ def restarted(lab, wakeups):
 
 def answers(lab, at, seconds, protocol="tcp"):
     """Asked at real-time priority, so that little of what else runs here is among them."""
-    asked = Sockperf(duration=seconds, protocol=protocol)
-    with asked.asking({"client": lab.host("client"), "server": at}) as words:
+    sockperf = Sockperf(duration=seconds, protocol=protocol)
+    with sockperf.asking({"client": lab.host("client"), "server": at}) as words:
         text = lab.host("client").check("chrt", "-f", "1", *words, seconds=90)
-    return asked.parse(text)[0].values
+    return sockperf.parse(text)[0].values
 
 
 def late(values):

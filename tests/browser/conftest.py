@@ -177,8 +177,8 @@ class Notebook:
         """Open a copy whose parameters have other values."""
         self._copied(stem, values)
         # A workspace of its own: no tabs of earlier tests.
-        own = f"lab/workspaces/{secrets.token_hex(4)}/tree/{stem}.ipynb"
-        self.page.goto(self.server.url(own))
+        text = f"lab/workspaces/{secrets.token_hex(4)}/tree/{stem}.ipynb"
+        self.page.goto(self.server.url(text))
         self.page.wait_for_function(READY, timeout=READY_MS)
 
     def open_beside(self, stem: str, **values: object) -> None:
@@ -200,9 +200,9 @@ class Notebook:
         self.page.evaluate(
             "path => { jupyterapp.commands.execute('docmanager:open', { path }) }", f"{stem}.ipynb"
         )
-        there = f"jupyterapp.shell.currentWidget.context?.path === '{stem}.ipynb'"
+        text = f"jupyterapp.shell.currentWidget.context?.path === '{stem}.ipynb'"
         try:
-            self.page.wait_for_function(f"() => {there} && ({READY})()", timeout=READY_MS)
+            self.page.wait_for_function(f"() => {text} && ({READY})()", timeout=READY_MS)
         except Exception:
             self.page.screenshot(path=self.screenshots / "not-ready.png")
             pytest.fail(f"{stem} did not open: {self.page.evaluate(STANDING)}")

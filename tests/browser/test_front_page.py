@@ -112,8 +112,8 @@ def address(home):
 def _said(log, process):
     end = time.monotonic() + 120
     while time.monotonic() < end and process.poll() is None:
-        if found := re.search(r"^the front page: (\S+)", log.read_text(), re.MULTILINE):
-            return found[1]
+        if match := re.search(r"^the front page: (\S+)", log.read_text(), re.MULTILINE):
+            return match[1]
         time.sleep(0.1)
     pytest.fail(log.read_text()[-3000:])
 

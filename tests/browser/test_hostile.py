@@ -125,8 +125,8 @@ def test_drawn_charts_show_every_payload_as_text(looked):
 
 def test_a_saved_page_of_a_chart_runs_nothing_of_its_texts(looked, tmp_path):
     for chart in list(hostile_charts())[::16]:
-        whole = charts.save(chart(), tmp_path / "chart.html").read_text()
-        looked(whole, "document.querySelector('svg.marks')")
+        text = charts.save(chart(), tmp_path / "chart.html").read_text()
+        looked(text, "document.querySelector('svg.marks')")
 
 
 def outputs(page):
@@ -154,8 +154,8 @@ def test_a_report_of_hostile_results_runs_nothing(looked, tmp_path):
     file = tmp_path / "executed.ipynb"
     file.write_text(json.dumps(nbf.new_notebook(cells=cells)), "utf-8")
     report.write(file, tmp_path / "report.html")
-    whole = (tmp_path / "report.html").read_text("utf-8")
-    looked(whole, "document.querySelectorAll('.labkit-chart[data-live]').length === 8")
+    text = (tmp_path / "report.html").read_text("utf-8")
+    looked(text, "document.querySelectorAll('.labkit-chart[data-live]').length === 8")
 
 
 def test_the_scorecard_of_a_hostile_lab_runs_nothing(looked, tmp_path):
@@ -185,11 +185,11 @@ def imported(path, p, claimed):
              "seed": 0}  # fmt: skip
     results = Results.begin(path, asked)
     facts = {"file": p, "left_out": p, "versions": {p: p}}
-    told = (CHECKOUT / "tests/imports/netperf/omni_pairs/input.txt").read_text()
+    text = (CHECKOUT / "tests/imports/netperf/omni_pairs/input.txt").read_text()
     for order, (condition, state) in enumerate([(p, "finished"), ("Native", "finished"),
                                                 (p, "interrupted")], 1):  # fmt: skip
         run = Run(condition, 1, order, state, why=p, started=p, facts=facts, gates={p: {p: p}})
-        results.keep(run, {"import.txt": told})
+        results.keep(run, {"import.txt": text})
 
 
 def spoken(chart, page):

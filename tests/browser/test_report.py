@@ -135,9 +135,9 @@ def test_without_any_network_charts_of_pages_and_reports_are_drawn(walled, tmp_p
     """F74: the page that asks a server of ours for a chart shows that there is no way out."""
     chart = charts.round_trips(np.arange(1, 50.0))
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        asked = f"fetch('http://127.0.0.1:{listening.getsockname()[1]}').then(() => 1, () => 0)"
+        text = f"fetch('http://127.0.0.1:{listening.getsockname()[1]}').then(() => 1, () => 0)"
         walled.goto(charts.save(chart, tmp_path / "chart.html").as_uri())
-        assert walled.evaluate(asked) == 0
+        assert walled.evaluate(text) == 0
     walled.wait_for_selector("svg.marks path")
     cell = nbf.v4.new_code_cell("1")
     cell.outputs = [nbf.v4.new_output("display_data", data=charts.bundle(chart.to_dict()))]

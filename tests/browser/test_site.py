@@ -87,8 +87,8 @@ def test_every_kind_of_page_is_whole_and_asks_no_other_host(
         assert heard.evaluate("document.documentElement.scrollWidth") <= width, name
         assert (min(heard.evaluate(BACKGROUND)) > 200) == (scheme == "light"), name
         if place == "files":
-            kept = f"site-{Path(name).name}-{width}-{scheme}.png"
-            heard.screenshot(path=screenshots / kept)
+            text = f"site-{Path(name).name}-{width}-{scheme}.png"
+            heard.screenshot(path=screenshots / text)
     assert heard.strayed == [] and heard.wrong == []
 
 

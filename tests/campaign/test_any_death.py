@@ -114,9 +114,9 @@ def test_a_death_at_any_moment_changes_nothing_on_a_cluster(lab, undisturbed, tm
         again = labkit(*words, out=out)
         assert again.returncode == 0, again.stderr
         insist_whole(out, undisturbed)
-    for own in out.glob("stores/*/points/*"):
-        states = [Attempt.read(file).state for file in own.glob("attempt-*.json")]
-        assert states.count(FINISHED) == 1, own.name
+    for path in out.glob("stores/*/points/*"):
+        states = [Attempt.read(file).state for file in path.glob("attempt-*.json")]
+        assert states.count(FINISHED) == 1, path.name
     shutil.rmtree(out)
 
 

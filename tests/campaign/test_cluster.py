@@ -107,7 +107,7 @@ def test_an_address_without_a_scheduler_is_refused(tmp_path):
 
 def told(here, *workers):
     """What a cluster says whose workers have these versions, and all others those of `here`."""
-    packages = [{"packages": one} for one in workers]
+    packages = [{"packages": worker} for worker in workers]
     names = [f"tcp://worker-{n}" for n in range(len(workers))]
     here = {"packages": here}
     return {"client": here, "scheduler": here, "workers": dict(zip(names, packages, strict=True))}
@@ -175,9 +175,9 @@ def insist_whole(out, points):
     wanted = {point.name: [("Native", 1, 1), ("Native", 2, 2)] for point in campaign.points}
     assert finished_runs(campaign) == wanted and asked(campaign).keys() == wanted.keys()
     wait_for(lambda: not processes(out, WORKER), 20)
-    for own in out.glob("stores/*/points/*"):
-        states = [Attempt.read(file).state for file in own.glob("attempt-*.json")]
-        assert states.count(FINISHED) == 1, own.name
+    for path in out.glob("stores/*/points/*"):
+        states = [Attempt.read(file).state for file in path.glob("attempt-*.json")]
+        assert states.count(FINISHED) == 1, path.name
 
 
 # `test_any_death.py` has the same at random moments.

@@ -62,11 +62,11 @@ def test_deaths_of_workers_and_of_the_scheduler_finish_each_point_once(
     chosen, campaign = random.Random(number), made_up(tmp_path, 20, 1000)
     store = CampaignStore.open(str(tmp_path / "store"))
     with labs_offered(tmp_path, 20, tmp_path / "out", STUB_SECONDS="0.02") as (dask, client, one):
-        there = OnCluster(dask.address, store, print, see_to=stub_point, client=client)
-        there.listen()
-        there.count()
+        on_cluster = OnCluster(dask.address, store, print, see_to=stub_point, client=client)
+        on_cluster.listen()
+        on_cluster.count()
         foreseen = {point.name: Foreseen(0.01, "a stub") for point in campaign.points}
-        conductor = Conductor(campaign, foreseen, lambda _: None, print, retries=10, at=there)
+        conductor = Conductor(campaign, foreseen, lambda _: None, print, retries=10, at=on_cluster)
         killing = threading.Timer(chosen.uniform(0.5, 4), one.send_signal, [signal.SIGKILL])
         killing.start()
         working = threading.Thread(target=conductor.conduct, daemon=True)

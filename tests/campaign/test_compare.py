@@ -64,11 +64,11 @@ def test_a_claim_that_holds_no_longer_is_a_regression(capsys):
     told = json.loads(compared(capsys, "old", "new", "--json")[1])
     claims = [one for one in told["comparisons"] if one["claim"]]
     assert claims
-    for one in claims:
-        lost = one["was"] == "holds" and one["is_now"] == "contradicted"
-        assert (one["outcome"] == "regression") <= lost
-    assert any(one["outcome"] == "regression" for one in claims), [
-        (one["claim"], one["was"], one["is_now"], one["outcome"]) for one in claims
+    for claim in claims:
+        lost = claim["was"] == "holds" and claim["is_now"] == "contradicted"
+        assert (claim["outcome"] == "regression") <= lost
+    assert any(claim["outcome"] == "regression" for claim in claims), [
+        (claim["claim"], claim["was"], claim["is_now"], claim["outcome"]) for claim in claims
     ]
 
 
@@ -101,7 +101,7 @@ def test_a_test_report_has_a_case_for_each_figure_and_fails_for_the_worse(capsys
     assert "regression: +" in cases[WORSE].find("failure").get("message")
     assert cases["VM-Default, median"].find("failure") is None
     (suite,) = root
-    failed = [one for one in cases.values() if one.find("failure") is not None]
+    failed = [case for case in cases.values() if case.find("failure") is not None]
     assert int(suite.get("failures")) == len(failed) < int(suite.get("tests")) == len(cases)
 
 

@@ -80,9 +80,9 @@ def test_the_report_is_one_folder_that_asks_no_network(done):
         assert tag == "a" and (index.parent / link).is_file(), link
     assert len([link for _, link in asks.found if link.endswith(".html")]) == 2
     for notebook in (index.parent / "points").glob("*.html"):
-        whole = notebook.read_text("utf-8")
-        assert "connect-src" in whole or "default-src 'none'" in whole
-        assert not re.findall(r"<(?:script|img|iframe)[^>]+src=\"?https?:", whole)
+        text = notebook.read_text("utf-8")
+        assert "connect-src" in text or "default-src 'none'" in text
+        assert not re.findall(r"<(?:script|img|iframe)[^>]+src=\"?https?:", text)
     assert "Verdicts" in page and "2 of 2 points are finished" in page
     copied = json.loads((index.parent / "campaign.json").read_text())
     assert copied["points"] == told["points"]

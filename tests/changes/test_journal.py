@@ -60,8 +60,8 @@ def test_the_script_and_labkit_agree_on_every_field(bench):
 @pytest.mark.slow
 @given(st.binary(max_size=300))
 def test_the_checksum_is_the_one_of_cksum(whole):
-    said = subprocess.run(["cksum"], input=whole, capture_output=True).stdout.decode()
-    assert cksum(whole.decode("utf-8", "surrogateescape")) == said.strip() or not whole
+    text = subprocess.run(["cksum"], input=whole, capture_output=True).stdout.decode()
+    assert cksum(whole.decode("utf-8", "surrogateescape")) == text.strip() or not whole
 
 
 @pytest.mark.slow
@@ -347,12 +347,12 @@ def test_a_journal_that_is_as_we_left_it_is_believed_and_one_that_is_not_is_read
 @settings(max_examples=25)
 @given(st.lists(st.sampled_from(["one", "two", "three"]), min_size=1, max_size=6))
 def test_a_shell_that_prints_noise_is_not_believed(noise):
-    said = "\n".join(f"={'0' * 16} token {word}" for word in noise)
+    text = "\n".join(f"={'0' * 16} token {word}" for word in noise)
 
     class Noisy(Local):
         def run(self, words, **more):
             done = super().run(words, **more)
-            noisy = said.encode() + b"\n" + done.stdout_bytes
+            noisy = text.encode() + b"\n" + done.stdout_bytes
             return replace(done, stdout_bytes=noisy, stdout_size=len(noisy))
 
     assert hello(Host("here", "127.0.0.1", Noisy())).lives in ("free", "alive", "silent")

@@ -49,8 +49,8 @@ def believed(bench, journals):
     bench.reset()
     bench.apply()
     # Each is a change set of its own, so that the script need be started only once.
-    for n, whole in enumerate(journals, 1):
-        (bench.changes / f"{n}.open").write_bytes(whole)
+    for n, journal in enumerate(journals, 1):
+        (bench.changes / f"{n}.open").write_bytes(journal)
     said = decoded(bench.restore(flags="breaking").stdout)
     damaged = re.findall(r"damaged \S+/(\d+)\.open", said)
     assert bench.values() == NEW and len(bench.left()) == len(journals)

@@ -61,13 +61,13 @@ def points(bench, name, stride, at):
             [*words, sys.executable, "-c", PROGRAM, *(bench.folder / one for one in bench.names)],
             env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         ) as killer:  # fmt: skip
-            said = killer.stdout.readline().strip()
+            text = killer.stdout.readline().strip()
             calls = log.read_text().splitlines()
-            wrong = left_behind(bench, name, said)
+            wrong = left_behind(bench, name, text)
             killer.kill()
             wrong = wrong and f"{wrong}; it said: {killer.stderr.read()}"
         if len(calls) < at:
-            assert (said, wrong) == ("ended with 0", "")
+            assert (text, wrong) == ("ended with 0", "")
             return
         yield calls[at - 1], wrong
         at += stride

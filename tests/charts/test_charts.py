@@ -228,8 +228,8 @@ def test_the_end_of_a_warm_up_is_marked_and_nothing_is_cut():
     warm = charts.round_trips(values)
     (mark,) = [row for row in rows(warm) if "value" not in row]
     assert mark["n"] == pytest.approx(200, abs=10)
-    said = " ".join(warm.to_dict()["title"]["subtitle"])
-    assert f"warm-up until request {mark['n']}" in said
+    text = " ".join(warm.to_dict()["title"]["subtitle"])
+    assert f"warm-up until request {mark['n']}" in text
     assert min(row["n"] for row in rows(warm) if "n" in row) == 1
 
 

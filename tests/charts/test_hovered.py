@@ -60,10 +60,10 @@ def test_a_mark_that_was_measured_names_its_runs_when_it_is_hovered(name):
 )
 def test_pictures_of_several_metrics_name_the_runs_of_recorded_results_too(name, draw):
     results = stored_results(name, "recorded")
-    said = " ".join(said_of_marks(draw(find_study(name), results, note=NOTE)))
+    text = " ".join(said_of_marks(draw(find_study(name), results, note=NOTE)))
     runs = results.by_block()
     firsts = [runs[condition, min(b for c, b in runs if c == condition)] for condition, _ in runs]
-    assert len(set(firsts)) == 2 and all(run in said for run in firsts)
+    assert len(set(firsts)) == 2 and all(run in text for run in firsts)
 
 
 @pytest.mark.slow

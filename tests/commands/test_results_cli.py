@@ -76,10 +76,10 @@ def test_a_bundle_goes_to_another_machine_and_is_asked_there(home, said, monkeyp
         "state": "imported",
         "left_out": [],
     }
-    asked = "select condition, count(*) as n from runs group by 1 order by 1"
-    found = said("query", asked, taken["path"], "--json")
+    text = "select condition, count(*) as n from runs group by 1 order by 1"
+    found = said("query", text, taken["path"], "--json")
     assert found[0] == {"condition": "Native", "n": 3}
-    assert said("query", asked, str(home), "--json")[0]["n"] == 3  # in the bundle
+    assert said("query", text, str(home), "--json")[0]["n"] == 3  # in the bundle
 
 
 @pytest.mark.slow

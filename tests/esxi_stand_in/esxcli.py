@@ -119,8 +119,8 @@ def reboot(state, o):
     for module in state["modules"].values():
         module["loaded"] = dict(module["options"])
     state["passed"] = dict(state["passthrough"])
-    for kept in Path("/tmp").glob("labkit-*"):  # it is in memory
-        kept.unlink()
+    for path in Path("/tmp").glob("labkit-*"):  # it is in memory
+        path.unlink()
     return ""
 
 

@@ -29,13 +29,13 @@ def fleet(servers):  # noqa: F811
 def test_what_was_first_leaves_a_shell_for_the_next(servers, fleet):  # noqa: F811
     before = [set(server.sessions()) for server in servers]
     shells = [fleet.run("sh", "-c", "echo $PPID").check() for _ in range(3)]
-    assert len({tuple(one.stdout for one in each.values()) for each in shells}) == 1
+    assert len({tuple(one.stdout for one in shell.values()) for shell in shells}) == 1
     assert new(servers, before) == [1] * HOSTS
 
 
 def new(servers, before):  # noqa: F811
     """How many connections there are on each that were not there before."""
-    return [len(set(one.sessions()) - old) for one, old in zip(servers, before, strict=True)]
+    return [len(set(server.sessions()) - old) for server, old in zip(servers, before, strict=True)]
 
 
 # A packet of 28 bytes, of which the first four come.
@@ -65,7 +65,7 @@ def test_one_whose_packets_tell_no_length_answers_like_the_others(servers, tmp_p
         with fleet_of(*addresses) as fleet:
             for word in ("first", "second"):
                 answers = fleet.run("echo", word).check()
-                assert {one.stdout for one in answers.values()} == {f"{word}\n"}
+                assert {answer.stdout for answer in answers.values()} == {f"{word}\n"}
 
 
 def named(server, folder):
@@ -85,13 +85,13 @@ def test_a_first_command_that_goes_on_says_all_it_has_to_say(fleet):
     begun = time.monotonic()
     answers = fleet.run("sh", "-c", "echo a; sleep 1; seq 30000; exit 3")
     assert time.monotonic() - begun < HOSTS - 1, "one after another, each takes a second"
-    assert {(one.code, one.stdout_size) for one in answers.values()} == {(3, 168896)}
+    assert {(answer.code, answer.stdout_size) for answer in answers.values()} == {(3, 168896)}
 
 
 def test_a_first_command_has_its_deadline_and_is_ended(fleet, tmp_path):
     script = f"sleep 30; touch {tmp_path}/never"
     outcomes = fleet.run("sh", "-c", script, seconds=0.5)
-    assert [type(one) for one in outcomes.values()] == [TimedOut] * HOSTS
+    assert [type(outcome) for outcome in outcomes.values()] == [TimedOut] * HOSTS
     assert len(fleet.run("true").ok) == HOSTS and not list(tmp_path.iterdir())
 
 
@@ -110,7 +110,7 @@ def test_a_first_command_whose_connection_is_lost_is_not_run_again(fleet, tmp_pa
 
 def test_what_a_first_command_leaves_behind_is_told(fleet):
     answers = fleet.run("sh", "-c", "sleep 3 & echo on").check()
-    assert all(one.left_behind and one.stdout == "on\n" for one in answers.values())
+    assert all(answer.left_behind and answer.stdout == "on\n" for answer in answers.values())
 
 
 def test_others_may_use_a_host_while_it_is_logged_in_to(servers, fleet):  # noqa: F811

@@ -146,7 +146,7 @@ def test_commands_that_go_on_print_all_they_have_to_say(fleet):
 def test_one_that_leaves_something_behind_is_told_as_such(fleet):
     fleet.run("true").check()
     outcomes = fleet.run("sh", "-c", f"{IT_IS} {port(fleet, 2)} ] && sleep 60 & exit 0").check()
-    assert [name for name, one in outcomes.items() if one.left_behind] == ["host2"]
+    assert [name for name, outcome in outcomes.items() if outcome.left_behind] == ["host2"]
     assert fleet.run("echo", "again").check()["host2"].stdout == "again\n"
 
 
@@ -154,7 +154,7 @@ def test_a_command_that_all_were_given_has_its_deadline(fleet, tmp_path):
     fleet.run("true").check()
     script = f"echo $$ > {tmp_path}/${{SSH_CONNECTION##* }}; sleep 60"
     outcomes = fleet.run("sh", "-c", script, seconds=1)
-    assert [type(one) for one in outcomes.values()] == [TimedOut] * HOSTS
+    assert [type(outcome) for outcome in outcomes.values()] == [TimedOut] * HOSTS
     for file in tmp_path.iterdir():
         within(5, partial(gone, int(file.read_text())))
     assert len(fleet.run("true").ok) == HOSTS
@@ -194,7 +194,7 @@ def test_ctrl_c_lets_go_of_what_all_were_given(fleet):
 def test_words_that_are_no_command_are_refused_on_each_host(fleet):
     fleet.run("true").check()
     outcomes = fleet.run("echo", "a\0b")
-    assert [type(one) for one in outcomes.values()] == [BadInput] * HOSTS
+    assert [type(outcome) for outcome in outcomes.values()] == [BadInput] * HOSTS
 
 
 def test_files_go_to_all_hosts_by_the_same_means(fleet, tmp_path):

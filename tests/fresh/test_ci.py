@@ -82,5 +82,5 @@ def test_a_debian_gets_no_variable_that_a_reader_does_not_set():
     text = RUN.with_name("fresh-root").read_text("utf-8")
     carried = text.partition("carried='")[2].partition("'")[0]
     refused = r"CI|NON_FREE|LABKIT|FRESH"
-    assert carried and not [one for one in refused.split("|") if one in carried]
+    assert carried and not [word for word in refused.split("|") if word in carried]
     assert "env -i" in text and "NON_FREE" not in RUN.read_text("utf-8")

@@ -96,9 +96,9 @@ def test_what_ctrl_c_stopped_goes_on_the_next_time(root):
 def test_a_proxy_of_pip_and_apt_is_used_there(tmp_path):
     with proxied(tmp_path) as (env, log):
         done = run("make python", env=env)
-        asked = log.read_text()
+        text = log.read_text()
     assert done.returncode == 0, done.stdout[-3000:]
-    assert "APT" in asked and "CONNECT" in asked, "apt asks by name, pip through a tunnel"
+    assert "APT" in text and "CONNECT" in text, "apt asks by name, pip through a tunnel"
 
 
 @contextmanager

@@ -104,10 +104,10 @@ def section(lab, monkeypatch):
     """The section of the lab, with a lab that needs no file."""
     monkeypatch.setattr(Lab, "read", classmethod(lambda cls, path: lab))
     monkeypatch.setattr(lab_now.box, "names", list)
-    made = LabSection(lambda: None)
-    made.choice.value = "lab.toml"
-    made.worker.wait()
-    return made
+    lab_section = LabSection(lambda: None)
+    lab_section.choice.value = "lab.toml"
+    lab_section.worker.wait()
+    return lab_section
 
 
 def test_each_study_has_a_card_with_its_document_its_sections_and_its_notebook():
@@ -116,7 +116,7 @@ def test_each_study_has_a_card_with_its_document_its_sections_and_its_notebook()
     assert {card.study.name for card in made} == set(studies.names())
     assert "vSphere 5.5: Ping Evaluation" in made[0].source
     assert all(card.notebook.is_file() for card in made)
-    assert [one.notebook.name[:2] for one in cards.lessons()] == ["00", "02", "03"]
+    assert [lesson.notebook.name[:2] for lesson in cards.lessons()] == ["00", "02", "03"]
 
 
 def test_before_anything_was_looked_at_a_card_says_so_and_names_no_figure():

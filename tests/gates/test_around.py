@@ -104,7 +104,7 @@ def test_real_busy_processes_are_in_the_head_and_in_a_comparison_and_their_lack_
 ):
     study = studies.find("lat_ping")
     bare = replace(study.condition("Native"), optional=(), indifferent=())
-    absent = tuple(one.name for one in study.conditions if one.name != bare.name)
+    absent = tuple(condition.name for condition in study.conditions if condition.name != bare.name)
     plain = replace(study, workload=Ping(count=200), conditions=(bare,), absent=absent)
     both = {}
     for name, loops in (("old", 0), ("new", 3)):
@@ -118,10 +118,10 @@ def test_real_busy_processes_are_in_the_head_and_in_a_comparison_and_their_lack_
         assert facts.get("beside it", "") == busy
     assert re.match(r"other work took \d+\.\d of \d+ CPUs \(median\)", around.told(both["new"]))
     done = labkit("report", str(tmp_path / "new"), "--against", str(tmp_path / "old"))
-    said = " ".join(done.stdout.split())
-    assert "The machine was busy with other work (" in said
+    text = " ".join(done.stdout.split())
+    assert "The machine was busy with other work (" in text
     for name, side in both.items():
-        assert (f"{name}: other work took" in said) is bool(around.told(side))
+        assert (f"{name}: other work took" in text) is bool(around.told(side))
 
 
 def looked(at, other, *, cpus=2, waited=0, stolen=0):
@@ -184,12 +184,12 @@ def kept(folder, other):
 def test_a_head_and_a_comparison_name_a_busy_machine_and_nothing_else(tmp_path, other, much):
     new, old = kept(tmp_path / "new", other), kept(tmp_path / "old", None)
     facts = dict(head_of(studies.find("lat_ping"), new, []).facts)
-    said = "other work took 1.3 of 2 CPUs (median); it was more than a tenth in 3 of 3 runs"
-    assert facts.get("beside it", "") == (said if much else "")
+    text = "other work took 1.3 of 2 CPUs (median); it was more than a tenth in 3 of 3 runs"
+    assert facts.get("beside it", "") == (text if much else "")
     both = old_and_new(old, new)
     for page in (both.text(), both.markdown(), both.page()):
         plain = " ".join(page.split())
-        assert (f"The machine was busy with other work (new: {said})" in plain) is much
+        assert (f"The machine was busy with other work (new: {text})" in plain) is much
 
 
 def test_what_lived_for_a_moment_is_counted_by_its_parent_and_what_had_run_before_is_not():

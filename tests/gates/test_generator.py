@@ -106,14 +106,14 @@ def test_recorded_pings_that_kept_a_cpu_busy_and_asked_in_time_are_not_doubted()
     assert not any(generator.GATE in some for one in found for some in one.values())
     verdicts = {one.claim: one for one in judge(study, results)}
     assert verdicts["lat-ping-05"].verdict == NOT_TESTABLE
-    assert not any("sent late" in one.why for one in verdicts.values())
+    assert not any("sent late" in verdict.why for verdict in verdicts.values())
 
 
 # Their clients share CPUs with all else in the box, and most have no schedule.
 @pytest.mark.parametrize("name", ["docker_overview", "lat_cpu_exclusive", "redis_scaleout"])
 def test_what_was_said_of_shared_cpus_is_no_remark_on_a_closed_loop(name):
     study, results = studies.find(name), stored_results(name, "recorded")
-    assert any(generator.GATE in some for run in results.runs() for some in run.gates.values())
+    assert any(generator.GATE in gate for run in results.runs() for gate in run.gates.values())
     said = [*watch.remarks(results, study.loads), *(one.why for one in judge(study, results))]
     assert not [line for line in said if "load generator" in line or "no CPU time left" in line]
 

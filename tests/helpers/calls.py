@@ -80,14 +80,14 @@ def _in_python(parts):
 
 def _asked(node):
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    words = [one.value for one in node.args[:1] if isinstance(one, ast.Constant)]
+    words = [arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant)]
     if name in METHODS and words and isinstance(words[0], str) and WORD.fullmatch(words[0]):
         yield from (word for word in words if known(word))
 
 
 # Two bare words are names, such as of two formats.
 def _begins(node):
-    words = [one.value if isinstance(one, ast.Constant) else None for one in node.elts]
+    words = [elt.value if isinstance(elt, ast.Constant) else None for elt in node.elts]
     bare = all(isinstance(word, str) and word.isalpha() for word in words)
     if len(words) < 2 or (len(words) == 2 and bare) or not isinstance(words[0], str):
         return

@@ -115,9 +115,9 @@ def runs(campaign):
 def measured_once(campaign):
     """Whether each run of each point was finished exactly once."""
     return all(
-        len({one[:2] for one in some if one[3] == "finished"})
-        == sum(one[3] == "finished" for one in some)
-        for some in runs(campaign).values()
+        len({one[:2] for one in run if one[3] == "finished"})
+        == sum(one[3] == "finished" for one in run)
+        for run in runs(campaign).values()
     )
 
 

@@ -119,4 +119,4 @@ def made_of(file):
 def changed():
     """The studies whose own parts have changed, and `lat_ping`."""
     files = changed_files() or set()
-    return [one for one in studies.names() if one == ALWAYS or parts(one) & files]
+    return [name for name in studies.names() if name == ALWAYS or parts(name) & files]

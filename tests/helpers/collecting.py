@@ -20,8 +20,8 @@ def left_out(asked):
 @cache
 def marks(path):
     """Marks of all tests of a file: those of its `pytestmark`."""
-    found = OF_ALL.search(path.read_text("utf-8"))
-    return frozenset(MARK.findall(found[1])) if found else frozenset()
+    match = OF_ALL.search(path.read_text("utf-8"))
+    return frozenset(MARK.findall(match[1])) if match else frozenset()
 
 
 # With all its files, a folder's `conftest.py` is left out, too.

@@ -18,7 +18,7 @@ SCRIPT.write_text(journal.script())
 atexit.register(shutil.rmtree, SCRIPT.parent, ignore_errors=True)
 WRITES = '[ ! -e "$1.stuck" ] || { echo "no more"; exit 1; }; echo "$2" > "$1"'
 
-OF_WAYS = {one.name for one in fields(Way)}
+OF_WAYS = {slot.name for slot in fields(Way)}
 
 
 @dataclass(frozen=True)

@@ -44,9 +44,9 @@ def slow(server, milliseconds):
             _, login = taking(lambda: host.check("true"))
             _, one = taking(lambda: host.check("true"))
             content = bytes(n % 251 for n in range(BYTES))
-            there = str(server.folder / "there")
-            _, up = taking(lambda: host.put(content, there))
-            back, down = taking(lambda: host.get(there))
+            text = str(server.folder / "there")
+            _, up = taking(lambda: host.put(content, text))
+            back, down = taking(lambda: host.get(text))
             return {"login": login, "one": one, "up": up, "down": down,
                     "right": back == content, "bytes": BYTES}  # fmt: skip
 

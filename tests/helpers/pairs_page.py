@@ -110,18 +110,18 @@ class Page:
         A part is its number and how many there are; those that were tried are kept.
         """
         some = {}
-        for one in settings:
-            for device in devices(one, guests):
-                some.setdefault(device, set()).add(type(one).__name__)
+        for setting in settings:
+            for device in devices(setting, guests):
+                some.setdefault(device, set()).add(type(setting).__name__)
         made = {(kind, device): _listed(names) for device, names in some.items()}
         kept = {key: names for key, names in self.devices.items() if key[0] != kind}
         parts = f"parts {self._tried(kind, *part)} of {part[1]}"
-        told = f"{len(settings)} | {count} | {parts} | {_listed(lacking)} "
-        return replace(self, kinds={**self.kinds, kind: told}, devices=kept | made)
+        text = f"{len(settings)} | {count} | {parts} | {_listed(lacking)} "
+        return replace(self, kinds={**self.kinds, kind: text}, devices=kept | made)
 
     def _tried(self, kind, part, count):
-        found = PARTS.search(self.kinds.get(kind, ""))
-        before = found[1].split(", ") if found and int(found[2]) == count else []
+        match = PARTS.search(self.kinds.get(kind, ""))
+        before = match[1].split(", ") if match and int(match[2]) == count else []
         return ", ".join(sorted({*before, str(part + 1)}, key=int))
 
     def with_found(self, kind, found):
@@ -137,14 +137,14 @@ class Page:
         before, _, rest = FILE.read_text("utf-8").partition(BEGUN)
         after = rest.partition(ENDED)[2]
         kinds = "".join(f"| `{kind}` | {said}|\n" for kind, said in sorted(self.kinds.items()))
-        some = "".join(
+        text = "".join(
             f"| `{a}` | {b} | {names} |\n" for (a, b), names in sorted(self.devices.items())
         )
         rows = "".join(
             f"| `{kind}` | {name} | {' | '.join(astuple(row))} |\n"
             for (kind, name), row in sorted(self.rows.items())
         )
-        tables = f"{KINDS}{kinds}\n{DEVICES}{some}\n{HEAD}{rows}"
+        tables = f"{KINDS}{kinds}\n{DEVICES}{text}\n{HEAD}{rows}"
         FILE.write_text(f"{before}{BEGUN}{tables}{ENDED}{after}", "utf-8")
 
 

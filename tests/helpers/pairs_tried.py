@@ -13,8 +13,8 @@ from labkit.errors import BadInput, SettingRefused
 
 def pairs(settings, guests=()):
     """Each two settings of one device, and of each that has several values two of them."""
-    again = [tuple(some[:2]) for some in settings if some[1:]]
-    both = combinations([some[0] for some in settings], 2)
+    again = [tuple(setting[:2]) for setting in settings if setting[1:]]
+    both = combinations([setting[0] for setting in settings], 2)
     one = [pair for pair in both if devices(pair[0], guests) & devices(pair[1], guests)]
     return [*one, *again]
 
@@ -30,14 +30,14 @@ def texts(hosts, settings):
 def outcome(hosts, blocks, pair, before):
     """What becomes of these blocks of settings, one inside the other."""
     with ExitStack() as held:
-        for asked in blocks:
-            before = before if asked is blocks[0] else texts(hosts, pair)
+        for block in blocks:
+            before = before if block is blocks[0] else texts(hosts, pair)
             try:
-                held.enter_context(applied(asked, hosts))
+                held.enter_context(applied(block, hosts))
             except (SettingRefused, BadInput) as why:
                 changed = texts(hosts, pair) != before
                 return f"{REFUSED}, and changed something: {why}" if changed else REFUSED
-            wrong = [s.thing for s in plan(asked, hosts).steps if s.current != s.setting.wanted]
+            wrong = [s.thing for s in plan(block, hosts).steps if s.current != s.setting.wanted]
             if wrong:
                 return f"not made: {', '.join(wrong)}"
     return BACK

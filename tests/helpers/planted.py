@@ -59,7 +59,7 @@ class Planted(Reading):
     def __init__(self, study, kept, values):
         super().__init__(study.sized(**kept.asked.get("sizes", {})), kept)
         self.__dict__["measured"] = values
-        self.__dict__["blocks"] = {n: one for n, one in values.items() if ": " not in n}
+        self.__dict__["blocks"] = {n: value for n, value in values.items() if ": " not in n}
 
 
 def results(path, tier="hosts", **asked):

@@ -160,16 +160,16 @@ def _coverage(cells):
     rows = []
     for figure in ("value", "ratio"):
         rows += [
-            _row(f"{name}, {figure}", *(of_counts(found, figure, q) for q in FAR))
-            for name, found in cells.items()
+            _row(f"{name}, {figure}", *(of_counts(cell, figure, q) for q in FAR))
+            for name, cell in cells.items()
         ]
     return "\n".join(rows)
 
 
 def _outside(cells):
     rows = []
-    for name, found in cells.items():
-        odd = {key: x for key, x in found.items() if not LOW <= x <= HIGH}
+    for name, cell in cells.items():
+        odd = {key: x for key, x in cell.items() if not LOW <= x <= HIGH}
         for (figure, q, n), x in odd.items():
             limit = LOW if x < LOW else HIGH
             error = 100 * math.sqrt(limit / 100 * (1 - limit / 100) / STUDIES)

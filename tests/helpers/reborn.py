@@ -72,15 +72,15 @@ class Machine:
 
     def make(self):
         found = kernel.find()
-        own = Archive()
-        own.files({"/init": INIT.encode(), "/bin/update-grub": UPDATE_GRUB.encode()})
-        own.files({
+        archive = Archive()
+        archive.files({"/init": INIT.encode(), "/bin/update-grub": UPDATE_GRUB.encode()})
+        archive.files({
             "/run/labkit/sshd_config": sshd_config("0.0.0.0").encode(),
             "/run/labkit/host_key": self.key.private, "/etc/passwd": PASSWD.encode(),
             "/run/labkit/authorized_keys": self.user.public.encode(),
             "/etc/shadow": SHADOW.encode(),
         }, 0o600)  # fmt: skip
-        whole = image.path(found, lambda _: None).read_bytes() + own.whole()
+        whole = image.path(found, lambda _: None).read_bytes() + archive.whole()
         (self.folder / "first").write_bytes(whole)
         subprocess.run(["mkfs.ext4", "-q", self.folder / "disk", "16M"], check=True)
         (self.folder / "user").write_bytes(self.user.private)
@@ -97,12 +97,12 @@ class Machine:
 
     def on(self):
         forward = f"user,id=control,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22"
-        told = f"console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on {self.options()}"
+        text = f"console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on {self.options()}"
         how = "kvm" if accelerator.kvm_works(lambda _: None) else "tcg"
         words = [
             "qemu-system-x86_64", "-accel", how, "-machine", "pc", "-cpu", "max", "-m", "256",
             "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
-            "-kernel", self.kernel, "-initrd", self.folder / "first", "-append", told,
+            "-kernel", self.kernel, "-initrd", self.folder / "first", "-append", text,
             "-drive", f"file={self.folder}/disk,format=raw,if=virtio", "-netdev", forward,
             "-netdev", "hubport,id=data,hubid=1", "-netdev", "hubport,id=other,hubid=2",
             "-device", CARD.format("control", 1, 4), "-device", CARD.format("data", 2, 5),

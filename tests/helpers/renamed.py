@@ -28,8 +28,8 @@ def main():
             hosts.write_text(line)
             host.close()
             try:
-                said = host.check("echo", "here").strip()
-                print(json.dumps([said, host.transport.reached_at]))
+                text = host.check("echo", "here").strip()
+                print(json.dumps([text, host.transport.reached_at]))
             except LabkitError as failed:
                 print(json.dumps([type(failed).__name__, str(failed)]))
 

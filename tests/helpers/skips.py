@@ -45,7 +45,7 @@ def this_machine():
 
 def expected(why, machines=None):
     """Whether some pattern of the list matches the whole of a reason."""
-    return any(one.fullmatch(why) for one in patterns(machines or this_machine()))
+    return any(pattern.fullmatch(why) for pattern in patterns(machines or this_machine()))
 
 
 def reason(report):

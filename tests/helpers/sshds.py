@@ -57,7 +57,7 @@ class Sshd:
 
 def children(pid):
     listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True)
-    return [int(one) for one in listed.stdout.split()]
+    return [int(word) for word in listed.stdout.split()]
 
 
 def key(folder, name, kind="ed25519"):

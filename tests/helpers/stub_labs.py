@@ -110,11 +110,11 @@ def simulated(folder, labs, points):
     campaign, out = made_up(folder, labs, points), folder / "out"
     store = CampaignStore.open(str(folder / "store"))
     with labs_offered(folder, labs, out) as (dask, client, scheduler):
-        there = OnCluster(dask.address, store, print, see_to=stub_point, client=client)
-        there.listen()
-        there.count()
+        on_cluster = OnCluster(dask.address, store, print, see_to=stub_point, client=client)
+        on_cluster.listen()
+        on_cluster.count()
         foreseen = {point.name: Foreseen(0.01, "a stub") for point in campaign.points}
-        conductor = Conductor(campaign, foreseen, lambda _: None, lambda _: None, at=there)
+        conductor = Conductor(campaign, foreseen, lambda _: None, lambda _: None, at=on_cluster)
         began = time.monotonic()
         conductor.conduct()
         took = time.monotonic() - began
@@ -146,11 +146,11 @@ async def workers(address, first, last, folder):
     })  # fmt: skip
     async with asyncio.TaskGroup() as group:
         for number in range(first, last):
-            one = await Worker(
+            worker = await Worker(
                 address, nthreads=1, name=f"stub{number}", local_directory=folder,
                 resources={f"lab-stub{number}": 1}, memory_limit=0, dashboard=False,
             )  # fmt: skip
-            group.create_task(one.finished())
+            group.create_task(worker.finished())
 
 
 if __name__ == "__main__":

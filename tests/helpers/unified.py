@@ -66,7 +66,7 @@ def alive(name):
 
 def look(lab, name):
     now = box.status(name)
-    tell(state=now.state, links={one.role: vars(one) for one in now.links}, engine=now.engine)
+    tell(state=now.state, links={link.role: vars(link) for link in now.links}, engine=now.engine)
     free = round_trips(lab, "client")
     there = round_trips(lab, "server")
     tell(round_trips={"itself": min(free), "server": sorted(there)})

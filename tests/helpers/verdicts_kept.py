@@ -115,7 +115,7 @@ def alarms(alike, count=30, studies=200, series=1, shift=None, by=0.0):
         if shift:
             some[0][shift:] += by
         points = (change_points(one, shuffles=max(499, 40 * series)) for one in some)
-        found += any(p.p <= RISK / series for one in points for p in one)
+        found += any(p.p <= RISK / series for point in points for p in point)
     return 100 * found / studies
 
 

@@ -93,7 +93,7 @@ def test_ten_thousand_random_words_arrive_byte_for_byte_whatever_carries_them(ho
     pick = Random(77)
     for _ in range(10):
         words = ["".join(pick.choices(PARTS, k=pick.randrange(9))) for _ in range(1000)]
-        told = b"".join(os.fsencode(word) + b"\0" for word in words)
+        text = b"".join(os.fsencode(word) + b"\0" for word in words)
         show = ("sh", "-c", 'printf "%s\\0" "$@"', "sh")
         assert (
             host.run(*show, *words[:470]).stdout_bytes
@@ -102,7 +102,7 @@ def test_ten_thousand_random_words_arrive_byte_for_byte_whatever_carries_them(ho
                 host.run("sh", "-c", 'printf "%s\\0" "$X"', env={"X": word}).stdout_bytes
                 for word in words[990:]
             )
-            == told
+            == text
         )
 
 

@@ -72,7 +72,7 @@ def all_of_them(hosts, tmp_path):
 
 
 def written(hosts, folder, roles):
-    (folder / "lab.known_hosts").write_text("".join(one.known for one in hosts.values()))
+    (folder / "lab.known_hosts").write_text("".join(host.known for host in hosts.values()))
     text = "".join(f"[hosts.{role}]\n{hosts[kind].toml}" for role, kind in roles.items())
     (folder / "ssh_config").write_text(f"Host *\nIdentityFile {hosts['client'].key}\n")
     head = 'known_hosts = "lab.known_hosts"\nssh_config = "ssh_config"\n'

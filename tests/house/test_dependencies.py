@@ -102,6 +102,6 @@ def test_the_notebooks_of_binder_open_on_the_recorded_runs(tmp_path):
     assert len(script) == 2
     subprocess.run(["bash", "-euc", "\n".join(script)], cwd=tmp_path, check=True)
     for file in tmp_path.glob("notebooks/*.ipynb"):
-        whole = ["".join(cell["source"]) for cell in json.loads(file.read_text())["cells"]]
-        (chosen,) = [source for source in whole if source.startswith("where: str = ")]
+        texts = ["".join(cell["source"]) for cell in json.loads(file.read_text())["cells"]]
+        (chosen,) = [source for source in texts if source.startswith("where: str = ")]
         assert chosen.startswith('where: str = "recorded"')

@@ -16,10 +16,10 @@ def test_nothing_tells_to_install_labkit_from_the_package_index():
         if file.is_file() and not file.is_symlink() and file.suffix not in (".labkit", ".png")
     }  # fmt: skip
     said = {
-        str(file.relative_to(HOME)): found[0]
+        str(file.relative_to(HOME)): match[0]
         for file, text in texts.items()
         if file != Path(__file__)
         and b"pip" in text
-        and (found := FOREIGN.search(text.decode("utf-8", "replace")))
+        and (match := FOREIGN.search(text.decode("utf-8", "replace")))
     }
     assert said == {}

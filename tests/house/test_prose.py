@@ -111,27 +111,27 @@ def test_docstrings_begin_with_a_noun_or_a_verb():
 @pytest.mark.parametrize("name", HELPS)
 def test_a_help_text_is_plain_english(name):
     parser = HELPS[name]
-    said = [parser.description, parser.epilog, *(one.help for one in parser._actions)]
+    said = [parser.description, parser.epilog, *(action.help for action in parser._actions)]
     assert [line for text in said if text for line in bad(EXAMPLE.sub("\n", text))] == []
 
 
 def text_of(node):
     """A text as it is written, with `x` for what is put into it."""
     if isinstance(node, ast.JoinedStr):
-        return "".join(text_of(one) for one in node.values)
+        return "".join(text_of(value) for value in node.values)
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else "x"
 
 
 def said_in(module):
     """What a module may say to a user: its texts of several words, without docstrings."""
-    silent = {id(one.value) for one in nodes(module) if isinstance(one, ast.Expr)}
-    for one in nodes(module):
-        if isinstance(one, ast.JoinedStr):
-            silent |= {id(part) for part in one.values}
-    for one in nodes(module):
-        text = isinstance(one, ast.JoinedStr) or text_of(one) != "x"
-        if text and id(one) not in silent:
-            yield text_of(one)
+    silent = {id(node.value) for node in nodes(module) if isinstance(node, ast.Expr)}
+    for node in nodes(module):
+        if isinstance(node, ast.JoinedStr):
+            silent |= {id(part) for part in node.values}
+    for node in nodes(module):
+        text = isinstance(node, ast.JoinedStr) or text_of(node) != "x"
+        if text and id(node) not in silent:
+            yield text_of(node)
 
 
 def test_messages_are_plain_english():

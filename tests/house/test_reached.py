@@ -68,9 +68,9 @@ def imported(code):
     found = {}
     for node in ast.walk(code):
         if isinstance(node, ast.ImportFrom) and node.module:
-            found |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+            found |= {name.asname or name.name: f"{node.module}.{name.name}" for name in node.names}
         elif isinstance(node, ast.Import):
-            found |= {one.asname: one.name for one in node.names if one.asname}
+            found |= {name.asname: name.name for name in node.names if name.asname}
     return found
 
 

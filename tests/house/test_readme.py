@@ -107,7 +107,7 @@ def prose(path):
     if path.suffix != ".ipynb":
         return re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
     cells = json.loads(path.read_text("utf-8"))["cells"]
-    return "\n".join("".join(one["source"]) for one in cells if one["cell_type"] == "markdown")
+    return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
 
 
 def anchors(path):

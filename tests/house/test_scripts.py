@@ -74,8 +74,8 @@ def test_shellcheck_finds_no_fault_in_the_programs_for_hosts():
     done = subprocess.run(words, cwd=PACKAGE, capture_output=True, text=True)
     assert not done.stderr
     found: dict[str, set[str]] = {}
-    for one in FINDING.finditer(done.stdout):
-        found.setdefault(one["file"], set()).add(one["code"])
+    for match in FINDING.finditer(done.stdout):
+        found.setdefault(match["file"], set()).add(match["code"])
     assert found == MEANT, done.stdout
 
 

@@ -83,11 +83,11 @@ def test_what_a_login_script_prints_is_passed_over():
 @pytest.mark.slow
 @given(st.text(), st.integers(0, 400))
 def test_no_answer_does_harm(noise, cut):
-    whole = (
+    text = (
         "labkit-job n /f\nnow b1 5\nborn b1 1 2 flock perl\nheld work\nmain exit 3 4\nwhy\nfull\n"
         f"file out 0 3\npart 0 3\n\nhi\n\n{noise}"
     )
-    for answer in (noise, whole[:cut], whole[:cut] + noise + whole[cut:]):
+    for answer in (noise, text[:cut], text[:cut] + noise + text[cut:]):
         with suppress(ValueError):
             read(answer.encode(), "n")
 

@@ -33,9 +33,9 @@ def followed(server, tmp_path, seconds, cuts, seed):
                 *numbered(seconds, log), key=key, seconds=600,
                 spool=str(tmp_path / "spool"), tell=told.append,
             )  # fmt: skip
-            said = b"".join(job.follow(tell=told.append))
+            text = b"".join(job.follow(tell=told.append))
         assert job.wait(30).ok
-    assert said == b"".join(b"line %d\n" % n for n in range(seconds * 20))
+    assert text == b"".join(b"line %d\n" % n for n in range(seconds * 20))
     assert log.read_text() == "ran\n"
     return told, done, relay.connections
 

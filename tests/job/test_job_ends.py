@@ -136,8 +136,8 @@ def test_a_job_without_its_supervisor_is_orphaned_and_then_lost(place):
     orphan(place, "orphan")
     eventually(lambda: job.status().state is State.ORPHANED)
     assert job.wait(30).state is State.ORPHANED and processes(place, "orphan")
-    for one in processes(place, "orphan"):
-        os.kill(one, signal.SIGKILL)
+    for process in processes(place, "orphan"):
+        os.kill(process, signal.SIGKILL)
     eventually(lambda: job.status().state is State.LOST)
     assert "supervisor was killed" in job.status().why
     assert job.output() == b"begun\n"

@@ -96,10 +96,10 @@ def test_a_user_without_privileges_has_a_folder_of_his_own(shared):
 def test_no_database_is_served_from_a_folder_that_somebody_else_has_made(shared, monkeypatch):
     monkeypatch.setattr(_database, "KEPT", f"{shared}/labkit")
     first(shared, "mkdir -m 777 {at}")
-    asked = WantedShop("postgresql", "10MB", 1, False, True, 32, 8)
+    wanted_shop = WantedShop("postgresql", "10MB", 1, False, True, 32, 8)
     with (
         pytest.raises(CommandFailed, match="belongs to somebody else"),
-        serving_shop({"server": HERE, "client": HERE}, asked, 1, 60),
+        serving_shop({"server": HERE, "client": HERE}, wanted_shop, 1, 60),
     ):
         pass
     assert not [*shared.glob("labkit-0/*")]
@@ -155,9 +155,9 @@ def listening(pid):
     found = set()
     for one in (pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())):
         inodes = set()
-        for each in Path(f"/proc/{one}/fd").iterdir():
+        for path in Path(f"/proc/{one}/fd").iterdir():
             with contextlib.suppress(OSError):
-                inodes.add(os.readlink(each).removeprefix("socket:[").removesuffix("]"))
+                inodes.add(os.readlink(path).removeprefix("socket:[").removesuffix("]"))
         for kind in ("tcp", "tcp6"):
             rows = map(str.split, Path(f"/proc/net/{kind}").read_text().splitlines()[1:])
             found |= {row[1] for row in rows if row[3] == "0A" and row[9] in inodes}

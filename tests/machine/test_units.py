@@ -32,10 +32,10 @@ def test_results_are_shown_in_µs_and_told_to_machines_in_us(capsys):
 
 @pytest.mark.parametrize("study", studies.names())
 def test_no_claim_and_no_figure_of_a_document_is_told_in_us(study):
-    told = [
+    texts = [
         f"{claim.statement} {claim.dispute} {claim.hardware} {claim.prints}" for claim in of(study)
     ]
-    assert [text for text in told if PLAIN.search(text)] == []
+    assert [text for text in texts if PLAIN.search(text)] == []
 
 
 def test_no_sentence_of_a_notebook_says_us():

@@ -109,8 +109,8 @@ def test_the_newest_controls_of_a_lab_count(measured):
 def test_hosts_of_which_the_kernel_cannot_delay_say_so(monkeypatch, tmp_path, capsys):
     """Or, where it can, find it: then this machine's loopback is held up meanwhile."""
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
-    here = Local("here")
-    hosts = {role: Host(role, "127.0.0.1", here) for role in ("client", "server")}
+    local = Local("here")
+    hosts = {role: Host(role, "127.0.0.1", local) for role in ("client", "server")}
     found = control_runs.measure(Lab("mine", hosts), label="a", blocks=3)
     assert found.found is None and found.lacking and found.blocks == 3
     assert found.lines()[0].startswith("Positive control not made: ")

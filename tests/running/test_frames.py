@@ -55,12 +55,12 @@ def test_the_point_of_a_sweep_and_the_time_of_a_run_are_columns():
 
 def test_a_query_and_results_are_a_frame_and_a_csv_file(monkeypatch, tmp_path, results, capsys):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
-    asked = "select condition, metric, p99 from rows join runs on runs.id = run order by place"
+    text = "select condition, metric, p99 from rows join runs on runs.id = run order by place"
     store = open_store(results.path)
-    assert store.frame(asked).to_dicts() == store.query(asked)
-    words = ["results", "query", asked, str(results.path), "--csv", str(tmp_path / "x.csv")]
+    assert store.frame(text).to_dicts() == store.query(text)
+    words = ["results", "query", text, str(results.path), "--csv", str(tmp_path / "x.csv")]
     assert main(words) == 0
-    assert pl.read_csv(tmp_path / "x.csv").height == store.frame(asked).height
+    assert pl.read_csv(tmp_path / "x.csv").height == store.frame(text).height
     words = ["results", "export", str(results.path), "-o", str(tmp_path / "y.csv"), "--json"]
     capsys.readouterr()
     assert main(words) == 0
@@ -93,7 +93,7 @@ def test_the_button_of_the_panel_saves_and_says_where(study, results, monkeypatc
     button, said = saving.children
     button.click()
     assert len(list((tmp_path / "out/pictures").iterdir())) == 3
-    assert all(one.name in said.value for one in (tmp_path / "out/pictures").iterdir())
+    assert all(path.name in said.value for path in (tmp_path / "out/pictures").iterdir())
     (tmp_path / "blocked").write_text("")
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "blocked"))
     button.click()

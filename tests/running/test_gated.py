@@ -158,14 +158,14 @@ def test_when_no_run_can_be_used_the_reason_is_the_error(results):
 @pytest.mark.parametrize(("jumps", "lost"), [((), 0), ((2, 4, 6), 1), ((2, 4, 6, 8, 10, 12), 2)])
 def test_a_study_that_lost_more_than_half_of_its_runs_is_no_success(results, jumps, lost):
     loop.run(a_study(A), a_lab(Jumping("j", {*jumps})), results, repeats=3)
-    found = Answer("s", "lab.toml", "", "", str(results.path), "", "", [], [], [], [], "")
+    answer = Answer("s", "lab.toml", "", "", str(results.path), "", "", [], [], [], [], "")
     assert sum(run.state == "finished" for run in results.runs()) == 3 - lost
     if lost < 2:
-        return found.insist()
+        return answer.insist()
     with pytest.raises(ResultsError, match=r"(?s)2 of 3 runs of lat_ping have no valid.*clock st"):
-        found.insist()
+        answer.insist()
     # What is judged again was lost when it was measured.
-    replace(found, where=str(results.path)).insist()
+    replace(answer, where=str(results.path)).insist()
 
 
 @pytest.mark.slow
@@ -255,7 +255,7 @@ def test_a_study_of_one_figure_a_run_is_told_by_the_mean_of_the_runs():
 
 def test_what_is_told_of_results_of_others_is_text_for_a_terminal():
     taken = "\x1b]0;taken\x07\u202e"
-    found = Answer("s", taken, taken, taken, taken, taken, taken, [], [], [taken], [taken], taken)
-    said = rendered(a_study(A), found)
+    answer = Answer("s", taken, taken, taken, taken, taken, taken, [], [], [taken], [taken], taken)
+    said = rendered(a_study(A), answer)
     assert "\x1b" not in said and "\u202e" not in said
     assert said.count("\\x1b") == 7, "answer, note, remark, notebook, report, runs, cost"

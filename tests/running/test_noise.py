@@ -43,8 +43,8 @@ def a_study(*conditions):
 @pytest.fixture
 def lab(monkeypatch, tmp_path):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
-    here = Local("here")
-    hosts = {r: Host(r, "127.0.0.1", here) for r in ("client", "server")}
+    local = Local("here")
+    hosts = {r: Host(r, "127.0.0.1", local) for r in ("client", "server")}
     return Lab("my lab/1", hosts, tier="loopback")
 
 

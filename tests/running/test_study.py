@@ -54,8 +54,8 @@ NOWHERE = Condition("c", "c", "c", roles={"server": "moon"})
 
 @pytest.fixture
 def lab():
-    here = Local("here")
-    hosts = {r: Host(r, "127.0.0.1", here) for r in ("client", "server")}
+    local = Local("here")
+    hosts = {r: Host(r, "127.0.0.1", local) for r in ("client", "server")}
     # Its hosts are one machine, on which anything may be going on.
     return Lab("loopback", hosts, tier="loopback")
 
@@ -175,12 +175,12 @@ def test_a_run_that_fails_is_kept_with_its_reason(lab, results):
 
 
 def test_text_that_cannot_be_read_is_kept_with_the_run_that_failed(lab, results, monkeypatch):
-    said = "ping: it printed something new"
-    monkeypatch.setattr(Ping, "run", lambda *_: said)
+    text = "ping: it printed something new"
+    monkeypatch.setattr(Ping, "run", lambda *_: text)
     with pytest.raises(ResultsError):
         loop.run(a_study(A), lab, results, repeats=1)
     (run,) = results.runs()
-    assert run.state == "failed" and run.text("ping.txt") == said
+    assert run.state == "failed" and run.text("ping.txt") == text
 
 
 def with_knob(tmp_path, **knobs):

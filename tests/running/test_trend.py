@@ -44,10 +44,10 @@ def home(tmp_path, monkeypatch):
 def test_a_change_is_found_in_its_series_from_its_session_on(home, capsys):
     sessions(home, 16, slower_from=8)
     found = trend("lat_ping", [home / "results"])
-    slow = [one for one in found.changes if one.series == "median of VM-Default"]
+    slow = [change for change in found.changes if change.series == "median of VM-Default"]
     assert [one.session for one in slow] == ["day-8"]
     assert slow[0].after / slow[0].before == pytest.approx(1.3, rel=0.1) and slow[0].p <= 0.05
-    assert not [one for one in found.changes if one.series == "median of Native"]
+    assert not [change for change in found.changes if change.series == "median of Native"]
     assert main(["results", "trend", "lat-ping", str(home / "results"), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["changes"]
     assert main(["results", "trend", "lat_ping", str(home / "results")]) == 1

@@ -43,8 +43,8 @@ def a_study(*claims):
 
 @pytest.fixture
 def lab():
-    here = Local("here")
-    hosts = {role: Host(role, "127.0.0.1", here) for role in ("client", "server")}
+    local = Local("here")
+    hosts = {role: Host(role, "127.0.0.1", local) for role in ("client", "server")}
     return Lab("loopback", hosts, tier="loopback")
 
 
@@ -158,8 +158,8 @@ def test_a_claim_is_given_up_before_there_was_a_look_too(tmp_path):
 @pytest.mark.parametrize("kept", ["[]", '{"a": 3}', '{"a": {"blocks": "3", "why": "x"}}'])
 def test_a_list_of_looks_that_gives_up_nonsense_is_refused(undecided, kept):
     study, results = undecided
-    whole = f'{{"format": 1, "blocks": [3], "at": ["x"], "given_up": {kept}}}'
-    (results.path / looks.FILE).write_text(whole)
+    text = f'{{"format": 1, "blocks": [3], "at": ["x"], "given_up": {kept}}}'
+    (results.path / looks.FILE).write_text(text)
     with pytest.raises(ResultsError, match="is not a list of looks"):
         judge(study, results)
 

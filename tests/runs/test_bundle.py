@@ -60,7 +60,7 @@ def test_reports_of_different_results_of_one_label_have_different_names(results,
               tmp_path / "out/results/lat_ping/x-0123abcd"]  # fmt: skip
     marks = [bundle.mark(path) for path in places]
     assert len({*marks}) == 5 and marks[-1] == "0123abcd"
-    assert all(re.fullmatch("[0-9a-f]{8}", one) for one in marks)
+    assert all(re.fullmatch("[0-9a-f]{8}", mark) for mark in marks)
     assert [bundle.mark(bundle.open_bundle(path)) for path in places[2:4]] == marks[2:4]
 
 
@@ -105,8 +105,8 @@ def small(results, tmp_path):
 
 @pytest.mark.slow
 def test_a_small_bundle_holds_the_same_texts_and_facts_in_less_space(results, small, tmp_path):
-    whole = "".join(f"[{n}.5] 64 bytes from 192.0.2.1: time={n % 97} ms\n" for n in range(9000))
-    results.keep(Run("Native", 2, 3, "finished"), {"ping.txt": whole})
+    text = "".join(f"[{n}.5] 64 bytes from 192.0.2.1: time={n % 97} ms\n" for n in range(9000))
+    results.keep(Run("Native", 2, 3, "finished"), {"ping.txt": text})
     usual = bundle.export(results, tmp_path / "usual.labkit").path
     packed = bundle.export(results, tmp_path / "less.labkit", small=True).path
     assert packed.stat().st_size < 0.7 * usual.stat().st_size

@@ -54,14 +54,14 @@ def test_looks_that_were_deleted_are_missed_and_nothing_is_lost(results):
     more(results, (4,), 1)
     judge(STUDY, results)
     before = sorted(results.path.rglob("*"))
-    kept = (results.path / looks.FILE).read_text()
+    text = (results.path / looks.FILE).read_text()
     (results.path / looks.FILE).unlink()
     ledger = results.path.parents[2] / "looks" / "lat_ping.jsonl"
     assert looks.taken(results) == (3, 4), "they are known elsewhere, too"
     ledger.unlink()
     with pytest.raises(ResultsError, match=r"1 had been taken before 401-\S+b4, and 0 are kept"):
         judge(STUDY, results)
-    (results.path / looks.FILE).write_text(kept)
+    (results.path / looks.FILE).write_text(text)
     assert judge(STUDY, results)[0].looks in ((), (3, 4))
     assert sorted(results.path.rglob("*")) == before
 
@@ -103,8 +103,8 @@ def test_the_scorecard_takes_no_look_while_runs_are_to_be_made(results):
     "blocks", ["[5, 3]", "[0]", "[]", '["3"]', "[true]", "{}", "[3, 3]", f"[{'1,' * 2000}2]"]
 )
 def test_looks_that_cannot_have_been_are_refused(results, blocks):
-    whole = f'{{"format": 1, "blocks": {blocks}, "at": ["x", "y"]}}'
-    (results.path / looks.FILE).write_text(whole)
+    text = f'{{"format": 1, "blocks": {blocks}, "at": ["x", "y"]}}'
+    (results.path / looks.FILE).write_text(text)
     with pytest.raises(ResultsError, match="is not a list of looks"):
         judge(STUDY, results)
 

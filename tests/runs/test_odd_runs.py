@@ -40,7 +40,7 @@ def test_a_block_apart_is_named_with_its_time_its_gates_and_nothing_is_dropped(t
 def test_two_states_and_the_run_from_which_all_was_slower_are_named(tmp_path):
     later = [20] * 6 + [40] * 6
     results = results_of(tmp_path, {"Native": later, "VM-SRIOV": [2 * x for x in later]})
-    said = "\n".join(remarks(STUDY, results))
-    assert "Native: these runs come from two states, of 20 µs (blocks 1, 2, 3, 4, 5, 6)" in said
-    assert "more blocks of each are needed" in said
-    assert "from run 13 on (Native, block 7) all conditions were slower by about" in said
+    text = "\n".join(remarks(STUDY, results))
+    assert "Native: these runs come from two states, of 20 µs (blocks 1, 2, 3, 4, 5, 6)" in text
+    assert "more blocks of each are needed" in text
+    assert "from run 13 on (Native, block 7) all conditions were slower by about" in text

@@ -75,8 +75,8 @@ def test_twenty_writers_at_once_lose_nothing(results):
             results.keep(Run("Native", 1, order, "finished", why=str(block)), {"a": "x"})
 
     writers = [threading.Thread(target=write, args=(n,)) for n in range(20)]
-    [one.start() for one in writers]
-    [one.join() for one in writers]
+    [writer.start() for writer in writers]
+    [writer.join() for writer in writers]
     assert len({(run.order, run.why) for run in results.runs()}) == 200
 
 

@@ -109,23 +109,23 @@ def cleared(results):
 def wrong(results, before, failed):
     """What is not as promised; `failed` if the action said so, and so must have left nothing."""
     now = tree(results.path.parent)
-    found = [name for name, text in before.items() if now.get(name) != text]
+    names = [name for name, text in before.items() if now.get(name) != text]
     runs, damaged = results.readable()
-    found += list(damaged) + [line for run in runs for line in run.check()]
+    names += list(damaged) + [line for run in runs for line in run.check()]
     known = {"001-Native-b1", "002-VM-Default-b2", "002-VM-Default-b2.begun"}
     if {run.path.name for run in runs} - known:
-        found.append("there are other runs than were written")
+        names.append("there are other runs than were written")
     new = results.path / "new" / "study.json"
     if new.exists() and Results.open(new.parent).study != "lat_ping":
-        found.append("the question is not the one that was asked")
+        names.append("the question is not the one that was asked")
     if (file := results.path.parent / "out.labkit").exists():
         bundle.examine(file)
     if (folder := results.path.parent / "unpacked").exists():
-        found += [x for x in ("study.json",) if tree(folder)[x] != before[f"r/{x}"]]
-        found += [line for run in Results.open(folder).runs() for line in run.check()]
+        names += [x for x in ("study.json",) if tree(folder)[x] != before[f"r/{x}"]]
+        names += [line for run in Results.open(folder).runs() for line in run.check()]
     if failed and len(runs) > 1:
-        found.append("it said that it failed, and the run is there")
-    return found
+        names.append("it said that it failed, and the run is there")
+    return names
 
 
 def killed_at_every_call(tracing, action, results, log, every=1):

@@ -46,7 +46,7 @@ def values(host, folder, kind):
     for case in (case for case in of_kind(kind, folder) if not case.lacks and not case.lone):
         first, _, _ = not_yet(host, case)
         some = found.setdefault((type(first), first.thing), {})
-        able = [one for one in case.settings if not refused(host, one, kind)]
+        able = [setting for setting in case.settings if not refused(host, setting, kind)]
         some.update((one.wanted, one) for one in (first, *able) if one.wanted not in some)
     return [list(some.values()) for some in found.values()]
 
@@ -59,7 +59,7 @@ def test_each_pair_goes_back_byte_for_byte_or_is_refused_before_the_first_change
     host = replace(host, interface="vmnic1") if kind == "esxi" else host
     hosts, page = {"server": host}, Page.read()
     settings = values(host, folder, kind)
-    firsts, shared = [some[0] for some in settings], pairs(settings, host.guests)
+    firsts, shared = [setting[0] for setting in settings], pairs(settings, host.guests)
     whole = texts(hosts, firsts)
     found, odd = of_part(hosts, shared[part :: PARTS[kind]])
     assert odd == []

@@ -154,8 +154,8 @@ def test_a_job_outlives_the_connection(host, server, tmp_path):
         key="outlives", seconds=30, spool=str(tmp_path / "spool"),
     )  # fmt: skip
     tell(children(server[1].pid), signal.SIGKILL)
-    said = b"".join(job.follow())
-    assert said == b"".join(b"line %d\n" % n for n in range(1, 7))
+    text = b"".join(job.follow())
+    assert text == b"".join(b"line %d\n" % n for n in range(1, 7))
 
 
 def test_a_lost_connection_leaves_the_outcome_unknown_and_the_next_command_connects(host, server):

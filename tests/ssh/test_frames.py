@@ -46,15 +46,15 @@ def test_every_output_arrives_whole_between_its_marks(seed):
     for _ in range(EACH):
         outputs = [output(chance) for _ in range(chance.randrange(4))]
         said = [chance.choices(WORDS, k=chance.randrange(6)) for _ in outputs]
-        whole = b"".join(
+        text = b"".join(
             out + NONCE + b" " + b" ".join(words) + b"\n"
             for out, words in zip(outputs, said, strict=True)
         )
         # An output that ends as the mark begins could make one with it; a real one is random.
         if any((out + NONCE).find(NONCE) != len(out) for out in outputs):
             continue
-        cuts = [chance.randrange(len(whole) + 1) for _ in range(chance.randrange(8))]
-        found, marks, _ = read(cut(whole, cuts))
+        cuts = [chance.randrange(len(text) + 1) for _ in range(chance.randrange(8))]
+        found, marks, _ = read(cut(text, cuts))
         assert (found, marks) == ([*outputs, b""], said)
 
 

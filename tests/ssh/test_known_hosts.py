@@ -154,16 +154,16 @@ def test_after_a_swap_of_its_key_a_host_is_asked_for_nothing_by_any_way(swapped,
     for _ in range(2):
         with pytest.raises(LabkitError) as refused:
             ASKED[asked](host, found.folder)
-        said = str(refused.value)
-        assert "CHANGED" in said and printed(found.folder / "host_ed25519.pub") in said
+        text = str(refused.value)
+        assert "CHANGED" in text and printed(found.folder / "host_ed25519.pub") in text
     logins = [line for line in found.log().splitlines() if "Accepted publickey" in line]
     assert len(logins) == 1 and not (found.folder / "there").exists()
 
 
 def test_nothing_in_labkit_takes_a_key_unseen_or_forwards_an_agent():
     loose = re.compile("AutoAddPolicy|WarningPolicy|SSHClient|request_forward_agent|AgentRequest")
-    found = [path for path in PACKAGE.rglob("*.py") if loose.search(path.read_text("utf-8"))]
-    assert found == []
+    paths = [path for path in PACKAGE.rglob("*.py") if loose.search(path.read_text("utf-8"))]
+    assert paths == []
 
 
 # --- as ssh says ----------------------------------------------------------------------------

@@ -57,11 +57,11 @@ def judged(text):
     read.bad()
     read.algorithms(Name("box1"))
     found = read.judge(Name("box1"), BLOB, 0.0).status
-    lines = [one.split("\0")[0] for one in text.split("\n")]
+    lines = [word.split("\0")[0] for word in text.split("\n")]
     if found is KeyStatus.KNOWN:
         # A line holds the whole key, under a name that may fit, and it is neither marked ...
         names = r"[ \t]*(?![@#])[^ \t]*(box|BOX|\*|\?)[^ \t]*[ \t]"
-        assert any(re.match(f"{names}.*{TRUE}", one, re.DOTALL) for one in lines), text
+        assert any(re.match(f"{names}.*{TRUE}", line, re.DOTALL) for line in lines), text
         # ... nor is there one that plainly revokes it.
         assert f"@revoked * ssh-ed25519 {TRUE}" not in lines, text
     if f"box1 ssh-ed25519 {TRUE}" in lines and "@" not in text:

@@ -164,7 +164,7 @@ def test_a_key_that_may_nothing_but_run_commands_from_here_is_enough(tmp_path):
             host.put(b"two", str(tmp_path / "two"))
             assert host.get(str(tmp_path / "two")) == b"two"
             with host.stream("echo", "three") as lines:
-                assert [one.text for one in lines] == ["three"]
+                assert [line.text for line in lines] == ["three"]
 
 
 @pytest.mark.slow

@@ -91,11 +91,9 @@ def test_a_lab_host_is_where_ssh_would_go(written, case):
 
 
 def test_a_user_who_is_named_for_the_whole_name_of_a_host_counts(written):
-    whole = (
-        "CanonicalizeHostname always\nHost a\n  HostName 192.0.2.7\nMatch canonical\n  User {}\n"
-    )
+    text = "CanonicalizeHostname always\nHost a\n  HostName 192.0.2.7\nMatch canonical\n  User {}\n"
     for name, user in (("bob", "bob"), (getpass.getuser(), "root")):
-        file = written(whole.format(name))
+        file = written(text.format(name))
         assert asked(file, "a")["user"] == [name]
         assert resolved(Address("box1", "a", ssh_config=file)).user == user
     assert resolved(Address("box1", "a", user="me", ssh_config=file)).user == "me"

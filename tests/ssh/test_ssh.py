@@ -141,15 +141,15 @@ def test_a_program_that_the_shell_starts_itself_does_as_in_a_copy_of_the_shell(
             for name, env in [("sh", {"A": ""}), ("sh", {}), ("sh", {}), (str(sh), {})]
         ]
         for done in directly:
-            said = done.stderr.replace(str(sh), "sh")
-            assert (done.code, said) == (by_copy.code, by_copy.stderr), script
+            text = done.stderr.replace(str(sh), "sh")
+            assert (done.code, text) == (by_copy.code, by_copy.stderr), script
             assert _without(done.stdout, "A=") == _without(by_copy.stdout, "A=")
     for name in ("./no-such", str(tmp_path), __file__):
         codes = {other.run(name, env=env).code for env in ({}, {"A": ""})}
         assert codes == {127 if "no" in name[:4] else 126}, name
-    kept = [shell for _, shell, _ in other.transport._all._idle]
+    shells = [shell for _, shell, _ in other.transport._all._idle]
     direct = request.node.callspec.id in ("dash perl", "busybox perl")
-    assert any(b"counts" in shell.ready.words for shell in kept) == direct
+    assert any(b"counts" in shell.ready.words for shell in shells) == direct
 
 
 def _without(text, line):

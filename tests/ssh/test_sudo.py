@@ -207,9 +207,9 @@ def test_the_password_is_in_no_list_no_file_and_no_text(users, caplog, tmp_path,
         with applied([Knob(str(knob), "new")], {"server": root}):
             root.put(b"-" * 2_000_000, f"{users.folder}/put")
     assert SECRET not in shown and SECRET not in caplog.text
-    kept = [file for at in (users.folder, tmp_path) for file in at.rglob("*") if file.is_file()]
-    assert any(file.parent.name == "canary" for file in kept)
-    assert [file for file in kept if SECRET.encode() in file.read_bytes()] == []
+    files = [file for at in (users.folder, tmp_path) for file in at.rglob("*") if file.is_file()]
+    assert any(file.parent.name == "canary" for file in files)
+    assert [file for file in files if SECRET.encode() in file.read_bytes()] == []
 
 
 @pytest.mark.parametrize("kind", ["ssh", "local"])

@@ -136,7 +136,7 @@ def test_a_shape_holds_on_its_own_curve_and_fails_on_those_that_are_not_of_it(ki
         for name, curve in CURVES.items()
     }
     also = {"rising": {"linear"}}.get(kind, set())
-    assert {name for name, found in verdicts.items() if found == "holds"} == {kind} | also
+    assert {name for name, verdict in verdicts.items() if verdict == "holds"} == {kind} | also
 
 
 def test_differs_holds_when_the_ends_differ_and_is_contradicted_when_they_do_not():

@@ -44,12 +44,12 @@ def no_faults(host: Host, uid: int, *rights: str) -> str:
 
 # Until it has moved both hosts hold it.
 def _has_room(move: Move) -> None:
-    asked = move.origin.check("guest", f"@{move.guest}", "get", "memory").strip()
-    there = AVAILABLE.search(move.to.check("cat", "/proc/meminfo"))
-    size = SIZE.fullmatch(asked)
-    if not there or not size:
+    text = move.origin.check("guest", f"@{move.guest}", "get", "memory").strip()
+    match = AVAILABLE.search(move.to.check("cat", "/proc/meminfo"))
+    size = SIZE.fullmatch(text)
+    if not match or not size:
         return
-    free, takes = int(there[1]) >> 10, int(size[1]) * MEBIBYTES[size[2]]
+    free, takes = int(match[1]) >> 10, int(size[1]) * MEBIBYTES[size[2]]
     if free < takes:
         raise BadInput(
             f"{move.guest} takes {takes} MiB of memory, and {move.to.name} has {free} MiB to give",

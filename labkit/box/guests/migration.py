@@ -296,13 +296,13 @@ def _across(move: Move, told: dict[str, dict[str, Any]], there: str) -> dict[str
 
 # Those of the guest exist for its present host as well: until it is gone they have other names.
 def _new_wires(move: Move) -> dict[str, Wire]:
-    said = in_network(move.pid("switch"), "", "-o", "link")
-    there, old = set(re.findall(r"^\d+: ([^@:]+)", said, re.MULTILINE)), set(wires(move.now))
-    own = f"g{move.now.seat(move.guest)}-"
+    text = in_network(move.pid("switch"), "", "-o", "link")
+    there, old = set(re.findall(r"^\d+: ([^@:]+)", text, re.MULTILINE)), set(wires(move.now))
+    text = f"g{move.now.seat(move.guest)}-"
     return {
-        f"m{wire.near}" if wire.near.startswith(own) else wire.near: wire
+        f"m{wire.near}" if wire.near.startswith(text) else wire.near: wire
         for wire in wires(move.then)
-        if wire not in old and (wire.near not in there or wire.near.startswith(own))
+        if wire not in old and (wire.near not in there or wire.near.startswith(text))
     }
 
 
@@ -312,12 +312,12 @@ def _prepare(move: Move, new: dict[str, Wire]) -> None:
         move.switch(at_switch_for(move.then, wire, near, to))
     first = any(wire.far == UPLINK for wire in new.values())
     in_network(to, at_arrival(move.then, move.guest, first))
-    here, there = (Path(f"/proc/{pid}/root/run") for pid in (origin, to))
+    path, there = (Path(f"/proc/{pid}/root/run") for pid in (origin, to))
     (there / GUESTS).mkdir(parents=True, exist_ok=True)
     (there / "labkit/bin").mkdir(exist_ok=True)
-    command = sorted((here / "labkit/bin").glob("guest*"))
+    command = sorted((path / "labkit/bin").glob("guest*"))
     run(["cp", "-a", *map(str, command), str(there / "labkit/bin")])
-    run(["cp", "-a", str(here / GUESTS / move.guest), str(there / GUESTS / move.guest)])
+    run(["cp", "-a", str(path / GUESTS / move.guest), str(there / GUESTS / move.guest)])
     cpus = ranges(move.then.cpus_of(move.guest))
     move.to.check("sh", "-c", ARRIVAL, "arrival", move.guest, cpus)
     mirror.prepare(move)
@@ -364,8 +364,8 @@ def _leave(move: Move) -> None:
     move.origin.check("guest", f"@{move.guest}", "stop")
     _forget(move.origin, move.guest)
     in_network(move.pid(move.origin.name), at_departure(move.now, move.guest))
-    own = f"g{move.now.seat(move.guest)}"
-    for near in (f"{own}-c", f"{own}-d"):
+    text = f"g{move.now.seat(move.guest)}"
+    for near in (f"{text}-c", f"{text}-d"):
         move.switch(
             f"link delete {near}\nlink set m{near} down\n"
             f"link set m{near} name {near}\nlink set {near} up\n"
@@ -379,22 +379,22 @@ def _forget(host: Host, guest: str) -> None:
 
 @contextmanager
 def _pinged(lab: Lab, seen_by: str, address: str) -> Iterator[list[str]]:
-    said: list[str] = []
+    texts: list[str] = []
     if not seen_by:
-        yield said
+        yield texts
         return
     host = lab.host(seen_by)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(host.run, "sh", "-c", PING, "ping", address, seconds=PING_SECONDS)
         try:
-            yield said
+            yield texts
             if not host.run("ping", "-n", "-c", "1", "-W", "1", "-w", "10", address).ok:
                 raise BoxError(f"the guest has moved, and {address} does not answer {seen_by}")
         finally:
             host.run("sh", "-c", END_PING)
-            said.append(running.result().stdout)
+            texts.append(running.result().stdout)
 
 
-def _longest_silence(said: str) -> float:
-    at = [float(stamp) for stamp in REPLY.findall(said)]
+def _longest_silence(text: str) -> float:
+    at = [float(stamp) for stamp in REPLY.findall(text)]
     return 1000 * max((b - a for a, b in pairwise(at)), default=-0.001)

@@ -63,9 +63,9 @@ def in_network(pid: int, lines: str, *words: str) -> str:
     return run(["nsenter", "-t", str(pid), "-n", "ip", *batch], lines)
 
 
-def run(words: Sequence[str], said: str = "") -> str:
+def run(words: Sequence[str], text: str = "") -> str:
     """Run a command on this machine; it must succeed."""
-    done = subprocess.run(list(words), input=said, capture_output=True, text=True, env=ENVIRONMENT)
+    done = subprocess.run(list(words), input=text, capture_output=True, text=True, env=ENVIRONMENT)
     if done.returncode:
         raise BoxError(f"`{' '.join(words)}` ended with code {done.returncode}", said=done.stderr)
     return done.stdout

@@ -137,13 +137,13 @@ class WatchedMove:
             socket,
             str(EVERY),
             *pids,
-            *(f"mirror={one}" for one in disks),
+            *(f"mirror={disk}" for disk in disks),
         ]
         begun, done = threading.Event(), threading.Event()
 
         def read() -> None:
-            with suppress(LabkitError), host.stream(*words, seconds=WATCH_SECONDS) as said:
-                for line in said:
+            with suppress(LabkitError), host.stream(*words, seconds=WATCH_SECONDS) as streaming:
+                for line in streaming:
                     if done.is_set():
                         return
                     begun.set()

@@ -144,11 +144,11 @@ def best() -> str:
 def possible(kernel: Path) -> bool:
     """Whether a `linux.uml` can take the library: of x86-64, with functions of a C library."""
     try:
-        whole = kernel.read_bytes()
+        content = kernel.read_bytes()
     except OSError:
         return False
-    ours = whole[:5] == b"\x7fELF\x02" and whole[18:20] == struct.pack("<H", X86_64)
-    return ours and all(f"\0{name}\0".encode() in whole for name in FUNCTIONS)
+    ours = content[:5] == b"\x7fELF\x02" and content[18:20] == struct.pack("<H", X86_64)
+    return ours and all(f"\0{name}\0".encode() in content for name in FUNCTIONS)
 
 
 def library(functions: Sequence[str] = tuple(FUNCTIONS)) -> bytes:
@@ -178,10 +178,10 @@ def library(functions: Sequence[str] = tuple(FUNCTIONS)) -> bytes:
         symbols: bytes(SYMBOL) + b"".join(ours) + _symbol_of_others(called[-1]),
         moved: _filled_with(many + 1, syscall), **linked, data: dynamic + kept,
     }  # fmt: skip
-    whole = bytearray(data + len(dynamic) + len(kept))
+    content = bytearray(data + len(dynamic) + len(kept))
     for at, part in parts.items():
-        whole[at : at + len(part)] = part
-    return bytes(whole)
+        content[at : at + len(part)] = part
+    return bytes(content)
 
 
 def _assembled(listing: str) -> bytes:
@@ -194,8 +194,8 @@ def _assembled(listing: str) -> bytes:
 def _linked(code: bytes, at: int, at_run: Mapping[bytes, int]) -> bytes:
     for name, address in at_run.items():
         while (place := code.find(name)) >= 0:
-            there = struct.pack("<i", address - (at + place + 4))
-            code = code[:place] + there + code[place + 4 :]
+            content = struct.pack("<i", address - (at + place + 4))
+            code = code[:place] + content + code[place + 4 :]
     return code
 
 

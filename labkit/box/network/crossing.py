@@ -104,8 +104,8 @@ class Crossing:
                 self._sysctl(role, key, value)
 
     def _sysctl(self, role: str, key: str, value: str = "") -> str:
-        asked = f"net.ipv4.{key}"
-        words = ["-w", f"{asked}={value}"] if value else ["-n", asked]
+        text = f"net.ipv4.{key}"
+        words = ["-w", f"{text}={value}"] if value else ["-n", text]
         return self._run(role, ["sysctl", *words]).strip()
 
     @contextmanager
@@ -147,9 +147,9 @@ class Crossing:
     def _ip(self, at: str, lines: list[str]) -> None:
         self._run(at, ["ip", "-batch", "-"], "".join(f"{line}\n" for line in lines))
 
-    def _run(self, at: str, words: list[str], said: str = "") -> str:
+    def _run(self, at: str, words: list[str], text: str = "") -> str:
         asked = [*self._in(at), *words]
-        done = subprocess.run(asked, input=said, capture_output=True, text=True, env=ENVIRONMENT)
+        done = subprocess.run(asked, input=text, capture_output=True, text=True, env=ENVIRONMENT)
         if done.returncode:
             what = f"`{' '.join(words)}` at {at} ended with code {done.returncode}"
             raise BoxError(what, said=done.stderr)

@@ -43,9 +43,9 @@ def echo(number: int, turn: int, size: int) -> bytes:
     return head[:2] + struct.pack("!H", checksum(head + body)) + body
 
 
-def checksum(whole: bytes) -> int:
+def checksum(content: bytes) -> int:
     """The Internet checksum (RFC 1071)."""
-    padded = whole + b"\0" * (len(whole) % 2)
+    padded = content + b"\0" * (len(content) % 2)
     total = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)

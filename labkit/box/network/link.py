@@ -79,12 +79,12 @@ class LinkPlan:
 def _number(plan: LinkPlan, key: str, text: str, units: Mapping[str, float], example: str) -> float:
     if not text:
         return 0.0
-    found = re.fullmatch(NUMBER + f"({'|'.join(map(re.escape, units))})", text, re.ASCII)
-    if not found:
+    match = re.fullmatch(NUMBER + f"({'|'.join(map(re.escape, units))})", text, re.ASCII)
+    if not match:
         raise BadInput(
             f"link of {plan.role}: {text!r} is not a {key}", hint=f'write it as {key} = "{example}"'
         )
-    return float(found[1]) * units[found[2]]
+    return float(match[1]) * units[match[2]]
 
 
 def _within(

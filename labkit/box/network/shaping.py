@@ -73,7 +73,7 @@ class Shaping:
                 self._undo(old)
             if how:
                 self._make(link, how, kinds)
-        kept = [one for role, one in before.items() if role != link.role]
+        kept = [link_status for role, link_status in before.items() if role != link.role]
         now = [LinkStatus(link.role, how, link.asked)] if link.asked else []
         self.keep([*kept, *now])
 
@@ -83,17 +83,17 @@ class Shaping:
 
     # A role among them has devices of its own between its ends and the network.
     def _spliced(self, *more: str) -> set[str]:
-        return {one.role for one in self.links if one.by} | {*more}
+        return {link.role for link in self.links if link.by} | {*more}
 
     def now(self, role: str) -> LinkStatus:
         """The wanted and the measured figures of one link; nothing for an unshaped one."""
-        return next((one for one in self.links if one.role == role), LinkStatus(role, "", {}))
+        return next((link for link in self.links if link.role == role), LinkStatus(role, "", {}))
 
     def keep(self, links: Iterable[LinkStatus]) -> None:
         """Write down what is in force, also where a lab is read from."""
         links = list(links)
-        fields = [vars(one) | {"asked": dict(one.asked), "measured": dict(one.measured)}
-                  for one in links]  # fmt: skip
+        fields = [vars(link) | {"asked": dict(link.asked), "measured": dict(link.measured)}
+                  for link in links]  # fmt: skip
         self.folder.write(self.folder.links, json.dumps(fields, indent=1))
         if self.folder.lab.exists():
             self.folder.write(self.folder.lab, lab_toml(self.layout, links))
@@ -101,7 +101,7 @@ class Shaping:
     def measure(self, roles: Collection[str]) -> None:
         """Measure the links of these machines, and write it down beside what was asked."""
         links = self.links
-        asked = {one.role: self._question(one) for one in links if one.role in roles}
+        asked = {link.role: self._question(link) for link in links if link.role in roles}
         if not asked:
             return
         words = [*self._in("switch"), *_python("gauge.py"), json.dumps(asked)]
@@ -113,18 +113,18 @@ class Shaping:
             raise BoxError("the links of the box could not be measured", said=done.stderr)
         found = {role: _worded(numbers) for role, numbers in json.loads(done.stdout).items()}
         self.keep(
-            LinkStatus(one.role, one.by, one.asked, found.get(one.role, one.measured))
-            for one in links
+            LinkStatus(link.role, link.by, link.asked, found.get(link.role, link.measured))
+            for link in links
         )
 
-    def _question(self, one: LinkStatus) -> dict[str, Any]:
-        plan, layout = LinkPlan(one.role, **one.asked), self.layout
-        first = next(splices(layout, one.role, self._spliced()))
-        toward, away = first.senders(one.by)
+    def _question(self, link_status: LinkStatus) -> dict[str, Any]:
+        plan, layout = LinkPlan(link_status.role, **link_status.asked), self.layout
+        first = next(splices(layout, link_status.role, self._spliced()))
+        toward, away = first.senders(link_status.by)
         inner, pid = first.middle, self.pids[first.at]
         outer = first.bridge
         return {
-            "address": layout.data(one.role), "mac": layout.mac(1, one.role),
+            "address": layout.data(link_status.role), "mac": layout.mac(1, link_status.role),
             "switch": layout.switch_mac, "probe": layout.probe,
             "delay": plan.seconds, "jitter": plan.spread, "loss": plan.lost, "mtu": plan.bytes,
             "rate": plan.bits, "toward": {"into": outer, "out": toward, "of": pid},

@@ -92,7 +92,7 @@ def splices(layout: Layout, role: str, shaped: Collection[str]) -> Iterator[Spli
 
 def stems(layout: Layout, role: str) -> list[str]:
     """The stems that name the devices of all its splices."""
-    return [one.stem for one in splices(layout, role, ())]
+    return [splice.stem for splice in splices(layout, role, ())]
 
 
 def stem(layout: Layout, host: str) -> str:

@@ -35,21 +35,21 @@ def enter(folder: str) -> None:
 def pump(there: socket.socket) -> None:
     """Carry bytes both ways until the far end closes."""
     threading.Thread(target=toward, args=(there,), daemon=True).start()
-    while said := there.recv(AT_ONCE):
-        whole(said)
+    while content := there.recv(AT_ONCE):
+        whole(content)
 
 
-def whole(said: bytes) -> None:
+def whole(content: bytes) -> None:
     """Write all of it."""
-    rest = memoryview(said)
+    rest = memoryview(content)
     while rest:
         rest = rest[os.write(1, rest) :]
 
 
 def toward(there: socket.socket) -> None:
     """Send everything read to the far end."""
-    while said := os.read(0, AT_ONCE):
-        there.sendall(said)
+    while content := os.read(0, AT_ONCE):
+        there.sendall(content)
     there.shutdown(socket.SHUT_WR)
 
 

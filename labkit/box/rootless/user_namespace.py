@@ -160,8 +160,8 @@ class Rootless:
         assert begun.stdout and begun.stderr
         with begun.stdout, begun.stderr:
             if begun.stdout.readline() != b"ready\n":
-                said = begun.stderr.read().decode("utf-8", "replace")
-                raise BoxError("the namespaces of the box could not be made", said=said)
+                text = begun.stderr.read().decode("utf-8", "replace")
+                raise BoxError("the namespaces of the box could not be made", said=text)
         begun.wait()
 
     def down(self) -> None:
@@ -237,8 +237,8 @@ def lacking() -> tuple[str, str]:
         return f"unshare: {failed}", "use Debian 12 or newer, or a similar system"
     if not done.returncode:
         return network_cards()
-    said = (done.stderr.strip().splitlines() or ["unshare ended without a message"])[-1]
-    return said, _way_out()
+    text = (done.stderr.strip().splitlines() or ["unshare ended without a message"])[-1]
+    return text, _way_out()
 
 
 # Most systems open it to everybody; the kernel by itself, or who made a container, may not have.

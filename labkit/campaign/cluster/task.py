@@ -113,10 +113,10 @@ def _conductor(task: Task, folder: CampaignFolder, worker: OnWorker) -> Conducto
 
 def _furnish(scratch: Path) -> None:
     for name in SHARED:
-        there = out() / name
-        there.mkdir(parents=True, exist_ok=True)
+        path = out() / name
+        path.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
-            (scratch / name).symlink_to(there)
+            (scratch / name).symlink_to(path)
 
 
 @dataclass
@@ -185,12 +185,12 @@ class Courier:
         """The folder of the point in the store."""
         return f"points/{self.point.name}"
 
-    def fetch(self, here: Path) -> None:
+    def fetch(self, path: Path) -> None:
         """Have here what tries have left in the store; runs that are here stay as they are."""
         own = self.folder.of(self.point)
         own.mkdir(parents=True, exist_ok=True)
         below = [name.removeprefix(f"{self.at}/") for name in self.store.below(self.at)]
-        places = {name: here / name if _is_run(name) else own / name for name in below}
+        places = {name: path / name if _is_run(name) else own / name for name in below}
         missing = sorted(
             (name for name in below if not (_is_run(name) and places[name].exists())),
             key=lambda name: _last(places[name]),
@@ -200,7 +200,7 @@ class Courier:
             for name, content in zip(missing, contents, strict=True):
                 if content is not None:
                     places[name].parent.mkdir(parents=True, exist_ok=True)
-                    records.write(places[name], _placed(name, content, OUT, _word(here)))
+                    records.write(places[name], _placed(name, content, OUT, _word(path)))
 
     def send_runs(self, *, ended: bool = False) -> None:
         """Send the runs that are kept; notes of those that were begun only at the end."""
@@ -212,10 +212,10 @@ class Courier:
 
     def send_tries(self) -> None:
         """Send the point's folder, but no half of a file and no try that goes on."""
-        own = self.folder.of(self.point)
-        going_on = {f"attempt-{one.number}.json" for one in self.folder.attempts(self.point)
-                    if one.state == BEGUN}  # fmt: skip
-        for file in sorted(own.glob("[!.]*")):
+        path = self.folder.of(self.point)
+        going_on = {f"attempt-{attempt.number}.json" for attempt in self.folder.attempts(self.point)
+                    if attempt.state == BEGUN}  # fmt: skip
+        for file in sorted(path.glob("[!.]*")):
             if file.suffix in SUFFIXES and file.name not in going_on:
                 self._send(file, file.name)
 
