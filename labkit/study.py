@@ -18,7 +18,6 @@ from labkit.errors import BadInput, ResultsError, Unknown, insist_each
 from labkit.event import Event, all_succeeded, event_samples, kept_text
 from labkit.results import DESIGN, Results, Run, facts_of
 from labkit.statistics.measurand import Measurand, measurands, plain
-from labkit.statistics.quantity import PARTS
 from labkit.workload import Sample, Workload
 from labkit.workloads import _pairs as pairs
 
@@ -105,7 +104,11 @@ class Study:
     """
 
     unmeasured: Mapping[str, str] = field(default_factory=dict)
-    """Metrics that labkit measures on no lab, and why not: so nobody decides claims of them."""
+    """Metrics that labkit measures on no lab, and why not: so nobody decides claims of them.
+
+    So for a claim, by its id, that a substitute of labkit's would decide on every lab.
+    """
+
     lines: Mapping[str, float] = field(default_factory=dict)
     """By condition the document's line in Mbit/s; one that was slower tells nothing of `untold`."""
     least_cpus: Mapping[str, int] = field(default_factory=dict)
@@ -320,10 +323,9 @@ class Study:
         return dict(values)
 
     def kinds_of(self, read: Samples) -> dict[str, str]:
-        """The names whose values are a `count`, the `share` of trials, or shares of a whole."""
-        kinds = {self._named(sample, run): sample.kind or PARTS.get(sample.unit, "")
-                 for run, samples in read for sample in samples}  # fmt: skip
-        return {name: kind for name, kind in kinds.items() if kind}
+        """The names whose values are a `count`, or the `share` of trials."""
+        return {self._named(sample, run): sample.kind
+                for run, samples in read for sample in samples if sample.kind}  # fmt: skip
 
     def _named(self, sample: Sample, run: Run) -> str:
         return str(Measurand.measured(sample.metric, run.condition, self.metric))

@@ -52,11 +52,11 @@ def _shared_cpus(study: Study, results: Results) -> dict[str, str]:
     return {claim: f"{SHARED_CPUS}, {why}: {APART}" for claim, why in shared.items()}
 
 
-# A substitute of an emulated lab may decide a claim whose every figure is measured there.
+# A substitute of an emulated lab may decide a claim whose every figure is measured there; one of
+# every lab, where labkit has nothing but a substitute.
 def _untold(study: Study, results: Results) -> dict[str, str]:
-    if not is_emulated(results):
-        return {}
-    return {claim.id: study.untold[claim.id] for claim in study.claims if claim.id in study.untold}
+    whys = {**(study.untold if is_emulated(results) else {}), **study.unmeasured}
+    return {claim.id: whys[claim.id] for claim in study.claims if claim.id in whys}
 
 
 # Containers share their host's CPUs, and so do guests; guests may have fewer.

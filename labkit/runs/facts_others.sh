@@ -27,6 +27,7 @@ done
 for program; do
   command -v "$program" >/dev/null || continue
   case $program in ping|netperf) said=$("$program" -V 2>&1) ;;
+    Xvnc) said=$("$program" -version 2>&1 | grep -m 1 .) ;;
     *) said=$("$program" --version 2>&1) ;;
   esac </dev/null
   f "version $program" "${said%%$LINE_END*}"

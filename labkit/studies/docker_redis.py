@@ -50,5 +50,4 @@ study = Study(
         line=10,
     ),
     claims=published.of("docker_redis"),
-    least_cpus={"docker-redis-09": 2},
 )

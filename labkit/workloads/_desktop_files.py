@@ -1,0 +1,97 @@
+"""Files that the applications of desktops open: pages and models of labkit's own."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+
+PAGES, LINES, WORDS_A_LINE, BARS = 60, 40, 12, 9
+WORDS = [
+    "desktop",
+    "frame",
+    "guest",
+    "host",
+    "client",
+    "screen",
+    "update",
+    "region",
+    "picture",
+    "colour",
+    "page",
+    "answer",
+]
+TOOTH = ((0.0, -1.2), (0.25, -1.2), (0.35, 1.0), (0.65, 1.0), (0.75, -1.2))
+"""The outline of a tooth: parts of its turn, and modules beyond the pitch circle."""
+MODULE, THICK = 2, 5
+GEARS = ((12, -30), (36, 18))
+"""Teeth and place of the two gears of a reducer, three to one."""
+
+
+def pages(seed: int = 1) -> bytes:
+    """A PDF document of text and charts, where no two pages are the same."""
+    dice = random.Random(seed)
+    kids = " ".join(f"{4 + 2 * page} 0 R" for page in range(PAGES))
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {PAGES} >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    for page in range(PAGES):
+        drawn = _page(dice)
+        objects += [
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] "
+            f"/Contents {5 + 2 * page} 0 R /Resources << /Font << /F1 3 0 R >> >> >>",
+            f"<< /Length {len(drawn)} >>\nstream\n{drawn}\nendstream",
+        ]
+    return _document(objects)
+
+
+def _page(dice: random.Random) -> str:
+    lines = (" ".join(dice.choices(WORDS, k=WORDS_A_LINE)) for _ in range(LINES))
+    text = " ".join(f"({line}) Tj T*" for line in lines)
+    bars = " ".join(
+        f"{dice.random():.2f} {dice.random():.2f} {dice.random():.2f} rg "
+        f"{60 + 50 * bar} 60 30 {dice.randrange(20, 120)} re f"
+        for bar in range(BARS)
+    )
+    return f"BT /F1 11 Tf 14 TL 50 790 Td {text} ET {bars}"
+
+
+def _document(objects: list[str]) -> bytes:
+    text, starts = "%PDF-1.4\n", []
+    for number, body in enumerate(objects, 1):
+        starts.append(len(text))
+        text += f"{number} 0 obj\n{body}\nendobj\n"
+    table = "".join(f"{start:010d} 00000 n \n" for start in starts)
+    size = len(objects) + 1
+    text += f"xref\n0 {size}\n0000000000 65535 f \n{table}"
+    end = text.index("xref\n0 ")
+    return f"{text}trailer << /Size {size} /Root 1 0 R >>\nstartxref\n{end}\n%%EOF\n".encode()
+
+
+def reducer() -> bytes:
+    """Two gears, three to one, as a mesh in Wavefront's format."""
+    corners: list[str] = []
+    faces: list[str] = []
+    for teeth, place in GEARS:
+        outline = [*_outline(teeth, place)]
+        low = len(corners) + 1
+        high = low + len(outline) + 1
+        for z in (-THICK, THICK):
+            corners += [f"v {x:.3f} {y:.3f} {z}" for x, y in [*outline, (place, 0.0)]]
+        for a in range(len(outline)):
+            b, middle = (a + 1) % len(outline), len(outline)
+            faces += [
+                f"f {low + b} {low + a} {low + middle}", f"f {high + a} {high + b} {high + middle}",
+                f"f {low + a} {low + b} {high + b}", f"f {low + a} {high + b} {high + a}",
+            ]  # fmt: skip
+    return "\n".join([*corners, *faces, ""]).encode()
+
+
+def _outline(teeth: int, place: float) -> Iterator[tuple[float, float]]:
+    for tooth in range(teeth):
+        for part, modules in TOOTH:
+            turn = 2 * math.pi * (tooth + part) / teeth
+            radius = MODULE * (teeth / 2 + modules)
+            yield place + radius * math.cos(turn), radius * math.sin(turn)

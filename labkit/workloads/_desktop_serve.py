@@ -1,0 +1,171 @@
+"""A desktop for one client, as a program for a host that has Python: Xvnc with one application.
+
+`_desktop_serve.py FOLDER ADDRESS PORT SIZE COUNT WORD...` serves RFB in the foreground. FOLDER is
+for this desktop alone, with its `password` and the `cookie` of the display. The application begins
+when the client has connected, so that the client sees it begin. If either program ends, the other
+one is ended, and `end` in the folder says why. With COUNT seconds Mesa counts the frames that the
+application draws. `end` names those of the last
+COUNT seconds before the client left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+PROGRAMS = ("Xvnc", "setpriv")
+
+LOOK_SECONDS = 0.01
+END_SECONDS = 3.0
+ESTABLISHED = "01"
+LAST_LINES = 2
+RENDERER = re.compile(r"GL_RENDERER:(.*)")
+FRAMES = {"GALLIUM_HUD": "frametime", "GALLIUM_HUD_VISIBLE": "false", "vblank_mode": "0"}
+"""Mesa writes a line for each frame, and draws nothing of its own. Frames wait for no monitor."""
+
+
+def connected(port: int) -> bool:
+    """Whether a client has a connection to this port, by the kernel's list."""
+    lists = (Path("/proc/net", kind) for kind in ("tcp", "tcp6"))
+    lines = (line.split() for path in lists if path.exists() for line in path.open())
+    return any(line[1].endswith(f":{port:04X}") and line[3] == ESTABLISHED for line in lines)
+
+
+# Whoever ends this program, even without a word, ends what it started.
+def start(
+    words: list[str], folder: Path, log: str, more: Mapping[str, str], own: int = 0
+) -> subprocess.Popen[bytes]:
+    """Start a program that ends with this one, in a session of its own; it gets one pipe."""
+    with (folder / log).open("wb") as file:
+        return subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *words], cwd=folder, env={**os.environ, **more},
+            stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
+            pass_fds=[own] if own else [],
+        )  # fmt: skip
+
+
+@contextmanager
+def running(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """End it with all that it started."""
+    try:
+        yield process
+    finally:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(process.pid, number)
+                process.wait(END_SECONDS)
+            except (ProcessLookupError, subprocess.TimeoutExpired):
+                continue
+
+
+def display(address: str, port: int, size: str, pipe: int) -> list[str]:
+    """The words that start Xvnc, which prints the display's number to this file."""
+    return [
+        "Xvnc", "-displayfd", str(pipe), "-geometry", size, "-depth", "24", "-rfbport", str(port),
+        "-interface", address, "-SecurityTypes", "VncAuth", "-PasswordFile", "password",
+        "-auth", "cookie", "-nolisten", "tcp", "-AcceptSetDesktopSize=0", "-AlwaysShared",
+    ]  # fmt: skip
+
+
+class Counter:
+    """The frames that an application has drawn, by Mesa's own list: a line for each."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "hud"
+        self.folder.mkdir()
+        self.looks: list[tuple[float, int]] = []
+
+    def look(self) -> None:
+        """Note how many there are by now, in all contexts that it draws by."""
+        frames = sum(file.read_bytes().count(b"\n") for file in self.folder.iterdir())
+        self.looks.append((time.monotonic(), frames))
+
+    def last(self, seconds: float) -> int:
+        """Count those that came in the last seconds."""
+        end, frames = self.looks[-1]
+        before = [count for at, count in self.looks if at <= end - seconds]
+        return frames - (before[-1] if before else 0)
+
+
+def printed(path: Path) -> str:
+    """Return all that a program has printed; nothing, if it never began."""
+    return path.read_text("utf-8", "replace") if path.exists() else ""
+
+
+def tail(path: Path) -> str:
+    """The last words of a program, in one line: of several, the host's error shows the last."""
+    lines = (line.removeprefix("(EE)").strip() for line in printed(path).splitlines())
+    return "; ".join([line for line in lines if line][-LAST_LINES:])
+
+
+class OneDesktop:
+    """One display and one application, until either ends or the client leaves."""
+
+    def __init__(self, folder: Path, port: int, count: float) -> None:
+        self.folder, self.port = folder, port
+        self.count = count
+        self.counter = Counter(folder)
+
+    def serve(self, server: subprocess.Popen[bytes], words: list[str], number: str) -> str:
+        """Wait for the client, run the application; return why it is over, empty if all is well."""
+        while not connected(self.port):
+            if server.poll() is not None:
+                return f"the display did not come up: {tail(self.folder / 'display.log')}"
+            time.sleep(LOOK_SECONDS)
+        home = str(self.folder)
+        frames = {**FRAMES, "GALLIUM_HUD_DUMP_DIR": f"{home}/hud"} if self.count else {}
+        places = {"DISPLAY": f":{number}", "XAUTHORITY": f"{home}/cookie", "HOME": home,
+                  "XDG_RUNTIME_DIR": home, "LC_ALL": "C.UTF-8"}  # fmt: skip
+        with running(start(words, self.folder, "application.log", {**places, **frames})) as program:
+            return self.until_over(server, program, words[0])
+
+    def until_over(
+        self, server: subprocess.Popen[bytes], program: subprocess.Popen[bytes], name: str
+    ) -> str:
+        """Look after both until the client has left; return which of them ended before it."""
+        # In this order: without its display the application ends as well.
+        pairs = ((server, "the display", "display.log"), (program, name, "application.log"))
+        while connected(self.port) and all(process.poll() is None for process, *_ in pairs):
+            if self.count:
+                self.counter.look()
+            time.sleep(LOOK_SECONDS)
+        time.sleep(LOOK_SECONDS)  # a connection of a program that dies is closed before it is dead
+        for process, called, log in pairs:
+            if (code := process.poll()) is not None:
+                last = tail(self.folder / log)
+                return f"{called} ended in mid-session with code {code}: {last}"
+        return ""
+
+
+def main(folder: Path, address: str, port: int, size: str, count: float, words: list[str]) -> None:
+    """Serve once."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    desktop = OneDesktop(folder, port, count)
+    reader, writer = os.pipe()
+    command = display(address, port, size, writer)
+    process = start(command, folder, "display.log", {}, own=writer)
+    os.close(writer)
+    with running(process):
+        number = os.read(reader, 16).decode().strip()
+        why = desktop.serve(process, words, number)
+    frames = desktop.counter.last(count) if desktop.counter.looks else 0
+    drawn_by = RENDERER.search(printed(folder / "application.log"))
+    renderer = drawn_by[1].strip() if drawn_by else ""
+    answer = {"why": why, "frames": frames, "renderer": renderer}
+    (folder / "end.part").write_text(json.dumps(answer))
+    (folder / "end.part").rename(folder / "end")
+    if why:
+        sys.exit(why)
+
+
+if __name__ == "__main__":
+    place, at, number, size, seconds, *rest = sys.argv[1:]
+    main(Path(place), at, int(number), size, float(seconds), rest)

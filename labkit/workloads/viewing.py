@@ -1,0 +1,132 @@
+"""3D on a remote desktop: the frames that the client sees, of those that the host made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from labkit.errors import BadInput, HostError, ResultsError, Unknown
+from labkit.host import Host
+from labkit.programs.packages import brings
+from labkit.workload import Sample, Workload
+from labkit.workloads import _desktop, _desktop_users
+
+LOADS = {
+    "Light 3D": ("reader",),
+    "Light CAD": ("reader", "scooter", "shaft"),
+    "SOLIDWORKS viewer": ("scooter", "shaft"),
+    "Solid Edge viewer": ("reducer",),
+}
+"""Applications in the place of the document's, one after the other."""
+BEGIN_SECONDS, START_SECONDS = 30.0, 2.5
+THINK, GOOD, MOST_NUMBER = 0.3, 1.0, 1e12
+
+
+@dataclass(frozen=True)
+class Viewing(Workload):
+    """An office worker and CAD viewers on a desktop of Xvnc, drawn by the host's Mesa.
+
+    A page is turned by keys, a model by the mouse; the last model turns by itself, as fast as it
+    can be drawn. Mesa counts the frames that the host made, the client those that it saw.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = ("client", "server")
+    loop: ClassVar[str] = "closed"
+    measures: ClassVar[tuple[str, ...]] = (
+        "performance", "frames made", "share seen", "bandwidth", "response time", "start time",
+    )  # fmt: skip
+    programs: ClassVar[tuple[str, ...]] = ("Xvnc", "openscad", "glmark2")
+    ours: ClassVar[tuple[str, ...]] = ("Xvnc", "Xtigervnc", "openscad", "glmark2", "mupdf-gl",
+                                       "python3")  # fmt: skip
+
+    load: str = "Light CAD"
+    encoding: str = "tight"
+    duration: float = 2.0
+    """Seconds of each application."""
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.load not in LOADS:
+            raise Unknown("load of viewing", self.load, LOADS)
+        if self.encoding not in _desktop_users.ENCODINGS:
+            raise Unknown("encoding of viewing", self.encoding, _desktop_users.ENCODINGS)
+        if not 1 <= self.duration <= 600:
+            raise BadInput(f"viewing: duration must be 1 to 600 s, not {self.duration!r}")
+
+    @property
+    def tools(self) -> Mapping[str, str]:
+        """Xvnc, and what draws in it."""
+        draws = {_desktop.APPLICATIONS[name].words[0] for name in LOADS[self.load]}
+        names = {*(draws - {"sh"}), *({"glmark2"} if "sh" in draws else ()), "Xvnc"}
+        return {name: brings(name) for name in sorted(names)}
+
+    only: ClassVar[Mapping[str, str]] = dict.fromkeys((*programs, "mupdf-gl"), "server")
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes."""
+        return len(LOADS[self.load]) * (self.duration + START_SECONDS)
+
+    @property
+    def longest(self) -> float:
+        """None: a desktop ends with its client."""
+        return 0.0
+
+    def lacking(self, hosts: Mapping[str, Host]) -> str:
+        """Both need Python."""
+        return _desktop.no_python([*hosts.values()])
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """One application after the other; a line of JSON for each."""
+        rows = (self._row(hosts, name) for name in LOADS[self.load])
+        return "".join(f"{json.dumps(row)}\n" for row in rows)
+
+    def _row(self, hosts: Mapping[str, Host], name: str) -> dict[str, Any]:
+        application, server = _desktop.APPLICATIONS[name], hosts["server"]
+        with _desktop.desktop(server, application, self.duration) as desktop:
+            task = {
+                "desktops": [desktop.place], "encoding": self.encoding, "users": [1],
+                "hand": application.hand, "region": application.region, "seed": self.seed,
+                "seconds": self.duration, "think": THINK, "good": GOOD, "begin": BEGIN_SECONDS,
+            }  # fmt: skip
+            (seen,) = _desktop.look(hosts["client"], task, BEGIN_SECONDS + self.seconds)
+            end = desktop.end()
+        if why := end["why"] or "; ".join(seen["failed"]):
+            raise HostError(f"{server.name}: the session of {name} failed", said=why)
+        return {"application": name, "made": end["frames"], "renderer": end["renderer"], **seen}
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """Frames a second, seen and made, over all applications of the load."""
+        rows = [_desktop.trial(line) for line in text.splitlines()]
+        if not rows:
+            raise ResultsError("viewing: the run did not finish")
+        total = {name: sum(_amount(row, name) for row in rows)
+                 for name in ("frames", "made", "bytes", "seconds")}  # fmt: skip
+        if not total["made"] or not total["seconds"]:
+            raise ResultsError("viewing: no frame was made", said=text)
+        figures = {
+            ("performance", "1/s"): total["frames"] / total["seconds"],
+            ("frames made", "1/s"): total["made"] / total["seconds"],
+            ("share seen", "share"): total["frames"] / total["made"],
+            ("bandwidth", "kB/s"): total["bytes"] / total["seconds"] / 1e3,
+        }
+        return [*(Sample(name, unit, np.array([value])) for (name, unit), value in figures.items()),
+                *_times(rows)]  # fmt: skip
+
+
+def _times(rows: list[dict[str, Any]]) -> Iterator[Sample]:
+    for metric, key in (("response time", "times"), ("start time", "opened")):
+        if times := [1e3 * float(time) for row in rows for time in row.get(key, ())]:
+            yield Sample(metric, "ms", np.array(times))
+
+
+def _amount(row: Mapping[str, Any], key: str) -> float:
+    value: Any = row.get(key)
+    if type(value) not in (int, float) or not 0 <= value < MOST_NUMBER:
+        raise ResultsError(f"viewing: {key} is no number", said=json.dumps(row))
+    return float(value)
