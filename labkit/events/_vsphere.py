@@ -9,52 +9,27 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
-import ssl
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
-from labkit.errors import BadInput, HostError, LoginRefused, StayedBehind, Unknown
+from labkit.errors import BadInput, HostError, StayedBehind
 from labkit.event import Say
 from labkit.events._move import AskedMove
+from labkit.fleet.vcenter import PORT, ROLE, USER, connected, kept_password, named
 from labkit.host import Host
 from labkit.lab import Lab
 
 PROGRAMS = ("vmkping",)
 
-ROLE = "vcenter"
 EVERY = 0.05
-PORT = 443
-USER = "administrator@vsphere.local"
 GIVES = frozenset({"arrived share", "migration time", "load before", "depth", "work lost"})
 """Metrics of a move by vCenter; those of a load are read from that."""
 SILENT = "vCenter says when a move began and ended, and no more of it"
 NEAR = 1.2
 """A link's round trip and rate may differ from those asked for by this factor, up or down."""
 TRIP = re.compile(r"round-trip min/avg/max = [\d.]+/([\d.]+)/")
-
-
-@contextmanager
-def connected(
-    address: str, user: str, password: str, *, port: int = PORT, trusted: str = ""
-) -> Iterator[Any]:
-    """A session of vCenter's API, which ends with the block; `trusted` is a file of its CA."""
-    connect = importlib.import_module("pyVim.connect")
-    trust = ssl.create_default_context(cafile=trusted or None)
-    try:
-        session = connect.SmartConnect(
-            host=address, port=port, user=user, pwd=password, sslContext=trust
-        )
-    except Exception as refused:
-        said = getattr(refused, "msg", "") or str(refused)
-        hint = "keep the password with `keyring set labkit " + f"{user}@{address}`"
-        raise LoginRefused(f"vCenter at {address} refused the login of {user}", said=said,
-                           hint=hint) from None  # fmt: skip
-    try:
-        yield session
-    finally:
-        connect.Disconnect(session)
 
 
 def relocated(
@@ -66,7 +41,7 @@ def relocated(
     With its disks it goes to storage of the destination that its own host does not have.
     """
     vim = importlib.import_module("pyVmomi").vim
-    machine, host = _named(session, vim.VirtualMachine, vm), _named(session, vim.HostSystem, to)
+    machine, host = named(session, vim.VirtualMachine, vm), named(session, vim.HostSystem, to)
     if machine.runtime.host.name == to:
         raise BadInput(f"{vm} is on {to} already")
     spec = vim.vm.RelocateSpec(host=host, pool=host.parent.resourcePool)
@@ -111,7 +86,7 @@ def _cancel(task: Any) -> None:
 
 def move(lab: Lab, asked: AskedMove, say: Say) -> None:
     """Move the machine of the role `guest`."""
-    with _session(lab) as session:
+    with vcenter_of(lab) as session:
         vm, to = _names(lab, asked)
         relocated(session, vm, to, say, roles=(asked.origin, asked.to), deadline=asked.deadline,
                   disks=asked.disks)  # fmt: skip
@@ -119,10 +94,10 @@ def move(lab: Lab, asked: AskedMove, say: Say) -> None:
 
 def back(lab: Lab, asked: AskedMove) -> None:
     """Move it back, if it is there."""
-    with _session(lab) as session:
+    with vcenter_of(lab) as session:
         vim = importlib.import_module("pyVmomi").vim
         vm, to = _names(lab, asked)
-        if _named(session, vim.VirtualMachine, vm).runtime.host.name == to:
+        if named(session, vim.VirtualMachine, vm).runtime.host.name == to:
             relocated(session, vm, lab.host(asked.origin).address, Say(), disks=asked.disks)
 
 
@@ -146,7 +121,7 @@ def refusal(lab: Lab, asked: AskedMove) -> str:
     origin, destination = lab.host(asked.origin), lab.host(asked.to)
     if why := lacking(asked) or _other_trip(origin, destination, asked.rtt_ms):
         return why
-    with _session(lab) as session:
+    with vcenter_of(lab) as session:
         hosts = (origin, destination)
         return _other_rate(session, hosts, asked.rate_mbit) or _stored(session, lab, asked)
 
@@ -167,7 +142,7 @@ def _other_rate(session: Any, hosts: Iterable[Host], rate_mbit: float) -> str:
         return ""
     vim = importlib.import_module("pyVmomi").vim
     for host in hosts:
-        nics = _named(session, vim.HostSystem, host.address).config.network.pnic
+        nics = named(session, vim.HostSystem, host.address).config.network.pnic
         speed = sum(nic.linkSpeed.speedMb for nic in nics if nic.linkSpeed)
         if not rate_mbit / NEAR <= speed <= rate_mbit * NEAR:
             return f"the NICs of {host.name} have {speed} Mbit/s, not {rate_mbit:g}"
@@ -178,7 +153,7 @@ def _other_rate(session: Any, hosts: Iterable[Host], rate_mbit: float) -> str:
 def _stored(session: Any, lab: Lab, move: AskedMove) -> str:
     vim = importlib.import_module("pyVmomi").vim
     vm, to = _names(lab, move)
-    machine, host = _named(session, vim.VirtualMachine, vm), _named(session, vim.HostSystem, to)
+    machine, host = named(session, vim.VirtualMachine, vm), named(session, vim.HostSystem, to)
     stores = {store.name for store in host.datastore}
     alone = [store.name for store in machine.datastore if store.name not in stores]
     if move.disks and not alone:
@@ -195,33 +170,12 @@ def _new_store(machine: Any, host: Any) -> Any:
     return next((store for store in host.datastore if store.name not in mine), None)
 
 
-def _session(lab: Lab) -> Any:
+def vcenter_of(lab: Lab) -> Any:
+    """A session of the lab's vCenter, by the password that the keyring has."""
     address = lab.host(ROLE).address
-    return connected(address, USER, _kept_password(address), port=PORT)
-
-
-def _kept_password(address: str) -> str:
-    login, kept = f"{USER}@{address}", None
-    if importlib.util.find_spec("keyring"):
-        kept = importlib.import_module("keyring").get_password("labkit", login)
-    if kept is None:
-        raise LoginRefused(f"the keyring has no password of {login}",
-                           hint=f"keep it with `keyring set labkit {login}`")  # fmt: skip
-    return str(kept)
+    return connected(address, USER, kept_password(address), port=PORT)
 
 
 # vCenter calls a host by the name or address under which it was added: that of its test traffic.
 def _names(lab: Lab, asked: AskedMove) -> tuple[str, str]:
     return lab.host(asked.origin).guests[asked.guest].vm, lab.host(asked.to).address
-
-
-def _named(session: Any, kind: Any, name: str) -> Any:
-    content = session.RetrieveContent()
-    view = content.viewManager.CreateContainerView(content.rootFolder, [kind], True)
-    try:
-        found = {one.name: one for one in view.view}
-    finally:
-        view.Destroy()
-    if name not in found:
-        raise Unknown(f"{kind.__name__.rpartition('.')[2]} of vCenter", name, found)
-    return found[name]

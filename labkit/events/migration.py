@@ -15,6 +15,7 @@ from typing import ClassVar
 from labkit.errors import BadInput, StayedBehind
 from labkit.event import Event, Say, TimeLine
 from labkit.events import _libvirt, _qemu, _seen, _vsphere
+from labkit.fleet import vcenter
 from labkit.lab import Lab
 from labkit.setting import Setting
 from labkit.settings.egress import Link
@@ -137,4 +138,4 @@ def seen_over_time(text: str) -> Mapping[str, Series]:
 def _driver(lab: Lab) -> ModuleType:
     if lab.emulated:
         return _qemu
-    return _vsphere if _vsphere.ROLE in lab.hosts else _libvirt
+    return _vsphere if vcenter.ROLE in lab.hosts else _libvirt

@@ -1,0 +1,62 @@
+"""vCenter's API, by pyVmomi: a session, the password that the keyring has, and things by name."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from labkit.errors import LoginRefused, Unknown
+
+ROLE = "vcenter"
+PORT = 443
+USER = "administrator@vsphere.local"
+
+
+@contextmanager
+def connected(
+    address: str, user: str, password: str, *, port: int = PORT, trusted: str = ""
+) -> Iterator[Any]:
+    """A session of vCenter's API, which ends with the block; `trusted` is a file of its CA."""
+    connect = importlib.import_module("pyVim.connect")
+    trust = ssl.create_default_context(cafile=trusted or None)
+    try:
+        session = connect.SmartConnect(
+            host=address, port=port, user=user, pwd=password, sslContext=trust
+        )
+    except Exception as refused:
+        said = getattr(refused, "msg", "") or str(refused)
+        hint = "keep the password with `keyring set labkit " + f"{user}@{address}`"
+        raise LoginRefused(f"vCenter at {address} refused the login of {user}", said=said,
+                           hint=hint) from None  # fmt: skip
+    try:
+        yield session
+    finally:
+        connect.Disconnect(session)
+
+
+def kept_password(address: str) -> str:
+    """The password of our user there."""
+    login, kept = f"{USER}@{address}", None
+    if importlib.util.find_spec("keyring"):
+        kept = importlib.import_module("keyring").get_password("labkit", login)
+    if kept is None:
+        raise LoginRefused(f"the keyring has no password of {login}",
+                           hint=f"keep it with `keyring set labkit {login}`")  # fmt: skip
+    return str(kept)
+
+
+def named(session: Any, kind: Any, name: str) -> Any:
+    """A thing of a kind, such as `vim.HostSystem`, by its name."""
+    content = session.RetrieveContent()
+    view = content.viewManager.CreateContainerView(content.rootFolder, [kind], True)
+    try:
+        found = {one.name: one for one in view.view}
+    finally:
+        view.Destroy()
+    if name not in found:
+        raise Unknown(f"{kind.__name__.rpartition('.')[2]} of vCenter", name, found)
+    return found[name]
