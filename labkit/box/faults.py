@@ -5,6 +5,7 @@ to a host that knows nothing of it. For a box in a user namespace, this module r
 program. It holds the fault until its standard input ends.
 """
 
+import errno
 import json
 import os
 import signal
@@ -58,7 +59,7 @@ class Faults:
             yield
         finally:
             for port in ports:
-                self._bridge(port, FORWARDING)
+                self._heal(port)
 
     @contextmanager
     def shape(
@@ -199,6 +200,14 @@ class Faults:
     def _bridge(self, port: str, state: str) -> None:
         _run(["nsenter", "-t", str(self._pid("switch")), "-n",
               "bridge", "link", "set", "dev", port, "state", state])  # fmt: skip
+
+    # A port whose other end was switched off meanwhile forwards by itself once that is on again.
+    def _heal(self, port: str) -> None:
+        try:
+            self._bridge(port, FORWARDING)
+        except BoxError as refused:
+            if os.strerror(errno.ENETDOWN) not in refused.said:
+                raise
 
     # All processes that are in the namespace of a host or container, or that are those of a guest.
     def _processes(self, role: str) -> list[int]:

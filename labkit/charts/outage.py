@@ -1,11 +1,12 @@
 """Outages step by step: those of all conditions, and the time line of one."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
 
-from labkit.charts.look import COLOURS, Rows, framed, inline, rounded, tip
+from labkit.charts.look import COLOURS, Rows, colour, framed, inline, rounded, tip
 from labkit.errors import BadInput
 from labkit.event import TimeLine
 
@@ -36,6 +37,42 @@ def time_line(line: TimeLine, note: str = "") -> alt.LayerChart:
     names = [one.name for one in line.phases]
     said = ", ".join(f"{one.name} {one.seconds:.2f} s" for one in line.phases)
     return _drawn(parts, names, names, f"Time line of a {line.event}", note, said)
+
+
+def detection(
+    rows: Mapping[float, tuple[float, float]], hiccup: float, note: str = ""
+) -> alt.LayerChart:  # fmt: skip
+    """By time-out: the seconds to detect a failure, and what share of hiccups was taken for one."""
+    parts: Rows = [
+        {"token": token, "seconds": rounded(seconds), "what": "time to detect a failure"}
+        for token, (seconds, _) in rows.items() if not math.isnan(seconds)
+    ]  # fmt: skip
+    parts += [
+        {"token": token, "seconds": hiccup, "what": f"hiccup of {hiccup:g} s", "share": share,
+         "word": f"{share:.0%} taken for a failure"}
+        for token, (_, share) in rows.items() if not math.isnan(share)
+    ]  # fmt: skip
+    if not parts:
+        raise BadInput("nothing to draw: no time-out was measured", hint="set every = True")
+    base = alt.Chart(inline(parts)).encode(
+        x=alt.X("token:Q", title="time-out in seconds"),
+        y=alt.Y("seconds:Q", title="seconds").scale(domainMin=0),
+        color=colour(list(dict.fromkeys(part["what"] for part in parts)), "what"),
+        tooltip=[tip("what"), tip("token", ",.1f", "time-out"), tip("seconds", ",.2f", "s"),
+                 tip("word")],
+    )  # fmt: skip
+    mistaken = base.transform_filter("isValid(datum.word)")
+    layers = [
+        base.transform_filter("!isValid(datum.word)").mark_line(),
+        base.mark_point(filled=True, size=70, opacity=1),
+        mistaken.mark_text(dy=-12).encode(text="word:N"),
+    ]
+    said = "; ".join(
+        f"{token:g} s: detected in {seconds:.1f} s, {share:.0%} of the hiccups taken for a failure"
+        for token, (seconds, share) in rows.items()
+    )
+    how = "Detection slower than a hiccup does not take it for a failure."
+    return framed(alt.LayerChart(layer=layers), 260, "Time-out of a cluster", how, note, said)
 
 
 def _part(row: str, step: str, begun: float, seconds: float) -> dict[str, Any]:

@@ -1,31 +1,42 @@
-"""Availability: when a cluster takes a silent host for dead, and starts its guests elsewhere."""
+"""Availability: when a cluster takes a silent host for dead, and what it does before it restarts.
+
+In a box a load makes the cluster, and it reads there what was asked for. It forgets it at the end.
+"""
 
 from __future__ import annotations
 
 from dataclasses import field
+from string import Template
 from typing import ClassVar
 
+from labkit.machine.scripts import beside
 from labkit.setting import Details, Way
-from labkit.settings._values import amount
-from labkit.settings._ways import ROOT, OnHost, by, script
+from labkit.settings._values import WHICH, amount, name
+from labkit.settings._ways import ROOT, OnHost, by, on_or_off, script
 
-PROGRAMS = ("corosync-cmapctl",)
+PROGRAMS = ("cibadmin", "corosync-cmapctl", "crm_attribute")
 
-# A key that is not there leaves it to the cluster's own default, which `runtime` shows.
-SHOWN = """\
-if said=$(corosync-cmapctl -g totem.token 2>/dev/null); then echo "set ${said##* }"
-else said=$(corosync-cmapctl -g runtime.config.totem.token) && echo "default ${said##* }"; fi"""
-TOLD = """\
-if [ "$1" ]; then corosync-cmapctl -s totem.token u32 "$1"
-else corosync-cmapctl -d totem.token; fi"""
-
-
-def _show(text: str) -> str:
-    how, ms = text.split()
-    return f"{ms} ms" if how == "set" else f"default of {ms} ms"
+TOKEN, RETRANSMITS, FENCES = "token", "token_retransmits_before_loss_const", "stonith-enabled"
+"""Keys of Corosync's `totem` and of Pacemaker's `crm_config`."""
+WANTED = "/run/labkit/cluster"
+"""The folder of a box's host with what was asked of its next cluster: a file for each key."""
+TOTEM = beside(__file__, "availability_token.sh")
+OPTION = beside(__file__, "availability_fencing.sh")
+GUARD = beside(__file__, "availability_domain.sh")
+DOMAIN = beside(__file__, "availability_domain.xml")
 
 
-def _ms(value: str) -> str:
+def _ms(text: str) -> str:
+    how, _, ms = text.strip().partition(" ")
+    return f"{ms} ms" if how == "set" else f"default of {ms} ms" if ms else "default"
+
+
+def _count(text: str) -> str:
+    how, _, count = text.strip().partition(" ")
+    return count if how == "set" else f"default of {count}" if count else "default"
+
+
+def _set(value: str) -> str:
     return "" if value.startswith("default") else value.removesuffix(" ms")
 
 
@@ -38,12 +49,78 @@ class FailureDetection(OnHost):
     ms: int = field(metadata=amount("the silence", 100, 600_000, "ms", "{} ms".format))
     elsewhere: ClassVar = {
         "esxi": "vSphere HA is of the cluster, which vCenter keeps: das.config.fdm... options",
-        "box": "hosts of the box make no cluster",
     }
     # Corosync's token, until it starts again.
     on_linux = by(
         Way(
-            script(SHOWN), lambda value: (script(TOLD, _ms(value)),), _show, needs=ROOT,
-            more=Details(settle_seconds=2),
+            script(TOTEM, TOKEN, "show"),
+            lambda value: (script(TOTEM, TOKEN, "tell", _set(value)),), _ms,
+            needs=ROOT, more=Details(settle_seconds=2),
         )
     )  # fmt: skip
+
+
+class Heartbeats(OnHost):
+    """The number of heartbeats that may get lost within the silence, before a host is dead.
+
+    More of them follow each other faster: Corosync sends its token again after that part of it.
+    """
+
+    lost: int = field(metadata=amount("heartbeats that get lost", 1, 100))
+    elsewhere: ClassVar = FailureDetection.elsewhere
+    on_linux = by(
+        Way(
+            script(TOTEM, RETRANSMITS, "show"),
+            lambda value: (script(TOTEM, RETRANSMITS, "tell", _set(value)),), _count,
+            needs=ROOT, more=Details(settle_seconds=2),
+        )
+    )  # fmt: skip
+
+
+class Fencing(OnHost):
+    """Whether a cluster takes the power from a silent host before it starts its guests elsewhere.
+
+    Without it two hosts that do not see each other both run them, and destroy a disk they share.
+    """
+
+    on: bool = True
+    elsewhere: ClassVar = {"esxi": "vSphere HA asks the datastores whether a host is still there"}
+    on_linux = by(
+        Way(
+            script(OPTION, FENCES, "show"),
+            lambda value: (script(OPTION, FENCES, "tell", _true(value)),),
+            lambda text: _fences(text.strip()), needs=ROOT, more=Details(settle_seconds=2),
+        )
+    )  # fmt: skip
+
+
+class GuestProtected(OnHost):
+    """Whether a cluster that runs already starts the machine `vm` of libvirt on another host.
+
+    Its definition and its disks have to be on storage that all hosts of the cluster have.
+    """
+
+    vm: str = field(metadata=WHICH | name("virtual machine"))
+    on: bool = True
+    elsewhere: ClassVar = {"esxi": "vSphere HA is of the cluster, which vCenter keeps"}
+    # Once for the cluster: any of its hosts may be told.
+    on_linux = by(
+        lambda s: Way(
+            script(GUARD, s.vm, "show"), lambda value: (script(GUARD, s.vm, value, s.resource),),
+            str.strip, needs=ROOT, more=Details(persists=True, settle_seconds=2),
+        )
+    )  # fmt: skip
+
+    @property
+    def resource(self) -> str:
+        """The resource as Pacemaker's schema has it (ocf:heartbeat:VirtualDomain)."""
+        return Template(DOMAIN).substitute(vm=self.vm)
+
+
+# Pacemaker has several words for it.
+def _fences(text: str) -> str:
+    return "default" if text == "default" else on_or_off(text in ("true", "on", "yes", "1"))
+
+
+def _true(value: str) -> str:
+    return {"on": "true", "off": "false"}.get(value, "")

@@ -10,8 +10,10 @@ from labkit.claims import published
 from labkit.condition import Condition
 from labkit.event import Event
 from labkit.events.host_failure import HostFailure
+from labkit.events.network_hiccup import NetworkHiccup
 from labkit.events.server_reboot import ServerReboot
 from labkit.results import Results
+from labkit.settings.availability import FailureDetection
 from labkit.study import OfDocument, Study
 from labkit.workloads.management import Management
 
@@ -19,6 +21,9 @@ INVENTORIES = {"small": (1, 1), "medium": (32, 4000), "large": (64, 6000)}
 """Hosts and machines of each."""
 STEPS = ("detection", "fencing", "restart", "boot", "loading")
 """What an outage is made of, in order; a reboot has the last two."""
+TOKENS, USUAL = (500, 1000, 2000, 4000), 1000
+"""Milliseconds of silence after which a host is lost."""
+HICCUP = 3.0
 SET = "here seconds of boot stand for minutes, and the time to detect is a setting of ours"
 
 
@@ -42,6 +47,47 @@ def _condition(name: str, size: str, event: Event, means: str, here: str) -> Con
     hosts, vms = INVENTORIES[size]
     return Condition(f"{name} [inventory={size}]", means, here, knobs={"hosts": hosts, "vms": vms},
                      in_guest=False, events=(event,))  # fmt: skip
+
+
+def _silence() -> Iterator[Condition]:
+    small = INVENTORIES["small"]
+    for ms in TOKENS:
+        if ms != USUAL:
+            failure = HostFailure(after=1.0, settle=0.5)
+            yield _timed(f"HA [token={ms}ms]", ms, failure, small,
+                         "the host loses its power, and another time-out notices it")  # fmt: skip
+        event = NetworkHiccup(after=1.0, settle=0.5, length=HICCUP)
+        yield _timed(f"Hiccup [token={ms}ms]", ms, event, small,
+                     f"the host's network fails for {HICCUP:g} s; the host lives")  # fmt: skip
+
+
+def _timed(name: str, ms: int, event: Event, size: tuple[int, int], means: str) -> Condition:
+    settings = [FailureDetection(ms, role=role) for role in ("server", "server2")]
+    return Condition(name, means, f"a host is lost after {ms / 1000:g} s of silence", (*settings,),
+                     knobs={"hosts": size[0], "vms": size[1]}, in_guest=False,
+                     events=(event,))  # fmt: skip
+
+
+def time_outs(study: Study, results: Results) -> dict[float, tuple[float, float]]:
+    """By time-out in seconds: the seconds to detect a failure, the share of hiccups taken for one.
+
+    What was not measured is not a number.
+    """
+    measured = study.measured(results)
+
+    def mean(metric: str, *names: str) -> float:
+        each = [measured.get(f"{metric}: {name}", {}) for name in names]
+        values = [float(one.mean()) for blocks in each for one in blocks.values()]
+        return float(np.mean(values)) if values else float("nan")
+
+    usual = ("HA [inventory=small]",) if study.workload == Management() else ()
+    return {
+        ms / 1000: (
+            mean("detection_time", f"HA [token={ms}ms]", *(usual if ms == USUAL else ())),
+            mean("false_failovers", f"Hiccup [token={ms}ms]"),
+        )
+        for ms in TOKENS
+    }
 
 
 def steps(study: Study, results: Results) -> dict[str, list[float]]:
@@ -69,7 +115,8 @@ study = Study(
     metric="failover downtime",
     unit="s",
     topology="failover",
-    conditions=tuple(_conditions()),
+    conditions=(*_conditions(), *_silence()),
+    extra=tuple(one.name for one in _silence()),
     document=OfDocument({"part": 1}),
     claims=published.of("vcenter_ha"),
     untold={"vcenter-ha-03": SET},

@@ -20,6 +20,7 @@ from labkit.fleet import together
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.programs import simulator
+from labkit.settings import availability
 from labkit.shop import kit
 
 PROGRAMS = ("ip", "pgrep", "python3", "ssh-keygen", "unshare")
@@ -40,6 +41,12 @@ ALIVE = f"read -r holder < {FOLDER}/pid && [ -d /proc/$holder ]"
 NOTED = re.compile(r"^(\w+) (?:.* )?(\d+\.\d+)$", re.MULTILINE)
 FAILED = re.compile(r"^failed (.*) \d+\.\d+$", re.MULTILINE)
 LOOK_SECONDS = 0.2
+USUAL_RETRANSMITS = 4
+"""Corosync's own default."""
+ASKED = f"""\
+for file in {availability.WANTED}/*; do
+    [ ! -e "$file" ] || echo "${{file##*/}}=$(cat "$file")"
+done"""
 MARK = "labkit-cluster"
 """Ends the line of a host's authorized key, by which it is found again."""
 ADMIT = f'printf "%s\\n" "$1" >> {AUTHORIZED}'
@@ -92,7 +99,7 @@ def clustered(first: Host, second: Host, wanted: WantedCluster) -> Iterator[None
     with ExitStack() as stack:
         stack.callback(_remove, hosts)
         _remove(hosts)  # what a killed process has left
-        files = _configured(first, second, wanted.token_ms)
+        files = _configured(first, second, {"token": wanted.token_ms, **_asked(hosts)})
         for host, other in (hosts, hosts[::-1]):
             _bring(host, other, files)
         first.check(*program(), "make", *_place(first), str(wanted.hosts), str(wanted.vms),
@@ -163,10 +170,26 @@ def _place(host: Host) -> tuple[str, ...]:
     return (DATABASE, f"{FOLDER}/database.sh", f"{SHARED}/vcsim", f"{FOLDER}/log", host.name)
 
 
-def _configured(first: Host, second: Host, token_ms: int) -> dict[str, bytes]:
+# What settings of both hosts say, by Corosync's and Pacemaker's own keys.
+def _asked(hosts: tuple[Host, Host]) -> dict[str, str]:
+    first, second = (
+        dict(line.split("=", 1) for line in host.check("sh", "-c", ASKED).splitlines())
+        for host in hosts
+    )
+    if first != second:
+        raise HostError(f"{hosts[0].name} and {hosts[1].name} are set otherwise: {first}, {second}",
+                        hint="the hosts of a cluster need the same settings")  # fmt: skip
+    return first
+
+
+def _configured(
+    first: Host, second: Host, asked: Mapping[str, object]
+) -> dict[str, bytes]:  # fmt: skip
     given: Mapping[str, object] = {
         "first": first.name, "second": second.name, "at_first": first.address,
-        "at_second": second.address, "token": token_ms, "folder": FOLDER,
+        "at_second": second.address, "folder": FOLDER,
+        availability.RETRANSMITS: USUAL_RETRANSMITS, **asked,
+        "fences": asked.get(availability.FENCES, "true"),
     }  # fmt: skip
     return {
         name: Template(beside(__file__, file)).substitute(given).encode()

@@ -35,6 +35,8 @@ EVERY = 0.1
 """Seconds between two pings of a machine."""
 SERVES = "200"
 """The code of an answer that has what was asked for."""
+ITSELF = " itself"
+"""Ends the name of a host that was asked by itself: its link may be cut."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,7 @@ class Management(Workload):
                 pipe.finish()
                 text = _rest(pipe)
                 after = {host.name: _after(client, host) for host in pair}
+                after |= {f"{host.name}{ITSELF}": _after(host, host) for host in pair}
         return joined({"asked": text, **after})
 
     @staticmethod
@@ -145,14 +148,15 @@ class Management(Workload):
         """
         parts = parted(text, "asked")
         asked = parts.pop("asked")
-        serving = [name for name, said in parts.items() if said.splitlines()[:1] == [SERVES]]
+        answered = [name for name, said in parts.items() if said.splitlines()[:1] == [SERVES]]
+        serving = sorted({name.removesuffix(ITSELF) for name in answered})
         if len(serving) != 1 or _overlap(asked):
             who = " and ".join(serving) or "none"
             raise ResultsError(
                 f"one host may serve at a time: it was {who}",
                 hint="two are a split brain: what either has done is void",
             )
-        kept = set(parts[serving[0]].splitlines()[1:])
+        kept = set(parts[answered[0]].splitlines()[1:])
         lost = [name for name in CHANGED.findall(asked) if name not in kept]
         return [
             Sample("unreachable time", "s", np.array([_unreachable(asked)])),
@@ -180,7 +184,7 @@ def _rest(pipe: Pipe) -> str:
     return said.decode("utf-8", "replace")
 
 
-# Asked of each host from outside, and told apart from what it does not serve.
+# Asked of each host from outside and by itself, and told apart from what it does not serve.
 def _after(client: Host, host: Host) -> str:
     return client.check(*_cluster.program(), "list", host.address)
 

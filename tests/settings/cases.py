@@ -7,7 +7,12 @@ from pathlib import Path
 
 from worlds import GROUP
 
-from labkit.settings.availability import FailureDetection
+from labkit.settings.availability import (
+    FailureDetection,
+    Fencing,
+    GuestProtected,
+    Heartbeats,
+)
 from labkit.settings.boot import BootOptions
 from labkit.settings.cgroup import (
     GroupCpuLimit,
@@ -278,7 +283,12 @@ KVM += [
 KVM += [Case("kvm", (GuestNuma("lab", 0),), lone=True)]
 # The guest that is there has one CPU.
 KVM += [Case("kvm", (GuestCores("lab"),), lacks=True, says="hyper-threads")]
-CLUSTER = [Case("linux", (FailureDetection(5000),), world="cluster")]
+CLUSTER = [
+    Case("linux", (FailureDetection(5000),), world="cluster"),
+    Case("linux", (Heartbeats(9),), world="cluster"),
+    Case("linux", (Fencing(False), Fencing(True)), world="cluster"),
+    Case("linux", (GuestProtected("shop"),), world="cluster"),
+]
 DOCKER = [
     Case("docker", settings)
     for settings in [

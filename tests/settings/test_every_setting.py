@@ -16,24 +16,27 @@ from labkit.changes.plan import plan
 from labkit.errors import BadInput, CommandFailed, Impossible
 from labkit.host import Guest
 from labkit.setting import held, way_among
-from labkit.settings import kinds_of_setting
+from labkit.settings import availability, kinds_of_setting
 from labkit.settings._ways import OnHost
+from labkit.settings.availability import FailureDetection, Fencing, GuestProtected, Heartbeats
 from labkit.settings.passthrough import Passthrough
 from labkit.settings.storage import DiskQueue, DiskScheduler
 
-PROGRAMS = ("corosync", "dockerd", "ip", "libvirtd")
+PROGRAMS = ("cibadmin", "corosync", "crm_verify", "dockerd", "ip", "libvirtd")
 
 pytestmark = pytest.mark.slow
 
 NEEDS = {
     "linux": ("ip", "tc", "ethtool", "losetup", "nsenter", "unshare"),
     "kvm": ("libvirtd", "virsh", "qemu-system-x86_64"),
-    "cluster": ("corosync", "corosync-cmapctl"),
+    "cluster": ("corosync", "corosync-cmapctl", "crm_attribute", "pacemakerd"),
     "docker": ("dockerd", "docker", "busybox"),
 }
 # What the tests of the box try on its own hosts and guest.
 IN_THE_BOX = {"ExclusiveCpu", "GuestNic", "GuestPower", "GuestMemory", "Neighbour", "Offloads",
               "OtherCpus", "Reclaim", "MemoryLock", "GuestCores", "VirtualNuma"}  # fmt: skip
+BY_API = ("SwitchShares", "linux")
+"""What vCenter's simulator is asked for: `test_switch.py`."""
 OF_FOLDER = ("DiskScheduler", "DiskQueue", "ReadAhead", "DirectIo", "StorageLayout",
              "GroupDiskLimit", "ProcessCpus")  # fmt: skip
 
@@ -181,6 +184,32 @@ def test_settings_of_disks_and_processes_of_our_own(host_of, sleeper, name):
     tried(host, case)
 
 
+def test_pacemaker_finds_no_fault_in_a_cluster_that_protects_a_machine(host_of):
+    """The real program that checks a configuration; a schema that it does not keep is refused."""
+    host, _ = host_of("cluster")
+    setting = GuestProtected("shop")
+    _, way = way_among(setting, ["linux"], host)
+    try:
+        host.check(*way.writes("on")[0])
+        assert host.run("crm_verify", "-L", "-V").stderr.count("labkit-shop") == 0
+        broken = setting.resource.replace("primitive", "primitif")
+        assert not host.run("cibadmin", "-C", "-o", "resources", "-X", broken).ok
+    finally:
+        host.check(*way.writes("off")[0])
+    assert "labkit-shop" not in host.check("cibadmin", "-Q")
+
+
+def test_what_a_cluster_is_to_have_waits_on_a_host_of_a_box_until_a_load_begins_it(host_of):
+    host, _ = host_of("cluster")  # its /run is its own
+    host.check("sh", "-c", "mkdir /run/labkit && touch /run/labkit/host_key")
+    try:
+        for setting in (FailureDetection(5000), Heartbeats(9), Fencing(False)):
+            tried(host, cases.linux(setting))
+        assert not host.run("test", "-e", availability.WANTED).ok, "nothing stays"
+    finally:
+        host.check("rm", "-r", "/run/labkit")
+
+
 def kinds_of(setting):
     return set(setting.kinds()) if issubclass(setting, OnHost) else set()
 
@@ -188,7 +217,7 @@ def kinds_of(setting):
 def test_each_setting_in_the_folder_is_tried_on_each_kind_of_host_that_has_it():
     tried_on = {(case.name, case.kind) for case in LISTED} | {(one, "linux") for one in OF_FOLDER}
     asked = {(one.__name__, kind) for one in kinds_of_setting() for kind in kinds_of(one)}
-    in_the_box = {(name, "box") for name in IN_THE_BOX}
+    in_the_box = {(name, "box") for name in IN_THE_BOX} | {BY_API}
     assert asked - tried_on - in_the_box == set()
     known = {name for name, _ in tried_on | in_the_box}
     assert {one.__name__ for one in kinds_of_setting()} == known

@@ -1,0 +1,104 @@
+"""The network of a host fails for a moment: whether its cluster takes the host for dead."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from labkit.box import Faults
+from labkit.errors import ResultsError
+from labkit.event import Event, Phase, Say, TimeLine, offsets, said
+from labkit.lab import Lab
+from labkit.workload import Sample, Series
+from labkit.workloads import _cluster
+
+PROGRAMS = ("date", "ip")
+OWN_NETWORK = "labkit cuts no network of hosts of one's own"
+
+
+@dataclass(frozen=True)
+class NetworkHiccup(Event):
+    """No packet reaches or leaves `host` for `length` seconds; then all is as before."""
+
+    measures: ClassVar[Mapping[str, str]] = {"failover downtime": "s", "false failovers": "1"}
+    host: str = "server"
+    standby: str = "server2"
+    length: float = 3.0
+    patience: float = 5.0
+    """Seconds after it in which a host may still be taken for dead."""
+    deadline: float = 120.0
+
+    @property
+    def name(self) -> str:
+        """Under which its lines are kept."""
+        return "network_hiccup"
+
+    @property
+    def seconds(self) -> float:
+        """About how long it and its consequences take."""
+        return self.length + 2 * self.patience
+
+    def happen(self, lab: Lab, say: Say) -> None:
+        """Cut it off, connect it again, and wait for what comes of it."""
+        host, standby = lab.host(self.host), lab.host(self.standby)
+        at = float(host.check("date", "+%s.%N"))
+        with Faults(lab.name).cut(self.host):
+            time.sleep(self.length)
+        say(host=self.host, event="cut", at=at)
+        say(host=self.host, event="healed", at=at + self.length)
+        time.sleep(self.patience)
+        for role, each in ((self.host, host), (self.standby, standby)):
+            noted = _cluster.notes(_cluster.log(each), at)
+            if "asked" in noted:
+                say(host=role, event="asked", at=noted["asked"])
+            if "start" in noted:
+                begun = _cluster.ready(each, at, self.deadline)
+                say(host=role, event="ready", at=begun["ready"])
+
+    def undo(self, lab: Lab) -> None:
+        """Have the links as before: a host that was taken for dead has lost its link too."""
+        for role in (self.host, self.standby):
+            host = lab.host(role)
+            host.check("ip", "link", "set", host.interface, "up")
+
+    def refusal(self, lab: Lab) -> str:
+        """Networks of one's own stay as they are."""
+        return "" if lab.emulated else OWN_NETWORK
+
+    def impossible(self, lab: str) -> str:
+        """A box alone has a network that may be cut."""
+        return "" if lab == "box" else OWN_NETWORK
+
+    @staticmethod
+    def time_line(text: str) -> TimeLine:
+        """The hiccup, and what came of it."""
+        seen = _seen(text)
+        phases = [Phase("hiccup", seen["cut"], seen["healed"])]
+        if "asked" in seen and "ready" in seen:
+            phases.append(Phase("false failover", seen["asked"], seen["ready"]))
+        return TimeLine("network hiccup", tuple(phases), offsets(said(text)))
+
+    @staticmethod
+    def parse(text: str, loads: Mapping[str, Series]) -> list[Sample]:
+        """Whether a host that lived was taken for dead, and the longest time without a list."""
+        seen, lists = _seen(text), loads["list"][0]
+        around = lists[lists >= seen["cut"]]
+        before = lists[lists < seen["cut"]]
+        if not around.size or not before.size:
+            raise ResultsError("the server gave no answer before or after the hiccup")
+        gaps = np.diff(np.array([before.max(), *around]))
+        return [
+            Sample("failover downtime", "s", np.array([float(gaps.max())])),
+            Sample("false failovers", "1", np.array([float("asked" in seen)]), kind="share"),
+        ]
+
+
+def _seen(text: str) -> dict[str, float]:
+    seen = {line["event"]: line["at"] for line in said(text) if "event" in line}
+    if lacking := [word for word in ("cut", "healed") if word not in seen]:
+        raise ResultsError(f"these lines are of a hiccup without {lacking[0]}")
+    return seen
