@@ -20,6 +20,11 @@
     [hosts.guest]                      # a virtual machine on the server
     vm = "lab"                         # what libvirt or ESXi on the server calls it
 
+    [power.server]                     # labkit may take this host's power: see events/_power.py
+    by = "virsh"
+    on = "client"
+    vm = "host1"
+
 The lab in a box writes a file of this form too. Its table [box] says what it is made of, and
 [links.client] describes a shaped link.
 """
@@ -55,7 +60,11 @@ LOCAL = "local"
 BY_SSH = ("user", "port", "key", "jump", "vm")
 ROLE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
 BECOME = ("", "sudo")
-LAB_KEYS = {"name", "known_hosts", "ssh_config", "tolerates", "hosts", "box", "links"}
+LAB_KEYS = {"name", "known_hosts", "ssh_config", "tolerates", "hosts", "box", "links", "power"}
+POWER_KEYS: Mapping[str, tuple[str, ...]] = {
+    "ipmi": ("on", "board", "user", "password_file"), "virsh": ("on", "vm"), "esxcli": (),
+}  # fmt: skip
+"""Keys that each way to take a host's power needs."""
 BOX_KEYS = {"tier", "accelerator", "containers", "disks", "wakeups"}
 EXAMPLE = HOME / "data/labs/example.toml"
 LOCAL_LAB = HOME / "data/labs/local.toml"
@@ -84,6 +93,8 @@ class Lab:
     """Links that a box shapes, by role: what is asked, and the same keys with `_measured`."""
     disks: str = ""
     """The disks that a box gave its guests."""
+    power: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    """The hosts whose power labkit may take, by role, and how."""
     wakeups: str = ""
     """Of guests of User-Mode Linux: kept, or lossy as their kernel has them by itself."""
 
@@ -107,6 +118,7 @@ class Lab:
         tolerates, links = _gates(path, asked.get("tolerates", [])), asked.get("links", {})
         return cls(name, hosts, tier, accelerator, path, defaults, engine, tolerates,
                    _links(path, links, hosts), made_of.get("disks", ""),
+                   _power(path, asked.get("power", {}), hosts),
                    made_of.get("wakeups", ""))  # fmt: skip
 
     def links_now(self) -> Mapping[str, Mapping[str, str]]:
@@ -291,6 +303,24 @@ def _links(path: Path, tables: Any, hosts: Mapping[str, Host]) -> dict[str, dict
     _refuse_unknown(path, "machine with a link", tables, set(hosts))
     return {role: {str(key): str(text) for key, text in one.items() if key != RELAYS}
             for role, one in tables.items()}  # fmt: skip
+
+
+def _power(path: Path, tables: Any, hosts: Mapping[str, Host]) -> dict[str, dict[str, str]]:
+    if not isinstance(tables, dict) or not all(isinstance(one, dict) for one in tables.values()):
+        raise BadInput(f"{path}: power is tables: [power.server]")
+    _refuse_unknown(path, "host with power", tables, set(hosts))
+    for role, table in tables.items():
+        if table.get("by") not in POWER_KEYS:
+            raise Unknown(f"by of [power.{role}] in {path}", str(table.get("by")), POWER_KEYS)
+        keys = POWER_KEYS[table["by"]]
+        _refuse_unknown(path, f"key of [power.{role}]", table, {"by", *keys})
+        for key in keys:
+            text = table.get(key)
+            if not isinstance(text, str) or not text or text.startswith("-"):
+                raise BadInput(f"{path}: [power.{role}] needs {key} = a text, for {table['by']}")
+        if "on" in keys and table["on"] not in hosts:
+            raise Unknown(f"on of [power.{role}] in {path}", table["on"], hosts)
+    return tables
 
 
 def held_by(stem: str) -> str:

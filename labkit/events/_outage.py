@@ -65,16 +65,25 @@ def time_line(name: str, text: str) -> TimeLine:
     return TimeLine(name, phases, offsets(said(text)))
 
 
-# A reboot has no failure to detect: it begins with its start.
+# A reboot has no failure to detect: it begins with its start. Of a cluster of one's own only the
+# machine is seen that it starts elsewhere.
 def _steps(seen: Mapping[str, float]) -> tuple[tuple[str, str, str], ...]:
     if "start" in seen:
         return STEPS
+    if "restarted" in seen:
+        return (("shutdown", "down", "silent"), ("detection", "silent", "detected"),
+                ("restart", "detected", "restarted"), ("boot", "restarted", "answers"))  # fmt: skip
+    if "boot" not in seen:
+        return (("shutdown", "down", "silent"), ("failover", "silent", "answers"))
     return (("stop", "down", "boot"), ("boot", "boot", "database"), STEPS[-1])
 
 
 def samples(text: str, loads: Mapping[str, Series]) -> list[Sample]:
     """Both downtimes by who asked, and what each step took."""
     seen = moments(text)
+    if "boot" not in seen:
+        away = np.array([seen["answers"] - seen["lost"]])
+        return [Sample("failover downtime", "s", away)]
     logins, lists = loads["login"][0], loads["list"][0]
     figures = {
         "failover downtime": _downtime(seen, lists),

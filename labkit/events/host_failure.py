@@ -6,14 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from labkit.errors import HostError
 from labkit.event import Event, Say, TimeLine
-from labkit.events import _outage
+from labkit.events import _outage, _power, _vsphere_ha
+from labkit.fleet import vcenter
 from labkit.lab import Lab
 from labkit.workload import Sample, Series
 from labkit.workloads import _cluster
 
 PROGRAMS = ("ip",)
-OWN_HOSTS = "labkit takes no power from a host of one's own"
+NO_SERVER = "labkit begins no cluster on hosts of one's own"
+VM = "guest"
+"""The role of the virtual machine that a cluster of one's own starts elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -37,24 +41,50 @@ class HostFailure(Event):
 
     def happen(self, lab: Lab, say: Say) -> None:
         """Take its power, and wait until the other one serves."""
+        if not lab.emulated:
+            self._happen_there(lab, say)
+            return
         at = _cluster.off(lab.host(self.host))
         say(host=self.host, event="down", at=at)
         seen = _outage.awaited(lab.host(self.standby), at, self.deadline)
         for event, when in sorted(seen.items(), key=lambda one: one[1]):
             say(host=self.standby, event=event, at=when)
 
+    # The cluster is its owner's: what it does is seen from its other host, by pings.
+    def _happen_there(self, lab: Lab, say: Say) -> None:
+        by = lab.host(self.standby)
+        if not _power.answers(by, lab.host(VM).address, self.deadline):
+            raise HostError(f"{VM} does not answer {self.standby} while all is well")
+        begun = _vsphere_ha.now(lab) if vcenter.ROLE in lab.hosts else None
+        at = _power.off(lab, self.host)
+        say(host=self.host, event="down", at=at, by="controller")
+        for event, role, wanted in (("silent", self.host, False), ("lost", VM, False),
+                                    ("answers", VM, True)):  # fmt: skip
+            when = _power.answers(by, lab.host(role).address, self.deadline, wanted)
+            if not when:
+                raise HostError(
+                    f"{role} was not seen: {event} after {self.deadline:g} s",
+                    hint="has its cluster a resource for it, and a way to fence?",
+                )
+            say(host=role, event=event, at=when, by="controller")
+        if begun:
+            _vsphere_ha.tell(lab, begun, at, say)
+
     def undo(self, lab: Lab) -> None:
-        """Have its link as before; its software ended with its power."""
+        """Have its link as before, or its power; its software ended with that."""
+        if not lab.emulated:
+            _power.on(lab, self.host, self.deadline)
+            return
         host = lab.host(self.host)
         host.check("ip", "link", "set", host.interface, "up")
 
     def refusal(self, lab: Lab) -> str:
-        """Hosts of one's own keep their power."""
-        return "" if lab.emulated else OWN_HOSTS
+        """Hosts of one's own keep their power, unless the lab file names them."""
+        return "" if lab.emulated else _power.refusal(lab, self.host)
 
     def impossible(self, lab: str) -> str:
-        """A box alone has hosts that may be lost."""
-        return "" if lab == "box" else OWN_HOSTS
+        """A box alone has the cluster that is measured here."""
+        return "" if lab == "box" else NO_SERVER
 
     @staticmethod
     def time_line(text: str) -> TimeLine:

@@ -1,9 +1,12 @@
 """Machines of vCenter move by its API; what answers is a simulator, which copies nothing."""
 
+import importlib
 import json
 import re
 import subprocess
+import time
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from simulator import simulator_or_skip
@@ -11,8 +14,10 @@ from simulator import simulator_or_skip
 from labkit import studies
 from labkit.errors import BadInput, HostError, LoginRefused, StayedBehind, Unknown
 from labkit.event import Say
-from labkit.events import _vsphere
-from labkit.events._vsphere import SILENT, connected, ended_well, relocated
+from labkit.events import _vsphere, _vsphere_ha
+from labkit.events._vsphere import SILENT, ended_well, relocated
+from labkit.events.host_failure import HostFailure
+from labkit.fleet.vcenter import connected
 from labkit.gates import gate
 from labkit.host import Guest, Host
 from labkit.judging import judge
@@ -131,7 +136,7 @@ def lab(session, port, certificate, tmp_path, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert"))
     monkeypatch.setattr(_vsphere, "PORT", port)
     monkeypatch.setattr(_vsphere, "USER", "user")
-    monkeypatch.setattr(_vsphere, "_kept_password", lambda _: "pass")  # no keyring of a person
+    monkeypatch.setattr(_vsphere, "kept_password", lambda _: "pass")  # no keyring of a person
     vm, beside = machine(session), Host("guest", "127.0.0.1", Local("guest"))
     guests = {"guest": Guest(vm.name, "127.0.0.1")}
     here, there = vm.runtime.host.name, other_host(session, vm)
@@ -219,3 +224,24 @@ def test_a_move_that_is_late_is_cancelled_and_says_where_the_machine_is(session)
     with pytest.raises(StayedBehind, match=f"was not moved to {to}, and is on {at}") as failed:
         relocated(session, vm.name, to, Say(), deadline=0.2)
     assert "canceled" in failed.value.said
+
+
+# The simulator has no HA: a test posts the events that HA would.
+def test_what_vsphere_ha_did_is_read_from_events_of_vcenter(session):
+    vim = importlib.import_module("pyVmomi").vim
+    events, begun = session.RetrieveContent().eventManager, session.CurrentTime()
+    for name in (*_vsphere_ha.FAILED[:1], "com.vmware.vc.other", *_vsphere_ha.RESTARTED[:1]):
+        events.PostEvent(vim.event.EventEx(
+            eventTypeId=name, message=name, severity="info", key=0, chainId=0, userName="",
+            createdTime=begun, arguments=[],
+        ))  # fmt: skip
+        time.sleep(0.05)
+    seen = _vsphere_ha.seen(session, begun)
+    assert list(seen) == ["detected", "restarted"] and seen["detected"] < seen["restarted"]
+    assert _vsphere_ha.seen(session, session.CurrentTime() + timedelta(seconds=1)) == {}
+    at = {"down": 1.0, "silent": 2.0, "lost": 2.5, "answers": 9.0}
+    lines = [json.dumps({"t": 0, "by": "us", "event": e, "at": a}) for e, a in at.items()]
+    lines += [json.dumps({"t": 0, "by": "us", "event": e, "at": 3.0 + n})
+              for n, e in enumerate(seen)]  # fmt: skip
+    steps = [one.name for one in HostFailure.time_line("\n".join(lines)).phases]
+    assert steps == ["shutdown", "detection", "restart", "boot"]
