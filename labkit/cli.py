@@ -1,7 +1,5 @@
 """The command `labkit`."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -1,7 +1,5 @@
 """A condition of a study: one way to run its workload."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Settings in force on the hosts of a lab: made, proven, watched, and put back come what may."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress

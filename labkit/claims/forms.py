@@ -1,7 +1,5 @@
 """Further forms of what documents say: equals or exceeds, in every test, a tolerance, a rank."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import ClassVar

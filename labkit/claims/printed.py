@@ -1,7 +1,5 @@
 """The figures that a document prints, row by row, from data/published/<study>.csv."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterable, Sequence

@@ -6,8 +6,6 @@ one. `units` is that of claims that are no ratios. What is printed comes from th
 What is wrong is refused with its file, its line and the claim.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

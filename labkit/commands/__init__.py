@@ -3,8 +3,6 @@
 Start with `run.py`; names with an underscore hold what verbs share.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import pkgutil

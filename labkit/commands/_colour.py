@@ -1,7 +1,5 @@
 """Colour for words that decide, where a terminal shows it and `NO_COLOR` is not set."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

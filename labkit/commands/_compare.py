@@ -1,7 +1,5 @@
 """`labkit campaign compare`: what became worse from one campaign to the next, to gate a change."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

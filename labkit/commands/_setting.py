@@ -1,7 +1,5 @@
 """A setting as a user types it: `Mtu(9000)`, read without running anything of it."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import sys

@@ -1,7 +1,5 @@
 """`labkit results trend`: where the figures of a study have changed from session to session."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import asdict
 from pathlib import Path

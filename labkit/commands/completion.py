@@ -1,7 +1,5 @@
 """`labkit completion`: a shell completes verbs, studies and flags with TAB."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`labkit controls`: whether a lab finds what is there, and nothing where nothing is."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

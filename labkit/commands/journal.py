@@ -1,7 +1,5 @@
 """`labkit journal`: what labkit has changed on a host, as the host itself has written it down."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

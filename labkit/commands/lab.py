@@ -1,7 +1,5 @@
 """`labkit lab`: JupyterLab, opened at the front page."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

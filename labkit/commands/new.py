@@ -1,7 +1,5 @@
 """`labkit new`: the skeleton of a study, or the file of a lab."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shlex

@@ -1,7 +1,5 @@
 """`labkit noise`: what a lab's differences are worth."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

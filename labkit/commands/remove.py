@@ -1,7 +1,5 @@
 """`labkit remove`: take away what `labkit new` has written."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from typing import Any

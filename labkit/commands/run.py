@@ -1,7 +1,5 @@
 """`labkit run`: a study measured and judged."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

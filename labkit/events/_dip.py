@@ -1,7 +1,5 @@
 """The effect of an event on a load: how far it fell, for how long, and when it was as before."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

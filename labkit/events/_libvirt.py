@@ -1,7 +1,5 @@
 """libvirt: how a guest of a host of one's own moves, by `virsh migrate`."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """The properties of a requested migration that a driver reads."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 

@@ -1,7 +1,5 @@
 """QEMU by its monitor: how a guest of a box moves."""
 
-from __future__ import annotations
-
 from labkit.box.folder import Folder
 from labkit.box.guests.migration import migrate, settle
 from labkit.box.guests.moving import Moving

@@ -1,7 +1,5 @@
 """Observations of a migration: its time line, and its figures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

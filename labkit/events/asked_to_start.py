@@ -1,7 +1,5 @@
 """A virtual machine is asked to start, to see whether its hypervisor refuses it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Three drivers do it: QEMU by its monitor in a box, libvirt (`virsh migrate`) on 
 and vCenter where the lab has one. What they say is read in the same way.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A management server reboots on the host that it runs on, by a command."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar

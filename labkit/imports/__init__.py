@@ -8,8 +8,6 @@ several runs says which by `parts(text)`: of each its condition, its block and i
 `redis_benchmark.py`.
 """
 
-from __future__ import annotations
-
 import bz2
 import hashlib
 import importlib

@@ -1,7 +1,5 @@
 """Figures that a tool prints one a line: a pattern for each says which metric it is."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 

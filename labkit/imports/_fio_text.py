@@ -1,7 +1,5 @@
 """fio's text for people, of versions 2 and 3: rates with k and M, latencies with their unit."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Helpers that the readers share: strict JSON, numbers that are numbers, samples."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """esxtop's batch mode (`esxtop -b`), and the same CSV of perfmon: each counter is a metric."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from labkit.imports._reading import insist, sample

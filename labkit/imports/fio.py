@@ -3,8 +3,6 @@
 `json+` holds every latency, in its bins. The text rounds its figures to about three digits.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

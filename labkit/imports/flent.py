@@ -6,8 +6,6 @@ netperf. The file does not say what was done to the raw ones, so both are compar
 a second look alike; there the version of the format decides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """HdrHistogram: its log (`.hlog`), or compressed histograms (V2) by themselves, one a line."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from labkit.errors import ResultsError

@@ -3,8 +3,6 @@
 Several commands of one file are several conditions, named as their commands.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

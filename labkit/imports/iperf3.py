@@ -1,7 +1,5 @@
 """iperf3, as `iperf3 --json` writes it: throughput of each interval and of the whole."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """LINPACK: HPL (also in HPC Challenge), and Intel's optimized LINPACK for one machine."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -3,8 +3,6 @@
 Of several runs (`-x`) it prints only the best, the worst and the mean, which are no runs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

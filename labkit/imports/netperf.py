@@ -1,7 +1,5 @@
 """netperf: its tables of requests, streams and datagrams, and the omni output by `-k` and `-o`."""
 
-from __future__ import annotations
-
 import csv
 import re
 

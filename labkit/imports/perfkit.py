@@ -9,8 +9,6 @@ A histogram and a series over time are samples of the value 0, with their number
 without counts of values, such as memtier's, is left out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """pgbench: its report, with what `-P` prints of each interval; or the log of all transactions."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ The last says how many clients there were. Runs with different numbers of them a
 own, such as `SET throughput [clients=120]`; with the usual number the name stands alone.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 

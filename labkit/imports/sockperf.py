@@ -1,7 +1,5 @@
 """sockperf: the log of every packet (`--full-log`), or the summary that it prints."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """STREAM, as stream.c of McCalpin and its kin print it: the best rate of each kernel."""
 
-from __future__ import annotations
-
 import re
 
 from labkit.errors import ResultsError

@@ -1,7 +1,5 @@
 """sysbench 1.0: its report of the tests cpu, memory, threads, mutex, fileio and oltp."""
 
-from __future__ import annotations
-
 from labkit.imports._figures import Patterns, found_in, insist_ended
 from labkit.imports._reading import insist
 from labkit.workload import Sample

@@ -4,8 +4,6 @@ Only `value` is needed. Rows of a condition and a block are one run; without the
 Whatever is no number, or of another unit than before, is refused with its line.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,7 +1,5 @@
 """wrk and wrk2: the rates, and the latencies as far as `--latency` prints them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Doubts about a verdict, from the runs it rests on: a late generator, drift, invalid runs."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The loads of a study whose figures a claim is about."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass

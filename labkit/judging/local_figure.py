@@ -1,7 +1,5 @@
 """The figure of every claim as it was measured here, whether or not that tests the claim."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from labkit import kernels

@@ -13,8 +13,6 @@ entry points of an installed package (`labkit.studies`, `labkit.workloads`, ...)
 What is wrong with one of them is kept as an error to show, and the others go on.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import importlib.util

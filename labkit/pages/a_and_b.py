@@ -1,7 +1,5 @@
 """The outcome of A against B: lines for a terminal, JSON, and a page that opens anywhere."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Any

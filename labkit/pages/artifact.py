@@ -1,7 +1,5 @@
 """The page for the evaluation of an artifact: each claim, how it was tested, tolerance, result."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Dials: turn one, and see the distribution of the next short measurements change."""
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping

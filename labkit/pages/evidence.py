@@ -3,8 +3,6 @@
 Of several results of one lab those with the most valid blocks are judged; the others are named.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The exercises of a notebook: the words about a reader's answer."""
 
-from __future__ import annotations
-
 import math
 import tomllib
 from collections.abc import Mapping

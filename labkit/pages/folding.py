@@ -1,7 +1,5 @@
 """The lesson of a report folded by its headings, without links that lead nowhere."""
 
-from __future__ import annotations
-
 import re
 
 OPEN = ("What we see", "What the document says", "What it means")

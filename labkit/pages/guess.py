@@ -1,7 +1,5 @@
 """A field for what a reader expects of a study, kept to be read beside what it found."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import ipywidgets as widgets  # type: ignore[import-untyped]

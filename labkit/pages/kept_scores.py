@@ -4,8 +4,6 @@ What is kept lies beside the index of all runs, or among the user's own files wh
 written there. It can be made again: what cannot be read, or is of another labkit, is.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress

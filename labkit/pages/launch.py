@@ -1,7 +1,5 @@
 """Links that open each study's notebook on Binder, from wherever a copy of labkit is published."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from urllib.parse import quote

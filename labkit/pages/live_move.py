@@ -1,7 +1,5 @@
 """A guest that moves under its load, drawn while it does: a run by hand in a notebook."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 

@@ -1,7 +1,5 @@
 """Orders a second, drawn while customers buy: what a run by hand shows in a notebook."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 

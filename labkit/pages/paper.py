@@ -1,7 +1,5 @@
 """Styles that pages share: the colours of a light and a dark screen, and how they are printed."""
 
-from __future__ import annotations
-
 # Colours of marks stay, as they were chosen for both; letters and lines take those of the page.
 PAPER = """
 :root { color-scheme: light dark; --line: #8886; --faint: #8884 }

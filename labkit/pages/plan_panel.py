@@ -1,7 +1,5 @@
 """Dials of the migration model: plan a move that no lab here is large enough for."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

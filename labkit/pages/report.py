@@ -1,7 +1,5 @@
 """A report: one HTML file of an executed notebook, that opens anywhere and asks no network."""
 
-from __future__ import annotations
-
 import functools
 import os
 import re

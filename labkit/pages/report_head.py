@@ -1,7 +1,5 @@
 """The head of a report, above everything: the finding, what it rests on, and how to repeat it."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The scorecard as one HTML page: by document, what was judged first, its results a click away."""
 
-from __future__ import annotations
-
 import html
 from collections import Counter
 from pathlib import Path

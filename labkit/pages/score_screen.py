@@ -1,7 +1,5 @@
 """The scorecard on one screen: a line for each document and study, and what stands out."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby

@@ -3,8 +3,6 @@
 The loop, its journal and its buttons are those of the other dials.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar

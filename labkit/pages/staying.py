@@ -1,7 +1,5 @@
 """An output below a cell that stays in the saved notebook, whatever becomes of its widgets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tables for notebooks and reports: every word is escaped, so that a host's text stays text."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

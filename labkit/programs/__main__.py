@@ -1,7 +1,5 @@
 """`python -m labkit.programs PLACE...`: the packages that these files and folders lack here."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Programs and who calls them: each module names its own in `PROGRAMS`, a tuple of words."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

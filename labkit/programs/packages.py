@@ -1,7 +1,5 @@
 """The table of packages: which one brings a program on which system, and how it is installed."""
 
-from __future__ import annotations
-
 import platform
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """govmomi's vcsim: that of this machine, or one that Go builds once and labkit's cache keeps."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Links between notebooks: a line under each title, and the contents at the end of the first."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

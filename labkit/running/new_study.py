@@ -1,7 +1,5 @@
 """A new study: module, notebook, published files and rows that pass the tests as they are."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import keyword

@@ -1,7 +1,5 @@
 """Places for a study to run: the box, a lab file, or results that are already there."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

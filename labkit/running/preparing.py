@@ -1,7 +1,5 @@
 """Programs that the hosts of a lab lack for studies, brought by each system's packages."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 https://www.researchobject.org/ro-crate/specification/1.1/
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 Start with `lat_ping.py`.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Iterable

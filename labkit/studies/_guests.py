@@ -1,7 +1,5 @@
 """The conditions of the latency paper's figures 3 to 6: one guest or four on one server."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from labkit.condition import Condition

@@ -1,7 +1,5 @@
 """Conditions of both studies on Hadoop: nodes on bare hosts, or in guests that divide them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from labkit.box.growing import numbered

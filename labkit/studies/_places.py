@@ -1,7 +1,5 @@
 """The four places of the documents on containers, on one machine: `Native` to `VM-Docker`."""
 
-from __future__ import annotations
-
 from labkit.condition import Condition
 from labkit.errors import Unknown
 from labkit.settings.exclusive_cpu import ExclusiveCpu

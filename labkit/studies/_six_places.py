@@ -1,7 +1,5 @@
 """The six set-ups of the container post's network studies: four places, two on two networks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from labkit.condition import Condition

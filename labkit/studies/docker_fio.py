@@ -1,7 +1,5 @@
 """The cost of containers and virtual machines in disk speed, measured with fio."""
 
-from __future__ import annotations
-
 from labkit.claims import published
 from labkit.studies._places import TOPOLOGY, places
 from labkit.study import Had, OfDocument, Study

@@ -1,7 +1,5 @@
 """The cost of containers and virtual machines in arithmetic speed, measured with LINPACK."""
 
-from __future__ import annotations
-
 from labkit.claims import published
 from labkit.studies._places import TOPOLOGY, places
 from labkit.study import Had, OfDocument, Study

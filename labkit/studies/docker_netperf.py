@@ -1,7 +1,5 @@
 """A stream each way and a request at a time: what containers, guests and both cost a network."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from labkit.claims import published

@@ -1,7 +1,5 @@
 """Five tests in four places at once: what containers and guests take, in one picture."""
 
-from __future__ import annotations
-
 from labkit.claims import published
 from labkit.studies._places import TOPOLOGY, places
 from labkit.studies._six_places import beside_its_host

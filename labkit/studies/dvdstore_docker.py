@@ -1,7 +1,5 @@
 """Does a database of orders scale out as well in containers and guests as on the bare machine?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 from labkit.box.growing import numbered

@@ -1,7 +1,5 @@
 """The earlier study of Hadoop, on hosts of two sockets with four cores: four guests, or none."""
 
-from __future__ import annotations
-
 from labkit.claims import published
 from labkit.condition import Condition
 from labkit.studies._hadoop import QUAD, REPLACED, TOPOLOGY, divided, native, of_document

@@ -1,7 +1,5 @@
 """Hadoop native and in virtual machines: how many of them on a host sort fastest?"""
 
-from __future__ import annotations
-
 from labkit.claims import published
 from labkit.condition import Condition
 from labkit.studies._hadoop import QUAD, REPLACED, TEN, TOPOLOGY, divided, native, of_document

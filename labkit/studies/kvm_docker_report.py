@@ -1,7 +1,5 @@
 """A guest of KVM against a container, in five tests: how much does the worst of them lose?"""
 
-from __future__ import annotations
-
 from labkit.claims import published
 from labkit.studies._places import TOPOLOGY, place
 from labkit.studies._six_places import beside_its_host

@@ -1,7 +1,5 @@
 """Request and response past the kernel: how near to nothing can it come?"""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from labkit.claims import published

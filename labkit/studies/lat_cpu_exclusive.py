@@ -1,7 +1,5 @@
 """The cost, to the guests beside them, of CPUs that some guests own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from labkit.box.growing import numbered

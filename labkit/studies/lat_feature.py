@@ -1,7 +1,5 @@
 """The gain from each part of the feature, one mechanism after another."""
 
-from __future__ import annotations
-
 from labkit.claims import published
 from labkit.condition import Condition
 from labkit.event import Event

@@ -1,7 +1,5 @@
 """Request and answer in a virtual machine: how close to native, measured with ping."""
 
-from __future__ import annotations
-
 from labkit.claims import published
 from labkit.studies._guests import LATENCY_PAPER, SHARED_CPU, TOPOLOGY, one_or_four
 from labkit.study import Study

@@ -1,7 +1,5 @@
 """The cost of handing over every packet at once, as the number of packets grows."""
 
-from __future__ import annotations
-
 from labkit.claims import published
 from labkit.condition import Condition
 from labkit.settings.exclusive_cpu import ExclusiveCpu

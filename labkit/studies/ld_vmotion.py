@@ -1,7 +1,5 @@
 """A database moves to a host far away while customers order from it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

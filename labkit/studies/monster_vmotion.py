@@ -1,7 +1,5 @@
 """A guest that writes all over a large memory moves: how fast can it, and what limits it?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Several kinds of traffic want one uplink: shares, reservations and limits divide it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

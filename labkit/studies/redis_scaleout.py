@@ -1,7 +1,5 @@
 """Eight Redis servers behind balancers, and one asked directly: what eight do more than one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Few large virtual machines compared with many small ones that fill the same host."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

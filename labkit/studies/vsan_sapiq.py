@@ -1,7 +1,5 @@
 """Which way partial answers travel between nodes of a database, and what a warm cache is worth."""
 
-from __future__ import annotations
-
 from labkit.claims import published
 from labkit.condition import Condition
 from labkit.setting import Setting

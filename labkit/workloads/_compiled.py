@@ -1,7 +1,5 @@
 """Compiles our own C programs on this machine once, and lends them to hosts for a run."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import shutil

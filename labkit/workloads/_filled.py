@@ -1,7 +1,5 @@
 """A shop that was filled on this machine, for a guest of a box: there it would take minutes."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

@@ -4,8 +4,6 @@ netperf's figures are made of what they print, so results have the same names. T
 says which tool it was.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

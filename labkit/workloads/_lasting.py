@@ -4,8 +4,6 @@ A study that lost its connection, or whose process was killed, goes on with the 
 the job's key says which run it is of, under which changes, and which command it is.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shlex
 import time

@@ -1,7 +1,5 @@
 """The folder on a host for files of a workload: its user's alone, or nothing is put there."""
 
-from __future__ import annotations
-
 from labkit.host import Host
 from labkit.machine import own_place
 

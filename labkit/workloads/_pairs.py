@@ -1,7 +1,5 @@
 """Several pairs of hosts under the same load at once: its clients start together."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress

@@ -3,8 +3,6 @@
 They are no result of TPC-H and not comparable with any: the queries are labkit's own.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

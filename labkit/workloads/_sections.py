@@ -1,7 +1,5 @@
 """Several outputs in one text, each under a line with its name, as a run keeps them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """A server of a test, on a free port of its host from when it answers until we leave."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Any command: how long it takes, or the numbers that a pattern finds in what it prints."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

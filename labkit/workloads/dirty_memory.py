@@ -1,7 +1,5 @@
 """A program that writes all over its memory, so that a guest is hard to move."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Mapping

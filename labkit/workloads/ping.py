@@ -1,7 +1,5 @@
 """Ping: the kernel of one host asks, the kernel of the other answers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """One Redis server under redis-benchmark, and what each request costs in CPU time."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """Request and answer in guests while others on the same host compute: both are measured."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

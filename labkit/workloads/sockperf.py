@@ -1,7 +1,5 @@
 """sockperf: ping-pong between two programs, every round trip of it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """TeraGen, TeraSort and TeraValidate of Apache Hadoop, on a cluster that is started for them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

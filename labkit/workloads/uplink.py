@@ -1,7 +1,5 @@
 """Four kinds of traffic on one uplink: a latency flow, storage, a bulk stream and a migration."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """A guest asked after it has slept, and again at once: what halting and waking costs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar

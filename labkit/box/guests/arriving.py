@@ -1,7 +1,5 @@
 """Waiting until a guest has moved, and helping it where it would not come to an end."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Archives in the form that a kernel unpacks as its first root (cpio, "newc")."""
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whether a guest can run on the host that it is to move to: asked before anything is begun."""
 
-from __future__ import annotations
-
 import os
 import re
 

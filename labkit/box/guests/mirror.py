@@ -4,8 +4,6 @@ What QEMU on the destination exports by NBD, QEMU on the origin mirrors to, unti
 still; as libvirt does with --copy-storage-all. But memory begins to move when little is left.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """One guest on its way between two hosts of a box: what it needs of them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Sequence

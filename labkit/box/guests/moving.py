@@ -1,7 +1,5 @@
 """The way a guest of a box is to move, and what shows of the move meanwhile."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

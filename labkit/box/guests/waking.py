@@ -22,8 +22,6 @@ library hands over what the guest knows, with zeros behind it.
 It is machine code, so that no machine needs a compiler; elf(5) describes the file around it.
 """
 
-from __future__ import annotations
-
 import shutil
 import struct
 from collections.abc import Mapping, Sequence
