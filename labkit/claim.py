@@ -112,7 +112,7 @@ class Claim(ABC):
         return self._verdict(NOT_TESTABLE, reasons, None)
 
     _clearly: ClassVar[str] = "comparisons are clearly as claimed"
-    _many: ClassVar[str] = "all as claimed"
+    _many: ClassVar[str] = "comparisons, all as claimed"
 
     def _seen(self, shown: Found) -> Reason:
         c = shown.comparison

@@ -99,7 +99,7 @@ class Controls:
     def _positive(self) -> str:
         if self.found is None:
             return f"Positive control not made: {self.lacking}."
-        found = _ms(self.found.value, self.found.low, self.found.high)
+        found = f"{_ms(self.found.value)} ({self.found.ends(_ms)})"
         verdict = "passed" if self.size_found else "FAILED"
         doubt = "" if self.size_found else ", so do not trust sizes measured here"
         return (
@@ -107,11 +107,11 @@ class Controls:
         )
 
     def _negative(self) -> str:
-        ends = f"{self.equal.value:.2f} ({self.equal.low:.2f} to {self.equal.high:.2f})"
+        ends = f"{self.equal.value:.2f} ({self.equal.ends('{:.2f}'.format)})"
         if not self.equal.enough:
             return f"Negative control undecided: too few blocks; equal against equal: {ends}."
         if self.nothing_found:
-            return f"Negative control passed: equal against equal is {ends}, and 1 is among them."
+            return f"Negative control passed: equal against equal is {ends}: no clear difference."
         return (
             f"Negative control FAILED: equal against equal is {ends}. One in twenty fails by"
             " chance: run the controls again, and look at what else runs on the hosts."
@@ -190,12 +190,12 @@ def said_of(results: Results) -> list[str]:
 def from_kept(fields: Mapping[str, Any]) -> Controls:
     """The controls that results of their lab have kept."""
     try:
-        found = fields["found"] and Interval(**fields["found"])
-        return Controls(**{**fields, "found": found, "equal": Interval(**fields["equal"])})
+        found = fields["found"] and Interval.of(fields["found"])
+        return Controls(**{**fields, "found": found, "equal": Interval.of(fields["equal"])})
     except (TypeError, KeyError) as odd:
         what = "these results hold controls of another labkit version"
         raise ResultsError(what, said=str(odd)) from None
 
 
-def _ms(value: float, low: float, high: float) -> str:
-    return f"{value / 1000:.2f} ({low / 1000:.2f} to {high / 1000:.2f})"
+def _ms(microseconds: float) -> str:
+    return f"{microseconds / 1000:.2f}"

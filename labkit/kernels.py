@@ -57,8 +57,8 @@ def decided(compared: Iterable[Iterable[str]], kernels: Mapping[str, str]) -> st
     for names in compared:
         found = labels(names, kernels)
         if len({is_emulated(one) for one in found}) > 1:
-            each = "; ".join(f"{_plain(some)}: {one}" for one, some in found.items())
-            return f"the emulation decides between them: {each}"
+            both = sorted({EMULATED if is_emulated(one) else one for one in found})
+            return f"the emulation decides between an {' and a '.join(both)}"
     return ""
 
 
@@ -68,7 +68,3 @@ def told(kernels: Mapping[str, str]) -> str:
     if len(found) == 1 < len(kernels):
         return f"All conditions: {next(iter(found))}"
     return "; ".join(f"{', '.join(some)}: {one}" for one, some in found.items())
-
-
-def _plain(conditions: Iterable[str]) -> str:
-    return ", ".join(dict.fromkeys(Measurand.of(one).condition for one in conditions))

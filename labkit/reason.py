@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from labkit.noise_floor import percent
 from labkit.statistics import percentiles
 from labkit.statistics.comparison import Effect, figure, named
-from labkit.statistics.interval import ends, lacking
+from labkit.statistics.interval import ends, in_blocks, lacking
 from labkit.statistics.steady import changing
 
 NO_STUDY = "labkit has no study of it yet"
@@ -80,9 +80,16 @@ class Reason:
         return WORDS[self.what](self)
 
 
-def why(reasons: Iterable[Reason]) -> str:
-    """The reasons as one sentence."""
-    return "; ".join(map(str, reasons))
+def why(reasons: Iterable[Reason], beside: Effect | None = None) -> str:
+    """The reasons as one sentence; the figure that stands `beside` it is not written again."""
+    return "; ".join(filter(None, (str(_beside_figure(reason, beside)) for reason in reasons)))
+
+
+# The figure names its conditions.
+def _beside_figure(reason: Reason, figure: Effect | None) -> Reason:
+    if figure and reason.what is What.NOT_THE_DOCUMENTS:
+        return replace(reason, about=())
+    return replace(reason, effect=None) if figure and reason.effect == figure else reason
 
 
 def taking(reason: Reason, seconds: float) -> Reason:
@@ -93,8 +100,8 @@ def taking(reason: Reason, seconds: float) -> Reason:
 def figures(e: Effect) -> str:
     """A figure with its interval, or the blocks where there are too few for one."""
     if e.each:
-        blocks = ", ".join(f"{x:.3g}" for x in e.each)
-        return f"{e.what} = {e.value:.3g} (blocks: {blocks}){_where(e)}"
+        blocks = in_blocks(e.each, "{:.3g}".format)
+        return f"{e.what} = {e.value:.3g} ({blocks}){_where(e)}"
     values = [e.value, *(end for end in (e.low, e.high) if end is not None)]
     # Two digits of the interval's width, so that its ends never look like 1 when they are not.
     width = max(values) - min(values) if len(values) > 1 else abs(e.value)
@@ -122,9 +129,13 @@ def _effect(r: Reason) -> str:
     return figures(r.effect) if r.effect else ""
 
 
+def _joined(*parts: str, by: str = ", ") -> str:
+    return by.join(filter(None, parts))
+
+
 def _seen(r: Reason) -> str:
-    many = f"; the least clear of {r.of}{''.join(f' {word}' for word in r.about)}" if r.of else ""
-    return f"{_effect(r)}{_beside(r)}{many}"
+    many = f"the least clear of {_joined(str(r.of), *r.about, by=' ')}" if r.of else ""
+    return _joined(_joined(_effect(r), _beside(r)), many, by="; ")
 
 
 # Beside one limit, two, or two around what the document prints.
@@ -135,14 +146,14 @@ def _beside(r: Reason) -> str:
     if r.low is None or r.high is None:
         limit = r.high if r.high is not None else r.low or 0.0
         over = r.side > 0 or (r.side == 0 and r.high is None)
-        return f", {'above' if over else 'below'} {figure(limit)}"
+        return f"{'above' if over else 'below'} {figure(limit)}"
     printed = r.effect and r.effect.printed
     if not printed or not r.low <= printed <= r.high:
-        return f", {side} {figure(r.low, 3)} to {figure(r.high, 3)}"
+        return f"{side} {figure(r.low, 3)} to {figure(r.high, 3)}"
     digits = 2 if printed > 0.2 and r.low * 1.1 < r.high else 3
     low, high, middle = (figure(x, digits) for x in (r.low, r.high, printed))
     where = "outside" if r.side else "inside"
-    return f", {where} {low} to {high} around the document's {middle}"
+    return f"{where} {low} to {high} around the document's {middle}"
 
 
 def _blocks(r: Reason, size: str = "") -> str:
@@ -165,8 +176,8 @@ def span(minutes: float) -> str:
 def _unclear(r: Reason) -> str:
     among = f" among {r.of} comparisons" if r.of > 1 else ""
     over = f" at look {r.count}" if r.count > 1 else " at a first look" if not among else ""
-    crowd = f", not clear{among}{over}" if r.of else ""
-    return f"{_effect(r)}{crowd}: {_blocks(r)}"
+    crowd = f"not clear{among}{over}" if r.of else ""
+    return _joined(_joined(_effect(r), crowd), _blocks(r), by=": ")
 
 
 def _few_samples(r: Reason) -> str:
@@ -176,7 +187,7 @@ def _few_samples(r: Reason) -> str:
 
 def _close(r: Reason) -> str:
     band = f"{figure(r.low or 0.0, 3)} to {figure(r.high or 0.0, 3)}"
-    return f"{_effect(r)}, within {band}: too close to matter"
+    return _joined(_effect(r), f"within {band}: too close to matter")
 
 
 def _names(r: Reason) -> str:
@@ -184,20 +195,24 @@ def _names(r: Reason) -> str:
 
 
 def _missing(r: Reason) -> str:
-    return f"not measured: {_names(r)}" + (f": {r.said}" if r.said else "")
+    return f"not measured: {_first(r.about)}" + (f": {r.said}" if r.said else "")
+
+
+def _first(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(names[:MOST_NAMED])}{more}"
 
 
 # What a study would have to measure.
 def _no_study(r: Reason) -> str:
     study, *names = r.about
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    needed = f"it would have to measure {', '.join(names[:MOST_NAMED])}{more} ({r.said})"
+    needed = f"it would have to measure {_first(names)} ({r.said})"
     return f"{NO_STUDY}; {needed}; {TOO} {study}"
 
 
 WORDS: Mapping[What, Callable[[Reason], str]] = {
     What.SEEN: _seen,
-    What.REVERSED: lambda r: f"the other way round: {_effect(r)}",
+    What.REVERSED: lambda r: _joined("the other way round", _effect(r), by=": "),
     What.AS_CLAIMED: lambda r: f"{r.count} of {r.of} {_names(r)}",
     What.UNCLEAR: _unclear,
     What.FEW_BLOCKS: lambda r: f"{r.count} of {r.of} blocks: {_blocks(r)}",
@@ -205,7 +220,9 @@ WORDS: Mapping[What, Callable[[Reason], str]] = {
     What.CLOSE: _close,
     What.DECIDED: lambda r: f"decided at {r.count} blocks",
     What.NOT_MEASURED: _missing,
-    What.NOT_THE_DOCUMENTS: lambda r: f"{_names(r)}: not the document's here: {r.said}",
+    What.NOT_THE_DOCUMENTS: lambda r: _joined(
+        _names(r), f"not the document's here: {r.said}", by=": "
+    ),
     What.HARDWARE: lambda r: f"the figure is of the document's hardware: {r.said}",
     What.DECLARED: lambda r: r.said,
     What.NOISE: lambda r: f"below this lab's noise of {percent(r.number)}",

@@ -18,6 +18,7 @@ from labkit.errors import BadInput, ResultsError, Unknown, insist_each
 from labkit.event import Event, all_succeeded, event_samples, kept_text
 from labkit.results import DESIGN, Results, Run, facts_of
 from labkit.statistics.measurand import Measurand, measurands, plain
+from labkit.statistics.quantity import PARTS
 from labkit.workload import Sample, Workload
 from labkit.workloads import _pairs as pairs
 
@@ -323,9 +324,10 @@ class Study:
         return dict(values)
 
     def kinds_of(self, read: Samples) -> dict[str, str]:
-        """The names whose values are a `count`, or the `share` of trials."""
-        return {self._named(sample, run): sample.kind
-                for run, samples in read for sample in samples if sample.kind}  # fmt: skip
+        """The names whose values are a `count`, the `share` of trials, or shares of a whole."""
+        kinds = {self._named(sample, run): sample.kind or PARTS.get(sample.unit, "")
+                 for run, samples in read for sample in samples}  # fmt: skip
+        return {name: kind for name, kind in kinds.items() if kind}
 
     def _named(self, sample: Sample, run: Run) -> str:
         return str(Measurand.measured(sample.metric, run.condition, self.metric))

@@ -80,6 +80,8 @@ class Verdict:
     """The distance that was too small to matter: 0.05 is 5 % to either side of the limit."""
     comparisons: Mapping[str, History] = field(default_factory=dict)
     """Its comparisons: the looks at each, and the one at which it was decided, which it stays."""
+    each: tuple[float, ...] = ()
+    """The figure in each block, where these are too few for an interval."""
     given_up: str = ""
     """Reason why a study with a budget stopped before deciding this, and what that would take."""
     local: LocalFigure | None = None
@@ -87,8 +89,8 @@ class Verdict:
 
     @property
     def why(self) -> str:
-        """Its reasons as a sentence with the figures."""
-        return why(self.reasons)
+        """Its reasons as a sentence; the figure that was measured here stands beside it."""
+        return why(self.reasons, self.local.effect if self.local else None)
 
     def also(self, *reasons: Reason) -> Verdict:
         """Itself with more reasons."""
@@ -116,7 +118,7 @@ def verdict_on(
         found.counted, history.looks,
         spent(RISK, history.looks[0], history.looks[-1]) if history.looks else None,
         found.more if verdict == UNDECIDED else None, effect.student,
-        found.comparison.margin or None,
+        found.comparison.margin or None, each=effect.each,
     )  # fmt: skip
 
 

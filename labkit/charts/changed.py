@@ -13,6 +13,7 @@ from labkit.charts.look import GREY, framed, inline, interval_tip, rounded, tip
 from labkit.errors import BadInput
 from labkit.machine.units import figure
 from labkit.statistics.interval import ends as told
+from labkit.statistics.interval import in_blocks
 from labkit.verdict import MARGIN
 
 
@@ -25,6 +26,8 @@ class Changed:
     low: float | None
     high: float | None
     verdict: str
+    each: tuple[float, ...] = ()
+    """The figure in each block, where these are too few for an interval."""
 
 
 def changes(
@@ -44,15 +47,16 @@ def changes(
     dots = base.mark_point(filled=True, opacity=1, size=90).encode(x=x)
     one = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
     layers = [shade(margin, x), one, bars.transform_filter("isValid(datum.low)"), dots,
-              *ends.arrows(rows, base, "x", tips)]  # fmt: skip
+              *ends.beside_bars(rows, base, "x", tips)]  # fmt: skip
     said = "; ".join(f"{r['figure']} {figure(r['value'])}, {r['verdict']}" for r in rows)
-    legend = f"Bars: 95 % intervals. {ends.legend(rows)}"
+    legend = f"{ends.legend(rows)}"
     legend += f"Shaded: the same within the margin, {100 * margin:.2g} %."
     drawn, height = alt.LayerChart(layer=layers), max(60, 26 * len(names))
     return framed(drawn, height, title or "New over old", legend, note, f"New over old: {said}")
 
 
 def _row(one: Changed) -> dict[str, object]:
-    words = told(one.low, one.high, "{:.3g}".format)
+    write = "{:.3g}".format
+    words = in_blocks(one.each, write) or told(one.low, one.high, write)
     found = {"figure": one.figure, "value": rounded(one.value), "verdict": one.verdict}
-    return {**found, **ends.between(one.low, one.high, words)}
+    return {**found, **ends.between(one.low, one.high, words, one.each)}

@@ -74,11 +74,11 @@ def ratios(
     one = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
     bands = [shade(band, x) for band in (noise, margin) if band]
     layers = [*bands, one, bars.transform_filter("isValid(datum.low)"), dots,
-              *ends.arrows(rows, base, "x", _tips(f"over {native}")),
+              *ends.beside_bars(rows, base, "x", _tips(f"over {native}")),
               *([_diamonds(theirs, x, names)] if theirs else [])]  # fmt: skip
     said = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
     diamonds = "Grey diamonds: the document's own. " if theirs else ""
-    legend = f"Bars: 95 % intervals. {ends.legend(rows)}{diamonds}"
+    legend = f"{ends.legend(rows)}{diamonds}"
     legend += f"Shaded: this lab's noise, {100 * noise:.2g} %. " if noise else ""
     legend += f"Shaded: the same within the margin, {100 * margin:.2g} %." if margin else ""
     title = title or f"{capital(metric)}, relative to {native}"
@@ -95,8 +95,7 @@ def _titled(names: list[str], titles: Mapping[str, str], *rows: dict[str, Any]) 
 # A half is as far from 1 as the double, where nothing is in the way: an interval may end below 0.
 def even(rows: Rows) -> dict[str, Any]:
     """The scale of an axis of ratios."""
-    drawn = (row[key] for row in rows for key in ("low", "value"))
-    above = all(end > 0 for end in drawn if end is not None)
+    above = all(end > 0 for row in rows for end in ends.drawn_of(row))
     return {"type": "log", "nice": False, "padding": 12} if above else {"zero": False}
 
 
@@ -112,7 +111,7 @@ def measured_ratio(
     except LabkitError as refused:
         raise BadInput(f"{name} cannot be compared with {under}", said=refused.what) from None
     i = e.interval()
-    bar = ends.bar(i if e.blocks >= 3 else None, e.blocks)
+    bar = ends.bar(i, e.blocks)
     both = "; over ".join(runs_of(named, side, measured[side]) for side in (name, under))
     return {"condition": name, "value": rounded(i.value), **bar, "from": about, "runs": both}
 

@@ -1,9 +1,9 @@
-"""The ends of intervals as bars, and as arrows where the measurements set no limit."""
+"""The ends of intervals as bars, as arrows where there is no limit, and few blocks as ticks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -15,41 +15,71 @@ from labkit.statistics.interval import Interval, lacking
 BEYOND = 1.25
 """An arrow ends so far beyond everything else that is drawn."""
 ARROWS = "Arrows: no limit on that side. "
+BARS = "Bars: 95 % intervals. "
+TICKS = "Ticks: each block, where these are too few for an interval. "
 
 
 def bar(found: Interval | None, blocks: int) -> dict[str, Any]:
-    """The fields of a row for an interval: its ends, which of them are open, and all in words."""
+    """The fields of a row for an interval: its ends, which of them are open, and all in words.
+
+    Of few blocks each is shown.
+    """
     if found is None:
         return between(None, None, "none yet")
     low, high = found.least, found.most
+    if found.each:
+        return between(None, None, found.ends(figure), found.each)
     lack = lacking(low, high, blocks)
     within = "" if low is None and high is None else found.ends(figure)
     words = ", ".join(part for part in (within, lack) if part)
     return {**between(low, high, words), "less": low is None, "more": high is None}
 
 
-def between(low: float | None, high: float | None, words: str) -> dict[str, Any]:
+def between(
+    low: float | None, high: float | None, words: str, each: Sequence[float] = ()
+) -> dict[str, Any]:
     """The fields of a row for two ends. One that is None is open; if both are, they say nothing."""
     some = low is not None or high is not None
     return {
         "low": None if low is None else rounded(low),
         "high": None if high is None else rounded(high),
         "less": some and low is None, "more": some and high is None, "interval": words,
+        **({"each": [*map(rounded, each)]} if each else {}),
     }  # fmt: skip
 
 
 def reaching(rows: Rows, *also: float) -> Rows:
     """The same rows; open ends reach a little beyond everything that is drawn, `also` these."""
-    keys = ("low", "value", "high")
-    known = (row[key] for row in rows for key in keys if row.get(key) is not None)
+    known = (x for row in rows for x in drawn_of(row))
     drawn = [*also, *(value for value in known if math.isfinite(value))]
     edges = {"low": min(drawn, default=0) / BEYOND, "high": max(drawn, default=0) * BEYOND}
     ends = (("less", "low"), ("more", "high"))
     return [{**row, **{key: edges[key] for side, key in ends if row.get(side)}} for row in rows]
 
 
-def arrows(rows: Rows, base: alt.Chart, axis: str, tips: Sequence[alt.Tooltip]) -> list[alt.Chart]:
-    """A layer for each side on which a bar has no end; `axis` is "x" or "y"."""
+def drawn_of(row: Mapping[str, Any]) -> list[float]:
+    """All that is drawn of a row."""
+    ends = (row.get(key) for key in ("low", "value", "high"))
+    return [*(end for end in ends if end is not None), *row.get("each", ())]
+
+
+def beside_bars(
+    rows: Rows, base: alt.Chart, axis: str, tips: Sequence[alt.Tooltip]
+) -> list[alt.Chart]:
+    """An arrow on each side on which a bar has no end, and a tick for each of few blocks.
+
+    `axis` is "x" or "y".
+    """
+    few = [{**row, "block": figure} for row in rows for figure in row.get("each", ())]
+    ticks = base.mark_tick(orient="vertical" if axis == "x" else "horizontal", size=12, thickness=1)
+    return [
+        *_arrows(rows, base, axis, tips),
+        *([ticks.properties(data=inline(few)).encode(**{axis: "block:Q"}, tooltip=list(tips))]
+          if few else []),
+    ]  # fmt: skip
+
+
+def _arrows(rows: Rows, base: alt.Chart, axis: str, tips: Sequence[alt.Tooltip]) -> list[alt.Chart]:
     shapes = {"x": ("triangle-left", "triangle-right"), "y": ("triangle-down", "triangle-up")}
     sides = zip(("less", "more"), ("low", "high"), shapes[axis], strict=True)
     return [
@@ -60,5 +90,8 @@ def arrows(rows: Rows, base: alt.Chart, axis: str, tips: Sequence[alt.Tooltip]) 
 
 
 def legend(rows: Rows) -> str:
-    """The legend's words on arrows; empty if there are none."""
-    return ARROWS if any(row.get("less") or row.get("more") for row in rows) else ""
+    """The legend's words on bars, arrows and ticks, as far as there are any."""
+    bars = any(row.get("low") is not None or row.get("high") is not None for row in rows)
+    arrows = any(row.get("less") or row.get("more") for row in rows)
+    ticks = any(row.get("each") for row in rows)
+    return BARS * bars + ARROWS * arrows + TICKS * ticks

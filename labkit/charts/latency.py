@@ -58,7 +58,8 @@ def ladder(
     ours = ends.reaching(_rungs(measured, percentiles, runs))
     theirs = _published(published, list(measured), percentiles)
     names = list(among or measured)
-    axis = time_axis(metric, unit, scale, [*ours, *theirs])
+    each = _each(measured, percentiles, runs)
+    axis = time_axis(metric, unit, scale, [*ours, *theirs, *each])
     chosen, opacity = fading()
     base = alt.Chart(inline(ours)).encode(
         x=_rung_axis(percentiles),
@@ -67,12 +68,11 @@ def ladder(
         color=colour(names),
         opacity=opacity,
     )
-    each = _each(measured, percentiles, runs)
     bars = base.mark_rule(strokeWidth=2).transform_filter("isValid(datum.low)")
     layers: list[alt.Chart] = [
         base.mark_line(strokeWidth=1, strokeDash=[3, 3]).add_params(chosen),
         bars.encode(y=alt.Y("low:Q", **axis), y2="high:Q", tooltip=_rung_tips(unit)),
-        *ends.arrows(ours, base, "y", _rung_tips(unit)),
+        *ends.beside_bars(ours, base, "y", _rung_tips(unit)),
         *([_ticks(each, base, unit)] if each else []),
         *_dots(ours, base.encode(shape=shape(names), tooltip=_rung_tips(unit))),
         *([_diamonds(theirs, base, unit)] if theirs else []),
@@ -140,12 +140,17 @@ def _rungs(measured: Mapping[str, Blocks], percentiles: Sequence[float], runs: R
             wide = at.enough and math.isfinite(at.low + at.high) and (at.low > 0 or not at.least)
             rows.append({
                 "condition": name, "percentile": named(q), "value": rounded(at.value),
-                **ends.bar(at if wide else None, len(blocks)),
+                **_bar(at if wide else None, len(blocks)),
                 "enough": bool(at.enough), "from": f"{count:,} values, {len(blocks)} blocks"
                 if at.enough else f"too few values for sure: {count:,} in {len(blocks)} blocks",
                 "runs": runs_of(runs, name, blocks),
             })  # fmt: skip
     return rows
+
+
+# Its runs are ticks already, one by one.
+def _bar(found: stats.Interval | None, blocks: int) -> dict[str, object]:
+    return {key: value for key, value in ends.bar(found, blocks).items() if key != "each"}
 
 
 # The percentile of each run by itself: how far runs differ, and which of them is the odd one.
@@ -236,4 +241,4 @@ def _legend(ours: Rows, theirs: Rows, each: Rows) -> str:
     hollow = "" if all(row["enough"] for row in ours) else "Hollow: too few values for one. "
     grey = "Grey diamonds: the document's own numbers." if theirs else ""
     ticks = "Ticks: single runs. " if each else ""
-    return f"Bars: 95 % intervals. {ends.legend(ours)}{ticks}{hollow}{grey}".rstrip()
+    return f"{ends.legend(ours)}{ticks}{hollow}{grey}".rstrip()

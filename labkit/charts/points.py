@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from labkit.charts.tradeoff import of_metric, units_of
+from labkit.charts.tradeoff import mean_of, of_metric, units_of
 from labkit.machine.units import figure
 from labkit.results import Results
 from labkit.statistics.estimate import estimated
-from labkit.statistics.interval import Interval
 from labkit.statistics.percentiles import Blocks
 from labkit.statistics.quantity import Quantity
 from labkit.study import Study
-
-FEWEST = 3
-"""Blocks, before an interval is shown."""
 
 
 def at(found: Mapping[str, Blocks], point: str) -> dict[str, Blocks]:
@@ -27,8 +23,9 @@ def means(study: Study, results: Results, *metrics: str) -> list[dict[str, objec
     """A row for each metric, condition and point: the mean with its 95 % interval."""
     units = units_of(study, results)
     return [
-        {"metric": metric.replace("_", " "), "condition": name, **_mean(blocks),
-         "unit": units.get(metric, ""), "blocks": len(blocks)}
+        {"metric": metric.replace("_", " "), "condition": name,
+         **_mean(blocks, units.get(metric, "")),
+         "unit": units.get(metric, "")}
         for metric in metrics
         for name, blocks in of_metric(study, results, metric).items()
     ]  # fmt: skip
@@ -38,18 +35,13 @@ def times(found: Mapping[str, Blocks], point: str) -> list[dict[str, str]]:
     """A row for each condition: how many times what it does at the point, such as `servers=1`."""
     there = at(found, point)
     return [
-        {"condition": name, "times": figure(i.value), "95 % interval": ends}
+        {"condition": name, "times": figure(i.value), "95 % interval": i.ends(figure)}
         for name, blocks in found.items() if name in there
-        for i, ends in [_interval("'a' / 'b'", {"a": blocks, "b": there[name]})]
+        for sides in [{"a": blocks, "b": there[name]}]
+        for i in [estimated(Quantity("'a' / 'b'", "mean"), sides).interval()]
     ]  # fmt: skip
 
 
-def _interval(what: str, sides: Mapping[str, Blocks]) -> tuple[Interval, str]:
-    found = estimated(Quantity(what, "mean"), sides).interval()
-    enough = min(map(len, sides.values())) >= FEWEST
-    return found, found.ends(figure) if enough else ""
-
-
-def _mean(blocks: Blocks) -> dict[str, str]:
-    found, ends = _interval("'it'", {"it": blocks})
-    return {"mean": figure(found.value), "95 % interval": ends}
+def _mean(blocks: Blocks, unit: str) -> dict[str, str]:
+    found = mean_of(blocks, unit)
+    return {"mean": figure(found.value), "95 % interval": found.ends(figure)}

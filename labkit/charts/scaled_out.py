@@ -61,12 +61,12 @@ def speed_ups(
         base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q")
         .transform_filter("isValid(datum.low)"),
         base.mark_point(filled=True, opacity=1, size=90).encode(y=y, shape=shape(names)),
-        *ends.arrows(rows, base, "y", tips),
+        *ends.beside_bars(rows, base, "y", tips),
     ]  # fmt: skip
     if published:
         layers.append(_diamonds(published, most, x, y))
     said = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
-    legend = f"Dashed: the ideal. Bars: 95 % intervals. {ends.legend(rows)}"
+    legend = f"Dashed: the ideal. {ends.legend(rows)}"
     legend += "Grey diamonds: the document's." * bool(published)
     drawn, title = alt.LayerChart(layer=layers), f"Speed-up by {by}"
     return framed(drawn, 340, title, legend.strip(), note, f"{title}, {most} over 1: {said}")

@@ -27,14 +27,13 @@ from labkit.errors import LabkitError, Unknown
 from labkit.machine.units import capital, figure, shown
 from labkit.results import Results
 from labkit.statistics.estimate import estimated
+from labkit.statistics.interval import Interval
 from labkit.statistics.measurand import Measurand, plain
 from labkit.statistics.percentiles import Blocks
-from labkit.statistics.quantity import Quantity
+from labkit.statistics.quantity import PARTS, Quantity
 from labkit.study import Study
 
 OURS = COLOURS[0]
-FEWEST = 3
-"""Blocks, before an interval is shown."""
 
 
 def of_metric(study: Study, results: Results, metric: str) -> dict[str, Blocks]:
@@ -64,8 +63,7 @@ def _found(study: Study, results: Results, metric: str) -> dict[str, Blocks]:
 def both_sides(study: Study, results: Results, metrics: Iterable[str]) -> list[dict[str, str]]:
     """A row for each condition: the mean of each metric over all blocks, and its 95 % interval.
 
-    A metric that no host of the lab could measure says so in each row. None of them can be less
-    than nothing, so no interval goes further down.
+    A metric that no host of the lab could measure says so in each row.
     """
     columns = {metric: _column(study, results, metric) for metric in metrics}
     units, seen = units_of(study, results), {name for each in columns.values() for name in each}
@@ -90,13 +88,18 @@ def _column(study: Study, results: Results, metric: str) -> dict[str, str]:
     told = {Measurand.of(key).metric for key in study.measured(results)}
     if metric not in {*told, plain(study.metric)}:
         return {}
-    found = of_metric(study, results, metric)
-    return {name: _with_ends(_mean(f"'{name}'", {name: found[name]})) for name in found}
+    found, unit = of_metric(study, results, metric), units_of(study, results).get(metric, "")
+    return {name: _with_ends(mean_of(blocks, unit, "average")) for name, blocks in found.items()}
 
 
-def _with_ends(mean: Mapping[str, Any]) -> str:
-    low, high = (_shown(mean, end) for end in ("low", "high"))
-    return f"{figure(mean['value'])} ({low} to {high})" if low and high else figure(mean["value"])
+def _with_ends(mean: Interval) -> str:
+    return f"{figure(mean.value)} ({mean.ends(figure)})"
+
+
+def mean_of(blocks: Blocks, unit: str, how: str = "mean") -> Interval:
+    """The mean of a condition, within what a figure in that unit can be."""
+    kinds = {"it": PARTS[unit]} if unit in PARTS else {}
+    return estimated(Quantity("'it'", how).of_kinds(kinds), {"it": blocks}).interval()
 
 
 # A share has the unit 1, which says nothing beside a number.
@@ -152,11 +155,11 @@ def against_rate(
     layers = [base.mark_line().encode(y=y), bars.transform_filter("isValid(datum.low)"),
               base.mark_point(filled=True, size=80, opacity=1)
               .encode(y=y, shape=shape(order), tooltip=tips),
-              *ends.arrows(rows, base, "y", tips)]  # fmt: skip
+              *ends.beside_bars(rows, base, "y", tips)]  # fmt: skip
     said = "; ".join(f"{r['condition']} at {r['rate']}: {figure(r['value'])}" for r in rows)
     title, drawn = f"{capital(what)} by packet rate", alt.LayerChart(layer=layers)
     said = f"{what} by packet rate: {said}"
-    legend = f"Bars: 95 % intervals. {ends.legend(rows)}".rstrip()
+    legend = f"{ends.legend(rows)}".rstrip()
     return framed(drawn, 280, title, legend, note, said)
 
 
@@ -174,12 +177,12 @@ def _ratios(rows: list[dict[str, Any]], theirs: list[dict[str, Any]], note: str)
         base.mark_rule(strokeWidth=2, color=OURS)
         .encode(x="low:Q", x2="high:Q", tooltip=tips).transform_filter("isValid(datum.low)"),
         base.mark_point(filled=True, size=90, opacity=1, color=OURS).encode(x=x, tooltip=tips),
-        *ends.arrows(rows, base.encode(color=alt.value(OURS)), "x", tips),
+        *ends.beside_bars(rows, base.encode(color=alt.value(OURS)), "x", tips),
         alt.Chart(inline(theirs)).mark_point(shape="diamond", filled=True, size=110, color=GREY)
         .encode(x=x, y=y, tooltip=tip("value", ".3~f", "the document's")),
     ]  # fmt: skip
     said = "; ".join(f"{row['metric']} {figure(row['value'])}" for row in rows)
-    legend = f"Bars: 95 % intervals. {ends.legend(rows)}Grey diamonds: the document's own."
+    legend = f"{ends.legend(rows)}Grey diamonds: the document's own."
     drawn, height = alt.LayerChart(layer=layers), 44 * max(1, len(rows))
     said = f"Run 2 over Run 1: {said}"
     return framed(drawn, height, "What owning CPUs changes", legend, note, said)
@@ -191,11 +194,4 @@ def _mean(what: str, sides: Mapping[str, Blocks]) -> dict[str, Any]:
     except LabkitError:
         return {"value": float("nan"), **ends.bar(None, 0)}
     i = estimate.interval()
-    found = ends.bar(i if estimate.blocks >= FEWEST else None, estimate.blocks)
-    return {"value": rounded(i.value), **found}
-
-
-def _shown(mean: Mapping[str, Any], end: str) -> str:
-    if mean["less" if end == "low" else "more"]:
-        return "no limit"
-    return "" if mean[end] is None else figure(max(0.0, mean[end]))
+    return {"value": rounded(i.value), **ends.bar(i, estimate.blocks)}

@@ -24,6 +24,7 @@ def add(verbs: Any) -> None:
         "--document docker | claims and figures of documents with this in their titles",
         "--verdict contradicted | contradicted claims",
         "--disputed | claims that documents contradict",
+        "--csv card.csv | a row for each claim, with the figure measured here",
         "out/results --html >card.html | of one folder, as a page",
     )  # fmt: skip
     parser.add_argument(
@@ -49,6 +50,7 @@ def add(verbs: Any) -> None:
     shown.add_argument(
         "--html", action="store_true", help="print an HTML page with links to the results"
     )
+    shown.add_argument("--csv", type=Path, metavar="FILE", help="write a row for each claim")
     json_flag(shown)
 
 
@@ -74,6 +76,10 @@ def _scorecard(asked: argparse.Namespace) -> None:
         )
     if asked.json:
         print_json(plain(card))
+    elif asked.csv:
+        from labkit.charts.export import save_csv
+
+        print(f"{save_csv(card.frame(), asked.csv)}: {len(card.lines)} claims")
     elif asked.markdown:
         print(card.markdown(), end="")
     elif asked.html:

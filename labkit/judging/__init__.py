@@ -71,6 +71,7 @@ def _plain(reading: Reading, noise: Noise | None, margin: float | None) -> list[
     refused = {**results.asked.get("refused", {}), **watch.left_out(results)}
     whys = {**results.asked.get("unseen", {}), **refused, **silent}
     other = [c.name for c in study.conditions if c.name in silent and c.name not in refused]
+    other += reading.measured.keys() & silent.keys()
     return [replace(v, reasons=tuple(_explained(v, whys, other))) for v in verdicts]
 
 
@@ -88,7 +89,7 @@ def _slower(study: Study, results: Results) -> bool:
     )
 
 
-# Of each condition or metric that was not measured: why, or that it is not the document's.
+# Of each condition or metric that was not counted: why, or that it is not the document's.
 def _explained(v: Verdict, whys: Mapping[str, str], other: Sequence[str]) -> list[Reason]:
     reasons: list[Reason] = []
     for reason in v.reasons:

@@ -27,12 +27,12 @@ class AnswerFigure:
     effect: Effect
     reach: str
     tested: bool
-    """Whether the claim behind it can be tested here; else this is a local finding."""
+    """Whether the claim behind it can be tested here; else this is a finding of this lab alone."""
 
     def __str__(self) -> str:
         say, write = self.headline.says, self._write
         text = f"{say.format(self._with_unit(write(self.effect.value)))}, {self._within()}"
-        local = "" if self.tested else ", a local finding"
+        local = "" if self.tested else ", which cannot test the claim"
         document = self.headline.document or "no figure"
         return f"{WHERE[self.reach]}{local}: {text}; the document says {document}."
 
@@ -40,12 +40,12 @@ class AnswerFigure:
         e, write = self.effect, self._write
         if e.each:
             many = len(e.each)
-            return f"{write(min(e.each))} to {write(max(e.each))} in {many} block{'s' * (many > 1)}"
+            return f"{write(min(e.each))} to {write(max(e.each))} in {_repeats(many)}"
         if e.low is None or e.high is None:
-            return f"not known any closer after {e.blocks} blocks"
+            return f"not known any closer after {_repeats(e.blocks)}"
         unsure = self.headline.form != "number" and e.low <= 1 <= e.high
         chance = ", so perhaps no difference" if unsure else ""
-        return f"{write(e.low)} to {write(e.high)} in {e.blocks} blocks{chance}"
+        return f"{write(e.low)} to {write(e.high)} in {_repeats(e.blocks)}{chance}"
 
     def _with_unit(self, figure: str) -> str:
         units = {"percent": " %", "times": " times", "number": f" {self.headline.unit}".rstrip()}
@@ -61,6 +61,11 @@ class AnswerFigure:
         least = 0 if scale == 100 or abs(x) >= 10 else 1 - math.floor(math.log10(abs(x) or 1))
         digits = min(max(-math.floor(math.log10(width)), least, 0), 4)
         return f"{scale * x:,.{digits}f}"
+
+
+# A number of blocks, as people call them.
+def _repeats(blocks: int) -> str:
+    return f"{blocks} repeat{'s' * (blocks != 1)}"
 
 
 def find_figure(reading: Reading, verdicts: Sequence[Verdict]) -> AnswerFigure | None:

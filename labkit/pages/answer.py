@@ -29,7 +29,7 @@ from labkit.runs.overhead import overhead
 from labkit.runs.progress import Progress
 from labkit.statistics.distribution import tail_note
 from labkit.statistics.estimate import estimated
-from labkit.statistics.interval import Interval, ends
+from labkit.statistics.interval import Interval, ends, in_blocks
 from labkit.statistics.percentiles import PERCENTILES, Blocks, count, intervals
 from labkit.statistics.quantity import Quantity
 from labkit.study import Study
@@ -235,8 +235,8 @@ def _measured(study: Study, rows: list[dict[str, Any]]) -> str:
     for name, answered, lost in sorted(gone):
         shown += f"\n{name}: {lost} of {answered + lost} requests got no answer"
     few = "blocks" if single else "samples or blocks"
-    shown += f"\n(in brackets the 95 % interval; ~ marks too few {few} for one)"
-    if any(row["enough"] and None in (row["low"], row["high"]) for row in rows):
+    shown += f"\n(in brackets the 95 % interval, or few blocks; ~ marks too few {few})"
+    if any(row["enough"] and not row["each"] and None in (row["low"], row["high"]) for row in rows):
         shown += "\n(> and <: so few blocks set no limit on the other side)"
     # Of the condition with the fewest samples; the others lack less.
     fewest = 0 if single else min((r["n"] for r in rows), default=0)
@@ -267,7 +267,8 @@ def _percentiles(study: Study, cells: Mapping[str, Sequence[str]]) -> str:
 def _cell(row: Mapping[str, Any]) -> str:
     if not row["enough"]:
         return f"~{figure(row['value'])}"
-    return f"{figure(row['value'])} ({ends(row['low'], row['high'], figure)})"
+    within = in_blocks(row["each"], figure) or ends(row["low"], row["high"], figure)
+    return f"{figure(row['value'])} ({within})"
 
 
 def _document(study: Study) -> dict[str, str]:

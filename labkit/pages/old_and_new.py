@@ -17,7 +17,7 @@ from labkit.results import Results, Run
 from labkit.running import compared
 from labkit.running.compared import Difference, Sides
 from labkit.running.open_lab import note
-from labkit.statistics.interval import ends
+from labkit.statistics.interval import ends, in_blocks
 from labkit.verdict import CONTRADICTED, HOLDS, UNDECIDED, Verdict, one_risk
 
 COLUMNS = ("old", "new", "delta", "interval", "verdict")
@@ -76,7 +76,7 @@ class OldAndNew:
     def chart(self) -> str:
         """New over old as SVG; empty where no figure is above 0."""
         drawn = [
-            Changed(_figure_of(s), v.effect, v.low, v.high, compared.OUTCOMES[v.verdict])
+            Changed(_figure_of(s), v.effect, v.low, v.high, compared.OUTCOMES[v.verdict], v.each)
             for v, s in self._each() if s.ratio and v.effect
         ]  # fmt: skip
         if not drawn:
@@ -181,8 +181,12 @@ def _delta(v: Verdict, s: Sides) -> str:
 
 
 def within(v: Verdict, ratio: bool, unit: str = "") -> str:
-    """The 95 % interval of a change, in the words of `delta`."""
-    return "" if v.effect is None else ends(v.low, v.high, lambda end: delta(end, ratio, unit))
+    """The 95 % interval of a change or its few blocks, in the words of `delta`."""
+
+    def write(end: float) -> str:
+        return delta(end, ratio, unit)
+
+    return "" if v.effect is None else in_blocks(v.each, write) or ends(v.low, v.high, write)
 
 
 def delta(effect: float | None, ratio: bool, unit: str = "") -> str:

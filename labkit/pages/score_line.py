@@ -9,7 +9,7 @@ from typing import Any
 from labkit.reason import Reason, What, why
 from labkit.results import IMPORTED
 from labkit.statistics.comparison import Effect
-from labkit.statistics.interval import ends
+from labkit.statistics.interval import ends, in_blocks
 from labkit.verdict import (
     CONTRADICTED,
     HOLDS,
@@ -70,8 +70,8 @@ class ScoreLine:
 
     @property
     def reason(self) -> str:
-        """Its reasons in words."""
-        return why(self.reasons)
+        """Its reasons in words; the figure that was measured here stands beside them."""
+        return why(self.reasons, self.local.effect if self.local else None)
 
     @property
     def what(self) -> What:
@@ -143,6 +143,23 @@ def _effect_of(fields: Mapping[str, Any]) -> Effect:
     return Effect(**{**fields, "student": student, "each": tuple(fields["each"])})
 
 
+def in_columns(line: ScoreLine) -> dict[str, Any]:
+    """The line as a row of plain values: the claim, its verdict, and what was measured here."""
+    local = line.local
+    seen = local.effect if local else None
+    return {
+        "document": line.document, "study": line.study, "claim": line.claim,
+        "statement": line.statement, "verdict": line.verdict,
+        "agrees": local.says if local else "", "reach": local.reach if local else "",
+        "quantity": seen.what if seen else "", "measured": seen.value if seen else None,
+        "low": seen.low if seen else None, "high": seen.high if seen else None,
+        "each": list(seen.each) if seen else [],
+        "printed": seen.printed if seen else line.published, "blocks": line.blocks,
+        "lab": line.lab, "tier": line.tier, "reason": line.reason, "answer": line.answer,
+        "evidence": line.evidence,
+    }  # fmt: skip
+
+
 def counts_as(line: ScoreLine) -> str:
     """The verdict, or why there is none: nobody measured it, or no study could."""
     if line.evidence or line.verdict != NOT_TESTABLE:
@@ -161,7 +178,7 @@ def found_and_printed(line: ScoreLine) -> tuple[str, str]:
     if line.local is None:
         return "", "" if line.published is None else short(line.published)
     seen = line.local.effect
-    around = ", ".join(map(short, seen.each)) or ends(seen.low, seen.high, short)
+    around = in_blocks(seen.each, short) or ends(seen.low, seen.high, short)
     effect = f"{short(seen.value)} ({around}): {line.local.says}, {line.local.reach}"
     return effect, "" if seen.printed is None else short(seen.printed)
 

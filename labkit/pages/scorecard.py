@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from labkit.errors import Unknown, readable
 from labkit.pages import terminal
@@ -17,6 +18,7 @@ from labkit.pages.score_line import (
     best,
     counts_as,
     found_and_printed,
+    in_columns,
     is_real,
     ran_on,
 )
@@ -25,6 +27,9 @@ from labkit.pages.tables import Table
 from labkit.results import IMPORTED
 from labkit.runs.index import chosen, found
 from labkit.verdict import NOT_TESTABLE, REAL_KERNEL, check_margin
+
+if TYPE_CHECKING:
+    import polars as pl
 
 ON_EMULATED, ON_REAL = "on emulated labs", "on real hosts or kernels"
 HEAD = ("claim", "the claim", "verdict", "measured here", "printed", "runs", "lab", "why",
@@ -86,6 +91,12 @@ class Scorecard:
     def table(self) -> Table:
         """One row for each claim and lab."""
         return Table(HEAD, tuple(map(_row, self.lines)), self.caption())
+
+    def frame(self) -> pl.DataFrame:
+        """A polars data frame: of each claim the verdict, and beside it what was measured here."""
+        import polars as pl
+
+        return pl.DataFrame([*map(in_columns, self.lines)], infer_schema_length=None)
 
     def markdown(self) -> str:
         """Both tables, for a page."""

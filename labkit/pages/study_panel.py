@@ -112,6 +112,8 @@ def _figure(blocks: Mapping[int, Values], unit: str) -> str:
     if len(blocks) < 2:
         return f"{figure(found.value)} {shown(unit)}"
     said = f"{figure(found.value)} {shown(unit)}, {found.ends(figure)}"
+    if found.each:
+        return said
     if lack := lacking(found.least, found.most, len(blocks)):
         return f"{said} ({lack})"
     width = (found.high - found.low) / found.value if found.value else 0.0

@@ -21,8 +21,6 @@ from labkit.statistics.spending import History
 SAME = "same within the margin"
 SIDES = ("below", "inside", "above")
 NEVER = History()
-FEWEST_OF_INTERVAL = 4
-"""Of fewer blocks each is shown, and no interval."""
 MARGIN = 0.05
 """The distance too small to matter, unless a lab's noise or a document says otherwise."""
 MOST_OF_BAND = 0.25
@@ -117,8 +115,6 @@ class Found:
     among: int = 1
     counted: float = 1.0
     history: History = NEVER
-    each: tuple[float, ...] = ()
-    """The figure in each block, where there are few."""
     second: Estimate | None = None
     """Student's, of the blocks alone, where its interval is half as wide again, or less."""
 
@@ -135,7 +131,7 @@ class Found:
         more = max([*needed.values(), percentiles.FEWEST_BLOCKS - blocks, 0])
         other = by_student(c.what, measured) if estimate.enough else None
         second = other if differs(estimate, other) else None
-        return cls(c, estimate, blocks, samples, more, each=_each(c, measured), second=second)
+        return cls(c, estimate, blocks, samples, more, second=second)
 
     @property
     def p(self) -> float:
@@ -206,6 +202,8 @@ class Found:
     @property
     def ends(self) -> tuple[float | None, float | None]:
         """Its interval of 95 % over all looks; None for an end that measurements do not bind."""
+        if self.estimate.each:
+            return None, None
         i, limits = (
             self.estimate.interval(self.confidence),
             (self.comparison.low, self.comparison.high),
@@ -229,7 +227,7 @@ class Found:
         return Effect(
             c.what.shown, self.estimate.value, low, high, self.blocks, c.printed, c.what.metric,
             float(c.what.statistic) if alone else None, self.estimate.counts,
-            (second.low, second.high) if second else None, self.estimate.coarse, self.each,
+            (second.low, second.high) if second else None, self.estimate.coarse, self.estimate.each,
         )  # fmt: skip
 
     def after(self, risk: float) -> Found:
@@ -244,19 +242,6 @@ class Found:
 
         blocks = range(max(self.more, 1), percentiles.MOST_BLOCKS + 1)
         return replace(self, more=blocks.start + bisect_left(blocks, True, key=decides))
-
-
-# Counts are exact however few they are.
-def _each(c: Comparison, measured: Mapping[str, Blocks]) -> tuple[float, ...]:
-    sides = {name: measured[name] for name in c.what.names}
-    common = sorted(set.intersection(*map(set, sides.values())))
-    if c.what.kinds or not 0 < len(common) < FEWEST_OF_INTERVAL:
-        return ()
-    alone = ({name: {k: side[k]} for name, side in sides.items()} for k in common)
-    try:
-        return tuple(estimated(c.what, block).value for block in alone)
-    except LabkitError:  # one block alone may divide by nothing
-        return ()
 
 
 Counts = Mapping[Comparison, float]

@@ -16,7 +16,6 @@ import numpy as np
 
 from labkit.errors import BadInput
 from labkit.statistics.distribution import Values
-from labkit.statistics.expression import range_of, tree
 from labkit.statistics.interval import Interval
 from labkit.statistics.percentiles import FEWEST_BLOCKS, LEAST, NORMAL, Blocks, Estimate, spread
 from labkit.statistics.quantity import Quantity, Term
@@ -147,10 +146,10 @@ def exact(what: Quantity, sides: Mapping[str, Mapping[int, Values]]) -> Exact:
     runs = {term: [*sides[term[0]].values()] for term in what.terms()}
     counted = {term: _counted(what, term, values) for term, values in runs.items()}
     value = what.of(lambda term: counted[term].value)
-    most = max(KINDS[figure.kind][1] for figure in counted.values())
+    most = {term[0]: KINDS[figure.kind][1] for term, figure in counted.items()}
     blocks = min(map(len, runs.values()))
     figure = Exact(value, value, value, LEAST, LEAST, max(blocks - 1, 1), blocks,
-                  blocks >= FEWEST_BLOCKS, False, range_of(tree(what.text), (0.0, most)),
+                  blocks >= FEWEST_BLOCKS, False, what.range_of(0.0, most),
                   what=what, counted=counted)  # fmt: skip
     low, high = figure.interval().low, figure.interval().high
     figure = replace(figure, down=(value - low) / NORMAL, up=(high - value) / NORMAL)

@@ -22,7 +22,6 @@ from labkit.errors import BadInput
 from labkit.statistics import percentiles as stats
 from labkit.statistics.counts import KINDS, exact, one_by_one
 from labkit.statistics.distribution import Distribution
-from labkit.statistics.expression import range_of, tree
 from labkit.statistics.far_tail import FAR_TAIL, left_out, possible
 from labkit.statistics.figure import Figure, Values, middling
 from labkit.statistics.interval import Interval
@@ -38,10 +37,28 @@ SMALLEST, STEP = 1e-300, 1e-6
 
 def estimated(what: Quantity, measured: Mapping[str, Blocks]) -> Estimate:
     """The value over all blocks that the conditions share, with its error."""
+    return replace(_estimated(what, measured), each=_in_each(what, measured))
+
+
+# Counts are exact however few they are.
+def _in_each(what: Quantity, measured: Mapping[str, Blocks]) -> tuple[float, ...]:
+    sides = {name: measured[name] for name in what.names}
+    common = sorted(set.intersection(*map(set, sides.values())))
+    if what.kinds or not 0 < len(common) < stats.FEWEST_OF_INTERVAL:
+        return ()
+    alone = ({name: {k: side[k]} for name, side in sides.items()} for k in common)
+    try:
+        return tuple(_estimated(what, block).value for block in alone)
+    except BadInput:  # one block alone may divide by nothing
+        return ()
+
+
+def _estimated(what: Quantity, measured: Mapping[str, Blocks]) -> Estimate:
     if any(statistic in KINDS for _, statistic in what.terms()):
         return exact(what, {name: one_by_one(what, measured[name]) for name in what.names})
     if (alone := what.alone) and not isinstance(alone[1], str):
-        return _alone(alone[1], measured[alone[0]])
+        found = stats.estimate(Pooled.of(measured[alone[0]]), alone[1])
+        return replace(found, range=_range(what, measured))
     plain = what.ratio is not None and not isinstance(what.statistic, str)
     sides = {name: measured[name] if plain else one_by_one(what, measured[name])
              for name in what.names}  # fmt: skip
@@ -62,16 +79,14 @@ def ratio(a: Blocks, b: Blocks, q: float) -> Interval:
     return estimated(Quantity("'a' / 'b'", q), {"a": a, "b": b}).interval()
 
 
-# One condition's percentile has the interval that tables and charts show of it.
-def _alone(q: float, blocks: Blocks) -> Estimate:
-    pooled = Pooled.of(blocks)
-    least = 0.0 if pooled.levels[0] >= 0 else -math.inf
-    return replace(stats.estimate(pooled, q), range=(least, math.inf))
-
-
 def least_of(values: Values | Distribution) -> float:
     """The lowest of the values of a block."""
     return float(values.least if isinstance(values, Distribution) else np.min(values))
+
+
+def most_of(values: Values | Distribution) -> float:
+    """The highest of the values of a block."""
+    return float(values.most if isinstance(values, Distribution) else np.max(values))
 
 
 def _paired(quantity: Quantity, sides: Sides, blocks: int) -> Estimate:
@@ -210,9 +225,12 @@ def _apart(quantity: Quantity, sides: Mapping[str, Mapping[int, Values]]) -> Est
                     fewest, _enough(quantity, sides), logarithmic, of_name)  # fmt: skip
 
 
+# What was measured above what a metric can be is no share, whatever its unit says.
 def _range(what: Quantity, sides: Sides) -> tuple[float, float]:
-    least = min(least_of(values) for blocks in sides.values() for values in blocks.values())
-    return range_of(tree(what.text), (0.0 if least >= 0 else -math.inf, math.inf))
+    blocks = {name: [*sides[name].values()] for name in what.names}
+    least = min(map(least_of, chain(*blocks.values())))
+    most = {name: whole for name, whole in what.wholes if max(map(most_of, blocks[name])) <= whole}
+    return what.range_of(0.0 if least >= 0 else -math.inf, most)
 
 
 def _enough(what: Quantity, sides: Sides) -> bool:

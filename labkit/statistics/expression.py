@@ -84,10 +84,10 @@ def is_name(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-def range_of(node: ast.expr, of_name: Range) -> Range:
-    """Between what the figure lies, whatever is measured, if each name lies in `of_name`."""
+def range_of(node: ast.expr, of_name: Callable[[ast.expr], Range]) -> Range:
+    """Between what the figure lies, whatever is measured; each name lies in `of_name` of it."""
     if isinstance(node, ast.Constant):
-        return of_name if isinstance(node.value, str) else (float(node.value),) * 2  # type: ignore[arg-type]
+        return of_name(node) if isinstance(node.value, str) else (float(node.value),) * 2  # type: ignore[arg-type]
     if isinstance(node, ast.UnaryOp):
         low, high = range_of(node.operand, of_name)
         return -high, -low
@@ -96,7 +96,7 @@ def range_of(node: ast.expr, of_name: Range) -> Range:
         return _joined(type(node.op), left, right)
     assert isinstance(node, ast.Call)
     if (name := called(node)) not in SEVERAL:
-        return of_name
+        return of_name(node)
     ranges = [range_of(part, of_name) for part in node.args]
     if name == "distance":
         return 0.0, max(map(abs, ranges[0]))

@@ -6,8 +6,9 @@ limit, so it is not given as one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 FAR = 100.0
 """An end that is further than by this factor from a value above 0 is no limit."""
@@ -21,25 +22,41 @@ class Interval:
     low: float
     high: float
     enough: bool
+    each: tuple[float, ...] = ()
+    """The figure in each block, where these are too few for an interval that teaches anything."""
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Interval:
+        """Make it of the fields that JSON has kept."""
+        return cls(**{**fields, "each": tuple(fields.get("each", ()))})
 
     @property
     def least(self) -> float | None:
         """The low end; None if the measurements set no lower limit."""
-        return None if self._positive and self.low * FAR < self.value else self.low
+        far = self._positive and self.low * FAR < self.value
+        return None if self.each or far else self.low
 
     @property
     def most(self) -> float | None:
         """The high end; None if the measurements set no upper limit."""
-        return None if self._positive and self.high > FAR * self.value else self.high
+        far = self._positive and self.high > FAR * self.value
+        return None if self.each or far else self.high
 
     def ends(self, form: Callable[[float], str]) -> str:
-        """Both ends for a table: `3 to 5`, or `> 3` without an upper limit."""
-        return ends(self.least, self.most, form)
+        """Both ends for a table: `3 to 5`, `> 3` without an upper limit, or the few blocks."""
+        return in_blocks(self.each, form) or ends(self.least, self.most, form)
 
     # What may lie on either side of 0 has no factor to be away by.
     @property
     def _positive(self) -> bool:
         return self.value > 0 and self.low >= 0
+
+
+def in_blocks(each: Sequence[float], form: Callable[[float], str]) -> str:
+    """The figures of few blocks, in place of an interval."""
+    if len(each) == 1:
+        return "one block"
+    return f"blocks: {', '.join(map(form, each))}" if each else ""
 
 
 def ends(low: float | None, high: float | None, form: Callable[[float], str]) -> str:

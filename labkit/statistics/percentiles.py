@@ -35,6 +35,7 @@ from labkit.statistics.holm import holm as holm
 from labkit.statistics.interval import Interval as Interval
 from labkit.statistics.pooled import BEYOND as BEYOND
 from labkit.statistics.pooled import FEWEST_BLOCKS as FEWEST_BLOCKS
+from labkit.statistics.pooled import FEWEST_OF_INTERVAL as FEWEST_OF_INTERVAL
 from labkit.statistics.pooled import Blocks as Blocks
 from labkit.statistics.pooled import Pooled
 from labkit.statistics.pooled import beyond as beyond
@@ -81,6 +82,8 @@ class Estimate:
     """Its change per share by which a figure in it changes; infinite for one figure alone."""
     coarse: bool = False
     """Whether steps of a clock bias it by more than its error knows, as they do in a far tail."""
+    each: tuple[float, ...] = ()
+    """The figure in each block, where there are few."""
 
     @property
     def counts(self) -> str:
@@ -96,7 +99,7 @@ class Estimate:
         # Through logarithms and back a value may move in its last digit, past its own end.
         low = min(max(float(low), self.range[0]), self.value)
         high = max(min(float(high), self.range[1]), self.value)
-        return Interval(self.value, low, high, self.enough)
+        return Interval(self.value, low, high, self.enough, self.each)
 
     def scaled(self, limit: float) -> float:
         """The figure on the scale of its errors: its logarithm if they are of that."""
@@ -121,13 +124,22 @@ class Estimate:
 
 def interval(blocks: Blocks, q: float) -> Interval:
     """The percentile of the pooled samples with an interval that knows that blocks differ."""
-    return estimate(Pooled.of(blocks), q).interval()
+    return intervals(blocks, [q])[0]
 
 
 def intervals(blocks: Blocks, percentiles: Sequence[float]) -> list[Interval]:
     """The `interval` of several percentiles of the same samples, which are pooled once."""
     pooled = Pooled.of(blocks)
-    return [estimate(pooled, q).interval() for q in percentiles]
+    few = [Pooled.of({0: block}) for block in in_few(blocks)]
+    return [
+        replace(estimate(pooled, q), each=tuple(one.percentile(q) for one in few)).interval()
+        for q in percentiles
+    ]
+
+
+def in_few(blocks: Blocks) -> list[Values | Distribution]:
+    """The blocks, where they are too few for an interval; else none."""
+    return list(blocks.values()) if len(blocks) < FEWEST_OF_INTERVAL else []
 
 
 def estimate(pooled: Pooled, q: float) -> Estimate:
@@ -135,6 +147,7 @@ def estimate(pooled: Pooled, q: float) -> Estimate:
     if not 0 < q < 100:
         raise BadInput(f"a percentile lies between 0 and 100, not at {q}")
     logarithmic, blocks = bool(pooled.levels[0] > 0), len(pooled.below)
+    least = 0.0 if pooled.levels[0] >= 0 else -math.inf
     scale = math.log if logarithmic else float
     shown, t = pooled.percentile(q), student(max(blocks - 1, 1))
     pooled = pooled.finer
@@ -155,7 +168,7 @@ def estimate(pooled: Pooled, q: float) -> Estimate:
     clock *= NORMAL / t
     return Estimate(
         shown, value, value, math.hypot(down, clock), math.hypot(up, clock),
-        max(blocks - 1, 1), blocks, pooled.measured(q), logarithmic,
+        max(blocks - 1, 1), blocks, pooled.measured(q), logarithmic, (least, math.inf),
     )  # fmt: skip
 
 

@@ -21,6 +21,8 @@ Blocks = Mapping[int, Values | Distribution]
 """Block number -> all values that one condition gave in that block, in order, or counted."""
 
 FEWEST_BLOCKS = 3
+FEWEST_OF_INTERVAL = 4
+"""Of fewer blocks each is shown, and no interval."""
 BEYOND = 10
 """The fewest samples beyond a percentile that is called measured."""
 LEAST, MOST = 1e-100, 1e100

@@ -25,8 +25,10 @@ from labkit.statistics.expression import (
     OPERATORS,
     SEVERAL,
     SUMMARIES,
+    Range,
     called,
     is_name,
+    range_of,
     tree,
 )
 from labkit.statistics.figure import Statistic as Statistic
@@ -34,6 +36,11 @@ from labkit.statistics.figure import Values as Values
 from labkit.statistics.figure import summary
 
 Runs = Mapping[str, Sequence[Values]]
+PART, PERCENT = "part", "percent"
+WHOLES = {PART: 1.0, PERCENT: 100.0}
+"""Kinds of values that are shares of a whole, and the whole."""
+PARTS = {"share": PART, "%": PERCENT}
+"""Their kinds by unit."""
 Term = tuple[str, Statistic]
 """The key of a condition, and the statistic that is taken."""
 
@@ -47,6 +54,8 @@ class Quantity:
     metric: str = ""
     kinds: tuple[tuple[str, str], ...] = ()
     """The names whose values are counts, or shares of trials, whatever statistic is asked for."""
+    wholes: tuple[tuple[str, float], ...] = ()
+    """The names whose values are shares of a whole, and that whole: 1, or 100."""
 
     def __post_init__(self) -> None:
         tree(self.text)
@@ -87,10 +96,24 @@ class Quantity:
 
     def of_kinds(self, kinds: Mapping[str, str]) -> Quantity:
         """Itself, where these names have values that are counts or shares of trials."""
-        pairs = tuple((name, kinds[name]) for name in self.names if name in kinds)
-        distinct = {kinds.get(name, "") for name in self.names}
+        known = {name: kinds[name] for name in self.names if name in kinds}
+        wholes = {name: WHOLES[kind] for name, kind in known.items() if kind in WHOLES}
+        pairs = {name: kind for name, kind in known.items() if name not in wholes}
+        distinct = {pairs.get(name, "") for name in self.names}
         statistic = self.statistic if len(distinct) > 1 else distinct.pop() or self.statistic
-        return replace(self, statistic=statistic, kinds=pairs)
+        return replace(
+            self, statistic=statistic, kinds=(*pairs.items(),), wholes=(*wholes.items(),)
+        )
+
+    def range_of(self, least: float, most: Mapping[str, float]) -> Range:
+        """Between what it lies if no value is below `least`, nor that of a name above its own."""
+
+        def of_name(node: ast.expr) -> Range:
+            key, statistic = self._term(node) or ("", "")
+            whole = math.inf if statistic == "variation" else most.get(key, math.inf)
+            return least, whole
+
+        return range_of(tree(self.text), of_name)
 
     def value(self, runs: Runs) -> float:
         """The value of the expression; refused if it has none, as one over zero."""

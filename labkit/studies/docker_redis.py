@@ -50,4 +50,5 @@ study = Study(
         line=10,
     ),
     claims=published.of("docker_redis"),
+    least_cpus={"docker-redis-09": 2},
 )

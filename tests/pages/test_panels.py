@@ -215,7 +215,7 @@ def test_conditions_that_the_lab_refuses_have_no_lane(tmp_path):
     assert (list(now.lanes), now.of) == (["A"], 5)
 
 
-def test_each_lane_says_its_median_so_far_and_from_the_second_run_on_how_sure_that_is(results):
+def test_each_lane_says_its_median_so_far_its_few_runs_and_from_the_fourth_how_sure_it_is(results):
     for block, median in ((1, 60.0), (2, 66.0)):
         rows = ({"metric": "round trip", "p50": median}, {"metric": "netperf p50", "p50": 9.0})
         results.keep(Run("A", block, block, "finished", rows=rows), {"a.txt": "x"})
@@ -223,6 +223,11 @@ def test_each_lane_says_its_median_so_far_and_from_the_second_run_on_how_sure_th
     results.keep(Run("B", 1, 3, "finished", rows=(slow, rows[1])), {"a.txt": "x"})
     now = study_panel.standing(Counting(), results, 5, "", "running")
     assert now.figures["B"] == "2,432 µs" and list(now.figures) == ["A", "B"]
+    assert now.figures["A"].endswith(" µs, blocks: 60, 66")
+    for block, median in ((3, 60.0), (4, 66.0)):
+        rows = ({"metric": "round trip", "p50": median},)
+        results.keep(Run("A", block, block + 2, "finished", rows=rows), {"a.txt": "x"})
+    now = study_panel.standing(Counting(), results, 5, "", "running")
     value, low, high = re.match(r"(\S+) µs, (\S+) to (\S+) \(.* wide\)", now.figures["A"]).groups()
     assert 60 <= float(value) <= 66 and float(low) < 60 and float(high) > 66
 

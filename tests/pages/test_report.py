@@ -19,6 +19,7 @@ from labkit.judging import judge
 from labkit.machine.places import HOME
 from labkit.pages import report, report_head, tables, terminal
 from labkit.pages.answer import given
+from labkit.reason import Reason, What
 from labkit.running import notebook as campaign
 from labkit.running.open_lab import named_results
 
@@ -51,7 +52,9 @@ def written(tmp_path, *outputs, head=report.NO_HEAD, **more):
 
 
 def verdict(word, why="it was measured"):
-    return Verdict("c-01", "this is less than that", "order", word, why, *[None] * 4, 5, "Figure 3")
+    reasons = (Reason(What.DECLARED, said=why),)
+    about = "c-01", "this is less than that", "order"
+    return Verdict(*about, word, reasons, *[None] * 4, 5, "Figure 3")
 
 
 @pytest.mark.slow

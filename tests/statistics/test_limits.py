@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from labkit import charts
+from labkit.charts.tradeoff import mean_of
 from labkit.claim import Bound, Order
 from labkit.machine.units import figure
 from labkit.pages.answer import _cell
 from labkit.statistics.estimate import estimated, ratio
 from labkit.statistics.interval import FAR, Interval, ends, lacking
 from labkit.statistics.percentiles import interval
-from labkit.statistics.quantity import Quantity
+from labkit.statistics.quantity import PARTS, Quantity
 from labkit.statistics.spending import levels
 
 
@@ -44,16 +45,16 @@ def test_what_may_be_negative_keeps_both_ends():
 
 
 @pytest.mark.slow
-def test_a_far_tail_of_three_unlike_runs_has_no_upper_limit_wherever_it_is_shown():
-    blocks = wild(np.random.default_rng(1))
+def test_a_far_tail_of_four_unlike_runs_has_no_upper_limit_wherever_it_is_shown():
+    blocks = wild(np.random.default_rng(1), 4)
     found = interval(blocks, 99.9)
     assert found.high > 1e6 and found.most is None and found.least
-    row = {"enough": True, "value": found.value, "low": found.least, "high": found.most}
+    row = {"enough": True, "value": found.value, "low": found.least, "high": found.most, "each": ()}
     assert _cell(row) == f"{figure(found.value)} (> {figure(found.low)})"
     chart = charts.ladder({"wild": blocks}, percentiles=(50, 99.9)).to_dict()
     rows = [row for data in _rows(chart) for row in data if row.get("more")]
     assert all(row["high"] < 1e6 for row in rows)
-    assert "> " in rows[0]["interval"] and "no upper limit from 3 blocks" in rows[0]["interval"]
+    assert "> " in rows[0]["interval"] and "no upper limit from 4 blocks" in rows[0]["interval"]
     assert "Arrows: no limit on that side." in json.dumps(chart["title"])
     shapes = [layer["mark"].get("shape") for layer in chart["layer"]]
     assert "triangle-up" in shapes
@@ -66,16 +67,45 @@ def _rows(spec):
 
 
 def test_a_ratio_of_rates_without_a_limit_has_an_arrow():
-    rates = {"a": {k: np.array([v]) for k, v in enumerate((1.0, 1000, 10))},
-             "b": {k: np.array([v]) for k, v in enumerate((10.0, 9, 11))}}  # fmt: skip
+    rates = {"a": {k: np.array([v]) for k, v in enumerate((1e-3, 1e9, 10, 10))},
+             "b": {k: np.array([v]) for k, v in enumerate((10.0, 9, 11, 10))}}  # fmt: skip
     spec = charts.ratios(rates, "b").to_dict()
     row = next(row for data in _rows(spec) for row in data if "more" in row)
     assert (
-        row["more"] and row["less"] and row["interval"].startswith("no lower or upper limit from 3")
+        row["more"] and row["less"] and row["interval"].startswith("no lower or upper limit from 4")
     )
     assert {"triangle-left", "triangle-right"} <= {
         layer["mark"].get("shape") for layer in spec["layer"]
     }
+
+
+@pytest.mark.parametrize("blocks, shown", [(3, "tick"), (4, "rule")])
+def test_of_few_blocks_each_is_a_tick_and_of_more_there_is_a_bar(blocks, shown):
+    rates = {name: {k: np.array([4.0 + k]) for k in range(blocks)} for name in "ab"}
+    spec = charts.ratios(rates, "b").to_dict()
+    (row,) = (
+        row for data in _rows(spec) for row in data if "interval" in row and "block" not in row
+    )
+    ticks = [row for data in _rows(spec) for row in data if "block" in row]
+    assert len(ticks) == (blocks if shown == "tick" else 0)
+    assert (row["low"] is None) == (shown == "tick")
+    assert ("Bars:" in json.dumps(spec["title"])) == (shown == "rule")
+
+
+@pytest.mark.parametrize("unit, values, most", [
+    ("share", (0.97, 0.5, 0.99, 0.98), 1), ("%", (97, 50, 99, 98), 100),
+    ("share", (0.97, 0.5, 1.01, 0.98), np.inf), ("CPUs", (0.97, 0.5, 0.99, 0.98), np.inf),
+])  # fmt: skip
+def test_a_share_is_never_more_than_the_whole_unless_more_was_measured(unit, values, most):
+    measured = {"a": {k: np.array([float(v)]) for k, v in enumerate(values)}}
+    kinds = {"a": PARTS[unit]} if unit in PARTS else {}
+    for text, whole in (("'a'", most), ("mean('a') - 0.5", most - 0.5), ("1 - 'a'", 1)):
+        found = estimated(Quantity(text, "mean").of_kinds(kinds), measured).interval()
+        assert found.high <= whole and (found.high == whole or text == "1 - 'a'" or most == np.inf)
+    assert mean_of(measured["a"], unit).high <= most
+    loose = estimated(Quantity("'a'", "mean"), measured).interval()
+    assert loose.high > (100 if unit == "%" else 1)
+    assert estimated(Quantity("variation('a')").of_kinds(kinds), measured).interval().high > 1
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from labkit.running.open_lab import check_parameters, knobs_among, with_load
 ASKED = re.compile(r'`([a-z_]+) ?= ?("[^"`]*"|[\d_.]+|true|false)`')
 OFFERED = re.compile(r'"([^"\s]*)"')
 WORD = r"""(?:"[^"`]*"|'[^'`]*'|[^\s`|"'])+"""
-RUN = re.compile(rf"labkit run ([a-z_0-9]+)((?: +-p {WORD}| +--?[a-z]+(?:[ =]{WORD})?)*)")
+RUN = re.compile(rf"labkit (?:run|plan) ([a-z_0-9]+)((?: +-p {WORD}| +--?[a-z]+(?:[ =]{WORD})?)*)")
 GIVEN = re.compile(rf"-p ({WORD})")
 PAGES = [
     HOME / "README.md", HOME / "CONTRIBUTING.md", *sorted((HOME / "notebooks/docs").rglob("*.md")),
