@@ -15,7 +15,17 @@ from labkit.results import Results, Run
 from labkit.running import notebook
 from labkit.running.open_lab import note
 from labkit.study import Study
-from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, Verdict
+from labkit.verdict import (
+    AGREES,
+    CONTRADICTED,
+    DIFFERS,
+    HOLDS,
+    NOT_TESTABLE,
+    SAME,
+    UNCLEAR,
+    UNDECIDED,
+    Verdict,
+)
 
 WENT = {
     HOLDS: ("holds", "hold"),
@@ -25,6 +35,7 @@ WENT = {
     NOT_TESTABLE: ("cannot be tested here", "cannot be tested here"),
 }
 """The words for one claim and for several, for each verdict."""
+BESIDE = {AGREES: "agree in", DIFFERS: "differ in", UNCLEAR: "are unclear in"}
 
 
 @dataclass(frozen=True)
@@ -88,16 +99,26 @@ def finding(verdicts: Sequence[Mapping[str, Any]]) -> str:
     decided = [v for v in verdicts if v["verdict"] in (HOLDS, CONTRADICTED, SAME)]
     judged = [v for v in verdicts if v["verdict"] != NOT_TESTABLE]
     if not judged:
-        return f"Found: none of {len(verdicts)} claims can be tested on this lab."
+        return (
+            f"Found: none of {len(verdicts)} claims can be tested on this lab.{_figures(verdicts)}"
+        )
     if not decided:
-        return f"Found: none of {len(judged)} claims could be decided by so few runs."
+        few = f"Found: none of {len(judged)} claims could be decided by so few runs."
+        return f"{few}{_figures(verdicts)}"
     words = Counter(verdict["verdict"] for verdict in verdicts)
     text = ", ".join(f"{words[w]} {went[words[w] > 1]}" for w, went in WENT.items() if words[w])
     clear = min(decided, key=_doubt)
     return (
         f"Found: of {len(verdicts)} claims {text}. The clearest: {clear['statement']}. "
-        f"This {WENT[clear['verdict']][0]}: {clear['why']}."
+        f"This {WENT[clear['verdict']][0]}: {clear['measured'] or clear['why']}."
     )
+
+
+# What was measured, where no verdict says so.
+def _figures(verdicts: Sequence[Mapping[str, Any]]) -> str:
+    counts = Counter(verdict["local"]["says"] for verdict in verdicts if verdict["local"])
+    told = [f"{words} {counts[says]}" for says, words in BESIDE.items() if counts[says]]
+    return f" Beside the document's, the figures measured here {', '.join(told)}." if told else ""
 
 
 def _document(study: Study) -> tuple[str, str]:
@@ -107,9 +128,12 @@ def _document(study: Study) -> tuple[str, str]:
     return judged.document, judged.url
 
 
-# How wide the interval is beside how far the figure is from 1, which is no effect at all.
+# How wide the interval is beside how far the figure is from 1, which is no effect at all. Few
+# blocks have none.
 def _doubt(verdict: Mapping[str, Any]) -> float:
     effect, low, high = (verdict[key] for key in ("effect", "low", "high"))
+    if each := verdict["each"]:
+        low, high = min(each), max(each)
     if not effect or not low or not high or min(effect, low, high) <= 0 or effect == 1:
         return math.inf
     return math.log(high / low) / abs(math.log(effect))

@@ -28,9 +28,10 @@ def test_a_table_that_fits_stays_as_it_is():
     assert narrow_table(rows, HEAD) == table(rows, HEAD)
 
 
-def verdict(word, effect, low, high, statement):
+def verdict(word, effect, low, high, statement, *each, says=""):
     return {"verdict": word, "effect": effect, "low": low, "high": high, "statement": statement,
-            "why": f"A / B = {effect}"}  # fmt: skip
+            "why": f"A / B = {effect}", "each": each, "measured": "",
+            "local": {"says": says} if says else None}  # fmt: skip
 
 
 def found(*verdicts):
@@ -49,6 +50,15 @@ def test_the_claim_that_was_decided_most_clearly_is_what_was_found():
     assert said.endswith(": A / B = 3.0.")
 
 
-def test_where_nothing_was_decided_that_is_said():
+def test_of_few_blocks_the_clearest_is_found_by_how_they_differ():
+    loose = verdict(HOLDS, 0.5, 0.2, 0.9, "loose")
+    few = verdict(HOLDS, 3.0, None, None, "few", 2.9, 3.0, 3.1)
+    assert "The clearest: few." in finding(found(loose, few))
+
+
+def test_where_nothing_was_decided_that_is_said_and_how_the_figures_compare():
     said = finding(found(verdict(UNDECIDED, 0.9, 0.5, 1.5, "loose")))
     assert said == "Found: none of 1 claims could be decided by so few runs."
+    says = ("agrees", "differs", "differs")
+    said = finding([verdict(NOT_TESTABLE, 0.9, 0.5, 1.5, "x", says=one) for one in says])
+    assert said.endswith("the figures measured here agree in 1, differ in 2.")
