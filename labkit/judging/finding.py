@@ -39,8 +39,8 @@ class AnswerFigure:
     def _within(self) -> str:
         e, write = self.effect, self._write
         if e.each:
-            many = len(e.each)
-            return f"{write(min(e.each))} to {write(max(e.each))} in {_repeats(many)}"
+            ends = f"{write(min(e.each))} to {write(max(e.each))} "
+            return f"{ends * (len(e.each) > 1)}in {_repeats(len(e.each))}"
         if e.low is None or e.high is None:
             return f"not known any closer after {_repeats(e.blocks)}"
         unsure = self.headline.form != "number" and e.low <= 1 <= e.high
