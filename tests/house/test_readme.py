@@ -49,7 +49,9 @@ def test_every_make_target_that_the_readme_names_is_one():
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
-PAGES = sorted((HOME / "notebooks/docs").glob("*.md"))
+PAGES = sorted(
+    page for folder in ("docs", "documents") for page in (HOME / "notebooks" / folder).glob("*.md")
+)
 # What stands for a word of the reader's own.
 OWN = {"STUDY": "lat_ping", "HOST": "server", "ROLE": "server", "NAME": "mine"}
 

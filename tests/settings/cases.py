@@ -78,6 +78,7 @@ from labkit.settings.other_cpus import OtherCpus
 from labkit.settings.passthrough import Passthrough, Sriov
 from labkit.settings.power import HyperThreading, IdleStates, OnlineCpus, PowerPolicy, Turbo
 from labkit.settings.processes import InterruptCpus, ProcessCpus, ServiceRunning
+from labkit.settings.proxmox import ProxmoxDevice
 from labkit.settings.queues import Coalescing, NicQueues, NicRing
 from labkit.settings.sockets import CongestionControl, SocketBuffers, Sysctl, WindowScaling
 from labkit.settings.storage import (
@@ -224,6 +225,8 @@ KERNEL = [
           lacks=an_interrupt() == "nothing", says="no interrupt"),
     linux(ServiceRunning("cron", False), ServiceRunning("cron", True), says="systemctl",
           lacks=not at("/run/systemd/system")),
+    # `test_proxmox.py` tries it on a stand-in.
+    linux(ProxmoxDevice(100, "scsi0", "aio", "native"), lacks=True, says="qm"),
     linux(BootOptions(("nohz=off", "intel_idle.max_cstate=0"))),
     linux(Passthrough("0000:00:00.0"), says="0000:00:00.0",
           lacks=not at("/sys/bus/pci/devices/0000:00:00.0/iommu_group")),
