@@ -162,7 +162,7 @@ def read(
     printed = _printed(printed_figures, tables)
     claims: list[Claim] = []
     for n, table in enumerate(tables["claim"]):
-        fields = {"statistics": tables["statistics"], **table}
+        fields = {"statistics": tables["statistics"], **table, "main": tables["metric"]}
         try:
             claim = _claim(written, n, fields, printed_figures, printed)
             if claim.id in (other.id for other in claims):
@@ -206,7 +206,7 @@ def _claim(
     file: Written, n: int, fields: dict[str, Any], printed_figures: Sequence[PrintedFigure],
     printed: Mapping[str, Mapping[float, float]],
 ) -> Claim:  # fmt: skip
-    place, name = ("claim", n), fields.get("id")
+    place, name, main = ("claim", n), fields.get("id"), fields.pop("main")
     written = file.told_of(f"claim {name}" if _is_text(name) else "")
     _insist_there(written, fields, NEEDED, *place)
     with written.locating(*place, "form"):
@@ -218,6 +218,7 @@ def _claim(
     with written.locating(*place, "prints"):
         prints = words(chosen(printed_figures, fields.get("prints", ())))
     about: dict[str, Any] = {key: fields.get(key, "") for key in ("metric", "hardware", "dispute")}
+    about["metric"] = _plain(about["metric"], main)
     about |= {"margin": fields.get("margin"), "prints": prints, "place": written.at(*place, "id")}
     with written.locating(*place, "statistics"):
         values = _values(kind, {key: fields[key] for key in keys if key in fields},
@@ -225,12 +226,17 @@ def _claim(
     with file.locating(*place, "id"):  # it says itself which claim it is
         claim = _in_each(
             kind(str(name), fields["statement"], fields["source"], **values, **about),
-            fields.get("metrics", ()),
+            [_plain(metric, main) for metric in fields.get("metrics", ())],
         )  # fmt: skip
     with written.locating(*place, "id"):
         for comparison in claim.comparisons():  # refuses a quantity that is none, and a margin
             comparison.near(claim.margin, {})
     return claim
+
+
+# The metric that all claims are about by themselves has no name in theirs.
+def _plain(metric: str, main: str) -> str:
+    return "" if metric == main else metric
 
 
 # Itself, or as a claim of each of these metrics.

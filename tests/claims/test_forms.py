@@ -78,6 +78,13 @@ def test_in_every_test_is_contradicted_by_one_of_them():
     assert {part.percentile for part in _of_single(claim, single).parts} == {"mean"}
 
 
+def test_the_metric_of_the_file_is_the_same_whether_or_not_a_claim_names_it():
+    text = TOML.replace('"read iops"', '"latency"')
+    (claim,) = published.read(text, "a").claims
+    assert {part.metric for part in claim.parts} == {"", "write iops"}
+    assert "Docker" in claim.names() and "write iops: Docker" in claim.names()
+
+
 WRONG = {
     'metrics = ["read iops"]': "every test is of two metrics at least",
     'metric = "x"\nmetrics = ["read iops", "b"]': "metrics are of a claim that is tested",

@@ -1,4 +1,4 @@
-"""The example of a document of others is a folder as a user has one, and is judged."""
+"""Documents of others in a folder as a user has one: their claims are read, run and judged."""
 
 import json
 import os
@@ -13,11 +13,26 @@ FOLDER = HOME / "data/documents"
 JUDGED = """
 import json
 from labkit import find_study, judge, study_results
-study = find_study("gvisor")
-results = study_results(study, None, "recorded")
-told = {v.claim: [v.verdict, v.effect, v.blocks] for v in judge(study, results)}
-print(json.dumps({"lab": results.asked["lab"]["tier"], "verdicts": told}))
+for name in ("gvisor",):
+    study = find_study(name)
+    results = study_results(study, None, "recorded")
+    told = {v.claim: [v.verdict, v.effect, v.blocks] for v in judge(study, results)}
+    print(json.dumps({"lab": results.asked["lab"]["tier"], "verdicts": told}))
 """
+ASKED = """
+import json
+from labkit import open_lab
+from labkit.workloads.key_value_pair import KeyValuePair
+server = open_lab("local").host("server")
+for network in ("host", "bridge", "nat", "vxlan"):
+    load = KeyValuePair(network=network, requests=3000, clients=5)
+    samples = load.parse(load.run({"server": server}))
+    print(json.dumps({one.metric: float(one.values[0]) for one in samples}))
+"""
+NAMESPACES = (
+    "import pathlib; print(sorted(p.name for p in pathlib.Path('/run').glob('netns/host[12]')))"
+)
+COUNTS = {"gvisor": 3, "container_network": 5, "felter": 2, "felter_logs": 9}
 pytestmark = pytest.mark.slow
 
 
@@ -29,17 +44,42 @@ def ran(tmp_path, *words):
     return done.stdout
 
 
-def test_the_claims_and_the_study_of_the_example_can_be_read(tmp_path):
-    check = ran(tmp_path, "-m", "labkit", "claims", "check", str(FOLDER / "published/gvisor.toml"))
-    assert "3 claims can be read." in check
+def test_the_claims_and_the_studies_of_the_examples_can_be_read(tmp_path):
+    for name, many in COUNTS.items():
+        file = FOLDER / f"published/{name}.toml"
+        said = ran(tmp_path, "-m", "labkit", "claims", "check", str(file))
+        assert f"{many} claims can be read." in said
     study = json.loads(ran(tmp_path, "-m", "labkit", "studies", "gvisor", "--json"))
     assert len(study["conditions"]) == 6 and study["claims"] == [f"gvisor-0{n}" for n in (1, 2, 3)]
 
 
-def test_the_recorded_run_of_the_example_is_real_and_decides_claims(tmp_path):
-    told = json.loads(ran(tmp_path, "-c", JUDGED))
-    assert told["lab"] == "hosts"
-    verdicts = {claim: verdict for claim, (verdict, *_) in told["verdicts"].items()}
-    assert verdicts["gvisor-01"] == "contradicted" and verdicts["gvisor-03"] == "holds"
-    _, effect, blocks = told["verdicts"]["gvisor-01"]
+def test_the_recorded_runs_of_the_examples_are_real_and_decide_claims(tmp_path):
+    told = [json.loads(line) for line in ran(tmp_path, "-c", JUDGED).splitlines()]
+    assert all(one["lab"] == "hosts" for one in told)
+    (gvisor,) = (one["verdicts"] for one in told)
+    assert gvisor["gvisor-01"][0] == "contradicted" and gvisor["gvisor-03"][0] == "holds"
+    _, effect, blocks = gvisor["gvisor-01"]
     assert blocks == 7 and effect == pytest.approx(123, rel=0.01), told
+
+
+# Figures of the authors' logs: facts, as numbers.
+def test_a_document_is_judged_by_its_authors_own_logs_without_a_run(tmp_path):
+    words = ("-m", "labkit", "results", "import", str(FOLDER / "measured/felter_logs.csv"))
+    ran(tmp_path, *words, "--from", "values", "--study", "felter_logs")
+    lines = json.loads(
+        ran(tmp_path, "-m", "labkit", "scorecard", "--study", "felter_logs", "--json")
+    )
+    found = {line["claim"].removeprefix("felter-logs-"): line for line in lines}
+    assert found["01"]["verdict"] == found["03"]["verdict"] == found["07"]["verdict"] == "holds"
+    assert found["02"]["verdict"] == "contradicted"
+    assert found["02"]["effect"] == pytest.approx(130.28 / 290.83, rel=1e-3)
+    assert found["05"]["verdict"] == "undecided" and found["05"]["blocks"]
+
+
+@pytest.mark.box
+def test_each_network_of_the_example_is_made_asked_and_gone_again(tmp_path):
+    before = ran(tmp_path, "-c", NAMESPACES)
+    told = [json.loads(line) for line in ran(tmp_path, "-c", ASKED).splitlines()]
+    assert len(told) == 4 and all({"throughput", "latency", "cpu time"} == {*one} for one in told)
+    assert all(one["throughput"] > 100 and 1 < one["latency"] < 1e6 for one in told)
+    assert ran(tmp_path, "-c", NAMESPACES) == before
