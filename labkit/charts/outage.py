@@ -67,12 +67,13 @@ def detection(
         base.mark_point(filled=True, size=70, opacity=1),
         mistaken.mark_text(dy=-12).encode(text="word:N"),
     ]
-    said = "; ".join(
-        f"{token:g} s: detected in {seconds:.1f} s, {share:.0%} of the hiccups taken for a failure"
-        for token, (seconds, share) in rows.items()
-    )
+    said = "; ".join(f"{part['token']:g} s: {part.get('word') or _took(part)}" for part in parts)
     how = "Detection slower than a hiccup does not take it for a failure."
     return framed(alt.LayerChart(layer=layers), 260, "Time-out of a cluster", how, note, said)
+
+
+def _took(part: Mapping[str, Any]) -> str:
+    return f"detected in {part['seconds']:.1f} s"
 
 
 def _part(row: str, step: str, begun: float, seconds: float) -> dict[str, Any]:

@@ -182,9 +182,7 @@ def _asked(hosts: tuple[Host, Host]) -> dict[str, str]:
     return first
 
 
-def _configured(
-    first: Host, second: Host, asked: Mapping[str, object]
-) -> dict[str, bytes]:  # fmt: skip
+def _configured(first: Host, second: Host, asked: Mapping[str, object]) -> dict[str, bytes]:
     given: Mapping[str, object] = {
         "first": first.name, "second": second.name, "at_first": first.address,
         "at_second": second.address, "folder": FOLDER,

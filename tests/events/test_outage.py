@@ -1,14 +1,17 @@
 """An outage as its lines tell it: who saw what and when, and which step is lacking."""
 
 import json
+import math
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from labkit.errors import ResultsError
+from labkit.charts.outage import detection
+from labkit.errors import BadInput, ResultsError
 from labkit.events import _outage
 from labkit.events.host_failure import HostFailure
+from labkit.events.network_hiccup import NetworkHiccup
 from labkit.events.server_reboot import ServerReboot
 from labkit.lab import Lab
 
@@ -90,3 +93,33 @@ def test_lines_that_lack_a_step_are_refused():
 def test_hosts_of_ones_own_keep_their_power():
     assert "takes no power" in HostFailure().refusal(Lab("own", {}))
     assert HostFailure().refusal(Lab("box", {}, tier="root")) == ""
+
+
+def test_a_hiccup_is_a_false_failover_only_where_somebody_asked_for_the_hosts_power():
+    """The longest time without a list spans it; what was asked of whom is in the lines."""
+    lived = lines({"cut": 100.0, "healed": 103.0})
+    taken = lines({"cut": 100.0, "healed": 103.0, "asked": 102.5, "ready": 106.0})
+    for text, ends, wanted in ((lived, 103.2, 0), (taken, 106.4, 1)):
+        got = {
+            one.metric: round(float(one.values[0]), 1)
+            for one in NetworkHiccup.parse(text, answers([99, 99.9, ends, ends + 0.1]))
+        }
+        assert got == {"failover downtime": round(ends - 99.9, 1), "false failovers": wanted}
+    assert [one.name for one in NetworkHiccup.time_line(taken).phases] == [
+        "hiccup",
+        "false failover",
+    ]
+    with pytest.raises(ResultsError, match="no answer before or after"):
+        NetworkHiccup.parse(lived, answers([99.0]))
+    with pytest.raises(ResultsError, match="a hiccup without healed"):
+        NetworkHiccup.time_line(lines({"cut": 100.0}))
+
+
+def test_the_chart_of_time_outs_says_what_each_detected_and_mistook():
+    """A figure that was not measured is left out; without any there is no chart."""
+    drawn = detection({0.5: (1.2, 1.0), 4.0: (8.9, 0.0), 2.0: (math.nan, math.nan)}, 3.0)
+    text = drawn.to_json()
+    assert "100% taken for a failure" in text and "0% taken for a failure" in text
+    assert "0.5 s: detected in 1.2 s" in text and "nan" not in text.lower()
+    with pytest.raises(BadInput, match="no time-out was measured"):
+        detection({2.0: (math.nan, math.nan)}, 3.0)
