@@ -1,0 +1,134 @@
+"""The reasons of slow requests: what kernels did while those were under way, and otherwise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.errors import ResultsError
+from labkit.host import Host
+from labkit.lab import Lab
+from labkit.statistics.percentiles import percentile
+from labkit.workloads import _compiled
+from labkit.workloads.ping import STAMPED, Ping
+
+PROGRAMS = ("cat",)
+
+EVERY_MS = 10
+SLOWEST = 99.0
+"""Requests above this percentile are the slow ones."""
+FIGURES = {
+    "busy": "share", "softirq": "share", "stolen": "share",
+    "interrupts": "1/s", "switches": "1/s", "running": "1",
+}  # fmt: skip
+"""Figures and their units; `running` are tasks that run or wait for a CPU."""
+LINE = re.compile(r"^(\d+\.\d+)((?: \d+){7})$", re.MULTILINE)
+BOOT = "/proc/sys/kernel/random/boot_id"
+
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class KernelCounts:
+    """One kernel's counts, and the hosts that it runs; a stretch ends at each of `ends`."""
+
+    hosts: tuple[str, ...]
+    ends: Values
+    figures: Mapping[str, Values]
+
+    @classmethod
+    def of(cls, hosts: Sequence[str], text: str) -> KernelCounts:
+        """Read what `watch_moments` printed."""
+        looks = np.array([[float(word) for word in (at, *rest.split())]
+                          for at, rest in LINE.findall(text)])  # fmt: skip
+        if len(looks) < 3:
+            raise ResultsError("the kernel was not watched to the end", said=text[-200:])
+        steps = np.diff(looks, axis=0)
+        seconds, (busy, idle, soft, stolen, interrupts, switches) = steps[:, 0], steps[:, 1:7].T
+        whole = np.maximum(busy + idle + stolen, 1)
+        figures = {
+            "busy": busy / whole, "softirq": soft / whole, "stolen": stolen / whole,
+            "interrupts": interrupts / seconds, "switches": switches / seconds,
+            "running": looks[1:, 7],
+        }  # fmt: skip
+        return cls(tuple(hosts), looks[1:, 0], figures)
+
+
+@dataclass(frozen=True)
+class SlowRequests:
+    """Requests by the time that each was sent, and what kernels did meanwhile."""
+
+    sent: Values
+    took: Values
+    """Microseconds."""
+    kernels: tuple[KernelCounts, ...]
+
+    @classmethod
+    def of(cls, ping: str, kernels: Mapping[str, str]) -> SlowRequests:
+        """Read a run of ping, and by the names of its hosts what each kernel did."""
+        answers = [(float(a["at"]), float(a["ms"])) for a in STAMPED.finditer(ping)]
+        if len(answers) < 2:
+            raise ResultsError("ping had fewer than two answers", said=ping[-200:])
+        at, ms = np.array(answers).T
+        read = (KernelCounts.of(hosts.split(","), text) for hosts, text in kernels.items())
+        return cls(at - ms / 1000, ms * 1000, tuple(read))
+
+    @cached_property
+    def limit(self) -> float:
+        """Microseconds above which a request is slow."""
+        return percentile(self.took, SLOWEST)
+
+    def slow(self, kernel: KernelCounts) -> npt.NDArray[np.bool_]:
+        """The stretches of a kernel in which a slow request was under way."""
+        begins = np.concatenate([[kernel.ends[0] - EVERY_MS / 1000], kernel.ends[:-1]])
+        late = self.took > self.limit
+        sent, answered = self.sent[late], self.sent[late] + self.took[late] / 1e6
+        under_way = (begins[:, None] < answered) & (kernel.ends[:, None] > sent)
+        return np.asarray(under_way.any(axis=1), dtype=np.bool_)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The means of each figure while slow requests were under way, and otherwise."""
+        return [
+            {"hosts": " and ".join(kernel.hosts), "figure": name, "unit": FIGURES[name],
+             "slow": float(values[slow].mean()), "otherwise": float(values[~slow].mean())}
+            for kernel in self.kernels
+            if (slow := self.slow(kernel)).any() and not slow.all()
+            for name, values in kernel.figures.items()
+        ]  # fmt: skip
+
+
+def watch(lab: Lab, load: Ping) -> tuple[str, dict[str, str]]:
+    """Ping while each kernel is watched; the texts of both, for `SlowRequests.of`."""
+    hosts = {role: lab.host(role) for role in load.roles}
+    program = _compiled.compiled("watch_moments")
+    # On a busy machine ping begins late and sends late.
+    times = ceil((1.5 * load.seconds + 2) * 1000 / EVERY_MS)
+    kernels = _kernels(hosts)
+    with ThreadPoolExecutor(len(kernels)) as pool:
+        watching = {",".join(roles): pool.submit(_watch, hosts[roles[0]], program, times)
+                    for roles in kernels}  # fmt: skip
+        text = load.run(hosts)
+        return text, {roles: job.result() for roles, job in watching.items()}
+
+
+# Hosts of a box share a kernel: it is watched once.
+def _kernels(hosts: Mapping[str, Host]) -> list[list[str]]:
+    boots: dict[str, list[str]] = {}
+    for role, host in hosts.items():
+        boots.setdefault(host.check("cat", BOOT).strip(), []).append(role)
+    return [*boots.values()]
+
+
+def _watch(host: Host, program: bytes, times: int) -> str:
+    with _compiled.lent(host, watch_moments=program) as at:
+        return host.check(
+            at["watch_moments"], str(EVERY_MS), str(times), seconds=times * EVERY_MS / 1000 + 60
+        )

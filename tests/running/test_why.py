@@ -1,0 +1,102 @@
+"""What kernels do while the slowest requests are slow: planted, and with a real busy CPU."""
+
+import json
+import subprocess
+
+import numpy as np
+import pytest
+
+from labkit.charts.export import frame
+from labkit.charts.why import time_line
+from labkit.errors import ResultsError
+from labkit.lab import Lab
+from labkit.running import why
+from labkit.running.why import SlowRequests
+from labkit.workloads.ping import Ping
+
+ANSWER = "[{at:.6f}] 264 bytes from 192.0.2.1: icmp_seq={n} ttl=64 time={ms:.3f} ms"
+
+
+def planted(burst, slow, requests=2000):
+    """Two seconds in which the CPU is busy, and requests are slow, in these stretches of 10 ms."""
+    pings = [
+        ANSWER.format(at=100 + n / 1000 + ms / 1000, n=n, ms=ms)
+        for n in range(requests)
+        if (ms := 5.0 if n // 10 in slow and n % 10 == 0 else 0.1)
+    ]
+    ticks, lines = np.zeros(7, dtype=int), []
+    for n in range(requests // 10 + 1):
+        busy = n - 1 in burst
+        ticks = np.add(ticks, [busy, not busy, 0, 0, 100 if busy else 10, 50, 0])
+        lines.append(f"{100 + n / 100:.6f} {' '.join(map(str, ticks[:6]))} {3 if busy else 1}")
+    return "\n".join(pings), "\n".join(lines)
+
+
+def figures(watched):
+    return {row["figure"]: (row["slow"], row["otherwise"]) for row in watched.rows()}
+
+
+def test_what_is_busy_while_requests_are_slow_is_seen_and_what_is_busy_otherwise_is_not():
+    ping, text = planted(burst={50, 90, 150}, slow={50, 90, 150})
+    seen = figures(SlowRequests.of(ping, {"client,server": text}))
+    assert seen["busy"] == (1, 0) and seen["running"] == (3, 1)
+    assert seen["interrupts"] == pytest.approx((10_000, 1000))
+    ping, text = planted(burst={10, 20, 30}, slow={50, 90, 150})
+    seen = figures(SlowRequests.of(ping, {"client,server": text}))
+    assert seen["busy"][0] == 0 < seen["busy"][1]
+    assert seen["stolen"] == (0, 0)
+
+
+def test_the_time_line_has_a_lane_for_each_figure_and_a_mark_for_each_slow_request():
+    ping, text = planted(burst={50}, slow={50, 90, 150})
+    watched = SlowRequests.of(ping, {"client": text, "server": text})
+    rows = frame(time_line(watched))
+    lanes = set(rows["lane"].drop_nulls())
+    assert {"round trip", "busy (client)", "stolen (server)"} <= lanes and len(lanes) == 13
+    assert sum(rows["layer"] == "rule") == 3
+    slowest = rows.filter(rows["lane"] == "round trip")["value"].max()
+    assert slowest == pytest.approx(5000), "no spike is lost"
+
+
+def test_a_kernel_that_was_not_watched_and_a_silent_server_are_named():
+    ping, text = planted(burst={50}, slow={50})
+    with pytest.raises(ResultsError, match="not watched to the end"):
+        SlowRequests.of(ping, {"server": text[:60]})
+    with pytest.raises(ResultsError, match="fewer than two answers"):
+        SlowRequests.of("PING 192.0.2.1", {"server": text})
+
+
+@pytest.mark.box
+@pytest.mark.slow
+def test_a_cpu_that_is_really_busy_is_seen_in_the_kernel_that_all_hosts_of_a_box_share(lab_file):
+    lab = Lab.read(lab_file)
+    quiet, busy = (SlowRequests.of(*why.watch(lab, Ping(count=1500))) for _ in _beside())
+    assert [kernel.hosts for kernel in quiet.kernels] == [("client", "server")]
+    means = [float(watched.kernels[0].figures["running"].mean()) for watched in (quiet, busy)]
+    assert means[1] > means[0] + 1, "three more tasks want to run"
+    assert quiet.kernels[0].ends[-1] > quiet.sent[0] + 1.5, "watched to the end"
+
+
+# First nothing runs beside, then three loops do.
+def _beside():
+    yield
+    loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(3)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+@pytest.mark.box
+@pytest.mark.slow
+def test_the_verb_prints_a_table_and_draws(lab_file, labkit, tmp_path):
+    chart = tmp_path / "why.html"
+    words = ("--lab", str(lab_file), "--count", "500")
+    done = labkit("why", *words, "--chart", str(chart))
+    assert done.returncode == 0, done.stderr
+    assert "of 500 requests took more than" in done.stdout and "stolen" in done.stdout
+    assert chart.stat().st_size > 10_000
+    told = json.loads(labkit("why", *words, "--json").stdout)
+    assert {row["figure"] for row in told["rows"]} <= set(why.FIGURES) and told["limit_us"] > 0
