@@ -33,7 +33,7 @@ def pytest_generate_tests(metafunc):
 
 def test_a_quick_run_measures_judges_and_puts_everything_back(name, box_of, labkit):
     study = studies.find(name)
-    if any(isinstance(condition.workload, Management) for condition in study.conditions):
+    if isinstance(study.workload, Management):
         simulator_or_skip()
     bring(*study.loads)
     lab_file = box_of(study.topology or PAIR)
