@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 GATE = 0.95
-"""The share of answers that have to be there in time."""
+"""The share of answers that have to be there in time, rounded down to whole answers."""
 LONGEST_THINK, PATIENCE = 5.0, 10.0
 """Times the mean pause, which none exceeds; times the limit, after which no answer is expected."""
 ENCODINGS = {"raw": (0,), "zrle": (16, 0), "tight": (7, -254, 0)}
@@ -341,7 +341,7 @@ def _row(task: DesktopTask, sessions: Sequence[DesktopSession], busy: float) -> 
     failed = Counter(session.failed for session in sessions if session.failed)
     return {
         "users": len(sessions), "keys": keys, "good": good,
-        "passed": not failed and good >= GATE * keys, "failed": dict(failed),
+        "passed": not failed and good >= int(GATE * keys), "failed": dict(failed),
         "seconds": task.seconds, "frames": sum(session.frames for session in sessions),
         "bytes": sum(session.bytes for session in sessions), "busy": round(busy, 4),
         "opened": [round(session.opened, 4) for session in sessions if session.opened],

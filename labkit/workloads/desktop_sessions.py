@@ -1,0 +1,161 @@
+"""Sessions of remote desktops: how many users a host bears before answers come too late."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from labkit.errors import BadInput, HostError, ResultsError, Unknown
+from labkit.host import Host
+from labkit.machine.stopping import together
+from labkit.programs.packages import brings
+from labkit.workload import Sample, Workload
+from labkit.workloads import _desktop
+from labkit.workloads import _desktop_users as users
+
+MOST_USERS = 16
+KIB_A_DESKTOP = 120 << 10
+BEGIN_SECONDS, START_SECONDS = 30.0, 3.0
+PERCENT = 95
+NEVER_SECONDS = 100.0
+"""The time of a key that was never answered: longer than any that is waited for."""
+
+
+@dataclass(frozen=True)
+class DesktopSessions(Workload):
+    """Users who read, each at a desktop of Xvnc on one server; more of them until a gate fails.
+
+    A trial passes when 95 % of all keys show their picture at the client within `good` seconds, and
+    no session fails. Pauses and the limit are shorter than those that people have.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = ("client", "server")
+    loop: ClassVar[str] = "open"
+    measures: ClassVar[tuple[str, ...]] = (
+        "users", "response time", "slowest", "bandwidth", "start time",
+    )  # fmt: skip
+    programs: ClassVar[tuple[str, ...]] = ("Xvnc",)
+    ours: ClassVar[tuple[str, ...]] = ("Xvnc", "Xtigervnc", "mupdf-gl", "python3")
+    tools: ClassVar[Mapping[str, str]] = {name: brings(name) for name in ("Xvnc", "mupdf-gl")}
+    only: ClassVar[Mapping[str, str]] = dict.fromkeys(("Xvnc", "mupdf-gl"), "server")
+
+    encoding: str = "tight"
+    steps: str = "2 4 6 8 10 12"
+    """Numbers of users, tried in turn until one fails."""
+    duration: float = 3.0
+    warm_up: float = 0.5
+    think: float = 0.4
+    good: float = 0.2
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.encoding not in users.ENCODINGS:
+            raise Unknown("encoding of desktop sessions", self.encoding, users.ENCODINGS)
+        if not re.fullmatch(r"\d{1,2}( \d{1,2})*", self.steps, re.ASCII) or not all(
+            1 <= count <= MOST_USERS for count in self._steps
+        ):
+            raise BadInput(
+                f"desktop sessions: steps are numbers of users as '1 2 4', not {self.steps!r}"
+            )
+        for name, least, most in (
+            ("duration", 0.5, 600), ("warm_up", 0, 60), ("think", 0.05, 60), ("good", 0.01, 60),
+        ):  # fmt: skip
+            if not least <= (value := getattr(self, name)) <= most:
+                raise BadInput(f"desktop sessions: {name} must be {least} to {most}, not {value}")
+
+    @property
+    def _steps(self) -> list[int]:
+        return sorted({int(word) for word in self.steps.split()})
+
+    @property
+    def name(self) -> str:
+        """Under which its text is kept."""
+        return "desktop_sessions"
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes, if most steps pass."""
+        return len(self._steps) * (self.duration + self.warm_up + START_SECONDS)
+
+    @property
+    def longest(self) -> float:
+        """None: desktops end with their client."""
+        return 0.0
+
+    @property
+    def memory(self) -> int:
+        """KiB of all desktops of the last step; an estimate from what one takes."""
+        return KIB_A_DESKTOP * self._steps[-1]
+
+    @property
+    def scaled(self) -> str:
+        """The pauses and the limit, which the document does not print."""
+        return f"users pause {self.think:g} s, and a picture takes {self.good:g} s at most"
+
+    def lacking(self, hosts: Mapping[str, Host]) -> str:
+        """Both need Python."""
+        return _desktop.no_python([*hosts.values()])
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """One trial after the other until one fails; a line of JSON for each."""
+        rows = []
+        for count in self._steps:
+            rows.append(self._trial(hosts, count))
+            if not rows[-1]["passed"]:
+                break
+        if rows[0]["why"]:
+            raise HostError(f"{hosts['server'].name}: no session lasts", said=rows[0]["why"][0])
+        return "".join(f"{json.dumps(row)}\n" for row in rows)
+
+    def _trial(self, hosts: Mapping[str, Host], count: int) -> dict[str, Any]:
+        application = _desktop.APPLICATIONS["reader"]
+        with ExitStack() as up:
+            each = [_desktop.desktop(hosts["server"], application) for _ in range(count)]
+            desktops = together(lambda n: up.enter_context(each[n]), range(count), count)
+            task = {
+                "desktops": [desktop.place for desktop in desktops], "encoding": self.encoding,
+                "hand": application.hand, "region": application.region, "users": [count],
+                "seconds": self.duration, "warm_up": self.warm_up, "think": self.think,
+                "good": self.good, "seed": self.seed, "begin": BEGIN_SECONDS,
+            }  # fmt: skip
+            (row,) = _desktop.look(hosts["client"], task, BEGIN_SECONDS + self.duration)
+            whys = [why for desktop in desktops if (why := desktop.end()["why"])]
+        return {**row, "passed": row["passed"] and not whys, "why": whys or [*row["failed"]]}
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """The most users of a trial that passed, and what one user saw."""
+        rows = [_desktop.trial(line) for line in text.splitlines()]
+        if not rows or any(not isinstance(row.get("times"), list) for row in rows):
+            raise ResultsError("desktop sessions: the run did not finish")
+        first = rows[0]
+        most = max((int(row["users"]) for row in rows if row["passed"]), default=0)
+        rate = first["bytes"] / first["users"] / first["seconds"] / 1e3
+        samples = [
+            Sample("users", "1", np.array([float(most)])),
+            Sample("response time", "ms", _milliseconds(first["times"])),
+            Sample("bandwidth", "kB/s", np.array([rate])),
+            Sample("start time", "ms", _milliseconds(first["opened"])),
+        ]
+        slow = [slowest(row) for row in rows if row["times"]]
+        return [*samples, Sample("slowest", "ms", np.array(slow))]
+
+
+def _milliseconds(seconds: Sequence[float]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return 1e3 * np.array([float(value) for value in seconds])
+
+
+def slowest(row: Mapping[str, Any]) -> float:
+    """The time within which 95 % of a trial's keys were answered, in ms; the rest is slower."""
+    missing = [NEVER_SECONDS] * (row["keys"] - len(row["times"]))
+    return float(1e3 * np.percentile([*row["times"], *missing], PERCENT))
+
+
+def curve(text: str) -> list[tuple[int, float]]:
+    """Users of each trial of a run, and the share of their keys that were answered in time."""
+    rows = [_desktop.trial(line) for line in text.splitlines()]
+    return [(row["users"], row["good"] / max(1, row["keys"])) for row in rows]
