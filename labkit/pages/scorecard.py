@@ -217,11 +217,12 @@ def _group(lines: Sequence[ScoreLine]) -> str:
 
 
 def _paragraph(line: ScoreLine) -> str:
-    reason = line.reason if line.verdict == NOT_TESTABLE else f"Judged: {line.reason}"
+    judged = [f"Judged: {line.reason}"] if line.reason else []
+    reason = [line.reason] if line.verdict == NOT_TESTABLE else judged
     measured = [f"Measured here: {line.local}"] if line.local else []
     printed = f"Printed ({line.source}): {line.prints or NO_FIGURE}"
     disputed = [f"Disputed: {line.dispute}"] if line.dispute else []
-    said = [f"    {text}." for text in (line.statement, *measured, reason, printed, *disputed)]
+    said = [f"    {text}." for text in (line.statement, *measured, *reason, printed, *disputed)]
     whole = [f"{line.claim}: {line.verdict}", *said]
     return "\n".join(terminal.paragraph(readable(text)) for text in whole)
 

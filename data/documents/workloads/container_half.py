@@ -26,7 +26,7 @@ FIGURES = {
 class ContainerHalf(Workload):
     """`xz` on two threads, `sysbench` cpu and memory, and `fio` on a file that is in memory.
 
-    All of it comes ahead of other work on the host, by real-time priority.
+    All of it comes before other work of its group (nice -20).
     """
 
     roles: ClassVar[tuple[str, ...]] = ("server",)
@@ -49,7 +49,7 @@ class ContainerHalf(Workload):
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Run all four, one after another."""
         return hosts["server"].check(
-            "chrt", "-r", "1", "sh", "-c", SCRIPT, "half", self.where, seconds=300
+            "nice", "-n", "-20", "sh", "-c", SCRIPT, "half", self.where, seconds=300
         )
 
     @staticmethod
