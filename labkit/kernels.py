@@ -20,8 +20,9 @@ def label(lab: Lab, in_guest: bool | None) -> str:
         return ""
     if not in_guest or not lab.accelerator:  # hosts of a box may stand in for guests
         return REAL_KERNEL
-    by = lab.accelerator.partition(",")[0]
-    return HARDWARE if by == "kvm" else f"{EMULATED} ({NAMES.get(by, by)})"
+    kinds = [kind.strip() for kind in lab.accelerator.split(",")]
+    names = " or ".join(NAMES.get(kind, kind) for kind in kinds)
+    return HARDWARE if kinds == ["kvm"] else f"{EMULATED} ({names})"
 
 
 def is_emulated(label: str) -> bool:

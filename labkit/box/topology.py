@@ -30,7 +30,7 @@ LEAST_MEMORY = 64
 LEAST_HOST_MEMORY = 64
 """MiB; what a host needs beside its guests."""
 HOST_KEYS = {"cpus", "memory", "scratch"}
-GUEST_KEYS = {"on", "memory", "backing", "accelerator", "vcpus", "wakeups"}
+GUEST_KEYS = {"on", "memory", "backing", "accelerator", "vcpus", "wakeups", "nic"}
 MOST_MACHINES = 200
 LEAST_QEMU_MEMORY = 192
 """MiB; its root is in its memory."""
@@ -38,6 +38,8 @@ SHARED = "shared"
 SCRATCHES = ("", "disk", SHARED)
 BACKINGS = ("memory", "disk")
 ACCELERATORS = ("uml", "qemu", "kvm", "tcg")
+NICS = {"virtio": "virtio-net-pci", "e1000": "e1000-82545em"}
+"""Kinds of data NICs of a guest of QEMU, and what QEMU calls each."""
 MOST_VCPUS = 64
 HALVES = {"all": (0, 2), "first half": (0, 1), "second half": (1, 2)}
 ASIDE = {"one aside": "first half", "the others": "all"}
@@ -92,6 +94,8 @@ class GuestPlan:
     backing: str = "memory"
     wakeups: str = ""
     """Of User-Mode Linux: kept, or lossy as its kernel has them; empty: the best there is here."""
+    nic: str = "virtio"
+    """Of QEMU: the kind of its data NIC, paravirtual or an adapter that is emulated."""
 
     @property
     def mebibytes(self) -> int:
@@ -194,6 +198,12 @@ class Topology:
         _refuse(
             guest.wakeups == "lossy" and guest.accelerator != "uml", self.name,
             f"{guest.role} cannot lose wakeups", "only guests of User-Mode Linux can",
+        )  # fmt: skip
+        if guest.nic not in NICS:
+            raise Unknown(f"nic of {guest.role}", guest.nic, NICS)
+        _refuse(
+            guest.nic != "virtio" and guest.accelerator == "uml", self.name,
+            f"{guest.role} cannot have a NIC of kind {guest.nic}", "only guests of QEMU can",
         )  # fmt: skip
         _ = guest.volumes
 

@@ -15,7 +15,7 @@ from labkit.box.guests.cpio import Archive
 from labkit.box.layout import ROOT, Layout
 from labkit.box.network.links import at_guest, at_host, container_ends, guest_ends
 from labkit.box.sshd import AUTHORIZED, HOST_KEY, SETTINGS, KeyPair, sshd_config
-from labkit.box.topology import GuestPlan
+from labkit.box.topology import NICS, GuestPlan
 from labkit.machine.cpus import ranges
 
 SCRIPTS = Path(__file__).parent
@@ -195,6 +195,7 @@ def _wires(layout: Layout, guest: str) -> str:
     for number, (file, one) in enumerate(disk.files(place, plan.volumes, plan.accelerator)):
         fixed[f"disk{number}"] = f"{file} {one.format}"
     if layout.kernel:
+        fixed |= {"model": NICS[plan.nic]}
         fixed |= {"kernel": layout.kernel, "image": layout.image, "kernel_words": kernel.WORDS}
     return _lines(fixed)
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SERVE_DATABASE, SERVE_WEB = HERE / "serve_database.sh", HERE / "serve_web.sh"
+SERVE_DATABASE = HERE / "serve_database.sh"
 LONG_AGO = (2020, 1, 1, 0, 0, 0)
 START = "import runpy\nrunpy.run_module('labkit.{}', run_name='__main__')\n"
 SHOP = HERE.name

@@ -1,17 +1,8 @@
-# programs: nginx python3
-# Serves the pages of a shop, in the foreground: nginx before the application that asks the database.
+# programs: python3
+# Serves the pages of a shop, in the foreground: nginx (machine/nginx.sh) before the application that asks the database.
 # The database is made before the first page is asked for; neither runs as root.
 #   serve_web FOLDER ADDRESS PORT APPLICATION_PORT WORKERS KIT ENGINE DATABASE_AT SECRET
-set -eu
 folder=$1 address=$2 port=$3 inner=$4 workers=$5 kit=$6 engine=$7 database=$8 secret=$9
-PATH=$PATH:/usr/sbin
-command -v nginx > /dev/null || { echo "no nginx is installed here" >&2; exit 1; }
-
-user=
-[ "$(id -u)" != 0 ] || user=$(id -u www-data 2> /dev/null || id -u nobody)
-# Words and no function: what is started with them in the background is the server itself.
-own=
-[ -z "$user" ] || own="setpriv --reuid=$user --regid=$user --clear-groups"
 # The first one of this shell may lie in a home folder that nobody else may look into.
 python=
 for each in python3 /usr/bin/python3 /usr/local/bin/python3; do
@@ -22,7 +13,7 @@ done
 rm -rf "$folder"
 mkdir -p -m 711 "$folder"
 umask 077
-cd "$folder"
+cd "$folder" || exit
 mkdir temporary
 cp "$secret" word
 cat > nginx.conf <<CONF
@@ -30,8 +21,7 @@ daemon off; worker_processes 1; pid $folder/temporary/pid; error_log stderr warn
 events { worker_connections 2048; }
 http {
     access_log off; default_type text/html; keepalive_requests 1000000; tcp_nodelay on;
-    client_body_temp_path temporary/body; proxy_temp_path temporary/proxy;
-    fastcgi_temp_path temporary/fastcgi; uwsgi_temp_path temporary/uwsgi; scgi_temp_path temporary/scgi;
+    $places
     upstream application { server 127.0.0.1:$inner; keepalive $workers; }
     server {
         listen $address:$port;
@@ -52,12 +42,6 @@ until grep -q " [0-9A-F]*:$(printf %04X "$inner") [0-9A-F:]* 0A " /proc/net/tcp;
     kill -0 "$application" 2> /dev/null || exit 1
     sleep 0.05
 done
-$own nginx -e stderr -p "$folder" -c "$folder/nginx.conf" &
-server=$!
-trap 'kill "$application" "$server" 2> /dev/null' TERM INT
-code=0
-wait "$server" || code=$?
-kill "$application" 2> /dev/null || :
-wait
+serve "$folder" "$application"
 rm -rf "$folder"
 exit "$code"

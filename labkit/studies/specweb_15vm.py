@@ -19,8 +19,8 @@ KIT = {"think": 10.0, "good": 3.0, "tolerable": 5.0}
 BUSY = ("steal", "busy client", "clock step", "paused")
 
 
-# Few of all servers are asked: each plays several of them.
-def _players(*guests: str) -> dict[str, str]:
+def players(*guests: str) -> dict[str, str]:
+    """The roles of a lab that play all servers; few of these are asked, so each plays several."""
     return {role: guests[n % len(guests)] for n, role in enumerate(SERVERS)} | {"host": "server"}
 
 
@@ -34,7 +34,7 @@ def _conditions(guests: int) -> tuple[Condition, ...]:
             here="one nginx and its application on this machine's own kernel; no guest is running",
             optional=tuple(GuestPower("paused", guest) for guest in named),
             indifferent=unused(named),
-            roles=_players("server"),
+            roles=players("server"),
             expects=BUSY,
             in_guest=False,
         ),
@@ -43,7 +43,7 @@ def _conditions(guests: int) -> tuple[Condition, ...]:
             means="fifteen guests of one CPU on one host, with paravirtual adapters",
             here=f"{guests} guests behind bridge and tap, each with an nginx and its application",
             settings=tuple(setting for pair in on for setting in pair),
-            roles=_players(*named),
+            roles=players(*named),
             expects=BUSY,
             in_guest=True,
             knobs={"guests": named, "steps": str(guests)},

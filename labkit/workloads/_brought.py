@@ -24,6 +24,7 @@ OF_A_BOX = "test -r /lib/modules/order || grep -q ' rootfstype=hostfs ' /proc/cm
 """The test for a box's guest: what one of QEMU has begun with, or one of User-Mode Linux."""
 LIBRARY = re.compile(r"(/\S+) \(0x")
 TREES = {
+    "nginx": ("/usr/sbin/nginx",),
     "postgresql": (
         "/usr/lib/postgresql/*/bin/postgres", "/usr/lib/postgresql/*/bin/initdb",
         "/usr/lib/postgresql/*/lib/plpgsql.so", "/usr/lib/postgresql/*/lib/dict_snowball.so",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from labkit.host import Host
 from labkit.job.of_runs import end_left
 from labkit.machine.own_place import LASTING
-from labkit.machine.scripts import beside
+from labkit.machine.scripts import beside, by_nginx
 from labkit.programs.packages import brings
 from labkit.shop import kit
 from labkit.workloads import _filled
@@ -129,7 +129,7 @@ def serving_pages(
     place = shop.folder.rpartition("/")[0]
     program, script = f"{place}/{kit.name()}", f"{place}/serve_web.sh"
     server.put(kit.packed(), program, 0o644)
-    server.put(kit.SERVE_WEB, script, 0o644)
+    server.put(by_nginx(kit.__file__, "serve_web.sh").encode(), script, 0o644)
 
     def words(port: int) -> tuple[str, ...]:
         return ("sh", script, f"{place}/web-{shop.number}", server.address, str(port),

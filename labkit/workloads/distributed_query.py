@@ -15,7 +15,7 @@ import numpy as np
 
 from labkit.errors import BadInput, HostError, ResultsError, Unknown
 from labkit.host import Host
-from labkit.machine.scripts import beside
+from labkit.machine.scripts import by_nginx
 from labkit.machine.stopping import together
 from labkit.setting import Words
 from labkit.workload import Sample, Workload
@@ -30,7 +30,7 @@ NODES = ("leader", "worker", "worker2", "worker3")
 EXCHANGE_PORT = 9480
 """The leader's port for partial answers: a limit on the network between nodes is set by it."""
 WAYS = ("storage", "network")
-FILES = beside(__file__, "_query_files.sh")
+FILES = by_nginx(__file__, "_query_files.sh")
 PROGRAM = Path(node.__file__)
 OURS = f"PYTHONPATH={Path(np.__file__).parents[1]}"
 PYTHONS = (("python3",), (sys.executable,), ("env", OURS, "python3"))

@@ -15,7 +15,7 @@ import numpy as np
 
 from labkit.errors import BadInput, HostError, ResultsError, Unknown
 from labkit.host import Host
-from labkit.machine.scripts import beside
+from labkit.machine.scripts import beside, by_nginx
 from labkit.machine.stopping import together
 from labkit.probes.esxtop import Esxtop
 from labkit.probes.ready_time import Between, ReadyTime, between
@@ -23,15 +23,16 @@ from labkit.programs.packages import brings
 from labkit.setting import Words
 from labkit.workload import Sample, Workload
 from labkit.workloads import _web_users as web_users
+from labkit.workloads._brought import bring, could_bring
 from labkit.workloads._own_place import own_folder
 from labkit.workloads._sections import joined, parted
 from labkit.workloads._server import serving
 
-PROGRAMS = ("nginx", "openssl", "perl", "python3")
+PROGRAMS = ("guest", "nginx", "openssl", "perl", "python3")
 
 MOST_SERVERS = 16
 SERVERS = tuple(f"server{n or ''}" for n in (0, *range(2, MOST_SERVERS + 1)))
-SERVE, APP = beside(__file__, "web_serve.sh"), beside(__file__, "web_app.pl")
+SERVE, APP = by_nginx(__file__, "web_serve.sh"), beside(__file__, "web_app.pl")
 SECURE = 500
 """TLS listens this many ports above, below those that Linux gives to clients."""
 READY_SECONDS = 120
@@ -43,7 +44,9 @@ openssl req -x509 -new -key /dev/stdin -days 2 -subj /CN=labkit 2> /dev/null"""
 CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n", re.DOTALL)
 FIND = "PATH=$PATH:/usr/sbin; command -v nginx"
 HAVE_PYTHON = "import sys; sys.exit(sys.version_info < (3, 9))"
-NAME = re.compile(r"(\w+), servers (\d{1,2}): (search|hold|host before|host after)", re.ASCII)
+TRACED = beside(__file__, "web_traced.sh")
+EXITS = "exits"
+NAME = re.compile(r"(\w+), servers (\d{1,2}): (search|hold|exits|host before|host after)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,8 @@ class WebSessions(Workload):
     beside: ClassVar[tuple[str, ...]] = ("host",)
     loop: ClassVar[str] = "open"
     measures: ClassVar[tuple[str, ...]] = (
-        "throughput", "sessions", "score", "latency", "cpu per byte", "generator busy", "late",
+        "throughput", "sessions", "score", "latency", "cpu per byte", "exits", "generator busy",
+        "late",
     )  # fmt: skip
     programs: ClassVar[tuple[str, ...]] = ("nginx", "perl", "python3")
     ours: ClassVar[tuple[str, ...]] = ("nginx", "perl", "python3")
@@ -82,6 +86,9 @@ class WebSessions(Workload):
     seed: int = 1
     guests: tuple[str, ...] = ()
     """The host's names for the guests that serve, whose CPU time is taken; empty: none do."""
+
+    exits: bool = False
+    """Whether to count what the first guest's hypervisor is entered for."""
 
     def __post_init__(self) -> None:
         for shape in self.shapes.split() or [""]:
@@ -130,7 +137,7 @@ class WebSessions(Workload):
         if not hosts["client"].run("python3", "-c", HAVE_PYTHON).ok:
             return f"Python 3.9 or newer is missing on {hosts['client'].name}: {brings('python3')}"
         for host in self._servers(hosts):
-            if not host.run("sh", "-c", FIND).ok:
+            if not host.run("sh", "-c", FIND).ok and not could_bring("nginx", host):
                 return f"nginx is missing on {host.name}, to get it: {brings('nginx')}"
         return ""
 
@@ -147,11 +154,13 @@ class WebSessions(Workload):
             ports = self._started(hosts, identity, up)
             client.put(beside(__file__, "_web_users.py").encode(), program, 0o644)
             up.callback(client.run, "rm", "-f", program)
+            most = dict.fromkeys(self.shapes.split(), self.start)
             for count in self._steps:
-                for shape in self.shapes.split():
-                    asked = self._asked(shape, ports[:count], identity)
+                for shape in most:
+                    asked = self._asked(shape, ports[:count], identity) | {"start": most[shape]}
                     name = f"{shape}, servers {count}"
                     parts |= self._stretch(hosts, name, count, ("python3", program), asked)
+                    most[shape] = max(self.start, asked["sessions"])
         return joined(parts)
 
     def _stretch(
@@ -171,6 +180,10 @@ class WebSessions(Workload):
             parts |= {f"{name}: host before": watched.before, f"{name}: host after": watched.after}
         else:
             parts[f"{name}: hold"] = drive()
+        if self.exits and self.guests:
+            with _traced(hosts["host"], self.guests[0]) as listed:
+                trial = drive()
+            parts[f"{name}: exits"] = f"{trial}{listed[0]}"
         return parts
 
     def _asked(
@@ -245,8 +258,9 @@ def _all_of(shapes: Sequence[_Held], point: str) -> list[Sample]:
         ("late", "ms"): 1000 * max(shape.trial["late"] for shape in shapes),
     }  # fmt: skip
     some = [sample(f"{name}{at}", unit, float(value)) for (name, unit), value in figures.items()]
-    costs = [cost for shape in shapes if (cost := shape.cost) is not None]
-    some += [sample(f"cpu per byte{at}", "ns", float(np.mean(costs)))] if costs else []
+    for name, unit in (("cpu per byte", "ns"), ("exits", "1/page")):
+        values = [value for shape in shapes if (value := shape.cost(name)) is not None]
+        some += [sample(f"{name}{at}", unit, float(np.mean(values)))] if values else []
     return [*some, Sample(f"latency{at}", "ms", times)]
 
 
@@ -262,6 +276,7 @@ class _Held:
     shape: str
     trial: Mapping[str, Any]
     host: Between | Esxtop | None
+    traced: Mapping[str, Any]
 
     @classmethod
     def of(cls, parts: Mapping[str, str], shape: str, count: int) -> _Held:
@@ -270,7 +285,9 @@ class _Held:
         if not trial["times"] or not trial["sessions"]:
             raise ResultsError(f"web: no page came in time: {name}", said=str(trial["failed"]))
         looks = [parts.get(f"{name}: host {when}", "") for when in ("before", "after")]
-        return cls(shape, trial, between(*looks) if all(looks) else None)
+        traced = _trials(parts.get(f"{name}: exits", ""))
+        return cls(shape, trial, between(*looks) if all(looks) else None,
+                   traced[0] | traced[1] if len(traced) > 1 else {})  # fmt: skip
 
     @property
     def sessions(self) -> int:
@@ -282,9 +299,10 @@ class _Held:
         """Gbit/s that came."""
         return float(8e-9 * self.trial["bytes"] / self.trial["seconds"])
 
-    @property
-    def cost(self) -> float | None:
-        """CPU time of the guests for a byte, where that was looked at."""
+    def cost(self, name: str) -> float | None:
+        """CPU time of the guests for a byte, or exits for a page, where that was looked at."""
+        if name == EXITS:
+            return self.traced[EXITS] / self.traced["pages"] if EXITS in self.traced else None
         return 1e9 * self.host.ran() / self.trial["bytes"] if self.host else None
 
     def samples(self, point: str) -> list[Sample]:
@@ -311,6 +329,8 @@ def _best(text: str) -> int:
 @contextmanager
 def _served(host: Host, identity: str) -> Iterator[int]:
     folder = f"{own_folder(host)}/web-{secrets.token_hex(4)}"
+    if not host.run("sh", "-c", FIND).ok:
+        bring("nginx", host)
     host.check("mkdir", "-m", "711", folder)
     try:
         host.put(APP.encode(), f"{folder}/app.pl", 0o644)
@@ -318,13 +338,23 @@ def _served(host: Host, identity: str) -> Iterator[int]:
         host.put(SERVE.encode(), f"{folder}/serve.sh", 0o644)
 
         def words(port: int) -> Words:
-            return ("sh", f"{folder}/serve.sh", folder, host.address, str(port),
-                    str(port + SECURE), "1")  # fmt: skip
+            return ("sh", f"{folder}/serve.sh", folder, host.address, str(port), str(port + SECURE))
 
         with serving(host, words, seconds=READY_SECONDS) as port:
             yield port
     finally:
         host.run("rm", "-rf", folder)
+
+
+@contextmanager
+def _traced(host: Host, guest: str) -> Iterator[list[str]]:
+    listed: list[str] = []
+    before = host.check("sh", "-c", TRACED, "traced", guest, "begin").strip()
+    try:
+        yield listed
+    finally:
+        after = host.check("sh", "-c", TRACED, "traced", guest, "end").strip()
+        listed.append(json.dumps({EXITS: int(after) - int(before)} if before and after else {}))
 
 
 def curve(text: str, shape: str) -> list[tuple[int, float]]:

@@ -27,6 +27,8 @@ sub answer {
     until ($head =~ /^(\d+):/ && length $head > $1 + length $1) {
         sysread($client, $head, 8192, length $head) or return;
     }
+    # Whoever has given up is not worked for: what is due later would have to wait for that.
+    return if defined recv($client, my $more, 1, 0x42) && !length $more;
     my %said = split /\0/, substr($head, 1 + index $head, ":"), -1;
     my ($name) = $said{REQUEST_URI} =~ m{^/page/(\w+)};
     my %wanted = $said{QUERY_STRING} =~ /(\w+)=(\d+)/g;

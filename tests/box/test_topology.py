@@ -232,3 +232,14 @@ def test_the_page_of_the_box_shows_every_key_that_a_topology_may_have():
         "hosts": topology.HOST_KEYS, "guests": topology.GUEST_KEYS | {"disks", growing.MANY},
         "containers": topology.CONTAINER_KEYS | {growing.MANY}, "links": topology.LINK_KEYS,
     }  # fmt: skip
+
+
+def test_a_guest_has_a_nic_of_a_known_kind_and_an_emulated_one_only_with_qemu():
+    tables = {"hosts": {"client": {}, "server": {}}, "guests": {"guest": {"on": "server"}}}
+    for given, said in (({"nic": "e100"}, "did you mean 'e1000'"),
+                        ({"nic": "e1000"}, "only guests of QEMU can")):  # fmt: skip
+        guest = {"on": "server", "accelerator": "uml", **given}
+        with pytest.raises((BadInput, BoxError, Unknown), match=said):
+            topology.from_tables("odd", {**tables, "guests": {"guest": guest}})
+    web = {guest.role: guest.nic for guest in topology.find("web").guests}
+    assert web["guest5"] == "virtio" and web["guest6"] == "e1000"

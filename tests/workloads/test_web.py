@@ -3,11 +3,14 @@
 import asyncio
 import contextlib
 import json
+import re
 import resource
 import shutil
+import socket
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -17,10 +20,13 @@ from planted import judged, results
 from labkit import studies
 from labkit.errors import BadInput, CommandFailed, LabkitError, Unknown
 from labkit.host import Host
+from labkit.results import Results
+from labkit.running.open_lab import recorded
 from labkit.transports.local import Local
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE
 from labkit.workloads import _web_users as web_users
 from labkit.workloads import web
+from labkit.workloads._sections import joined
 from labkit.workloads._web_users import WebTask, schedule, search
 from labkit.workloads.web import SERVERS, WebSessions, curve
 
@@ -70,6 +76,28 @@ def slow_server(seconds):
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
+
+
+@contextlib.contextmanager
+def quick_server(folder):
+    """One that answers sooner than our users can ask."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    conf = f"""daemon off; pid {folder}/pid; error_log stderr crit;
+events {{ worker_connections 8192; }} worker_rlimit_nofile 20000;
+http {{ access_log off; client_body_temp_path {folder}/b; proxy_temp_path {folder}/p;
+fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+server {{ listen 127.0.0.1:{port} backlog=4096; location / {{ return 200 page; }} }} }}"""
+    (folder / "nginx.conf").write_text(conf)
+    path = shutil.which("nginx", path="/usr/sbin:/usr/bin")
+    with subprocess.Popen([path, "-e", "stderr", "-p", folder, "-c", folder / "nginx.conf"]) as run:
+        while socket.socket().connect_ex(("127.0.0.1", port)):
+            time.sleep(0.05)
+        try:
+            yield port
+        finally:
+            run.terminate()
 
 
 def test_a_schedule_is_drawn_beforehand_and_is_the_same_for_the_same_seed():
@@ -145,6 +173,23 @@ def test_a_generator_that_saturates_decides_nothing(late, busy, refused):
 
 
 @pytest.mark.slow
+def test_users_that_cannot_ask_as_often_as_is_due_end_the_search(nginx, certificate, tmp_path):
+    with quick_server(tmp_path) as port:
+        asked = replace(ASKED, servers=[["127.0.0.1", port, port]], identity=certificate,
+                        think=0.02, start=200)  # fmt: skip
+        done = run_program(asked)
+    assert done.returncode == 1 and "the load generator saturates at" in done.stderr
+
+
+@pytest.mark.slow
+def test_an_overload_is_a_failed_trial_and_delays_no_later_one(nginx):
+    """What was asked for in vain is not worked off when the next trial asks."""
+    load = WebSessions(shapes="download", start=512, think=0.2, duration=0.5, warm_up=0.2)
+    trials = [json.loads(line) for line in load.run(HOSTS).splitlines() if line[:1] == "{"]
+    assert not trials[0]["passed"] and any(trial["passed"] for trial in trials)
+
+
+@pytest.mark.slow
 def test_a_server_that_is_not_there_is_named(certificate):
     done = run_program(replace(ASKED, servers=[["127.0.0.1", 9, 9]], identity=certificate))
     assert done.returncode == 1 and "Connect call failed" in done.stderr
@@ -159,8 +204,15 @@ def test_a_real_web_serves_all_shapes_by_tls_too_and_leaves_nothing(nginx):
     assert found["throughput [load=Download]"].values[0] > 0
     assert set(found) >= {"latency", "generator busy", "late"}
     assert curve(text, "banking") == [(3, 1.0)]
-    left = HERE.run("sh", "-c", f"ls {HERE.check('sh', '-c', 'echo /tmp/labkit-$(id -u)').strip()}")
-    assert not [name for name in left.stdout.split() if name.startswith("web")]
+    assert not left()
+
+
+def left():
+    """Folders of a web, and processes that work in them."""
+    found = HERE.run("sh", "-c", "ls /tmp/labkit-$(id -u); ps ax").stdout
+    return [
+        line for line in found.splitlines() if re.search(r"(^|/)web(_users)?-[0-9a-f]{8}", line)
+    ]
 
 
 @pytest.mark.slow
@@ -175,6 +227,7 @@ def test_tls_that_is_refused_is_named(nginx, monkeypatch):
     monkeypatch.setattr(WebSessions, "_asked", strange)
     with pytest.raises(CommandFailed, match="TLS refused"):
         WebSessions(shapes="banking", duration=1.0).run(HOSTS)
+    assert not left()
 
 
 @pytest.mark.parametrize("knobs, said", [
@@ -196,10 +249,22 @@ def test_a_text_that_was_cut_or_changed_is_refused():
 
 
 WAYS = [
-    ("15vm-01", [1, 2], [2, 1], False),
-    ("15vm-02", [16], [4], False),
+    ("15vm-01", {"VM": 2}, {"Native": 2}, False),
+    ("15vm-02", {"VM": 16}, {"VM": 4}, False),
+    ("directpath-01", {f"vms={n}": n for n in (2, 3, 4)}, {"vms=4": 1.5}, False),
+    ("directpath-02", {"VM": 0.85}, {"VM": 0.5}, False),
+    ("directpath-03", {"VM": 29}, {"VM": 12}, False),
+    ("directpath-04", {"VM": 31}, {"VM": 12}, False),
+    ("directpath-05", {"VM": 0.85}, {"VM": 0.5}, False),
+    ("directpath-06", {"vmxnet3": 2}, {"DirectPath": 2}, False),
+    ("directpath-07", {"1500": 2}, {"8000": 2}, False),
+    ("directpath-08", {"e1000": 2}, {"paravirtual": 2}, True),
+    ("directpath-08", {"e1000": 2}, {"exits: VM-paravirtual": 2, "e1000": 1.5}, True),
 ]
-"""Levels of a claim's names that hold and that contradict it; whether a box can decide."""
+"""Levels of a claim's names, by a part of each, that hold and that contradict it.
+
+At the end: whether a box can decide it.
+"""
 
 
 @pytest.mark.parametrize("claim, holding, failing, boxed", WAYS)
@@ -207,19 +272,53 @@ def test_each_claim_is_judged_both_ways_on_hosts_and_some_in_a_box(
     tmp_path, claim, holding, failing, boxed
 ):
     study = studies.find(f"specweb_{claim.split('-')[0]}")
+    (asked,) = [one for one in study.claims if one.id == f"specweb-{claim}"]
+    guests = [one.name for one in study.conditions if one.in_guest]
+    made = {"Native": "real kernel", **dict.fromkeys(guests, "emulated guest")}
     hosts = {"hosts": {name: {"cpus": "4"} for name in ("server", *SERVERS, *named("guest"))}}
-    for levels, wanted in ((holding, HOLDS), (failing, CONTRADICTED)):
+    small = {"hosts": {name: {"cpus": "1"} for name in hosts["hosts"]}}
+    for planted, wanted in ((holding, HOLDS), (failing, CONTRADICTED)):
+        levels = [next((x for part, x in planted.items() if part in name), 1)
+                  for name in asked.names()]  # fmt: skip
         kept = results(tmp_path, lab=hosts)
-        assert judged(study, f"specweb-{claim}", levels, kept).verdict == wanted
-        small = {"hosts": {name: {"cpus": "1"} for name in hosts["hosts"]}}
-        box = results(tmp_path, "root", lab=small, kernels={"Native": "real", "VM": "emulated"})
-        verdict = judged(study, f"specweb-{claim}", levels, box).verdict
+        assert judged(study, asked.id, levels, kept).verdict == wanted
+        box = results(tmp_path, "root", lab=small, kernels=made)
+        verdict = judged(study, asked.id, levels, box).verdict
         assert verdict == (wanted if boxed else NOT_TESTABLE)
 
 
 def named(kind):
     """Six roles of a lab."""
     return [f"{kind}{n}".removesuffix("1") for n in range(1, 7)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("metric", ["exits", "cpu_per_byte", "latency"])
+def test_an_emulated_nic_costs_more_than_a_paravirtual_one(metric):
+    """As it was recorded, in each block: two guests that are else alike, asked for the same."""
+    study = studies.find("specweb_directpath")
+    found = study.measured(Results.open(recorded(study.name)))
+    few, many = found[f"{metric}: VM-paravirtual"], found[f"{metric}: VM-e1000"]
+    assert few and all(many[n].mean() > few[n].mean() > 0 for n in few)
+
+
+@pytest.mark.slow
+def test_a_search_that_no_user_passes_says_so(certificate):
+    with slow_server(0.5) as port:
+        asked = replace(ASKED, servers=[["127.0.0.1", port, port]], identity=certificate)
+        with pytest.raises(SystemExit, match="no user at all is served well enough: too slow"):
+            list(search(asked))
+
+
+def test_exits_are_counted_for_the_pages_that_were_asked_for_meanwhile():
+    trial = {"sessions": 2, "passed": True, "pages": 10, "bytes": 8, "seconds": 1.0, "busy": 0.1,
+             "late": 0.0, "behind": 0.0, "failed": {}, "times": [0.1]}  # fmt: skip
+    line = json.dumps(trial)
+    for counted, per_page in (({"exits": 150}, 15.0), ({}, None)):
+        held, traced = f"{line}\n", f"{line}\n{json.dumps(counted)}\n"
+        text = joined({"banking, servers 1: hold": held, "banking, servers 1: exits": traced})
+        found = {one.metric: float(one.values[0]) for one in WebSessions.parse(text)}
+        assert found.get("exits") == per_page
 
 
 def test_fifteen_guests_can_be_asked_for_and_each_has_a_server():

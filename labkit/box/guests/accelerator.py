@@ -53,8 +53,11 @@ def files(made_of: Topology, tell: Tell) -> tuple[str, str]:
     """Kernel and image for the guests of QEMU, where there are any."""
     if all(guest.accelerator == "uml" for guest in made_of.guests):
         return "", ""
-    found = kernel.find()
-    assert found, "QEMU was chosen, so one was found"
+    emulated = {guest.nic for guest in made_of.guests} - {"virtio"}
+    found = kernel.find(*emulated)
+    if not found:
+        raise BoxError(f"no kernel here drives a guest's NIC of kind {', '.join(emulated)}",
+                       hint=kernel.HINT)  # fmt: skip
     return str(found.image), str(image.path(found, tell))
 
 

@@ -68,7 +68,7 @@ boot_uml() {
         "$(quick nic)"
 }
 
-nic() { echo "-netdev tap,id=$1,ifname=$2,script=no,downscript=no -device virtio-net-pci,netdev=$1,mac=$3,romfile="; }
+nic() { echo "-netdev tap,id=$1,ifname=$2,script=no,downscript=no -device $4,netdev=$1,mac=$3,romfile="; }
 
 # In KiB. QEMU before 9.0 overlooks some of what an emulated CPU writes while its guest moves, and the
 # guest runs on with old memory: where memory is whole 256 KiB, it is searched in strides that leave
@@ -107,5 +107,6 @@ boot_qemu() {
         -append "$(wire kernel_words)" \
         -qmp "unix:$home/run/qmp,server=on,wait=off" -qmp "unix:$home/run/watched,server=on,wait=off" \
         $incoming -device virtio-rng-pci $(nodes_qemu) $(disks_qemu) \
-        $(nic control "$(wire control_tap)" "$(wire mac0)") $(nic data "$(wire tap)" "$(wire mac1)")
+        $(nic control "$(wire control_tap)" "$(wire mac0)" virtio-net-pci) \
+        $(nic data "$(wire tap)" "$(wire mac1)" "$(wire model)")
 }

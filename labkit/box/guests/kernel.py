@@ -15,7 +15,7 @@ from labkit.errors import BoxError
 from labkit.machine import account
 
 FETCHED = Path("/var/cache/labkit/kernel")
-"""`.ci/guest-kernel` puts a Debian cloud kernel here: unpacked, not installed."""
+"""`.ci/guest-kernel` puts Debian's kernels here: unpacked, not installed."""
 HINT = (
     "`make system` fetches one with all that they need"
     if CHECKOUT
@@ -24,7 +24,7 @@ HINT = (
 WORDS = "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on cryptomgr.notests=1"
 """Its parameters when QEMU boots it; what it leaves out is seconds where it is emulated."""
 DRIVERS = ("virtio_pci", "virtio_net", "virtio_blk", "virtio_rng")
-EXTRAS = ("sch_netem", "sch_tbf", "sch_htb", "sch_fq")
+EXTRAS = ("sch_netem", "sch_tbf", "sch_htb", "sch_fq", "e1000")
 """Loaded where the kernel has them."""
 DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
 
@@ -62,12 +62,12 @@ def cache() -> Path:
     return account.cache()
 
 
-def find() -> Kernel | None:
-    """A kernel whose modules can be read; the fetched one first."""
+def find(driver: str = DRIVERS[1]) -> Kernel | None:
+    """A kernel whose modules can be read and that has this driver; the fetched ones first."""
     for root in (FETCHED, Path("/")):
         for image in sorted((root / "boot").glob("vmlinuz-*"), reverse=True):
             modules = root / "lib/modules" / image.name.removeprefix("vmlinuz-")
-            if modules.is_dir() and _readable(image) and any(_usable(modules)):
+            if modules.is_dir() and _readable(image) and any(_usable(modules, driver)):
                 return Kernel(image, modules)
     return None
 
@@ -77,8 +77,8 @@ def content(module: Path) -> bytes:
     return lzma.decompress(module.read_bytes()) if module.suffix == ".xz" else module.read_bytes()
 
 
-def _usable(modules: Path) -> Iterator[Path]:
-    for name in ("virtio_net.ko", "virtio_net.ko.xz"):
+def _usable(modules: Path, driver: str) -> Iterator[Path]:
+    for name in (f"{driver}.ko", f"{driver}.ko.xz"):
         yield from modules.rglob(name)
 
 
