@@ -41,6 +41,7 @@ HERE = Path(__file__).parent
 HOME = "/usr/local/lib/labkit-hadoop"
 """Hadoop's place on a host, so that guests and containers that share its files find it too."""
 ON_ITS_DISK = "/run/labkit/scratch"
+SIMULATOR = f"simulator-{VERSION}"
 MIB, MIB_INSTALLED = 74, 310
 """The size of all jars in megabytes, and with their classes as Java maps them."""
 UNUSED = re.compile(
@@ -195,7 +196,7 @@ def filled(values: Mapping[str, object]) -> dict[str, dict[str, str]]:
 
 
 def _set_up(host: Host, folder: str, settings: Mapping[str, Mapping[str, str]]) -> None:
-    files = {f"conf/{kind}-site.xml": _xml(rows) for kind, rows in settings.items()}
+    files = {f"conf/{kind}-site.xml": configuration(rows) for kind, rows in settings.items()}
     archive = packed({**files, "conf/log4j.properties": LOG})
     done = host.run("sh", "-c", SET_UP, "set_up", folder, stdin=archive)
     if not done.ok:
@@ -206,7 +207,8 @@ def _set_up(host: Host, folder: str, settings: Mapping[str, Mapping[str, str]]) 
         )  # fmt: skip
 
 
-def _xml(rows: Mapping[str, str]) -> str:
+def configuration(rows: Mapping[str, str]) -> str:
+    """Settings as Hadoop reads them."""
     each = (f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>\n"
             for name, value in rows.items())  # fmt: skip
     return f"<configuration>\n{''.join(each)}</configuration>\n"
@@ -242,10 +244,14 @@ def _free(master: Host) -> int:
 # --- the jars ---------------------------------------------------------------------------------
 
 
+Jars = Mapping[str, tuple[str, str, str, str]]
+"""By file name: group, artefact, version, SHA-256."""
+
+
 @functools.cache
-def jars() -> dict[str, tuple[str, str, str, str]]:
-    """By file name: group, artefact, version, SHA-256."""
-    rows = JAR.findall((HERE / "_hadoop.lock").read_text("utf-8"))
+def jars(lock: str = "_hadoop.lock") -> Jars:
+    """The jars that a file pins."""
+    rows = JAR.findall((HERE / lock).read_text("utf-8"))
     return {
         f"{name}-{version}.jar": (group, name, version, sha) for sha, group, name, version in rows
     }
@@ -262,25 +268,50 @@ def installed(host: Host) -> bool:
     return host.run("cat", f"{HOME}/mark").stdout.strip() == mark()
 
 
+def lacking(host: Host) -> str:
+    """Java or Hadoop, if the host has it not, and how to get it."""
+    if not host.run("sh", "-c", "command -v java").ok:
+        return f"java is missing on {host.name}, to get it: {brings('java')}"
+    if not installed(host):
+        return f"Hadoop {VERSION} is missing on {host.name}, to get it: labkit prepare hadoop_v6"
+    return ""
+
+
 def install(host: Host) -> None:
     """Bring the archive to the host, and make it ready there; it takes root."""
     host.as_root().check("sh", "-c", INSTALL, "install", HOME, mark(), stdin=archive(), seconds=900)
 
 
 def archive() -> Path:
-    """All jars in one file, fetched once by Maven and checked; the same for all hosts."""
-    kept = account.cache() / "hadoop" / f"{mark()}.tar"
-    if not kept.exists():
-        kept.parent.mkdir(0o700, parents=True, exist_ok=True)
-        beside_it = kept.with_suffix(f".{os.getpid()}")
+    """All jars in one file, and the classes that Java is to map; the same for all hosts."""
+    return _kept(mark(), jars(), mapped=True)
+
+
+def simulator() -> Path:
+    """The jars of Hadoop's simulator of its scheduler, which need those of Hadoop."""
+    return _kept(SIMULATOR, jars("_hadoop_simulator.lock"), mapped=False)
+
+
+def kept(name: str) -> Path:
+    """The place of an archive on this machine, once it was fetched."""
+    return account.cache() / "hadoop" / f"{name}.tar"
+
+
+# Fetched once by Maven, and checked.
+def _kept(name: str, wanted: Jars, *, mapped: bool) -> Path:
+    archive = kept(name)
+    if not archive.exists():
+        archive.parent.mkdir(0o700, parents=True, exist_ok=True)
+        beside_it = archive.with_suffix(f".{os.getpid()}")
         with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
-            _fetch(Path(folder))
-            Path(folder, "lib/classes").write_text("\n".join(_classes(Path(folder, "lib"))))
-            with tarfile.open(beside_it, "w") as whole:
+            _fetch(Path(folder), wanted)
+            if mapped:
+                Path(folder, "lib/classes").write_text("\n".join(_classes(Path(folder, "lib"))))
+            with tarfile.open(beside_it, "w") as jars:
                 for file in sorted(Path(folder, "lib").iterdir()):
-                    whole.add(file, file.name)
-        beside_it.replace(kept)
-    return kept
+                    jars.add(file, file.name)
+        beside_it.replace(archive)
+    return archive
 
 
 # Names of classes as `java -Xshare:dump` wants them; a jar's own description has none.
@@ -292,8 +323,8 @@ def _classes(lib: Path) -> Iterator[str]:
                 yield name.removesuffix(".class")
 
 
-def _fetch(folder: Path) -> None:
-    (folder / "pom.xml").write_text(_pom(), "utf-8")
+def _fetch(folder: Path, jars: Jars) -> None:
+    (folder / "pom.xml").write_text(_pom(jars), "utf-8")
     words = ["mvn", "-q", "-B", "-f", str(folder / "pom.xml"), "dependency:copy-dependencies",
              f"-DoutputDirectory={folder / 'lib'}"]  # fmt: skip
     try:
@@ -311,7 +342,7 @@ def _fetch(folder: Path) -> None:
         )  # fmt: skip
     sums = {file.name: hashlib.sha256(file.read_bytes()).hexdigest()
             for file in (folder / "lib").iterdir()}  # fmt: skip
-    wanted = {file: row[3] for file, row in jars().items()}
+    wanted = {file: row[3] for file, row in jars.items()}
     if odd := sorted(file for file in {*sums, *wanted} if sums.get(file) != wanted.get(file)):
         raise BadInput(f"{odd[0]} from Maven Central is not the file that labkit knows",
                        said=f"its SHA-256 is {sums.get(odd[0], 'missing')}")  # fmt: skip
@@ -320,12 +351,12 @@ def _fetch(folder: Path) -> None:
 
 
 # Exactly these: what Hadoop's own files say of versions is not followed.
-def _pom() -> str:
+def _pom(jars: Jars) -> str:
     every = "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
     each = (
         f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
         f"<version>{version}</version><exclusions>{every}</exclusions></dependency>\n"
-        for group, name, version, _ in jars().values()
+        for group, name, version, _ in jars.values()
     )
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'

@@ -12,7 +12,6 @@ from labkit.fleet.fleet import Fleet
 from labkit.host import Host
 from labkit.machine.cpus import cpus_of, ranges
 from labkit.probes.busy import BusyCpus, spent
-from labkit.programs.packages import brings
 from labkit.runs.capacity import capacity
 from labkit.workload import Sample, Workload
 from labkit.workloads import _hadoop
@@ -142,11 +141,8 @@ class TeraSort(Workload):
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """Hadoop, a JVM, memory or CPUs."""
         for host in {host.name: host for host in self._all(hosts)}.values():
-            if not host.run("sh", "-c", "command -v java").ok:
-                return f"java is missing on {host.name}, to get it: {brings('java')}"
-            if not _hadoop.installed(host):
-                return (f"Hadoop {_hadoop.VERSION} is missing on {host.name}, to get it: "
-                        "labkit prepare hadoop_v6")  # fmt: skip
+            if why := _hadoop.lacking(host):
+                return why
             found = capacity(host)
             if found.free >> 10 < LEAST_MIB:
                 return (f"{host.name} has {found.free >> 10} MiB of memory free, and Java takes "
