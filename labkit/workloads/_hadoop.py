@@ -269,7 +269,7 @@ def installed(host: Host) -> bool:
 
 
 def lacking(host: Host) -> str:
-    """Java or Hadoop, if the host has it not, and how to get it."""
+    """Java or Hadoop where the host lacks it, and how to get it."""
     if not host.run("sh", "-c", "command -v java").ok:
         return f"java is missing on {host.name}, to get it: {brings('java')}"
     if not installed(host):
@@ -293,7 +293,7 @@ def simulator() -> Path:
 
 
 def kept(name: str) -> Path:
-    """The place of an archive on this machine, once it was fetched."""
+    """The place of a fetched archive on this machine."""
     return account.cache() / "hadoop" / f"{name}.tar"
 
 

@@ -34,7 +34,7 @@ QUEUE = {
     "yarn.scheduler.capacity.maximum-am-resource-percent": "1.0",
     "yarn.scheduler.capacity.per-node-heartbeat.maximum-offswitch-assignments": "100",
 }
-"""Tasks that ask for no host count as far ones, of which a heartbeat would get a single one."""
+"""A task that asks for no host counts as a far one: by default, one of them for each heartbeat."""
 ADDRESSES = ("", ".scheduler", ".resource-tracker", ".admin", ".webapp")
 
 
@@ -42,8 +42,8 @@ ADDRESSES = ("", ".scheduler", ".resource-tracker", ".admin", ".webapp")
 class HadoopScheduler(Workload):
     """The tasks of a job are given to simulated nodes by YARN's ResourceManager (Hadoop's SLS).
 
-    A node runs `slots` tasks at once, and each lasts as long as it is told to. So what the job
-    takes beyond the `least time` is what the scheduler and its heartbeats cost.
+    A node runs `slots` tasks at once, and each lasts `map_ms` or `reduce_ms`. So what the job takes
+    beyond the `least time` is what the scheduler and its heartbeats cost.
     """
 
     roles: ClassVar[tuple[str, ...]] = ("client",)
