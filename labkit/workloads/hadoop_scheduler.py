@@ -161,7 +161,7 @@ class HadoopScheduler(Workload):
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
-        """What the job took in the simulator's clock, and the least that it could."""
+        """Time of the job by the simulator's clock, and the least possible."""
         parts = parted(text, "asked", "times")
         least = re.search(r"^least ([0-9]{1,9}\.[0-9]{3})$", parts["asked"], re.MULTILINE)
         times = TIMES.findall(parts["times"])
