@@ -6,6 +6,7 @@ folder=$1 ours=${1%-*}- network=$(readlink /proc/self/ns/net)
 # shellcheck disable=SC2013 # names of files, without blanks
 for words in $(grep -l -a -F org.apache.hadoop. /proc/[0-9]*/cmdline 2>/dev/null); do
     process=${words#/proc/} process=${process%/cmdline}
+    grep -q -a -F org.apache.hadoop.yarn.sls. "$words" 2>/dev/null && continue # a simulator
     case $(tr '\0' '\n' <"$words" 2>/dev/null | head -n 1) in java|*/java) ;; *) continue;; esac
     # In another network it has other ports; of another user's process only root can read which.
     case $(readlink "/proc/$process/ns/net" 2>/dev/null) in ''|"$network") ;; *) continue;; esac
