@@ -298,11 +298,11 @@ def _across(move: Move, told: dict[str, dict[str, Any]], there: str) -> dict[str
 def _new_wires(move: Move) -> dict[str, Wire]:
     text = in_network(move.pid("switch"), "", "-o", "link")
     there, old = set(re.findall(r"^\d+: ([^@:]+)", text, re.MULTILINE)), set(wires(move.now))
-    text = f"g{move.now.seat(move.guest)}-"
+    prefix = f"g{move.now.seat(move.guest)}-"
     return {
-        f"m{wire.near}" if wire.near.startswith(text) else wire.near: wire
+        f"m{wire.near}" if wire.near.startswith(prefix) else wire.near: wire
         for wire in wires(move.then)
-        if wire not in old and (wire.near not in there or wire.near.startswith(text))
+        if wire not in old and (wire.near not in there or wire.near.startswith(prefix))
     }
 
 
@@ -312,12 +312,12 @@ def _prepare(move: Move, new: dict[str, Wire]) -> None:
         move.switch(at_switch_for(move.then, wire, near, to))
     first = any(wire.far == UPLINK for wire in new.values())
     in_network(to, at_arrival(move.then, move.guest, first))
-    path, there = (Path(f"/proc/{pid}/root/run") for pid in (origin, to))
+    here, there = (Path(f"/proc/{pid}/root/run") for pid in (origin, to))
     (there / GUESTS).mkdir(parents=True, exist_ok=True)
     (there / "labkit/bin").mkdir(exist_ok=True)
-    command = sorted((path / "labkit/bin").glob("guest*"))
+    command = sorted((here / "labkit/bin").glob("guest*"))
     run(["cp", "-a", *map(str, command), str(there / "labkit/bin")])
-    run(["cp", "-a", str(path / GUESTS / move.guest), str(there / GUESTS / move.guest)])
+    run(["cp", "-a", str(here / GUESTS / move.guest), str(there / GUESTS / move.guest)])
     cpus = ranges(move.then.cpus_of(move.guest))
     move.to.check("sh", "-c", ARRIVAL, "arrival", move.guest, cpus)
     mirror.prepare(move)
@@ -364,8 +364,8 @@ def _leave(move: Move) -> None:
     move.origin.check("guest", f"@{move.guest}", "stop")
     _forget(move.origin, move.guest)
     in_network(move.pid(move.origin.name), at_departure(move.now, move.guest))
-    text = f"g{move.now.seat(move.guest)}"
-    for near in (f"{text}-c", f"{text}-d"):
+    port = f"g{move.now.seat(move.guest)}"
+    for near in (f"{port}-c", f"{port}-d"):
         move.switch(
             f"link delete {near}\nlink set m{near} down\n"
             f"link set m{near} name {near}\nlink set {near} up\n"
