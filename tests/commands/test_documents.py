@@ -13,7 +13,7 @@ FOLDER = HOME / "data/documents"
 JUDGED = """
 import json
 from labkit import find_study, judge, study_results
-for name in ("gvisor", "container_network"):
+for name in ("gvisor", "container_network", "felter"):
     study = find_study(name)
     results = study_results(study, None, "recorded")
     told = {v.claim: [v.verdict, v.effect, v.blocks] for v in judge(study, results)}
@@ -56,9 +56,10 @@ def test_the_claims_and_the_studies_of_the_examples_can_be_read(tmp_path):
 def test_the_recorded_runs_of_the_examples_are_real_and_decide_claims(tmp_path):
     told = [json.loads(line) for line in ran(tmp_path, "-c", JUDGED).splitlines()]
     assert all(one["lab"] == "hosts" for one in told)
-    gvisor, network = (one["verdicts"] for one in told)
+    gvisor, network, felter = (one["verdicts"] for one in told)
     assert network["container-network-04"][0] == "holds"
     assert all(blocks == 5 for _, _, blocks in network.values())
+    assert {verdict for verdict, *_ in felter.values()} == {"undecided"}
     assert gvisor["gvisor-01"][0] == "contradicted" and gvisor["gvisor-03"][0] == "holds"
     _, effect, blocks = gvisor["gvisor-01"]
     assert blocks == 7 and effect == pytest.approx(123, rel=0.01), told
