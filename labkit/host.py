@@ -178,6 +178,8 @@ class Host:
     address: str
     transport: Transport = field(repr=False, compare=False)
     interface: str = ""
+    disks: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """Disks that hold nothing and that an array may be made of, such as /dev/sdb."""
     guests: Mapping[str, Guest] = field(default_factory=dict, repr=False, compare=False)
     """The virtual machines on it that studies are about, by their roles."""
     lab: str = field(default="", repr=False, compare=False)

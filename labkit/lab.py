@@ -16,6 +16,7 @@
     jump = "gate.example.com"          # as `ssh -J`
     become = "sudo"                    # for a user that is not root: all is done by sudo
     password_command = "pass lab"      # prints sudo's password; without it keyring, then a prompt
+    disks = "/dev/sdb /dev/sdc"        # that hold nothing, and that an array may be made of
 
     [hosts.guest]                      # a virtual machine on the server
     vm = "lab"                         # what libvirt or ESXi on the server calls it
@@ -53,12 +54,13 @@ from labkit.transports.ssh import Ssh
 
 HOST_KEYS = {
     "control", "address", "interface", "user", "port", "key", "jump", "vm", "become",
-    "password_command",
+    "password_command", "disks",
 }  # fmt: skip
 LOCAL = "local"
 """The control of a host that is this machine, and of the lab that is nothing else."""
 BY_SSH = ("user", "port", "key", "jump", "vm")
 ROLE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
+DISK = re.compile(r"/dev/[\w./:+-]+", re.ASCII)
 BECOME = ("", "sudo")
 LAB_KEYS = {"name", "known_hosts", "ssh_config", "tolerates", "hosts", "box", "links", "power"}
 POWER_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -215,7 +217,19 @@ def _host(path: Path, role: str, table: Any, defaults: Address) -> Host:
         key=key, jump=text["jump"],
     )  # fmt: skip
     reached = _as_root(path, role, Ssh(at), text)
-    return Host(role, text["address"] or control, reached, text["interface"], lab=lab)
+    disks = _disks(path, role, text["disks"])
+    return Host(role, text["address"] or control, reached, text["interface"], disks=disks, lab=lab)
+
+
+def _disks(path: Path, role: str, text: str) -> tuple[str, ...]:
+    disks = tuple(text.split())
+    for disk in disks:
+        if not DISK.fullmatch(disk) or disks.count(disk) > 1:
+            raise BadInput(
+                f"{path}: [hosts.{role}] disks: {disk!r} is no path of a disk, or is there twice",
+                hint='such as disks = "/dev/sdb /dev/sdc /dev/sdd"',
+            )
+    return disks
 
 
 def _local(path: Path, role: str, table: Mapping[str, Any]) -> Local:

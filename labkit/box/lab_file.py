@@ -43,6 +43,7 @@ def lab_toml(layout: Layout, links: Sequence[LinkStatus] = ()) -> str:
     tables = [
         f'\n[hosts.{role}]\ncontrol = "{layout.control(role)}"\naddress = "{layout.data(role)}"\n'
         f'interface = "{layout.interface(role)}"\nuser = "root"\nkey = "key"\n'
+        f"{_disks(layout, role)}"
         for role in layout.roles
     ]
     relays = {one.role: " ".join(stems(layout, one.role)) for one in links if one.by == "relay"}
@@ -56,6 +57,12 @@ def disks(layout: Layout) -> str:
         f"{role}: {', '.join(f'{name} {what}' for name, what in layout.disks_of(role).items())}"
         for role in layout.with_disks
     )
+
+
+# As its own Linux names them.
+def _disks(layout: Layout, role: str) -> str:
+    names = layout.disks_of(role) if role in layout.with_disks else ()
+    return f'disks = "{" ".join(f"/dev/{name}" for name in names)}"\n' if names else ""
 
 
 def _link_table(link: LinkStatus, relays: str) -> str:

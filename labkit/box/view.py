@@ -193,7 +193,7 @@ def _wires(layout: Layout, guest: str) -> str:
     fixed["backing"] = BACKED if plan.on_disk else "/tmp"
     place = f"{disk.SEEN_BY_HOSTS}/{guest}"
     for number, (file, one) in enumerate(disk.files(place, plan.volumes, plan.accelerator)):
-        fixed[f"disk{number}"] = f"{file} {one.format}"
+        fixed[f"disk{number}"] = f"{file} {one.format} {one.rate}"
     if layout.kernel:
         fixed |= {"model": NICS[plan.nic]}
         fixed |= {"kernel": layout.kernel, "image": layout.image, "kernel_words": kernel.WORDS}

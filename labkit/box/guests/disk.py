@@ -1,4 +1,4 @@
-"""A guest's disks: "64M", "256M qcow2" or "64M cow" in a topology, a file of its own for each."""
+"""A guest's disks: "64M", "256M qcow2" or "64M raw 300/s" in a topology, a file of its own each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from labkit.errors import BadInput
 MOST_DISKS = 8
 FORMATS = {"uml": ("raw", "cow"), "qemu": ("raw", "qcow2")}
 """QEMU makes no difference between its accelerators here."""
-ASKED = re.compile(r"([1-9]\d{0,5})M(?: (raw|qcow2|cow))?", re.ASCII)
+ASKED = re.compile(r"([1-9]\d{0,5})M(?: (raw|qcow2|cow))?(?: ([1-9]\d{0,5})/s)?", re.ASCII)
 CLUSTER, MAGIC = 1 << 16, b"QFI\xfb"
 SECTOR, PAGE, BASE = 512, 4096, ".base"
 SEEN_BY_HOSTS = "/run/labkit/disks"
@@ -27,6 +27,8 @@ class Disk:
 
     mebibytes: int
     format: str = "raw"
+    rate: int = 0
+    """The most requests a second that QEMU lets it do; 0 for no limit."""
 
     @classmethod
     def of(cls, text: object, guest: str, accelerator: str) -> Disk:
@@ -39,10 +41,13 @@ class Disk:
                 f"{guest} cannot have a disk {text!r}",
                 hint=f'write it as "64M" or "64M {known[1]}"; a guest of {accelerator} has {kinds}',
             )
-        return cls(int(found[1]), found[2] or "raw")
+        if found[3] and accelerator == "uml":
+            raise BadInput(f"{guest} cannot have a disk {text!r}: only QEMU holds a disk to a rate",
+                           hint='accelerator = "qemu"')  # fmt: skip
+        return cls(int(found[1]), found[2] or "raw", int(found[3] or 0))
 
     def __str__(self) -> str:
-        return f"{self.mebibytes}M {self.format}"
+        return f"{self.mebibytes}M {self.format}" + (f" {self.rate}/s" if self.rate else "")
 
     @property
     def bytes(self) -> int:

@@ -12,23 +12,24 @@ disks() { sed -n 's/^disk[0-9]*=//p' "$home/wires"; }
 device_of() { name=${1##*/}; echo "${name%.*}"; }
 
 show_disks() {
-    disks | while read -r file format; do
+    disks | while read -r file format _; do
         echo "$(device_of "$file") $format $file"
     done
 }
 
 # A copy on write stands before the file that it is a copy of.
 disks_uml() {
-    disks | while read -r file format; do
+    disks | while read -r file format _; do
         [ "$format" != cow ] || file=$file,${file%.cow}.base
         echo "$(device_of "${file%,*}")=$file"
     done
 }
 
 disks_qemu() {
-    disks | while read -r file format; do
-        name=$(device_of "$file")
-        echo "-drive if=none,id=$name,file=$file,format=$format"
+    disks | while read -r file format rate; do
+        name=$(device_of "$file") limit=
+        [ "$rate" = 0 ] || limit=,throttling.iops-total=$rate
+        echo "-drive if=none,id=$name,file=$file,format=$format$limit"
         echo "-device virtio-blk-pci,drive=$name,serial=$name"
     done
 }

@@ -88,10 +88,12 @@ def _made(found: Kernel, programs: dict[str, Path]) -> bytes:
     archive.files({f"/bin/{name}": file.read_bytes() for name, file in programs.items()})
     beside = {*_parts(), *map(Path, _libraries([*programs.values(), *_parts()]))}
     archive.files({str(file): file.read_bytes() for file in sorted(beside)})
-    modules = found.ordered()
-    archive.files({f"/lib/modules/{m.name}": kernel.content(m) for m in modules}, 0o644)
-    names = "".join(f"{module.name}\n" for module in modules)
-    archive.files({"/lib/modules/order": names.encode()}, 0o644)
+    lists = {"order": found.ordered(), "arrays": found.arrays()}
+    every = {module.name: module for modules in lists.values() for module in modules}
+    archive.files({f"/lib/modules/{n}": kernel.content(m) for n, m in every.items()}, 0o644)
+    for name, modules in lists.items():
+        listed = "".join(f"{module.name}\n" for module in modules)
+        archive.files({f"/lib/modules/{name}": listed.encode()}, 0o644)
     return archive.whole()
 
 

@@ -26,6 +26,8 @@ WORDS = "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on crypto
 DRIVERS = ("virtio_pci", "virtio_net", "virtio_blk", "virtio_rng")
 EXTRAS = ("sch_netem", "sch_tbf", "sch_htb", "sch_fq", "e1000")
 """Loaded where the kernel has them."""
+ARRAYS = ("raid456", "dm_thin_pool", "dm_delay")
+"""Brought where the kernel has them, and loaded by what makes arrays of disks."""
 DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
 
 
@@ -38,16 +40,25 @@ class Kernel:
 
     def ordered(self) -> list[Path]:
         """The modules that a guest needs, each after those that it depends on."""
-        files = {_word(path.name): path for path in self.modules.rglob("*.ko*")}
-        built_in = self._built_in()
-        order: list[str] = []
+        files, built_in = self._files(), self._built_in()
         for name in DRIVERS:
             if name not in files and name not in built_in:
                 raise BoxError(f"the kernel {self.image} has no {name}", hint=HINT)
-        for name in (*DRIVERS, *EXTRAS):
-            if name in files:
-                _visit(name, files, order)
+        return self._with_theirs((*DRIVERS, *EXTRAS))
+
+    def arrays(self) -> list[Path]:
+        """The modules that arrays of disks need as well, in order."""
+        return self._with_theirs(ARRAYS)
+
+    def _with_theirs(self, names: Sequence[str]) -> list[Path]:
+        files = self._files()
+        order: list[str] = []
+        for name in names:
+            _visit(name, files, order)
         return [files[name] for name in order]
+
+    def _files(self) -> dict[str, Path]:
+        return {_word(path.name): path for path in self.modules.rglob("*.ko*")}
 
     def _built_in(self) -> set[str]:
         listed = self.modules / "modules.builtin"
