@@ -33,6 +33,7 @@ TREES = {
     ),
     "mariadb": ("/usr/sbin/mariadbd", "/usr/share/mysql/english/*",
                 "/usr/share/mysql/charsets/*", "/usr/share/mysql/*.sql"),
+    "arrays": ("/usr/sbin/mdadm", "/usr/sbin/dmsetup", "/usr/sbin/blkid", "/usr/bin/fio"),
 }  # fmt: skip
 ALWAYS = (
     "/usr/bin/setpriv",

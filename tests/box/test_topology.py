@@ -166,7 +166,7 @@ def test_a_link_says_in_numbers_what_it_asks_in_words():
 
 
 def test_an_unknown_topology_is_answered_with_the_known_ones():
-    with pytest.raises(Unknown, match=r"known: FILE\.toml, arrays, containers, failover, four-guests"):
+    with pytest.raises(Unknown, match=r"known: FILE\.toml, arrays, containers, failover"):
         topology.find("star")
 
 

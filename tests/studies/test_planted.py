@@ -38,6 +38,7 @@ SUBSTITUTES = [
     ("lat_ping", "lat-ping-05", [20, 18], [120, 18]),
     ("lat_ping", "lat-ping-06", [20, 34], [34, 34]),
     ("vcenter_ha", "vcenter-ha-03", [2, 3, 2, 3, 2, 3], [2, 5, 2, 3, 2, 3]),
+    *(("raid_iometer", f"raid-iometer-0{n}", [1] * 8, [0.8, *[1] * 7]) for n in (2, 3)),
     ("hadoop_v6", "hadoop-v6-01", [88, 100], [105, 100]),
     ("hadoop_v6", "hadoop-v6-02", [80, 100, 90, 95, 110], [100, 80, 110, 120, 130]),
     ("hadoop_v6", "hadoop-v6-03", [50, 70], [70, 50]),

@@ -1,0 +1,230 @@
+"""An array of disks under Iometer's profile: a RAID group, or a pool on the same disks."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.errors import BadInput, HostError, ResultsError, Unknown
+from labkit.host import Host
+from labkit.machine.scripts import beside
+from labkit.programs.packages import brings
+from labkit.workload import Sample, Workload
+from labkit.workloads._brought import bring, could_bring
+from labkit.workloads._sections import parted
+
+PROGRAMS = ("blkid", "dmsetup", "fio", "mdadm")
+MODULES = ("raid456", "dm_thin_pool", "dm_delay")
+
+KINDS = ("raid", "pool")
+MAKE, LOAD = beside(__file__, "disk_array.sh"), beside(__file__, "disk_array_load.sh")
+FIND = (
+    'PATH=$PATH:/usr/sbin:/sbin; for name; do command -v "$name" > /dev/null || echo "$name"; done'
+)
+KERNEL = """\
+PATH=$PATH:/usr/sbin:/sbin
+if [ -e /lib/modules/arrays ]; then grep -q ^raid456 /lib/modules/arrays
+else modprobe -a -n "$@"; fi"""
+LEAST_DISKS = 3
+METADATA_MIB = 8
+"""The beginning of the array, which a pool has its metadata in; a RAID group leaves it free."""
+TAKEN = 3
+"""The script's code for a disk that is not free."""
+SEGMENT_SECONDS, MOST_SEGMENTS, MAKE_SECONDS = 2, 8, 300
+READS, READ_MS, WRITES, WRITE_MS = 0, 3, 4, 7
+"""Columns of the kernel's `stat` of a disk."""
+MEMBER = re.compile(r"(\S+) (\S+)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class DiskArray(Workload):
+    """4 KiB at random places, 70 % of it read, 64 under way (RAID Groups versus Storage Pools).
+
+    The volume's array is made for each run and taken down after it. `allocated` percent of it are
+    filled with data that nothing can compress. A `used` part of each disk is taken, and each
+    request of a disk takes `latency` ms longer. The document warmed up for an hour: here segments
+    of 2 s are repeated until three in a row are alike.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = ("server",)
+    loop: ClassVar[str] = "closed"
+    measures: ClassVar[tuple[str, ...]] = (
+        "throughput", "latency", "latency p99", "read latency", "write latency",
+        "disk requests per write", "disk requests", "disk time", "warm-up",
+    )  # fmt: skip
+    programs: ClassVar[tuple[str, ...]] = ("fio",)
+    ours: ClassVar[tuple[str, ...]] = ("fio",)
+
+    kind: str = "raid"
+    allocated: int = 50
+    volume: int = 16
+    """MiB of the volume under load; the document's had 100 GB."""
+    used: int = 16
+    """MiB of each disk."""
+    latency: int = 1
+    depth: int = 64
+    reads: int = 70
+    duration: int = 8
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise Unknown("kind of disk array", self.kind, KINDS)
+        for name, low, high in (
+            ("allocated", 10, 100), ("volume", 8, 1 << 24), ("used", 16, 1 << 24),
+            ("latency", 0, 1000), ("depth", 1, 1024), ("reads", 0, 99), ("duration", 1, 86_400),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if type(value) is not int or not low <= value <= high:
+                raise BadInput(f"disk array: {name} must be {low} to {high}, not {value!r}")
+
+    @property
+    def name(self) -> str:
+        """Under which its text is kept."""
+        return "disk_array"
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes."""
+        return 20.0 + 4 * (SEGMENT_SECONDS + 1) + self.duration + self.used / 4
+
+    @property
+    def longest(self) -> float:
+        """None: the array goes with the process that asked for it."""
+        return 0.0
+
+    @property
+    def scaled(self) -> str:
+        """The sizes that are not the document's."""
+        return f"a volume of {self.volume} MiB of 100 GB; {self.duration} s are measured"
+
+    def lacking(self, hosts: Mapping[str, Host]) -> str:
+        """Disks that the lab file names, and what makes an array of them."""
+        host = hosts["server"]
+        if len(host.disks) < LEAST_DISKS:
+            return (
+                f"the lab file names {len(host.disks)} disks of {host.name}, and {LEAST_DISKS} or "
+                'more are needed: disks = "/dev/sdb /dev/sdc /dev/sdd", which hold nothing'
+            )
+        if self.volume > self._room(host):
+            return (
+                f"no space: a volume of {self.volume} MiB does not fit into the "
+                f"{self._room(host)} MiB that may be allocated on {host.name}"
+            )
+        missing = host.run("sh", "-c", FIND, "find", *PROGRAMS).stdout.split()
+        if missing and not could_bring("arrays", host):
+            return f"{missing[0]} is missing on {host.name}: {brings(*PROGRAMS)}"
+        if not host.run("sh", "-c", KERNEL, "kernel", *MODULES).ok:
+            return f"the kernel of {host.name} lacks one of {', '.join(MODULES)}"
+        return ""
+
+    # MiB that may be allocated, as the script counts them.
+    def _room(self, host: Host) -> int:
+        whole = (len(host.disks) - 1) * (self.used - 2) - METADATA_MIB
+        return int(whole * self.allocated / 100)
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """Make the array and fill it, wait until the load on it is steady, and measure."""
+        host = hosts["server"]
+        if host.run("sh", "-c", FIND, "find", *PROGRAMS).stdout:
+            bring("arrays", host)
+        with self._array(host):
+            words = (SEGMENT_SECONDS, MOST_SEGMENTS, self.duration, self.depth, self.reads)
+            limit = 120 + 10 * self.seconds
+            text = host.check("sh", "-c", LOAD, "load", *map(str, words), *host.disks,
+                              seconds=limit)  # fmt: skip
+        if lost := _lost(text):
+            raise HostError(
+                f"{host.name}: the array is degraded: it lost {lost} in the middle of the run",
+                hint="`dmesg | tail` there says why; another disk, or the same once it is mended",
+            )
+        return text
+
+    @contextmanager
+    def _array(self, host: Host) -> Iterator[None]:
+        used = (str(self.used), *host.disks)
+        looked = host.run("sh", "-c", MAKE, "array", "look", *used, seconds=MAKE_SECONDS)
+        if looked.code == TAKEN:
+            raise BadInput(f"{host.name}: {looked.stdout.strip()}: nothing was written",
+                           hint="name disks in the lab file that hold nothing")  # fmt: skip
+        if not looked.ok:
+            raise HostError(f"{host.name}: its disks cannot be looked at", said=looked.stderr)
+        try:
+            make = (self.kind, str(self.latency), str(self.used), str(self.volume))
+            host.check("sh", "-c", MAKE, "array", "make", *make, str(self.allocated), *host.disks,
+                       seconds=MAKE_SECONDS)  # fmt: skip
+            yield
+        finally:
+            ended = host.run("sh", "-c", MAKE, "array", "unmake", *used, seconds=MAKE_SECONDS)
+            if not ended.ok:
+                raise HostError(f"{host.name}: its array is still there", said=ended.stderr,
+                                hint="the next run takes it down")  # fmt: skip
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """Requests a second, how long each took, and what they cost at the disks."""
+        parts = parted(text, "warm-up", "disks before", "fio", "disks after", "array")
+        if "steady no" in parts["array"]:
+            raise ResultsError("disk array: the load never became steady", said=parts["warm-up"])
+        job = _job(parts["fio"])
+        reads, writes = (_latencies(job[side]) for side in ("read", "write"))
+        every, rate = np.concatenate((reads, writes)), job["read"]["iops"] + job["write"]["iops"]
+        before, after = (_requests(parts[f"disks {when}"]) for when in ("before", "after"))
+        disks = [after[name] - row for name, row in before.items()]
+        done = np.array([[disk[READS] + disk[WRITES], disk[READ_MS] + disk[WRITE_MS]]
+                         for disk in disks], float)  # fmt: skip
+        slow = float(np.percentile(every, 99))
+        cost = (done[:, 0].sum() - len(reads)) / len(writes)
+        warm = float(SEGMENT_SECONDS * len(parts["warm-up"].split()))
+        figures = (("throughput", "1/s", rate), ("latency p99", "ms", slow),
+                   ("disk requests per write", "1", cost), ("warm-up", "s", warm))  # fmt: skip
+        spread = (("latency", every), ("read latency", reads), ("write latency", writes))
+        return [
+            *(Sample(name, unit, np.array([value])) for name, unit, value in figures),
+            *(Sample(name, "ms", values) for name, values in spread),
+            *_of_disks(done, job["job_runtime"] / 1000),
+        ]
+
+
+# Requests a second of each disk, and how long each took there.
+def _of_disks(done: npt.NDArray[np.float64], seconds: float) -> Iterator[Sample]:
+    for number, (requests, waited) in enumerate(done, 1):
+        at = f"[disk={number}]"
+        yield Sample(f"disk requests {at}", "1/s", np.array([requests / seconds]))
+        yield Sample(f"disk time {at}", "ms", np.array([waited / max(requests, 1)]))
+
+
+def _job(text: str) -> Mapping[str, Any]:
+    try:
+        (job,) = json.loads(text[text.index("{") :])["jobs"]
+    except (ValueError, KeyError, TypeError):
+        raise ResultsError("disk array: fio's output cannot be read", said=text[-300:]) from None
+    if job.get("error"):
+        raise ResultsError(f"disk array: fio ended with error {job['error']}")
+    return job  # type: ignore[no-any-return]
+
+
+# In ms, from fio's bins of completion times.
+def _latencies(side: Mapping[str, Any]) -> npt.NDArray[np.float64]:
+    bins = side["clat_ns"].get("bins", {})
+    if not bins:
+        raise ResultsError("disk array: it read or wrote nothing")
+    return np.repeat([int(at) / 1e6 for at in bins], [int(count) for count in bins.values()])
+
+
+def _requests(text: str) -> dict[str, npt.NDArray[np.int64]]:
+    rows = (line.split() for line in text.splitlines())
+    return {row[0]: np.array([int(word) for word in row[1:]]) for row in rows}
+
+
+# The members of the array that are not in use any more.
+def _lost(text: str) -> str:
+    lines = parted(text, "array")["array"].splitlines()
+    if "degraded 0" in lines:
+        return ""
+    members = {at[1]: at[2] for line in lines if (at := MEMBER.fullmatch(line))}
+    return ", ".join(name for name, state in members.items() if "faulty" in state) or "a disk"
