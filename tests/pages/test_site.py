@@ -4,6 +4,7 @@ from pathlib import Path
 
 import checked
 import executed
+import gallery
 import pictures
 import pytest
 import reference
@@ -78,3 +79,7 @@ def test_the_reference_has_a_part_for_each_module_of_a_registry_and_each_command
             assert f"automodule:: labkit.{folder}.{file.stem}\n" in pages[folder]
     assert "autofunction:: labkit.find_study\n" in pages["notebooks"]
     assert "usage: labkit run [-h]" in pages["commands"]
+
+
+def test_the_gallery_shows_each_study_as_its_recorded_run_is():
+    assert gallery.stale() == []

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import checked
 import executed
+import gallery
 import pictures
 import staged
 from sphinx.cmd.build import build_main
@@ -34,7 +35,7 @@ def build(site: Path, stems: list[str], address: str, small: bool) -> int:
     notebooks = executed.executed(stems, parts / "executed")
     staged.stage(parts / "source", notebooks, address, small)
     code = _sphinx(parts, site, LEFT_OUT if small else "")
-    wrong = pictures.stale() + (checked.wrong(site) if not code else [])
+    wrong = pictures.stale() + gallery.stale() + (checked.wrong(site) if not code else [])
     for said in wrong:
         print(f"error: {said}", file=sys.stderr)
     return code or bool(wrong)

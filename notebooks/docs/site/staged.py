@@ -23,7 +23,7 @@ from labkit.pages.report import DRAW, INERT, chart_html
 
 HERE = Path(__file__).parent
 AS_IT_LIES = ("CONTRIBUTING.md", "data/labs/example.toml", "data/published/SOURCES.md",
-              "notebooks/docs/**/*.md", "notebooks/pictures/*")  # fmt: skip
+              "notebooks/docs/**/*.md", "notebooks/pictures/**/*")  # fmt: skip
 """Files of the repository that the site shows as they are."""
 SMALL = ("index.md", "notebooks/docs/first-study.md", "notebooks/docs/proof/speed.md",
          "notebooks/pictures/jupyterlab.png", "reference/index.rst",
@@ -73,7 +73,7 @@ def _write(place: Path, whole: bytes) -> None:
 
 def _files(notebooks: Mapping[str, Path], address: str) -> Iterator[tuple[str, bytes]]:
     for file in (file for name in AS_IT_LIES for file in HOME.glob(name)):
-        if HERE not in file.parents:
+        if HERE not in file.parents and file.is_file():
             yield str(file.relative_to(HOME)), file.read_bytes()
     for name, text in _written(notebooks, address):
         yield name, text.encode()

@@ -1,0 +1,95 @@
+"""Makes the gallery: of each recorded study the first chart of its notebook, and its answer.
+
+As a program it runs all notebooks on recorded runs, which takes minutes, and writes page and
+pictures again. `stale` says whose recorded run is not the one that its picture shows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import executed
+import nbformat
+import vl_convert
+
+from labkit import studies
+from labkit.charts import V5
+from labkit.judging import judged
+from labkit.judging.finding import sentence
+from labkit.judging.reading import Reading
+from labkit.machine.places import HOME, out
+from labkit.running.book_links import title
+from labkit.running.open_lab import stored_results
+
+PAGE = HOME / "notebooks/docs/gallery.md"
+PICTURES = HOME / "notebooks/pictures/studies"
+HEAD = """# Gallery
+
+What each study showed in its recorded run, in a lab in a box. Each picture opens the notebook.
+Guests are emulated there: their figures are none of hardware.
+"""
+HINT = ".venv/bin/python notebooks/docs/site/gallery.py"
+BUNDLE = re.compile(r"<!-- (\w+): (\w+) -->")
+
+
+def stems() -> dict[str, str]:
+    """The notebook of each study that has a recorded run."""
+    recorded = {file.stem for file in (HOME / "data/recorded").glob("*.labkit")}
+    return {name: stem for stem in executed.NOTEBOOKS
+            if (name := executed.study(stem)) in recorded}  # fmt: skip
+
+
+def key(study: str) -> str:
+    """A short text that changes with the recorded run."""
+    bundle = HOME / "data/recorded" / f"{study}.labkit"
+    return hashlib.sha256(bundle.read_bytes()).hexdigest()[:16]
+
+
+def stale() -> list[str]:
+    """Studies whose picture is missing, or of another recorded run; each with what to do."""
+    shown = dict(BUNDLE.findall(PAGE.read_text("utf-8"))) if PAGE.is_file() else {}
+    return [f"{study} has another recorded run than the gallery; hint: {HINT}"
+            for study in stems() if shown.get(study) != key(study)]  # fmt: skip
+
+
+def section(study: str, stem: str) -> str:
+    """A study of the page: title, picture, answer."""
+    results = stored_results(study, "recorded")
+    reading = Reading.of(studies.find(study), results)
+    answer = sentence(reading, judged(reading))
+    book = executed.NOTEBOOKS[stem]
+    return (
+        f"## {stem[:2]} {title(book)}\n\n<!-- {study}: {key(study)} -->\n"
+        f"[![{title(book)}](../pictures/studies/{stem}.png)](../{book.name})\n\n{answer}\n"
+    )
+
+
+def chart(notebook: Path) -> dict[str, Any]:
+    """The first chart below *What we see*."""
+    cells = nbformat.read(notebook, as_version=4).cells  # type: ignore[no-untyped-call]
+    at = next(n for n, cell in enumerate(cells) if "## What we see" in cell.source)
+    outputs = (output for cell in cells[at:] for output in cell.get("outputs", ()))
+    found: dict[str, Any] = next(o["data"][V5] for o in outputs if V5 in o.get("data", {}))
+    return found
+
+
+def main() -> int:
+    """Make page and pictures again."""
+    of = stems()
+    notebooks = executed.executed([*of.values()], out() / "site.parts" / "executed")
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for stem in of.values():
+        spec = {"background": "white", **chart(notebooks[stem])}
+        picture = vl_convert.vegalite_to_png(spec, vl_version="5.8", scale=0.8)
+        (PICTURES / f"{stem}.png").write_bytes(picture)
+    PAGE.write_text("\n".join([HEAD, *(section(*pair) for pair in of.items())]), "utf-8")
+    print(f"wrote {PAGE} and {len(of)} pictures")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
