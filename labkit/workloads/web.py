@@ -314,11 +314,21 @@ class _Held:
         ]
 
 
+TOLD = {
+    "sessions", "passed", "pages", "bytes", "seconds", "failed", "busy", "late", "times",
+}  # fmt: skip
+"""Figures of each trial."""
+
+
 def _trials(text: str) -> list[dict[str, Any]]:
     try:
-        return [dict(json.loads(line)) for line in text.splitlines()]
+        trials = [dict(json.loads(line)) for line in text.splitlines()]
     except (TypeError, ValueError) as odd:
         raise ResultsError("web: a trial cannot be read", said=str(odd)) from None
+    for trial in trials:
+        if not (trial.keys() >= TOLD or trial.keys() <= {EXITS}):
+            raise ResultsError("web: a trial lacks a figure", said=", ".join(trial))
+    return trials
 
 
 # The most users of a trial that was passed; without one the search has said why.
