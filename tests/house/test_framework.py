@@ -1,5 +1,6 @@
 """What our tests need beyond pytest: skips that are expected, costly tests, and tables of tests."""
 
+import ast
 import os
 import re
 from pathlib import Path
@@ -57,3 +58,21 @@ def test_each_reason_that_stands_in_a_test_is_on_the_list():
     every = ("everywhere", "by_machine", "plain_user", "without_packages")
     assert {why for why in reasons if not skips.expected(why, every)} == set()
     assert len(reasons) > 50
+
+
+def names_in(file):
+    """The tests of a file."""
+    tree = ast.parse((HOME / "tests" / file).read_text("utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("page", ["faults", "findings"])
+def test_each_test_that_a_page_of_proof_names_is_there(page):
+    text = (HOME / f"notebooks/docs/proof/{page}.md").read_text("utf-8")
+    rows = re.findall(r"`([\w/]+\.py)`: ([^`|<]+)", text)
+    named = {
+        (file, f"test_{sentence.strip().replace(' ', '_')}")
+        for file, sentences in rows for sentence in sentences.split(";") if sentence.strip()
+    }  # fmt: skip
+    assert len(named) > 30
+    assert {(file, name) for file, name in named if name not in names_in(file)} == set()
