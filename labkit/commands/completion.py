@@ -8,6 +8,8 @@ from typing import Any
 from labkit.commands._verb import verb
 from labkit.machine.scripts import beside
 
+PROGRAMS = ("bash",)
+
 SCRIPT = beside(__file__, "completion.sh")
 START = {"bash": "", "zsh": "autoload -Uz bashcompinit && bashcompinit"}
 

@@ -1,5 +1,5 @@
 # Completes the words of labkit in bash; its words stand in a line for each verb, before this.
-# programs: labkit
+# shellcheck shell=bash disable=SC2207,SC3030,SC3043,SC3044,SC3054
 
 _labkit() {
     local word="${COMP_WORDS[COMP_CWORD]}" verb="${COMP_WORDS[1]}"

@@ -23,7 +23,7 @@ from labkit.workloads import _desktop_users as users
 from labkit.workloads._own_place import own_folder
 from labkit.workloads._server import serving
 
-PROGRAMS = ("python3",)
+PROGRAMS = ("glmark2", "mupdf-gl", "openscad", "python3")
 
 FILE_KEY = bytes((23, 82, 107, 6, 35, 78, 88, 7))
 """The fixed key of VNC's password files: only the file's mode keeps others from the password."""

@@ -34,7 +34,7 @@ from labkit.machine.scripts import beside
 from labkit.programs.packages import brings, this_system
 from labkit.workloads._own_place import own_folder
 
-PROGRAMS = ("bash", "java", "tar", "taskset")
+PROGRAMS = ("bash", "find", "java", "mvn", "tar", "taskset")
 
 VERSION = "3.4.2"
 HERE = Path(__file__).parent

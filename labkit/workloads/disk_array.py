@@ -18,7 +18,7 @@ from labkit.workload import Sample, Workload
 from labkit.workloads._brought import bring, could_bring
 from labkit.workloads._sections import parted
 
-PROGRAMS = ("blkid", "dmsetup", "fio", "mdadm")
+PROGRAMS = ("blkid", "dmsetup", "fio", "mdadm", "modprobe")
 MODULES = ("raid456", "dm_thin_pool", "dm_delay")
 
 KINDS = ("raid", "pool")

@@ -226,6 +226,8 @@ class DvdStore(Workload):
     def parse(text: str) -> list[Sample]:
         """Orders a minute in each second, every response time, and what share was undone."""
         shops = [_Shop.read(lines) for lines in _apart(text).values()]
+        if not shops:
+            raise ResultsError("no shop says what it did", said=text[-200:])
         seconds = min(len(shop.orders) for shop in shops)
         orders = sum(np.array(shop.orders[:seconds]) for shop in shops)
         times: Counter[int] = sum((shop.times for shop in shops), Counter())

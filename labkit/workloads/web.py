@@ -28,7 +28,7 @@ from labkit.workloads._own_place import own_folder
 from labkit.workloads._sections import joined, parted
 from labkit.workloads._server import serving
 
-PROGRAMS = ("guest", "nginx", "openssl", "perl", "python3")
+PROGRAMS = ("nginx", "openssl", "perl", "python3")
 
 MOST_SERVERS = 16
 SERVERS = tuple(f"server{n or ''}" for n in (0, *range(2, MOST_SERVERS + 1)))

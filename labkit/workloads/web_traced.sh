@@ -1,4 +1,3 @@
-# programs: guest
 # What a guest's hypervisor was entered for, up to now: GUEST begin, GUEST end
 # In a box QEMU lists what the guest reads and writes of its devices' registers. A paravirtual device
 # is told of work by an event instead, which is counted as it is heard. On KVM the kernel counts the

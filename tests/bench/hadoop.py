@@ -17,6 +17,8 @@ from labkit.lab import opened
 from labkit.workloads import _hadoop
 from labkit.workloads.terasort import SLOT, TeraSort
 
+PROGRAMS = ("java",)
+
 NAME, ROUNDS, ROWS = "bench-hadoop", 3, 320_000
 LEAST, MOST = 0.9, 1.1
 BY_HAND = r"""

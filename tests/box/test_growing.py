@@ -146,7 +146,7 @@ def test_sizes_are_shown_as_they_are_planned():
 
 TESTABLE = {
     4: {"lat-cpu-exclusive-01", "lat-cpu-exclusive-02"},
-    16: {"redis-scaleout-06", "redis-scaleout-08"},
+    16: {"redis-scaleout-06", "redis-scaleout-08", "specweb-directpath-01"},
     64: {"dvdstore-docker-05", "sqlserver-monster-03"},
 }
 

@@ -13,6 +13,8 @@ from labkit.lab import LOCAL_LAB, Lab
 from labkit.running import new_lab
 from labkit.running.new_lab import NewHost
 
+PROGRAMS = ("ip",)
+
 
 def test_a_word_names_role_user_address_and_port(tmp_path):
     assert NewHost.of("client=me@192.0.2.1:2222") == NewHost("client", "192.0.2.1", "me", 2222)

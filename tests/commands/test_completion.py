@@ -7,6 +7,8 @@ import pytest
 from labkit import studies
 from labkit.cli import main
 
+PROGRAMS = ("bash",)
+
 ASK = 'COMP_WORDS=(labkit {words}); COMP_CWORD={at}; _labkit; printf "%s\\n" "${{COMPREPLY[@]}}"'
 
 

@@ -41,8 +41,8 @@ SAID = {
     "install", "is", "join", "kvm", "last", "leave", "less", "link", "linux", "local", "look",
     "more", "node", "nologin", "open", "pip", "pwd", "read", "reboot", "red", "replace",
     "reset", "restore", "results", "return", "route", "run", "script", "service", "set", "show",
-    "size", "split", "strip", "sum", "time", "tool", "top", "trap", "w", "wait", "watch", "who",
-    "write",
+    "shutdown", "size", "split", "strip", "sum", "time", "tool", "top", "trap", "users", "w",
+    "wait", "watch", "who", "write",
 }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from labkit.transports.local import Local
 from labkit.workloads import disk_array as module
 from labkit.workloads.disk_array import DiskArray
 
-PROGRAMS = ("blkid", "dmsetup", "fio", "mdadm")
+PROGRAMS = ("blkid", "dmsetup", "fio", "mdadm", "mkfs.ext4", "mount", "umount")
 SHORT = replace(study.workload, duration=3)
 CASE = Path(__file__).parents[1] / "cases/DiskArray/pool/stdout.txt"
 DISKS = ("/dev/vda", "/dev/vdb", "/dev/vdc", "/dev/vdd", "/dev/vde")

@@ -30,7 +30,7 @@ from labkit.workloads._sections import joined
 from labkit.workloads._web_users import WebTask, schedule, search
 from labkit.workloads.web import SERVERS, WebSessions, curve
 
-PROGRAMS = ("nginx", "openssl", "perl", "python3")
+PROGRAMS = ("nginx", "openssl", "perl", "ps", "python3")
 ASKED = WebTask("download", [], "", 0, 4, 0.1, 1.0, 0.2, 0.2, 0.3, 0.6, 1, 4000)
 HERE = Host("here", "127.0.0.1", Local("here"))
 HOSTS = dict.fromkeys(("client", "host", *SERVERS), HERE)

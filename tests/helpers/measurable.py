@@ -1,0 +1,10 @@
+"""Numbers that may be measurements, as Hypothesis makes them."""
+
+from hypothesis import strategies as st
+
+from labkit.statistics.pooled import LEAST
+
+
+def measurable(most):
+    """Zero, or a size of either sign between the least and this one."""
+    return st.just(0.0) | st.floats(LEAST, most) | st.floats(-most, -LEAST)
