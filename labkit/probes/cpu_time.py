@@ -73,6 +73,8 @@ def between(first: _Moment, last: _Moment) -> list[Sample]:
     seconds = last.at - first.at
     if seconds <= 0:
         raise ResultsError("both CPU time readings have the same timestamp")
+    if lost := first.ticks.keys() - last.ticks.keys():
+        raise ResultsError(f"the second CPU time reading lacks {', '.join(sorted(lost))}")
     spent = sum((last.ticks[cpu] - first.ticks[cpu] for cpu in first.ticks), np.zeros(len(COLUMNS)))
     number = max(float(spent.sum()), 1.0)
     shares = {
