@@ -59,9 +59,8 @@ class DesktopSessions(Workload):
         if not re.fullmatch(r"\d{1,2}( \d{1,2})*", self.steps, re.ASCII) or not all(
             1 <= count <= MOST_USERS for count in self._steps
         ):
-            raise BadInput(
-                f"desktop sessions: steps are numbers of users as '1 2 4', not {self.steps!r}"
-            )
+            hint = f"such as '1 2 4', each from 1 to {MOST_USERS}"
+            raise BadInput(f"desktop sessions: steps cannot be {self.steps!r}", hint=hint)
         for name, least, most in (
             ("duration", 0.5, 600), ("warm_up", 0, 60), ("think", 0.05, 60), ("good", 0.01, 60),
         ):  # fmt: skip
