@@ -33,7 +33,7 @@ def add(verbs: Any) -> None:
         "latency | show what this one would change here",
         "steady -- make test | without it and under it",
         "--once latency -- ./server | run it once under the profile",
-        "./mine.toml --lab lab.toml -- fio job.fio | a profile and a host of your own",
+        "--lab lab.toml ./mine.toml -- fio job.fio | a profile and a host of your own",
     )  # fmt: skip
     parser.description = TEXT
     parser.add_argument("profile", nargs="?", default="", metavar="PROFILE",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
@@ -112,9 +114,13 @@ def watch(lab: Lab, load: Ping) -> tuple[str, dict[str, str]]:
     # On a busy machine ping begins late and sends late.
     times = ceil((1.5 * load.seconds + 2) * 1000 / EVERY_MS)
     kernels = _kernels(hosts)
-    with ThreadPoolExecutor(len(kernels)) as pool:
-        watching = {",".join(roles): pool.submit(_watch, hosts[roles[0]], program, times)
-                    for roles in kernels}  # fmt: skip
+    with ExitStack() as lending, ThreadPoolExecutor(len(kernels)) as pool:
+        watching = {}
+        for roles in kernels:
+            host = hosts[roles[0]]
+            at = lending.enter_context(_compiled.lent(host, watch_moments=program))
+            watching[",".join(roles)] = pool.submit(_watch, host, at["watch_moments"], times)
+        time.sleep(0.3)  # they have begun before the first request
         text = load.run(hosts)
         return text, {roles: job.result() for roles, job in watching.items()}
 
@@ -127,8 +133,6 @@ def _kernels(hosts: Mapping[str, Host]) -> list[list[str]]:
     return [*boots.values()]
 
 
-def _watch(host: Host, program: bytes, times: int) -> str:
-    with _compiled.lent(host, watch_moments=program) as at:
-        return host.check(
-            at["watch_moments"], str(EVERY_MS), str(times), seconds=times * EVERY_MS / 1000 + 60
-        )
+def _watch(host: Host, program: str, times: int) -> str:
+    limit = times * EVERY_MS / 1000 + 60
+    return host.check(program, str(EVERY_MS), str(times), seconds=limit)
