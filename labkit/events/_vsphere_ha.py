@@ -19,17 +19,17 @@ MEANS = {**dict.fromkeys(FAILED, "detected"), **dict.fromkeys(RESTARTED, "restar
 
 
 def seen(session: Any, after: datetime) -> dict[str, float]:
-    """The first moment of each kind of event since then, in seconds since 1970."""
+    """The first moment of each kind of event since then, in order, in seconds since 1970."""
     vim = importlib.import_module("pyVmomi").vim
     times = vim.event.EventFilterSpec.ByTime(beginTime=after)
     asked = vim.event.EventFilterSpec(time=times, eventTypeId=list(MEANS))
-    found: dict[str, float] = {}
+    first: dict[str, float] = {}
     for event in session.RetrieveContent().eventManager.QueryEvents(asked):
         for name in _names(event):
             if name in MEANS and event.createdTime >= after:
                 at = event.createdTime.timestamp()
-                found[MEANS[name]] = min(at, found.get(MEANS[name], at))
-    return found
+                first[MEANS[name]] = min(at, first.get(MEANS[name], at))
+    return dict(sorted(first.items(), key=lambda event: event[1]))
 
 
 def now(lab: Lab) -> datetime:
