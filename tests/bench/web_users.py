@@ -17,12 +17,13 @@ import re
 import resource
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parents[2])]
+sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1] / "helpers")]
+
+from http_here import answering  # noqa: E402
 
 from labkit.host import Host  # noqa: E402
 from labkit.transports.local import Local  # noqa: E402
@@ -43,30 +44,15 @@ POINT = re.compile(r"^ +([\d.]+) +([\d.]+) +\d+ +(?:[\d.]+|inf)$", re.MULTILINE)
 @contextlib.contextmanager
 def stalling(after):
     """A server that answers at once, but for one second from `after` on; its port."""
-    ready, loop, state = threading.Event(), asyncio.new_event_loop(), {}
     begins = time.monotonic() + after
 
-    async def answer(reader, writer):
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            while await reader.readuntil(b"\r\n\r\n"):
-                now = time.monotonic() - begins
-                if 0 < now < STALL:
-                    await asyncio.sleep(STALL - now)
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage")
-        writer.close()
+    async def wait():
+        now = time.monotonic() - begins
+        if 0 < now < STALL:
+            await asyncio.sleep(STALL - now)
 
-    async def serve():
-        state["server"] = await asyncio.start_server(answer, "127.0.0.1", 0)
-        ready.set()
-
-    thread = threading.Thread(target=lambda: (loop.create_task(serve()), loop.run_forever()))
-    thread.start()
-    ready.wait(10)
-    try:
-        yield state["server"].sockets[0].getsockname()[1]
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
+    with answering(wait) as port:
+        yield port
 
 
 def task(port, users, **more):

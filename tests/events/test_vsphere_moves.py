@@ -2,14 +2,12 @@
 
 import importlib
 import json
-import re
-import subprocess
 import time
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from simulator import simulator_or_skip
+from simulator import certified, simulating
 
 from labkit import studies
 from labkit.errors import BadInput, HostError, LoginRefused, StayedBehind, Unknown
@@ -29,45 +27,22 @@ from labkit.verdict import HOLDS, NOT_TESTABLE, UNDECIDED
 from labkit.workloads.dirty_memory import DirtyMemory
 
 pytestmark = pytest.mark.slow
-PROGRAMS = ("openssl",)
 
 MOVE_MS = 1500
-SERVES = re.compile(r"GOVC_URL=https://[^@]*@127\.0\.0\.1:(\d+)/sdk")
-
-
-@pytest.fixture(scope="module")
-def vcsim(tmp_path_factory):
-    """The simulator: that of this machine, else built by Go, whose own caches keep its parts."""
-    program = tmp_path_factory.mktemp("vcsim") / "vcsim"
-    program.write_bytes(simulator_or_skip())
-    program.chmod(0o755)
-    return str(program)
 
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("vcenter")
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-         "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
-         "-keyout", str(folder / "key"), "-out", str(folder / "cert")],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return folder
+    return certified(tmp_path_factory.mktemp("vcenter"))
 
 
 @pytest.fixture(scope="module")
-def port(vcsim, certificate):
+def port(tmp_path_factory, certificate):
     slowly = f"RelocateVm:{MOVE_MS},LockHandoff:0"
-    words = [vcsim, "-method-delay", slowly, "-l", "127.0.0.1:0", "-cluster", "1",
-             "-host", "2", "-standalone-host", "0",
-             "-vm", "1", "-username", "user", "-password", "pass", "-tlscert",
-             str(certificate / "cert"), "-tlskey", str(certificate / "key")]  # fmt: skip
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as vcsim:
-        try:
-            yield next(int(found[1]) for line in vcsim.stdout if (found := SERVES.search(line)))
-        finally:
-            vcsim.kill()
+    machines = ("-cluster", "1", "-host", "2", "-standalone-host", "0", "-vm", "1")
+    folder = tmp_path_factory.mktemp("vcsim")
+    with simulating(certificate, folder, "-method-delay", slowly, *machines) as port:
+        yield port
 
 
 @pytest.fixture
@@ -230,10 +205,11 @@ def test_a_move_that_is_late_is_cancelled_and_says_where_the_machine_is(session)
 def test_what_vsphere_ha_did_is_read_from_events_of_vcenter(session):
     vim = importlib.import_module("pyVmomi").vim
     events, begun = session.RetrieveContent().eventManager, session.CurrentTime()
+    host = machine(session).runtime.host
     for name in (*_vsphere_ha.FAILED[:1], "com.vmware.vc.other", *_vsphere_ha.RESTARTED[:1]):
         events.PostEvent(vim.event.EventEx(
             eventTypeId=name, message=name, severity="info", key=0, chainId=0, userName="",
-            createdTime=begun, arguments=[],
+            createdTime=begun, arguments=[], objectType=vim.HostSystem, objectId=host._moId,
         ))  # fmt: skip
         time.sleep(0.05)
     seen = _vsphere_ha.seen(session, begun)

@@ -3,12 +3,10 @@
 govmomi's simulator keeps what a switch is made with. Of a later change it keeps an event alone.
 """
 
-import re
-import subprocess
 import sys
 
 import pytest
-from simulator import simulator_or_skip
+from simulator import certified, simulating
 
 from labkit.changes.in_force import applied
 from labkit.errors import BadInput, HostError, Impossible, SettingRefused, Unknown
@@ -19,9 +17,7 @@ from labkit.settings.switch import SwitchShares, SwitchTraffic
 from labkit.transports.local import Local
 from labkit.transports.ssh import Ssh
 
-PROGRAMS = ("openssl",)
 WANTED = (SwitchTraffic("vmotion", 75, 0, 60), SwitchTraffic("nfs", 1, 150))
-SERVES = re.compile(r"GOVC_URL=https://[^@]*@127\.0\.0\.1:(\d+)/sdk")
 TEXT = "nfs: 1 shares, 150 to any Mbit/s; vmotion: 75 shares, 0 to 60 Mbit/s"
 BEFORE = "nfs: 50 shares, 0 to any Mbit/s; vmotion: 50 shares, 0 to any Mbit/s"
 
@@ -33,28 +29,13 @@ def vim():
 
 @pytest.fixture(scope="module")
 def trusted(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("vcenter")
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-         "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
-         "-keyout", str(folder / "key"), "-out", str(folder / "cert")],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return folder
+    return certified(tmp_path_factory.mktemp("vcenter"))
 
 
 @pytest.fixture(scope="module")
 def port(trusted, tmp_path_factory):
-    program = tmp_path_factory.mktemp("vcsim") / "vcsim"
-    program.write_bytes(simulator_or_skip())
-    program.chmod(0o755)
-    words = [program, "-l", "127.0.0.1:0", "-vm", "0", "-username", "user", "-password", "pass",
-             "-tlscert", str(trusted / "cert"), "-tlskey", str(trusted / "key")]  # fmt: skip
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as vcsim:
-        try:
-            yield next(int(hit[1]) for line in vcsim.stdout if (hit := SERVES.search(line)))
-        finally:
-            vcsim.kill()
+    with simulating(trusted, tmp_path_factory.mktemp("vcsim"), "-vm", "0") as port:
+        yield port
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from http_here import answering
 from planted import judged, results
 
 from labkit import studies
@@ -52,30 +52,14 @@ def certificate():
 @contextlib.contextmanager
 def slow_server(seconds):
     """A server that takes so long for each path, one after the other: its capacity is known."""
-    ready, loop = threading.Event(), asyncio.new_event_loop()
-    state = {}
+    turn = asyncio.Lock()
 
-    async def answer(reader, writer):
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            while await reader.readuntil(b"\r\n\r\n"):
-                async with state["turn"]:
-                    await asyncio.sleep(seconds)
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage")
-        writer.close()
+    async def wait():
+        async with turn:
+            await asyncio.sleep(seconds)
 
-    async def serve():
-        state["turn"] = asyncio.Lock()
-        state["server"] = await asyncio.start_server(answer, "127.0.0.1", 0)
-        ready.set()
-
-    thread = threading.Thread(target=lambda: (loop.create_task(serve()), loop.run_forever()))
-    thread.start()
-    ready.wait(10)
-    try:
-        yield state["server"].sockets[0].getsockname()[1]
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
+    with answering(wait) as port:
+        yield port
 
 
 @contextlib.contextmanager
