@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit.commands._colour import painted
+from labkit.commands._lab import open_lab
 from labkit.commands._verb import busy, json_flag, print_json, verb
 
 if TYPE_CHECKING:
     from labkit.check import Finding
+    from labkit.lab import Lab
 
 TEXT = """\
 Show what this machine can do. With --lab, check the hosts of a lab and the paths between them,
@@ -45,7 +47,7 @@ def _doctor(args: argparse.Namespace) -> int:
     from labkit.box import this_machine as doctor
 
     if args.lab:
-        return _of_lab(args)
+        return look_at(open_lab(args), args.lab, as_json=args.json)
     if args.packages:
         missing = doctor.packages()
         print_json(missing) if args.json else print("\n".join(missing))
@@ -56,30 +58,24 @@ def _doctor(args: argparse.Namespace) -> int:
     return 0
 
 
-def look_at(lab: Path) -> int:
-    """Look over the hosts of a lab and print what was found; 1 if a check failed."""
-    return _of_lab(argparse.Namespace(lab=str(lab), json=False))
-
-
-def _of_lab(args: argparse.Namespace) -> int:
+def look_at(lab: Lab, named: str, *, as_json: bool = False) -> int:
+    """Look over the hosts of the lab of that file or name; 1 if a check failed."""
     from labkit.check import close, look_over
     from labkit.checks import all_checks
     from labkit.checks.conditions import pairs
-    from labkit.commands._lab import open_lab
 
-    lab = open_lab(args)
     checks = all_checks()
     with busy(f"looking at {', '.join(lab.hosts)}"):
         findings = look_over(lab, checks, pairs(lab))
     close(lab)
     counts = {state: sum(finding.state == state for finding in findings) for state in SIGNS}
-    if args.json:
+    if as_json:
         asks = {check.name: check.asks for check in checks}
         rows = [{**asdict(finding), "asks": asks[finding.check]} for finding in findings]
         print_json({"lab": lab.name, "file": str(Path(lab.path).resolve()),
                     "ready": not counts["failed"], "counts": counts, "checks": rows})  # fmt: skip
     else:
-        print(painted(rendered(lab.name, findings, counts, args.lab)))
+        print(painted(rendered(lab.name, findings, counts, named)))
     return 1 if counts["failed"] else 0
 
 

@@ -68,7 +68,7 @@ def _new_lab(asked: argparse.Namespace) -> int:
     new_lab.write(asked.file, complete, again=True)
     for guest in complete[len(hosts) :]:
         trust_host(asked.file, guest.role, next(fingerprints))
-    return look_at(asked.file)
+    return look_at(Lab.read(asked.file), str(asked.file))
 
 
 def _ask_for_hosts() -> list[str]:

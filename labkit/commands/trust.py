@@ -70,19 +70,19 @@ def add(verbs: Any) -> None:
     json_flag(parser)
 
 
-def trust_host(lab: Path, role: str, fingerprint: str = "") -> None:
-    """Show the key of a host, and keep it if it has this fingerprint or the user says yes."""
-    _trust(argparse.Namespace(lab=lab, host=role, yes=fingerprint, json=False))
-
-
 def _trust(args: argparse.Namespace) -> None:
+    trust_host(args.lab, args.host, args.yes, as_json=args.json)
+
+
+def trust_host(file: Path, named: str, fingerprint: str, *, as_json: bool = False) -> None:
+    """Show the key of a host, and keep it if it has this fingerprint or the user says yes."""
     from labkit.lab import Lab
     from labkit.ssh import trust
     from labkit.ssh.openssh import resolved
 
-    lab = Lab.read(args.lab)
-    at = _address(lab, args.host)
-    target, file = resolved(at), Path(os.path.expanduser(at.known_hosts[0]))
+    lab = Lab.read(file)
+    at = _address(lab, named)
+    target, kept_in = resolved(at), Path(os.path.expanduser(at.known_hosts[0]))
     with busy(f"asking {target.address} for its keys"):
         try:
             keys = trust.shown(target)
@@ -91,17 +91,20 @@ def _trust(args: argparse.Namespace) -> None:
                 raise _no_role(silent, lab) from None
             raise
     known = trust.is_known(target, keys)
-    kept = () if known else _agreed(args, target, keys)
-    if known and args.yes:
-        _chosen(target, keys, args.yes)
+    if fingerprint:
+        chosen = _chosen(target, keys, fingerprint)
+    else:
+        again = ("labkit", "trust", named, "--lab", str(file), "--yes", "FINGERPRINT")
+        chosen = () if known else _agreed(target, keys, again, may_ask=not as_json)
+    kept = () if known else chosen
     if kept:
-        trust.keep(file, target, kept)
+        trust.keep(kept_in, target, kept)
     machine = _machine(at, target) if at.name in lab.hosts else ""
     done = Trusted(
         at.name, target.address, target.port, keys, known,
-        tuple(key.fingerprint for key in kept), str(file), machine,
+        tuple(key.fingerprint for key in kept), str(kept_in), machine,
     )  # fmt: skip
-    _say(done, args.json)
+    _say(done, as_json)
 
 
 # A role, or where a role's SSH goes, or a jump host: HOST is then as `ssh -J` takes it.
@@ -142,11 +145,10 @@ def _no_role(silent: HostError, lab: Lab) -> LabkitError:
 
 
 # A human compares, once; nobody else is asked (under papermill or cron there is nobody to ask).
-def _agreed(args: argparse.Namespace, target: Target, keys: tuple[Shown, ...]) -> tuple[Shown, ...]:
-    if args.yes:
-        return _chosen(target, keys, args.yes)
-    if args.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        again = ["labkit", "trust", args.host, "--lab", str(args.lab), "--yes", "FINGERPRINT"]
+def _agreed(
+    target: Target, keys: tuple[Shown, ...], again: Sequence[str], *, may_ask: bool
+) -> tuple[Shown, ...]:
+    if not (may_ask and sys.stdin.isatty() and sys.stderr.isatty()):
         raise HostKeyRefused(
             f"{target.name}: its key is not known, and there is no terminal to ask on",
             said="\n".join(f"it shows {key.kind} {key.fingerprint}" for key in keys),
