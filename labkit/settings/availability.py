@@ -5,6 +5,7 @@ In a box a load makes the cluster, and it reads there what was asked for. It for
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 from string import Template
 from typing import ClassVar
@@ -40,6 +41,14 @@ def _set(value: str) -> str:
     return "" if value.startswith("default") else value.removesuffix(" ms")
 
 
+# A key of Corosync, until it starts again.
+def _totem(key: str, read: Callable[[str], str]) -> Way:
+    return Way(
+        script(TOTEM, key, "show"), lambda value: (script(TOTEM, key, "tell", _set(value)),), read,
+        needs=ROOT, more=Details(settle_seconds=2),
+    )  # fmt: skip
+
+
 class FailureDetection(OnHost):
     """Milliseconds that a host may be silent before its cluster takes it for dead.
 
@@ -50,14 +59,7 @@ class FailureDetection(OnHost):
     elsewhere: ClassVar = {
         "esxi": "vSphere HA is of the cluster, which vCenter keeps: das.config.fdm... options",
     }
-    # Corosync's token, until it starts again.
-    on_linux = by(
-        Way(
-            script(TOTEM, TOKEN, "show"),
-            lambda value: (script(TOTEM, TOKEN, "tell", _set(value)),), _ms,
-            needs=ROOT, more=Details(settle_seconds=2),
-        )
-    )  # fmt: skip
+    on_linux = by(_totem(TOKEN, _ms))
 
 
 class Heartbeats(OnHost):
@@ -68,13 +70,7 @@ class Heartbeats(OnHost):
 
     lost: int = field(metadata=amount("heartbeats that get lost", 1, 100))
     elsewhere: ClassVar = FailureDetection.elsewhere
-    on_linux = by(
-        Way(
-            script(TOTEM, RETRANSMITS, "show"),
-            lambda value: (script(TOTEM, RETRANSMITS, "tell", _set(value)),), _count,
-            needs=ROOT, more=Details(settle_seconds=2),
-        )
-    )  # fmt: skip
+    on_linux = by(_totem(RETRANSMITS, _count))
 
 
 class Fencing(OnHost):
