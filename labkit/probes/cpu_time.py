@@ -19,8 +19,9 @@ from labkit.workload import Sample
 LOOK = r"""
 read -r up _ < /proc/uptime && echo "at $up"
 sed -n 's/^\(intr [0-9]*\).*/\1/p; /^cpu[0-9]/p; /^ctxt/p' /proc/stat"""
-LINE = re.compile(r"(cpu\d+|ctxt|intr) ([\d ]+)")
+LINE = re.compile(r"(cpu\d+|ctxt|intr|procs_running) ([\d ]+)")
 AT = re.compile(r"^at (\d+\.\d+)$", re.MULTILINE)
+DAY = re.compile(r"^day (\d+\.\d+)$", re.MULTILINE)
 USED = re.compile(r"^user (\d+\.\d+) system (\d+\.\d+) waited (\d+) preempted (\d+)$", re.MULTILINE)
 COLUMNS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 MEASURES = (
@@ -42,19 +43,24 @@ class CpuCounts(Probe):
     @staticmethod
     def parse(before: str, after: str) -> list[Sample]:
         """Shares of the CPU time of all CPUs, and events a second."""
-        return between(_Moment.of(before), _Moment.of(after))
+        return between(Moment.of(before), Moment.of(after))
 
 
 @dataclass(frozen=True)
-class _Moment:
-    # One look.
+class Moment:
+    """One look at the counts of a kernel."""
+
     at: float
     ticks: dict[str, npt.NDArray[np.float64]]
     switches: int
     interrupts: int
+    running: int = 0
+    day: float = 0.0
+    """Seconds since 1970, of a watched run."""
 
     @classmethod
-    def of(cls, text: str) -> _Moment:
+    def of(cls, text: str) -> Moment:
+        """Read it."""
         at = AT.search(text)
         counts = {name: [float(word) for word in some.split()] for name, some in LINE.findall(text)}
         ticks = {
@@ -64,11 +70,14 @@ class _Moment:
         }
         if not at or not ticks or any(len(tick) < len(COLUMNS) for tick in ticks.values()):
             raise ResultsError("the CPU time cannot be read", said=text[:200])
-        switches, interrupts = (int(counts.get(name, [0])[0]) for name in ("ctxt", "intr"))
-        return cls(float(at[1]), ticks, switches, interrupts)
+        switches, interrupts, running = (
+            int(counts.get(name, [0])[0]) for name in ("ctxt", "intr", "procs_running")
+        )
+        day = float(dated[1]) if (dated := DAY.search(text)) else 0.0
+        return cls(float(at[1]), ticks, switches, interrupts, running, day)
 
 
-def between(first: _Moment, last: _Moment) -> list[Sample]:
+def between(first: Moment, last: Moment) -> list[Sample]:
     """Shares of CPU time and rates of events between two looks."""
     seconds = last.at - first.at
     if seconds <= 0:
@@ -113,10 +122,10 @@ def samples(text: str) -> list[Sample]:
 
 def over_time(text: str) -> list[dict[str, Any]]:
     """The busy share of each CPU in each stretch between two looks, as rows for a heat map."""
-    return list(_rows([_Moment.of(moment) for moment in moments(text)]))
+    return list(_rows([Moment.of(moment) for moment in moments(text)]))
 
 
-def _rows(looks: Sequence[_Moment]) -> Iterator[dict[str, Any]]:
+def _rows(looks: Sequence[Moment]) -> Iterator[dict[str, Any]]:
     for first, last in pairwise(looks):
         for cpu, ticks in last.ticks.items():
             spent = ticks - first.ticks.get(cpu, ticks)

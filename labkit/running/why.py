@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,11 +17,12 @@ import numpy.typing as npt
 from labkit.errors import ResultsError
 from labkit.host import Host
 from labkit.lab import Lab
+from labkit.probes import cpu_time
 from labkit.statistics.percentiles import percentile
 from labkit.workloads import _compiled
 from labkit.workloads.ping import STAMPED, Ping
 
-PROGRAMS = ("cat",)
+PROGRAMS = ("cat", "sleep")
 
 EVERY_MS = 10
 SLOWEST = 99.0
@@ -32,7 +32,7 @@ FIGURES = {
     "interrupts": "1/s", "switches": "1/s", "running": "1",
 }  # fmt: skip
 """Figures and their units; `running` are tasks that run or wait for a CPU."""
-LINE = re.compile(r"^(\d+\.\d+)((?: \d+){7})$", re.MULTILINE)
+BUSY = ("user", "nice", "system", "irq", "softirq")
 BOOT = "/proc/sys/kernel/random/boot_id"
 
 Values = npt.NDArray[np.float64]
@@ -48,20 +48,22 @@ class KernelCounts:
 
     @classmethod
     def of(cls, hosts: Sequence[str], text: str) -> KernelCounts:
-        """Read what `watch_moments` printed."""
-        looks = np.array([[float(word) for word in (at, *rest.split())]
-                          for at, rest in LINE.findall(text)])  # fmt: skip
+        """Read what `watch_cpus` noted."""
+        looks = [cpu_time.Moment.of(look) for look in cpu_time.moments(text)]
         if len(looks) < 3:
             raise ResultsError("the kernel was not watched to the end", said=text[-200:])
-        steps = np.diff(looks, axis=0)
-        seconds, (busy, idle, soft, stolen, interrupts, switches) = steps[:, 0], steps[:, 1:7].T
-        whole = np.maximum(busy + idle + stolen, 1)
+        days = np.array([look.day for look in looks])
+        spent = np.diff([np.sum([*look.ticks.values()], axis=0) for look in looks], axis=0)
+        shares = spent / np.maximum(spent.sum(axis=1, keepdims=True), 1)
+        share = dict(zip(cpu_time.COLUMNS, shares.T, strict=True))
+        events = np.diff([(look.interrupts, look.switches) for look in looks], axis=0)
+        interrupts, switches = (events / np.diff(days)[:, None]).T
         figures = {
-            "busy": busy / whole, "softirq": soft / whole, "stolen": stolen / whole,
-            "interrupts": interrupts / seconds, "switches": switches / seconds,
-            "running": looks[1:, 7],
+            "busy": sum(share[name] for name in BUSY), "softirq": share["softirq"],
+            "stolen": share["steal"], "interrupts": interrupts, "switches": switches,
+            "running": np.array([float(look.running) for look in looks[1:]]),
         }  # fmt: skip
-        return cls(tuple(hosts), looks[1:, 0], figures)
+        return cls(tuple(hosts), days[1:], figures)
 
 
 @dataclass(frozen=True)
@@ -110,16 +112,16 @@ class SlowRequests:
 def watch(lab: Lab, load: Ping) -> tuple[str, dict[str, str]]:
     """Ping while each kernel is watched; the texts of both, for `SlowRequests.of`."""
     hosts = {role: lab.host(role) for role in load.roles}
-    program = _compiled.compiled("watch_moments")
+    program = _compiled.compiled("watch_cpus", "-static")
     # On a busy machine ping begins late and sends late.
-    times = ceil((1.5 * load.seconds + 2) * 1000 / EVERY_MS)
+    seconds = ceil(1.5 * load.seconds + 2)
     kernels = _kernels(hosts)
     with ExitStack() as lending, ThreadPoolExecutor(len(kernels)) as pool:
         watching = {}
         for roles in kernels:
             host = hosts[roles[0]]
-            at = lending.enter_context(_compiled.lent(host, watch_moments=program))
-            watching[",".join(roles)] = pool.submit(_watch, host, at["watch_moments"], times)
+            at = lending.enter_context(_compiled.lent(host, watch_cpus=program))
+            watching[",".join(roles)] = pool.submit(_watch, host, at["watch_cpus"], seconds)
         time.sleep(0.3)  # they have begun before the first request
         text = load.run(hosts)
         return text, {roles: job.result() for roles, job in watching.items()}
@@ -133,6 +135,6 @@ def _kernels(hosts: Mapping[str, Host]) -> list[list[str]]:
     return [*boots.values()]
 
 
-def _watch(host: Host, program: str, times: int) -> str:
-    limit = times * EVERY_MS / 1000 + 60
-    return host.check(program, str(EVERY_MS), str(times), seconds=limit)
+def _watch(host: Host, program: str, seconds: int) -> str:
+    words = (program, "why", str(EVERY_MS), "sleep", str(seconds))
+    return host.check(*words, seconds=seconds + 60)

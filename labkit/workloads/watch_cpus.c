@@ -3,7 +3,7 @@
  *     watch_cpus NAME MILLISECONDS COMMAND...
  *
  * Prints "=== NAME ===", what the command prints, "=== cpu time ===", and what was noted: lines of
- * /proc/stat under the time of each look, then the CPU time of the command. Ends with its code.
+ * /proc/stat under both clocks of each look, then the CPU time of the command. Ends with its code.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,17 +28,19 @@ static void look(void)
 {
     static char *line;
     static size_t room;
-    struct timespec now;
+    struct timespec now, day;
     unsigned long long all;
     FILE *in = fopen("/proc/stat", "r");
     clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_REALTIME, &day);
     fprintf(notes, "at %lld.%03ld\n", (long long)now.tv_sec, now.tv_nsec / 1000000);
+    fprintf(notes, "day %lld.%06ld\n", (long long)day.tv_sec, day.tv_nsec / 1000);
     while (in && getline(&line, &room, in) > 0)
         if (strncmp(line, "cpu", 3) == 0 && line[3] != ' ')
             fputs(line, notes);
         else if (sscanf(line, "intr %llu", &all) == 1)
             fprintf(notes, "intr %llu\n", all);
-        else if (strncmp(line, "ctxt", 4) == 0)
+        else if (strncmp(line, "ctxt", 4) == 0 || strncmp(line, "procs_running", 13) == 0)
             fputs(line, notes);
     if (in)
         fclose(in);

@@ -24,11 +24,16 @@ def planted(burst, slow, requests=2000):
         for n in range(requests)
         if (ms := 5.0 if n // 10 in slow and n % 10 == 0 else 0.1)
     ]
-    ticks, lines = np.zeros(7, dtype=int), []
+    ticks, lines, counts = np.zeros(8, dtype=int), [], np.zeros(2, dtype=int)
     for n in range(requests // 10 + 1):
         busy = n - 1 in burst
-        ticks = np.add(ticks, [busy, not busy, 0, 0, 100 if busy else 10, 50, 0])
-        lines.append(f"{100 + n / 100:.6f} {' '.join(map(str, ticks[:6]))} {3 if busy else 1}")
+        ticks = np.add(ticks, [busy, 0, 0, not busy, 0, 0, 0, 0])
+        counts = np.add(counts, [100 if busy else 10, 50])
+        lines += [
+            f"at {7 + n / 100:.3f}", f"day {100 + n / 100:.6f}",
+            f"cpu0 {' '.join(map(str, ticks))}", f"procs_running {3 if busy else 1}",
+            f"intr {counts[0]}", f"ctxt {counts[1]}",
+        ]  # fmt: skip
     return "\n".join(pings), "\n".join(lines)
 
 
