@@ -314,21 +314,25 @@ class _Held:
         ]
 
 
-TOLD = {
-    "sessions", "passed", "pages", "bytes", "seconds", "failed", "busy", "late", "times",
-}  # fmt: skip
+NUMBERS = ("sessions", "pages", "bytes", "seconds", "busy", "late")
+TRIAL = {*NUMBERS, "passed", "failed", "times"}
 """Figures of each trial."""
 
 
 def _trials(text: str) -> list[dict[str, Any]]:
     try:
-        trials = [dict(json.loads(line)) for line in text.splitlines()]
+        return [_trial(dict(json.loads(line))) for line in text.splitlines()]
     except (TypeError, ValueError) as odd:
         raise ResultsError("web: a trial cannot be read", said=str(odd)) from None
-    for trial in trials:
-        if not (trial.keys() >= TOLD or trial.keys() <= {EXITS}):
-            raise ResultsError("web: a trial lacks a figure", said=", ".join(trial))
-    return trials
+
+
+def _trial(row: dict[str, Any]) -> dict[str, Any]:
+    if row.keys() <= {EXITS}:
+        return {name: float(value) for name, value in row.items()}
+    if not row.keys() >= TRIAL:
+        raise ResultsError("web: a trial lacks a figure", said=", ".join(row))
+    numbers = {name: float(row[name]) for name in NUMBERS}
+    return row | numbers | {"times": [float(seconds) for seconds in row["times"]]}
 
 
 # The most users of a trial that was passed; without one the search has said why.
