@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from labkit.errors import BadInput, HostError, ResultsError, Unknown
@@ -97,13 +98,21 @@ def test_users_are_those_of_the_largest_trial_that_passed():
 
 
 @pytest.mark.slow
-def test_more_users_wait_longer_and_nothing_is_left(hosts):
-    """Six desktops on this machine: the slowest of their answers are slower than those of two."""
+def test_more_users_are_sent_more_and_nothing_is_left(hosts):
     load = DesktopSessions(steps="2 6", duration=2, good=5)
     few, many = map(json.loads, load.run(hosts).splitlines())
     assert few["keys"] == len(few["times"]) and not few["why"] + many["why"]
-    assert slowest(many) > slowest(few) and many["bytes"] > 2 * few["bytes"]
+    assert many["bytes"] > 2 * few["bytes"]
     assert not left_over()
+
+
+@pytest.mark.torture
+def test_more_users_wait_longer(hosts):
+    """The slowest answers of six desktops on this machine are slower than those of one."""
+    load = DesktopSessions(steps="1 6", duration=6, good=5)
+    runs = [[slowest(json.loads(line)) for line in load.run(hosts).splitlines()] for _ in range(3)]
+    few, many = np.median(runs, axis=0)
+    assert many > few
 
 
 def left_over():
