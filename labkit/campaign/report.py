@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from markupsafe import Markup
+
 from labkit import __version__, studies
 from labkit.campaign.attempts import FINISHED
 from labkit.campaign.folder import CampaignFolder, told
 from labkit.campaign.points import CampaignPoint
+from labkit.campaign.swept import sweeps
 from labkit.campaign.worker import NOTEBOOK, PAGE
 from labkit.machine import records
 from labkit.machine.units import spoken
@@ -81,6 +84,7 @@ def _pages(
         failed=[one for one in points if one["state"] not in (FINISHED, NOT_BEGUN)],
         waiting=sum(one["state"] == NOT_BEGUN for one in points),
         pages=pages, points=rows, text=folder.text,
+        sweeps=[Markup(drawn) for drawn in sweeps(folder)],
     )  # fmt: skip
 
 

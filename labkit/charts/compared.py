@@ -77,8 +77,8 @@ def ratios(
               *ends.beside_bars(rows, base, "x", _tips(f"over {native}")),
               *([_diamonds(theirs, x, names)] if theirs else [])]  # fmt: skip
     said = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
-    diamonds = "Grey diamonds: the document's own. " if theirs else ""
-    legend = f"{ends.legend(rows)}{diamonds}"
+    diamonds = "Diamonds: the document's. " if theirs else ""
+    legend = f"{diamonds}{ends.legend(rows)}"
     legend += f"Shaded: this lab's noise, {100 * noise:.2g} %. " if noise else ""
     legend += f"Shaded: the same within the margin, {100 * margin:.2g} %." if margin else ""
     title = title or f"{capital(metric)}, relative to {native}"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import vl_convert
 
-from labkit.charts.look import V5, bundle, escaped, svg
+from labkit.charts.look import escaped, svg, whole
 from labkit.errors import Unknown
 from labkit.machine import account, records
 
@@ -73,7 +73,7 @@ def save(chart: alt.TopLevelMixin, file: Path | str) -> Path:
         return save_csv(frame(chart), path)
     if path.suffix not in _FORMS:
         raise Unknown("kind of picture", path.suffix or path.name, [*_FORMS, ".csv"])
-    return _written(path, _FORMS[path.suffix](bundle(chart.to_dict())[V5]))
+    return _written(path, _FORMS[path.suffix](whole(chart.to_dict())))
 
 
 def save_csv(rows: pl.DataFrame, file: Path | str) -> Path:

@@ -16,6 +16,7 @@ from labkit.charts.look import (
     Rows,
     Runs,
     colour,
+    dash,
     fading,
     framed,
     inline,
@@ -118,6 +119,7 @@ def spread(
             .scale(type="log", domain=[deepest, 1])
             .axis(labelExpr=shares, values=[10.0**-power for power in range(7)]),
             color=colour(names),
+            **dash(names),
             opacity=opacity,
             tooltip=[
                 tip("condition"), tip("share", ".2~%", "share that took longer"),
@@ -239,6 +241,6 @@ def _slower(blocks: Blocks) -> list[tuple[float, float, int]]:
 
 def _legend(ours: Rows, theirs: Rows, each: Rows) -> str:
     hollow = "" if all(row["enough"] for row in ours) else "Hollow: too few values for one. "
-    grey = "Grey diamonds: the document's own numbers." if theirs else ""
+    grey = "Diamonds: the document's. " if theirs else ""
     ticks = "Ticks: single runs. " if each else ""
-    return f"{ends.legend(ours)}{ticks}{hollow}{grey}".rstrip()
+    return f"{grey}{ends.legend(ours)}{ticks}{hollow}".rstrip()

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import vl_convert
 
+from labkit.charts.cell import WIDTH, filling
 from labkit.errors import BadInput, ResultsError, Unknown, readable
 from labkit.machine.units import shown
 
@@ -29,6 +30,7 @@ COLOURS = ("#2484C0", "#F06C0C", "#9C78FC", "#249084", "#849C60", "#FC18E4", "#9
            "#009CB4", "#D8540C")  # fmt: skip
 SHAPES = ("circle", "square", "triangle-up", "cross", "triangle-down", "triangle-right",
           "triangle-left")  # fmt: skip
+DASHES = ([1, 0], [7, 3], [2, 2])
 GREY = "#949494"
 POINTS = 600
 SLOWEST = 100
@@ -37,8 +39,8 @@ MOST_NAMED = 5
 
 V5 = "application/vnd.vegalite.v5+json"
 V5_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.20.1.json"
-WIDTH, LETTERS = 540, 14
-"""Pixels of the whole picture, axes and legend included; a cell of 350 leaves its letters 9."""
+LETTERS = 14
+"""Pixels."""
 # Text and axes get no colour here, so that JupyterLab's dark theme can choose one.
 LOOK = {
     "axis": {"labelFontSize": LETTERS, "titleFontSize": LETTERS, "gridOpacity": 0.5,
@@ -61,8 +63,7 @@ BELOW_NAMES = alt.Axis(titleAnchor="end")
 # it does not on a canvas that was scaled. What stands in place of Vega-Embed's own style styles its
 # menu too.
 STYLE = """
-.vega-embed { position: relative; display: inline-block; max-width: 100%;
-  box-sizing: border-box }
+.vega-embed { position: relative; display: block; max-width: 100%; box-sizing: border-box }
 .vega-embed svg.marks { max-width: max(100%, 340px); height: auto }
 .vega-embed svg.marks { background: transparent !important }
 .vega-embed :is([class*="role-axis"], [class*="role-legend"], [class*="role-title"],
@@ -92,14 +93,19 @@ def enable() -> None:
 
 
 def bundle(spec: Mapping[str, Any], **_: Any) -> dict[str, Any]:
-    """A chart's display: interactive for JupyterLab, a picture for the rest, a sentence for ears.
+    """A chart's display: interactive for JupyterLab, a picture for the rest, words for ears."""
+    picture = whole(spec)
+    text = readable(str(spec.get("description", "chart")))
+    return {V5: filling(picture), "image/svg+xml": svg(picture), "text/plain": text}
+
+
+def whole(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The picture with its look, at its least width and with all that stands below its title.
 
     JupyterLab 4.6 carries Vega-Lite 5 and knows no MIME type of version 6, which Altair 6 writes.
     """
     looks = {"$schema": V5_SCHEMA, "config": {**LOOK, **spec.get("config", {})}}
-    whole = {**harmless(spec), **looks}
-    text = readable(str(spec.get("description", "chart")))
-    return {V5: whole, "image/svg+xml": svg(whole), "text/plain": text}
+    return {**harmless(spec), **looks}
 
 
 def svg(spec: Mapping[str, Any], vl_version: str = "5.8") -> str:
@@ -190,6 +196,15 @@ def shape(names: Sequence[str]) -> alt.Shape:
     )
 
 
+def dash(names: Sequence[str]) -> dict[str, alt.StrokeDash]:
+    """Dashes that tell lines of one colour apart, if there are more conditions than colours."""
+    if len(names) <= len(COLOURS):
+        return {}
+    cycle = [DASHES[(i // len(COLOURS)) % len(DASHES)] for i in range(len(names))]
+    scale = alt.Scale(domain=list(names), range=cycle)
+    return {"strokeDash": alt.StrokeDash("condition:N", legend=_legend(names), scale=scale)}
+
+
 # As many columns as fit above the picture; one row of many names would be wider than any screen.
 def _legend(names: Sequence[str]) -> alt.Legend:
     longest = max(map(len, names), default=1)
@@ -215,11 +230,12 @@ Drawn = TypeVar("Drawn", alt.Chart, alt.LayerChart)
 
 def framed(drawn: Drawn, height: int, title: str, subtitle: str, note: str, text: str) -> Drawn:
     """The picture at its size and under its title, with a sentence for ears."""
-    whole: Drawn = drawn.properties(
+    about = {"lab": note, "picture": subtitle.strip()}
+    complete: Drawn = drawn.properties(
         width=WIDTH, height=height, title=titled(title, subtitle, note),
-        description=f"{text}. {note}".strip(),
+        description=f"{text}. {note}".strip(), usermeta={"about": about},
     )  # fmt: skip
-    return whole
+    return complete
 
 
 def tip(field: str, form: str = "", title: str = "") -> alt.Tooltip:

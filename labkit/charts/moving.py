@@ -1,6 +1,6 @@
 """Pictures of an event in the midst of a load: what was reached, with its phases marked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import altair as alt
 import numpy as np
@@ -13,10 +13,8 @@ from labkit.results import Run
 from labkit.study import Study
 from labkit.workload import Series
 
-APART = 0.08
-"""Of the width: what begins nearer to another phase has no room for its name."""
-MARKED_ALWAYS = "switch-over"
-BOTH, UNITS = "bandwidth and CPU", "Mbit/s, % of one CPU"
+BANDWIDTH, UNIT = "bandwidth", "Mbit/s"
+CPU = "CPU (% of one)"
 
 
 def around(study: Study, run: Run, *, unit: str = "1/s", note: str = "") -> alt.LayerChart:
@@ -35,7 +33,7 @@ def bandwidth(study: Study, run: Run, *, note: str = "") -> alt.LayerChart:
     """Draw what came in at the destination in each half second, and the CPU time of both sides."""
     found = seen_over_time(_text(study, run))
     line, of = _line(study, run), (run.condition, run.path.name)
-    return _drawn(found, line, BOTH, UNITS, *of, note)
+    return _drawn(found, line, BANDWIDTH, UNIT, *of, note)
 
 
 def seen_live(text: str, condition: str, note: str = "") -> alt.LayerChart | None:
@@ -46,7 +44,7 @@ def seen_live(text: str, condition: str, note: str = "") -> alt.LayerChart | Non
         return None
     if not any(at.size for at, _ in found.values()):
         return None
-    return _drawn(found, line, BOTH, UNITS, condition, "by hand", note)
+    return _drawn(found, line, BANDWIDTH, UNIT, condition, "by hand", note)
 
 
 def _drawn(
@@ -58,10 +56,11 @@ def _drawn(
     marks = [
         Happened(one.name, one.begun - line.begun, one.ended - line.begun) for one in line.phases
     ]
-    title = f"{condition}: {metric}"
-    last = max((float(np.max(at)) for at, _ in series.values()), default=0.0)
-    shown = _apart([mark for mark in marks if mark.begin >= first], APART * (last - first))
-    return over_time(series, shown, metric=metric, unit=unit, run=run, title=title, note=note)
+    cpu = {name: series.pop(name) for name in [*series] if name.startswith("cpu")}
+    title = f"{condition}: {metric}{' and CPU' * bool(cpu)}"
+    shown = [mark for mark in marks if mark.begin >= first]
+    return over_time(series, shown, metric=metric, unit=unit, below={CPU: cpu} if cpu else None,
+                     run=run, title=title, note=note)  # fmt: skip
 
 
 def _line(study: Study, run: Run) -> TimeLine:
@@ -72,12 +71,3 @@ def _line(study: Study, run: Run) -> TimeLine:
 def _text(study: Study, run: Run) -> str:
     (event,) = study.events(run.condition)
     return run.text(f"{event.name}.txt")
-
-
-# The table of the time line has all of them.
-def _apart(marks: Sequence[Happened], least: float) -> list[Happened]:
-    drawn = [mark for mark in marks if mark.name == MARKED_ALWAYS]
-    for mark in marks:
-        if all(abs(mark.begin - other.begin) >= least for other in drawn):
-            drawn.append(mark)
-    return sorted(drawn, key=lambda mark: mark.begin)

@@ -12,6 +12,7 @@ import altair as alt
 import numpy as np
 import numpy.typing as npt
 
+from labkit.charts.cell import WIDTH
 from labkit.charts.look import (
     GREY,
     LETTERS,
@@ -19,6 +20,7 @@ from labkit.charts.look import (
     Rows,
     Values,
     colour,
+    dash,
     framed,
     inline,
     of_run,
@@ -27,6 +29,11 @@ from labkit.charts.look import (
 )
 from labkit.errors import BadInput
 from labkit.machine.units import capital, figure, shown
+
+HEIGHT, LOW, APART = 280, 170, 26
+"""Pixels of a picture of one panel, of each of several, and between these."""
+LINES, LETTER = 3, 9
+"""Lines for the names of what happened, and the pixels of a letter, axes reckoned in."""
 
 Series = Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]
 """Name -> moments in seconds, and the value at each."""
@@ -47,30 +54,55 @@ def over_time(
     *,
     metric: str = "throughput",
     unit: str = "1/s",
+    below: Mapping[str, Series] | None = None,
     run: str = "",
     title: str = "",
     note: str = "",
 ) -> alt.LayerChart:
-    """Values by the second, with what happened marked; `run` says which run it was."""
-    rows = [row for name, (at, values) in series.items() for row in _binned(name, at, values)]
+    """Values by the second, with what happened marked; `run` says which run it was.
+
+    `below` are series in other units: a panel under it for each, by the title of its axis.
+    """
+    panels = [(f"{metric} ({shown(unit)})", series), *(below or {}).items()]
+    every = {name: both for _, some in panels for name, both in some.items()}
+    binned = {name: _binned(name, *both) for name, both in every.items()}
+    rows = [row for some in binned.values() for row in some]
     if not rows:
         raise BadInput("nothing to draw: there are no values", hint="run the study first")
     x = alt.X("at:Q", title="time (s)").scale(nice=False)
-    y = alt.Y("value:Q", title=f"{metric} ({shown(unit)})")
-    base = alt.Chart(inline(rows)).encode(x=x, color=colour(list(series)))
-    band = base.mark_area(opacity=0.25).encode(y="low:Q", y2="high:Q")
-    line, of = of_run(base.mark_line(strokeWidth=1.5), run)
-    tips = [tip("condition"), tip("at", ",.2f", "s"), tip("value", ",~f", shown(unit)),
-            tip("low", ",~f", "from"), tip("high", ",~f", "to"), *of]  # fmt: skip
-    layers = [*_marked(list(events), x), band, line.encode(y=y, tooltip=tips)]
+    drawn, height = [], HEIGHT if len(panels) == 1 else LOW
+    for n, (of, some) in enumerate(panels):
+        y = alt.Y("value:Q", title=of)
+        if len(panels) > 1:
+            top = n * (LOW + APART)
+            y = y.scale(range=[top + LOW, top]).axis(orient="left", tickCount=5)
+        drawn.append(_panel([row for name in some for row in binned[name]], every, x, y, run))
+    tips = [tip("event"), tip("at", ",~f", "s")]
+    marks = marked(list(events), x, [row["at"] for row in rows], tips)
+    if len(panels) == 1:
+        chart = alt.LayerChart(layer=[*marks, *drawn[0]])
+    else:
+        chart = alt.LayerChart(layer=[*marks, *(alt.layer(*panel) for panel in drawn)])
+        chart = chart.resolve_scale(y="independent")
     text = "; ".join(
-        f"{name} {figure(_mean(values))} on average" for name, (_, values) in series.items()
+        f"{name} {figure(_mean(values))} on average" for name, (_, values) in every.items()
     )
     happened = "".join(f" {e.name} at {e.begin:g} s." for e in events)
-    title, drawn = title or f"{capital(metric)} over time", alt.LayerChart(layer=layers)
     text = f"{metric} over time in {shown(unit)}: {text}.{happened}".rstrip(".")
-    banded = any(row["low"] < row["high"] for row in rows)
-    return framed(drawn, 280, title, "Band: least to most" if banded else "", note, text)
+    banded = "Band: least to most" * any(row["low"] < row["high"] for row in rows)
+    height += (len(panels) - 1) * (LOW + APART)
+    return framed(chart, height, title or f"{capital(metric)} over time", banded, note, text)
+
+
+def _panel(
+    rows: Rows, names: Mapping[str, object], x: alt.X, y: alt.Y, run: str
+) -> list[alt.Chart]:
+    base = alt.Chart(inline(rows)).encode(x=x, color=colour(list(names)))
+    band = base.mark_area(opacity=0.25).encode(y="low:Q", y2="high:Q")
+    line, of = of_run(base.mark_line(strokeWidth=1.5), run)
+    tips = [tip("condition"), tip("at", ",.2f", "s"), tip("value", ",~f"),
+            tip("low", ",~f", "from"), tip("high", ",~f", "to"), *of]  # fmt: skip
+    return [band, line.encode(y=y, tooltip=tips, **dash(list(names)))]
 
 
 def _binned(name: str, at: npt.ArrayLike, values: npt.ArrayLike) -> Rows:
@@ -96,20 +128,48 @@ def _binned(name: str, at: npt.ArrayLike, values: npt.ArrayLike) -> Rows:
 
 
 # What is stacked has to be of the same moments.
-def _marked(events: Sequence[Happened], x: alt.X) -> list[alt.Chart]:
+def marked(
+    events: Sequence[Happened], x: alt.X, moments: Sequence[float], tips: Sequence[alt.Tooltip]
+) -> list[alt.Chart]:
+    """Marks of what happened among these moments: a line each, grey while it took, and its name."""
     if not events:
         return []
     rows: Rows = [{"at": e.begin, "end": e.end or e.begin, "event": e.name} for e in events]
-    base = alt.Chart(inline(rows)).encode(x=x, tooltip=[tip("event"), tip("at", ",~f", "s")])
+    base = alt.Chart(inline(rows)).encode(x=x, tooltip=list(tips))
+    ends = [*moments, *(end for row in rows for end in (row["at"], row["end"]))]
     return [
         base.mark_rect(opacity=0.2, color=GREY).encode(x2="end:Q"),
         base.mark_rule(color=GREY, strokeDash=[4, 3]),
-        # A theme has a colour for what axes say, and none for other text.
-        base.mark_text(
-            align="left", dx=3, dy=8, baseline="top", style="guide-label", fontSize=LETTERS
-        )
-        .encode(y=alt.value(0), text="event:N"),
+        *(_label(place, x, some) for place, some in _placed(rows, min(ends), max(ends)).items()),
     ]  # fmt: skip
+
+
+# A theme has a colour for what axes say, and none for other text.
+def _label(place: tuple[int, bool], x: alt.X, rows: Rows) -> alt.Chart:
+    line, left = place
+    drawn: alt.Chart = (
+        alt.Chart(inline(rows))
+        .mark_text(align="right" if left else "left", dx=-3 if left else 3, dy=8 + 18 * line,
+                   baseline="top", style="guide-label", fontSize=LETTERS)
+        .encode(x=x, y=alt.value(0), text="event:N")
+    )  # fmt: skip
+    return drawn
+
+
+# The line and the side on which each name is written, so that none runs out or over another; for
+# what has no room the rule speaks when it is hovered. The last come first: a switch-over is last.
+def _placed(rows: Rows, first: float, last: float) -> dict[tuple[int, bool], Rows]:
+    begun = [last] * LINES
+    placed: dict[tuple[int, bool], Rows] = {}
+    for row in sorted(rows, key=lambda row: row["at"], reverse=True):
+        wide = (last - first) * (len(row["event"]) * LETTER + 6) / WIDTH
+        left = row["at"] + wide > last
+        start = row["at"] - wide * left
+        free = [n for n, other in enumerate(begun) if start + wide <= other]
+        for line in free[:1]:
+            begun[line] = start
+            placed.setdefault((line, left), []).append(row)
+    return placed
 
 
 def _mean(values: npt.ArrayLike) -> float:

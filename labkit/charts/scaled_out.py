@@ -66,8 +66,8 @@ def speed_ups(
     if published:
         layers.append(_diamonds(published, most, x, y))
     said = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
-    legend = f"Dashed: the ideal. {ends.legend(rows)}"
-    legend += "Grey diamonds: the document's." * bool(published)
+    diamonds = "Diamonds: the document's. " * bool(published)
+    legend = f"{diamonds}Dashed: the ideal. {ends.legend(rows)}"
     drawn, title = alt.LayerChart(layer=layers), f"Speed-up by {by}"
     return framed(drawn, 340, title, legend.strip(), note, f"{title}, {most} over 1: {said}")
 

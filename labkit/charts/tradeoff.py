@@ -13,18 +13,16 @@ from labkit.charts.look import (
     BELOW_NAMES,
     COLOURS,
     GREY,
-    colour,
     framed,
     inline,
-    insist,
     interval_tip,
     rounded,
     runs_of,
-    shape,
     tip,
 )
+from labkit.charts.swept import swept
 from labkit.errors import LabkitError, Unknown
-from labkit.machine.units import capital, figure, shown
+from labkit.machine.units import figure, shown
 from labkit.results import Results
 from labkit.statistics.estimate import estimated
 from labkit.statistics.interval import Interval
@@ -136,31 +134,15 @@ def against_rate(
     rates = sorted({int(re.split(r"_at_|: ", name)[1]) for name in names})
     named = results.by_block()
     rows = [
-        {"condition": condition, "rate": rate, **_mean(f"'{condition}'", {condition: blocks}),
+        {"condition": condition, "at": rate, **_mean(f"'{condition}'", {condition: blocks}),
          "runs": runs_of(named, condition, blocks)}
         for rate in rates
         for condition, blocks in of_metric(study, results, f"{metric}_at_{rate}").items()
     ]  # fmt: skip
-    insist(study.blocks(results))
-    rows = ends.reaching(rows)
-    order = [c.name for c in study.conditions]
     what = metric.replace("_", " ").replace("cpu", "CPU")
-    x = alt.X("rate:Q", title="datagrams sent in each second").scale(type="log", nice=False)
-    x = x.axis(values=rates, format=",d")
-    y = alt.Y("value:Q", title=what if unit == "1" else f"{what} ({shown(unit)})")
-    base = alt.Chart(inline(rows)).encode(x=x, color=colour(order))
-    tips = [tip("condition"), tip("rate", ",d"), tip("value", ".4~f", what),
-            interval_tip(), tip("runs")]  # fmt: skip
-    bars = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q", tooltip=tips)
-    layers = [base.mark_line().encode(y=y), bars.transform_filter("isValid(datum.low)"),
-              base.mark_point(filled=True, size=80, opacity=1)
-              .encode(y=y, shape=shape(order), tooltip=tips),
-              *ends.beside_bars(rows, base, "y", tips)]  # fmt: skip
-    said = "; ".join(f"{r['condition']} at {r['rate']}: {figure(r['value'])}" for r in rows)
-    title, drawn = f"{capital(what)} by packet rate", alt.LayerChart(layer=layers)
-    said = f"{what} by packet rate: {said}"
-    legend = f"{ends.legend(rows)}".rstrip()
-    return framed(drawn, 280, title, legend, note, said)
+    title = what if unit == "1" else f"{what} ({shown(unit)})"
+    order = [c.name for c in study.conditions]
+    return swept(rows, order, by="datagrams a second", metric=title, note=note)
 
 
 def _ratios(rows: list[dict[str, Any]], theirs: list[dict[str, Any]], note: str) -> alt.LayerChart:
@@ -182,7 +164,7 @@ def _ratios(rows: list[dict[str, Any]], theirs: list[dict[str, Any]], note: str)
         .encode(x=x, y=y, tooltip=tip("value", ".3~f", "the document's")),
     ]  # fmt: skip
     said = "; ".join(f"{row['metric']} {figure(row['value'])}" for row in rows)
-    legend = f"{ends.legend(rows)}Grey diamonds: the document's own."
+    legend = f"Diamonds: the document's. {ends.legend(rows)}".rstrip()
     drawn, height = alt.LayerChart(layer=layers), 44 * max(1, len(rows))
     said = f"Run 2 over Run 1: {said}"
     return framed(drawn, height, "What owning CPUs changes", legend, note, said)

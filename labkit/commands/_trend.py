@@ -14,6 +14,7 @@ def add_trend(inner: Any) -> None:
         inner, "trend", _trend, "find changes between sessions; exit code 1 if there are any",
         "lat_ping --since 2026-01-01 | all sessions since that day",
         "lat_ping /mnt/ci --since monday | since the session of this label",
+        "lat_ping --chart trend.svg | dates, noise and changes as a picture",
     )  # fmt: skip
     parser.add_argument("study", metavar="STUDY", help="a name that `labkit studies` lists")
     parser.add_argument(
@@ -26,6 +27,9 @@ def add_trend(inner: Any) -> None:
     parser.add_argument(
         "--lab", default="", metavar="NAME", help="only this lab (default: that of the newest)"
     )
+    parser.add_argument(
+        "--chart", type=Path, metavar="FILE", help="draw it too: .svg, .png, .html or .csv"
+    )
 
 
 def _trend(args: argparse.Namespace) -> int:
@@ -35,6 +39,11 @@ def _trend(args: argparse.Namespace) -> int:
 
     with busy("judging all sessions"):
         found = trend(args.study.replace("-", "_"), args.folders, since=args.since, lab=args.lab)
+    if args.chart:
+        from labkit.charts import save
+        from labkit.charts.sessions import over_sessions
+
+        save(over_sessions(found), args.chart)
     if args.json:
         print_json(asdict(found))
         return int(bool(found.changes))

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from labkit import charts
 from labkit.changes.in_force import in_force
 from labkit.changes.plan import plan
-from labkit.charts.look import COLOURS, GREY, WIDTH, inline, titled
+from labkit.charts.cell import WIDTH
+from labkit.charts.look import COLOURS, GREY, inline, titled
 from labkit.errors import BadInput, Unknown
 from labkit.lab import Lab
 from labkit.machine.units import shown

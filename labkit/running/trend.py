@@ -39,6 +39,8 @@ class TrendSession:
     label: str
     started: str
     figures: Mapping[str, float]
+    version: str = ""
+    """Of labkit, as its runs have it."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,9 @@ def _session(study: Study, at: str, results: Results) -> TrendSession:
     for name, blocks in study.blocks(results).items():
         medians = sorted(percentile(values, 50) for values in blocks.values())
         figures[f"median of {name}"] = medians[len(medians) // 2]
-    return TrendSession(str(results.path), str(results.asked.get("label", "")), at, figures)
+    label, made = str(results.asked.get("label", "")), results.finished()[0].facts
+    version = str(made.get("versions", {}).get("labkit", ""))
+    return TrendSession(str(results.path), label, at, figures, version)
 
 
 # Each comparison of a claim is a series. No verdict is made, so that no look is taken.

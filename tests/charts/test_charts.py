@@ -24,6 +24,8 @@ from drawn import (
 )
 
 from labkit import charts, kernels
+from labkit.charts import look
+from labkit.charts.cell import LINE
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.verdict import REAL_KERNEL
 
@@ -53,7 +55,7 @@ def test_it_speaks_to_a_screen_reader_and_bears_the_note(name):
     bundle = shown(PICTURES[name]())
     assert NOTE in bundle["text/plain"] == bundle[charts.V5]["description"]
     assert 'role="img" aria-label="' in bundle["image/svg+xml"]
-    assert NOTE in bundle[charts.V5]["title"]["subtitle"]
+    assert bundle[charts.V5]["title"]["subtitle"][0].startswith(NOTE)
 
 
 @pytest.mark.slow
@@ -318,3 +320,48 @@ def test_a_condition_named_after_kvm_says_what_ran_in_its_place_and_keeps_its_na
     chart = charts.ratios(rates, "Docker", {"KVM": 0.4}, titles=told)
     assert {row["condition"] for row in rows(chart) if "condition" in row} == {shown}
     assert set(rates) == {"Docker", "KVM"}
+
+
+@pytest.mark.slow
+def test_it_follows_its_cell_under_one_line_and_the_rest_opens_at_a_sign():
+    long = charts.ratios(RATES, "Native", {"VM": 0.9}, noise=0.04, note="Emulated: " + "long " * 20)
+    spec = shown(long)[charts.V5]
+    (line,) = spec["title"]["subtitle"]
+    assert len(line) <= LINE and line.endswith("…")
+    assert spec["layer"][-1]["mark"]["text"] == "(i)"
+    assert "this lab's noise" in json.dumps(spec["layer"][-1]["data"])
+    width = next(one for one in spec["params"] if one["name"] == "width")
+    assert "containerSize()" in width["init"]
+    brief = shown(PICTURES["over time"]())[charts.V5]
+    assert brief["title"]["subtitle"] == [f"{NOTE}. Band: least to most"]
+    assert all(layer["mark"].get("text") != "(i)" for layer in brief["layer"])
+
+
+@pytest.mark.slow
+def test_series_of_another_unit_have_a_panel_of_their_own():
+    moments = np.linspace(0, 5, 50)
+    spec = charts.over_time(
+        {"bandwidth": (moments, 500 * moments)}, EVENTS,
+        below={"CPU (% of one)": {"cpu": (moments, moments)}},
+    ).to_dict()  # fmt: skip
+    first, second = (part["layer"] for part in spec["layer"] if "layer" in part)
+    ranges = [part[1]["encoding"]["y"]["scale"]["range"] for part in (first, second)]
+    assert ranges[0][0] < ranges[1][1]
+    assert spec["resolve"]["scale"]["y"] == "independent"
+
+
+def test_names_of_what_happened_neither_overprint_nor_run_out():
+    moments = [0.0, 10.0]
+    near = [charts.Happened(f"round {n}", 9 + n / 10) for n in range(4)]
+    drawn = charts.over_time({"it": (moments, moments)}, [*near, charts.Happened("last", 9.99)])
+    texts = [part["mark"] for part in drawn.to_dict()["layer"] if part["mark"]["type"] == "text"]
+    places = [(mark["dy"], mark["align"]) for mark in texts]
+    assert len(set(places)) == len(places) >= 2 and ("right" in {align for _, align in places})
+
+
+def test_more_conditions_than_colours_differ_in_their_lines():
+    names = [f"condition {n}" for n in range(14)]
+    (lines,) = look.dash(names).values()
+    ranges = lines.to_dict()["scale"]["range"]
+    assert len({(n % 10, str(dash)) for n, dash in enumerate(ranges)}) == 14
+    assert not look.dash(names[:10])

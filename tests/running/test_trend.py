@@ -50,8 +50,10 @@ def test_a_change_is_found_in_its_series_from_its_session_on(home, capsys):
     assert not [change for change in found.changes if change.series == "median of Native"]
     assert main(["results", "trend", "lat-ping", str(home / "results"), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["changes"]
-    assert main(["results", "trend", "lat_ping", str(home / "results")]) == 1
+    drawn = home / "trend.svg"
+    assert main(["results", "trend", "lat_ping", str(home / "results"), "--chart", str(drawn)]) == 1
     assert "median of VM-Default" in capsys.readouterr().out
+    assert all(mark in drawn.read_text() for mark in ("day-8", "Shaded: how far sessions lie"))
 
 
 def test_sessions_that_are_alike_have_no_change_and_since_takes_days_and_labels(home, capsys):

@@ -18,6 +18,7 @@ import vl_convert
 
 from labkit import studies
 from labkit.charts import V5
+from labkit.charts.cell import SIGN
 from labkit.judging import judged
 from labkit.judging.finding import sentence
 from labkit.judging.reading import Reading
@@ -84,6 +85,8 @@ def main() -> int:
     PICTURES.mkdir(parents=True, exist_ok=True)
     for stem in of.values():
         spec = {"background": "white", **chart(notebooks[stem])}
+        layers = [layer for layer in spec.get("layer", ()) if layer.get("name") != SIGN]
+        spec |= {"layer": layers} if layers else {}
         picture = vl_convert.vegalite_to_png(spec, vl_version="5.8", scale=0.8)
         (PICTURES / f"{stem}.png").write_bytes(picture)
     PAGE.write_text("\n".join([HEAD, *(section(*pair) for pair in of.items())]), "utf-8")

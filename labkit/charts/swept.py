@@ -1,0 +1,46 @@
+"""The picture of a figure against a parameter: a line for each condition, with its intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from labkit.charts import ends
+from labkit.charts.look import Rows, colour, dash, framed, inline, interval_tip, shape, tip
+from labkit.errors import BadInput
+from labkit.machine.units import capital, figure
+
+WIDE = 8
+"""The largest value over the least, from which on an axis is logarithmic."""
+
+
+def swept(
+    rows: Rows, names: Sequence[str], *, by: str, metric: str, of: str = "", note: str = ""
+) -> alt.LayerChart:
+    """Each condition of `names` along the parameter; rows are `condition`, `at` and a figure.
+
+    `by` is the title of the parameter's axis, `metric` that of the figure, `of` what comes before
+    both in the title.
+    """
+    if not rows:
+        raise BadInput("nothing to draw: nothing was measured yet")
+    rows, places = ends.reaching(rows), sorted({row["at"] for row in rows})
+    log = places[0] > 0 and places[-1] >= WIDE * places[0]
+    scale = {"type": "log"} if log else {"zero": False, "padding": 12}
+    x = alt.X("at:Q", title=by).scale(nice=False, **scale).axis(values=places, format=",~f")
+    y = alt.Y("value:Q", title=metric)
+    tips = [tip("condition"), tip("at", ",~f", by), tip("value", ".4~f", metric),
+            interval_tip(), tip("runs")]  # fmt: skip
+    base = alt.Chart(inline(rows)).encode(x=x, color=colour(names))
+    bars = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q", tooltip=tips)
+    layers = [
+        base.mark_line().encode(y=y, **dash(names)), bars.transform_filter("isValid(datum.low)"),
+        base.mark_point(filled=True, size=80, opacity=1)
+        .encode(y=y, shape=shape(names), tooltip=tips),
+        *ends.beside_bars(rows, base, "y", tips),
+    ]  # fmt: skip
+    said = "; ".join(f"{r['condition']} at {r['at']}: {figure(r['value'])}" for r in rows)
+    title = f"{f'{of}: ' if of else ''}{capital(metric)} by {by}"
+    drawn, legend = alt.LayerChart(layer=layers), ends.legend(rows)
+    return framed(drawn, 280, title, legend, note, f"{title}: {said}")

@@ -1,0 +1,26 @@
+"""A sweep is drawn: the figure of a study against the parameter that was varied."""
+
+import pytest
+from campaigns import made_up
+
+from labkit.campaign.report import write
+from labkit.campaign.swept import sweeps
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
+
+
+def test_a_sweep_has_a_picture_of_its_figure_by_its_parameter(tmp_path):
+    campaign = made_up(tmp_path, "swept", 2, sweep=(300, 600, 900))
+    (drawn,) = sweeps(campaign)
+    assert "lat_ping on recorded: " in drawn and " by count" in drawn and "VM-Default" in drawn
+    assert "at 300.0: " in drawn and "at 900.0: " in drawn
+    assert "<h2>Sweeps</h2>" in write(campaign).read_text("utf-8")
+
+
+def test_of_one_value_there_is_no_sweep(tmp_path):
+    assert not [*sweeps(made_up(tmp_path, "single", 1))]
