@@ -7,8 +7,10 @@ PAPER = """
 .labkit-chart svg { max-width: 100%; height: auto; overflow: visible;
   background: transparent !important }
 .labkit-chart svg > rect { fill: none }
-.labkit-chart svg :is([class*="role-axis"], [class*="role-legend"], [class*="role-title"]) text {
-  fill: currentColor }
+.labkit-chart .vega-embed { display: block; padding: 0 }
+.labkit-chart svg :is([class*="role-axis"], [class*="role-legend"], [class*="role-title"],
+  .mark-text.role-mark) text { fill: currentColor }
+.about summary { cursor: pointer; font: 13px sans-serif; opacity: .75 }
 .labkit-chart svg .role-axis-grid line { stroke: var(--faint) }
 @media print {
   :root { color-scheme: light }

@@ -16,6 +16,7 @@ from labkit import __version__
 from labkit.charts import V5, svg
 from labkit.charts.export import SCHEMA, policy, quoted, vega
 from labkit.errors import ResultsError
+from labkit.machine.places import HOME
 from labkit.pages import tables
 from labkit.pages.folding import folded, living
 from labkit.pages.paper import PAPER
@@ -41,12 +42,14 @@ table.labkit { border-collapse: collapse; font: 14px/1.45 sans-serif }
 table.labkit th, table.labkit td { border-bottom: 1px solid var(--line) }
 table.labkit td:first-child { white-space: nowrap }
 .finding { font-size: 1.15em }
-.chips { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .4em 1.2em }
+.chips { list-style: none; padding: 0 } .chips li { margin: .35em 0 }
 .lesson > summary { font: bold 1.2em sans-serif; margin: .8em 0 .4em; cursor: pointer }
 .lesson.empty { display: none }
 body:has(#labkit-code:not(:checked)) .lesson.only-code { display: none }
 .jp-OutputArea-output pre { word-break: normal }
 body:has(#labkit-code:not(:checked)) .jp-CodeCell .jp-Cell-inputWrapper { display: none }
+@media print { body:has(#labkit-lesson:not(:checked)) main { display: none }
+  .labkit-top { margin: 0; padding: 0 } .chips li { margin: .15em 0 } }
 @media screen and (prefers-color-scheme: dark) { :root {
   --jp-layout-color0: #121212; --jp-layout-color1: #121212; --jp-layout-color2: #333;
   --jp-content-font-color0: #fff; --jp-content-font-color1: #ffffffde;
@@ -73,6 +76,8 @@ for (const place of document.querySelectorAll(".labkit-chart")) {
     (wrong) => { live.remove(); console.error(wrong); });
 }
 """
+BESIDE = {"metadata": {"path": str(HOME / "notebooks")}}
+"""The folder of pictures in the text of a notebook; they become a part of the page."""
 NO_HEAD = ReportHead("")
 """The head of a notebook by itself, without results."""
 
@@ -130,7 +135,7 @@ def write(notebook: Path, report: Path, head: ReportHead = NO_HEAD) -> None:
         output["data"] = _made_safe(output["data"], shown)
     executed.metadata.pop("widgets", None)
     executed.metadata["title"] = title = _title(executed, notebook.stem)
-    page = SCRIPT.sub("", _exporter().from_notebook_node(executed)[0])
+    page = SCRIPT.sub("", _exporter().from_notebook_node(executed, BESIDE)[0])
     before, main, body = page.partition("<main>")
     chart = shown.first(body)
     lesson, end, after = living(body).rpartition("</main>")
@@ -178,7 +183,16 @@ def chart_html(spec: dict[str, Any]) -> str:
         f'<div class="labkit-chart" role="img" aria-label="{label}">'
         f'<div class="drawn">{svg(spec)}</div>'
         f'<script type="application/json">{quoted({**spec, "$schema": SCHEMA})}</script></div>'
+        f"{_about(spec)}"
     )
+
+
+# All that stands below the title, of which the picture itself has one line.
+def _about(spec: dict[str, Any]) -> str:
+    texts = filter(None, spec.get("usermeta", {}).get("about", {}).values())
+    inside = "".join(f"<p>{safe(str(text))}</p>" for text in texts)
+    summary = "<summary>about this picture</summary>"
+    return f'<details class="about on-screen">{summary}{inside}</details>' if inside else ""
 
 
 def _wrong(notebook: Any) -> str:
@@ -231,7 +245,8 @@ def _top(title: str, wrong: str, head: str, name: str) -> str:
     parts += [f'<p class="wrong"><b>{safe(wrong)}</b></p>'] if wrong else []
     text = f"Made by labkit {__version__} from {name}; figures and text are in this one file."
     code = '<label><input type="checkbox" id="labkit-code"> show the code</label>'
-    parts += [head, f'<p>{safe(text)}</p><p class="on-screen">{code}</p></div>']
+    lesson = '<label><input type="checkbox" id="labkit-lesson"> print the lesson too</label>'
+    parts += [head, f'<p>{safe(text)}</p><p class="on-screen">{code} {lesson}</p></div>']
     return "".join(parts)
 
 

@@ -65,7 +65,7 @@ class ReportHead:
         counts = Counter(word for _, word, _ in self.verdicts)
         text = ", ".join(f"{number} {word}" for word, number in counts.items())
         each = "".join(
-            f'<li title="{safe(statement)}">{chip(word)} <small>{safe(name)}</small></li>'
+            f"<li>{chip(word)} {safe(statement)} <small>{safe(name)}</small></li>"
             for name, word, statement in self.verdicts
         )
         return f'<h2>Verdicts: {safe(text)}</h2><ul class="chips">{each}</ul>'
