@@ -1,5 +1,6 @@
 """Cards of studies: what each asks, whether it can run here, when it ran last, its verdicts."""
 
+import base64
 import hashlib
 import json
 import os
@@ -7,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -21,6 +23,8 @@ from labkit.running import notebook
 from labkit.study import Study
 from labkit.verdict import REAL_KERNEL
 
+SHORT = {PARTLY: "some conditions run", NO: "does not run", UNKNOWN: "not known"}
+SVG, SEEN = "image/svg+xml", "## What we see"
 SIGNS = {YES: "✔", PARTLY: "◐", NO: "✘", UNKNOWN: "?"}
 SECTION = re.compile(r"\b[Ss]ections? (?:on )?([^,(]+)")
 MOST_SECTIONS = 2
@@ -187,30 +191,67 @@ def link(file: Path, text: str, said: str = "") -> str:
 
 def cards_html(cards: Iterable[StudyCard], others: Iterable[Lesson]) -> str:
     """All cards, below links to the lessons."""
+    items = "".join(f'<li class="lk-card">{card_html(card)}</li>' for card in cards)
+    return f'{lessons_html(others)}<ul class="lk-cards" aria-label="Studies">{items}</ul>'
+
+
+def lessons_html(others: Iterable[Lesson]) -> str:
+    """Links to the lessons, and what is not shown."""
     first = " · ".join(link(one.notebook, one.title) for one in others)
-    items = "".join(f'<li class="lk-card">{_card(card)}</li>' for card in cards)
     odd = "".join(f"<p><b>Not shown:</b> {safe(why)}</p>" for why in shown()[1])
-    return f'<p>Lessons: {first}</p>{odd}<ul class="lk-cards" aria-label="Studies">{items}</ul>'
+    return f"<p>Lessons: {first}</p>{odd}"
 
 
-def _card(card: StudyCard) -> str:
+def card_html(card: StudyCard) -> str:
+    """A card: the last picture and the answer first; what blocks it and its source are folded."""
     title = studies.asks(card.study)
+    others = "".join(f"<p>{safe(answer)}</p>" for answer in card.answers[1:])
     parts = [
         f"<h3>{link(card.notebook, title, f'Open the notebook: {title}')}</h3>",
-        f'<p class="lk-dim">{safe(card.source)}</p>',
-        *(f"<p><b>Found:</b> {safe(answer)}</p>" for answer in card.answers),
-        f"<p>{_ready(card.ready)}</p>",
-        f"<p><b>Last run:</b> {safe(card.last_run)}{_report(card)}</p>",
+        f'<img src="{picture}" alt="">' if (picture := picture_of(card)) else "",
+        *(f"<p><b>Found:</b> {safe(answer)}</p>" for answer in card.answers[:1]),
+        f"<details><summary>on other labs</summary>{others}</details>" if others else "",
         f"<p>{_verdicts(card)}</p>",
+        _ready(card.ready),
+        f'<p class="lk-dim">Last run: {safe(card.last_run)}{_report(card)}</p>',
+        f"<details><summary>the document</summary><p>{safe(card.source)}</p></details>",
     ]
     return "".join(parts)
 
 
+def picture_of(card: StudyCard) -> str:
+    """The address of the last picture: of the last report, else of the run that came with labkit.
+
+    Empty if there is neither.
+    """
+    if card.last and card.last.report and (drawn := first_picture(card.last.report)):
+        return f"data:image/svg+xml;base64,{base64.b64encode(drawn.encode()).decode()}"
+    drawn = card.notebook.parent / "pictures/studies" / f"{card.notebook.stem}.png"
+    return safe(href(drawn)) if drawn.is_file() else ""
+
+
+@lru_cache
+def first_picture(report: Path) -> str:
+    """The first picture that a report's notebook shows of what was measured, as SVG."""
+    try:
+        cells = json.loads(report.with_suffix(".ipynb").read_text("utf-8"))["cells"]
+    except (OSError, ValueError, LookupError):
+        return ""
+    seen = [n for n, cell in enumerate(cells) if SEEN in "".join(cell["source"])]
+    outputs = [one for cell in cells[min(seen, default=0) :] for one in cell.get("outputs", ())]
+    found = (one["data"][SVG] for one in outputs if SVG in one.get("data", {}))
+    return "".join(next(found, ""))
+
+
 def _ready(ready: Readiness | None) -> str:
     if ready is None:
-        return f"<b>Here:</b> {LOOKING}"
-    fix = f" <code>{safe(ready.fix)}</code>" if ready.fix else ""
-    return f"<b>Here:</b> {SIGNS[ready.state]} {safe(ready.words)}{fix}"
+        return f"<p><b>Here:</b> {LOOKING}</p>"
+    sign = f"<b>Here:</b> {SIGNS[ready.state]}"
+    if ready.state == YES:
+        return f"<p>{sign} {safe(ready.words)}</p>"
+    fix = f"<p>To do: <code>{safe(ready.fix)}</code></p>" if ready.fix else ""
+    short = f"{sign} {SHORT[ready.state]}"
+    return f"<details><summary>{short}</summary><p>{safe(ready.words)}</p>{fix}</details>"
 
 
 def _report(card: StudyCard) -> str:

@@ -6,14 +6,16 @@ from IPython.display import display
 from labkit.box import this_machine
 from labkit.front import cards, readiness
 from labkit.front.area import Area, Speaker, Worker, button, heading
-from labkit.front.cards import JUDGING, Known, cards_html, cards_table
+from labkit.front.cards import JUDGING, Known, cards_html, cards_table, lessons_html
 from labkit.front.lab_section import LabSection
 from labkit.front.look import STYLE, styled
 from labkit.front.results_section import ResultsSection
+from labkit.front.runner import Runner
 from labkit.front.shelf import shelf
+from labkit.front.tiles import Tiles
 from labkit.pages.kept_scores import kept_scorecard
 from labkit.pages.lab_panel import alone, show
-from labkit.pages.scorecard import Scorecard
+from labkit.pages.score_page import body
 from labkit.pages.tables import safe
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -29,22 +31,28 @@ class FrontPage:
     def __init__(self) -> None:
         self.known, self.lessons = Known(), cards.lessons()
         self.machine = this_machine.examine()
-        self.speaker, self.cards, self.score = Speaker(), Area(), Area()
+        self.speaker, self.running, self.score = Speaker(), Speaker(), Area()
+        self.light = Speaker()
         self.worker = Worker(self.speaker)
         self.lab = LabSection(self._of_lab)
         self.results = ResultsSection(self._show_cards)
+        self.runner = Runner(self.running, self._where)
+        self.tiles = Tiles([card.study.name for card in self.known.cards()], self.runner.press)
+        self.runner.changed = self._at_work
         self.again = button("Refresh page", "Look at labs and results again", "refresh")
         self.again.on_click(lambda _: self.begin())
         self._of_lab()
 
     def begin(self) -> None:
         """Look at everything again, while the page stays free."""
+        quiet, words = readiness.quiet_now()
+        self.light.say(words, bad=not quiet)
         self.lab.begin()
         self.worker.begin("Looking at results and judging claims", self.look)
 
     def wait(self) -> None:
         """Wait until all that was begun is done."""
-        for worker in (self.lab.worker, self.worker, self.results.worker):
+        for worker in (self.runner, self.lab.worker, self.worker, self.results.worker):
             worker.wait()
 
     def look(self) -> str:
@@ -53,7 +61,7 @@ class FrontPage:
         self.results.take(self.known.shelved)
         self._show_cards()
         self.known.score = kept_scorecard()
-        self.score.show(score_html(self.known.score))
+        self.score.show(body(self.known.score))
         self._show_cards()
         return ""
 
@@ -61,10 +69,12 @@ class FrontPage:
         """The page as a widget."""
         style = widgets.HTML(f"<style>{STYLE}</style>", layout=widgets.Layout(display="none"))
         self.score.show(f"<p>{JUDGING} ...</p>")
+        lessons = Area()
+        lessons.show(lessons_html(self.lessons))
         parts = [
-            style, widgets.HBox([self.again, self.speaker.widget]), heading("Studies"),
-            self.cards.widget, self.lab.view, self.results.view, heading("Scorecard"),
-            self.score.widget,
+            style, widgets.HBox([self.again, self.speaker.widget]), self.light.widget,
+            self.running.widget, heading("Studies"), lessons.widget, self.tiles.widget,
+            self.lab.view, self.results.view, heading("Scorecard"), self.score.widget,
         ]  # fmt: skip
         whole = widgets.VBox(parts, layout=widgets.Layout(width="100%"))
         whole.add_class("labkit-front")
@@ -93,12 +103,15 @@ class FrontPage:
         self._show_cards()
 
     def _show_cards(self) -> None:
-        self.cards.show(cards_html(self.known.cards(), self.lessons))
+        self.tiles.show(self.known.cards(), self.runner.study)
 
+    # Where there can be no lab, the recorded run is judged again.
+    def _where(self) -> str:
+        if self.lab.lab is not None and self.lab.lab.path is not None:
+            return str(self.lab.lab.path)
+        return "box" if self.machine.tier in readiness.IN_A_BOX else "recorded"
 
-def score_html(card: Scorecard) -> str:
-    """The counts, and all claims behind a line that opens them."""
-    text = f'<div class="lk-scroll">{card.table().html()}</div>'
-    counts = f'<div class="lk-scroll">{card.counts().html()}</div>'
-    said = f"All {len(card.lines)} claims, on every lab that measured them"
-    return f"{counts}<details><summary>{said}</summary>{text}</details>"
+    def _at_work(self) -> None:
+        self._show_cards()
+        if not self.runner.study:
+            self.worker.begin("Judging what was measured", self.look)

@@ -9,21 +9,28 @@ STYLE = """
   --lk-focus: var(--jp-brand-color1, #1976d2) }
 .labkit-front h2 { margin: 14px 0 4px; font-size: 18px; font-weight: 600 }
 .labkit-front p { margin: 3px 0 }
-.labkit-front ul.lk-cards { display: grid; box-sizing: border-box;
+.labkit-front .lk-cards { display: grid; box-sizing: border-box;
   gap: 10px; list-style: none;
   padding: 0 !important; margin: 8px 0 !important;
   grid-template-columns: repeat(auto-fill, minmax(min(100%, 300px), 1fr)) }
 .labkit-front .lk-card { border: 1px solid var(--lk-line); border-radius: 6px; margin: 0;
-  padding: 8px 12px; background: var(--lk-back); overflow-wrap: anywhere }
+  padding: 8px 12px; background: var(--lk-back); overflow-wrap: break-word; min-width: 0;
+  overflow: hidden; justify-content: space-between }
+.labkit-front .lk-card img { width: 100%; height: 190px; object-fit: contain; background: white;
+  border-radius: 4px; margin: 4px 0 }
+.labkit-front .lk-card button { align-self: flex-start }
 .labkit-front .lk-card h3 { margin: 0 0 2px; font-size: 15px; font-weight: 600; line-height: 1.3 }
 .labkit-front .lk-dim { color: var(--lk-dim) }
 .labkit-front .lk-count { white-space: nowrap; margin-right: 8px; line-height: 1.9 }
-.labkit-front .lk-scroll { overflow-x: auto }
+.labkit-front :is(.lk-scroll, .wide) { overflow-x: auto }
+.labkit-front :is(.matrix, .claims) td { text-align: left; vertical-align: top; font-size: 12px }
+.labkit-front .matrix th { text-align: left; min-width: 10em; white-space: normal }
+.labkit-front .matrix td { white-space: nowrap }
 .labkit-front .lk-bad { border-left: 4px solid var(--jp-error-color1, #c62828); padding-left: 8px }
 .labkit-front .lk-said { white-space: pre-wrap; overflow-wrap: anywhere }
 .labkit-front .lk-list { border-collapse: collapse; width: 100% }
 .labkit-front .lk-list :is(th, td) { text-align: left; vertical-align: top; padding: 3px 8px;
-  border-bottom: 1px solid var(--lk-line); overflow-wrap: anywhere }
+  border-bottom: 1px solid var(--lk-line); overflow-wrap: normal }
 .labkit-front .labkit-chart svg { max-width: 100%; height: auto;
   background: transparent !important }
 .labkit-front .labkit-chart svg > rect { fill: none }

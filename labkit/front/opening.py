@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 import webbrowser
 from collections.abc import Callable, Sequence
+from contextlib import chdir
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -88,8 +89,11 @@ def _link_workspaces() -> None:
                 link.symlink_to(file.parents[1])
 
 
-def write_page() -> Path:
-    """Write the notebook of the front page, not yet run, among the results."""
+def write_page(*, seen: bool = False) -> Path:
+    """Write the notebook of the front page, not yet run, among the results.
+
+    It may show its cards as they are now, for a place where no server of ours can run it.
+    """
     cell = v4.new_code_cell(CODE, metadata={"jupyter": {"source_hidden": True}})  # type: ignore[no-untyped-call]
     head = v4.new_markdown_cell(WORDS)  # type: ignore[no-untyped-call]
     for one in (head, cell):
@@ -98,7 +102,20 @@ def write_page() -> Path:
     with records.keeping(f"the front page in {out()}"):
         out().mkdir(parents=True, exist_ok=True)
         nbformat.write(whole, out() / NAME)  # type: ignore[no-untyped-call]
+    if seen:
+        _show_cards(out() / NAME)
     return out() / NAME
+
+
+def _show_cards(page: Path) -> None:
+    from labkit.front.front_page import FrontPage
+
+    with chdir(page.parent):  # links lead from where the notebook lies
+        front = FrontPage()
+        front.look()
+        cards = front.snapshot()
+    shown = v4.new_output("display_data", data=cards)  # type: ignore[no-untyped-call]
+    _keep(page, [shown], {})
 
 
 def begin(words: Sequence[str]) -> Opened:

@@ -1,5 +1,6 @@
 """Can a study run here? On a lab as the doctor finds it, without one as this machine can."""
 
+import os
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from labkit.study import Study
 YES, PARTLY, NO, UNKNOWN = "yes", "in part", "no", "not known"
 IN_A_BOX = ("root", "rootless")
 """Tiers that have a box."""
+QUIET = 0.3
+"""Runnable tasks for each CPU, up to which a machine is quiet."""
+SIGN = {True: "🟢", False: "🔴"}
 NEEDS_HOSTS = "needs hosts of your own; recorded runs open here"
 
 
@@ -24,6 +28,14 @@ class Readiness:
     state: str
     words: str
     fix: str = ""
+
+
+def quiet_now() -> tuple[bool, str]:
+    """Whether this machine is quiet enough to measure, and that in words."""
+    load, cpus = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    quiet = load <= QUIET * cpus
+    words = "is quiet" if quiet else "is busy: figures measured now are noisy"
+    return quiet, f"{SIGN[quiet]} This machine {words} (load {load:.1f} on {cpus} CPUs)."
 
 
 def on_this_machine(study: Study, machine: Report) -> Readiness:

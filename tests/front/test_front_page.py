@@ -330,6 +330,16 @@ def test_its_notebook_is_valid_and_lies_below_the_folder_that_jupyterlab_shows(r
     assert cards.notebook_of("lat_ping") == there / "notebooks" / "01-lat-ping.ipynb"
 
 
+@pytest.mark.when_changed("labkit/front/", "labkit/pages/")
+@pytest.mark.slow
+def test_its_notebook_may_show_its_cards_before_anything_runs(results):
+    page = opening.write_page(seen=True)
+    (shown,) = nbformat.read(page, as_version=4).cells[1].outputs
+    shown = shown.data["text/html"]
+    assert shown.count('class="lk-card"') == len(studies.names())
+    assert "01-lat-ping.ipynb" in shown and "<b>Found:</b>" in shown
+
+
 def test_results_in_the_checkout_are_shown_with_the_checkout(monkeypatch):
     monkeypatch.setenv("LABKIT_OUT", str(HOME / "out"))
     assert opening.root() == HOME

@@ -1,0 +1,78 @@
+"""A study is begun and stopped from its card, and says on the page how it went."""
+
+import os
+import time
+
+import pytest
+
+from labkit.front.area import Speaker
+from labkit.front.cards import Known, card_html, first_picture, picture_of
+from labkit.front.readiness import quiet_now
+from labkit.front.runner import Runner
+from labkit.front.tiles import Tiles
+
+
+def test_the_button_of_a_card_is_called_by_what_it_does_now():
+    pressed = []
+    cards = Known().cards()
+    tiles = Tiles([card.study.name for card in cards], pressed.append)
+    tiles.buttons["lat_ping"].click()
+    assert pressed == ["lat_ping"]
+    tiles.show(cards, "lat_ping")
+    words = {name: made.description for name, made in tiles.buttons.items()}
+    assert words.pop("lat_ping") == "Stop" and set(words.values()) == {"Run"}
+
+
+def test_a_card_shows_the_picture_of_the_recorded_run_until_there_is_a_report(tmp_path):
+    card = next(card for card in Known().cards() if card.study.name == "lat_ping")
+    assert picture_of(card).endswith("pictures/studies/01-lat-ping.png")
+    assert f'<img src="{picture_of(card)}"' in card_html(card)
+    assert first_picture(tmp_path / "none.html") == ""
+
+
+def test_a_light_says_whether_the_machine_is_quiet(monkeypatch):
+    cpus = len(os.sched_getaffinity(0))
+    for load, quiet in ((0.1 * cpus, True), (2.0 * cpus, False)):
+        monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, 0, 0))
+        found, words = quiet_now()
+        assert found is quiet and f"load {load:.1f} on {cpus} CPUs" in words
+
+
+@pytest.fixture
+def runner(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
+    return Runner(Speaker(), lambda: "recorded")
+
+
+@pytest.mark.when_changed("labkit/front/")
+@pytest.mark.slow
+def test_a_study_is_run_and_its_results_are_there(runner, tmp_path):
+    seen = []
+    runner.changed = lambda: seen.append(runner.study)
+    runner.press("docker_stream")
+    runner.wait()
+    assert seen == ["docker_stream", ""]
+    assert "finished" in runner.speaker.said, runner.speaker.said
+    (report,) = (tmp_path / "reports").glob("docker_stream-*.html")
+    assert first_picture(report).startswith("<svg")
+
+
+@pytest.mark.slow
+def test_what_fails_says_why(runner):
+    runner.press("no_such_study")
+    runner.wait()
+    assert "failed" in runner.speaker.said and "no_such_study" in runner.speaker.said
+
+
+@pytest.mark.slow
+def test_a_second_study_waits_and_stop_ends_the_first(runner):
+    runner.press("docker_stream")
+    until = time.monotonic() + 60
+    while "beginning" in runner.speaker.said or not runner.speaker.said:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    runner.press("lat_ping")
+    assert "docker_stream is at work" in runner.speaker.said
+    runner.press("docker_stream")
+    runner.wait()
+    assert runner.speaker.said.endswith("stopped."), runner.speaker.said
