@@ -1,4 +1,4 @@
-"""Links between notebooks: a line under each title, and the contents at the end of the first."""
+"""Parts that all notebooks share: links, a picture of the lab, questions, the contents."""
 
 import re
 from collections.abc import Sequence
@@ -8,12 +8,27 @@ from typing import Any
 import nbformat
 
 from labkit import studies
+from labkit.box import planned, topology
+from labkit.box.machine import Machine
 from labkit.claims import published
 from labkit.machine import records
 from labkit.machine.places import HOME
+from labkit.running.lacking import DEFAULT
 
 LINE = re.compile(r"^(# .+)\n(?:\n.*\[Contents\].*\n)?", re.MULTILINE)
 """A title, and the line of links that may be below it."""
+LAB = re.compile(r"^## The lab\n\n(?:!\[.*\n\n)?")
+PICTURES = HOME / "notebooks/pictures/topologies"
+MACHINE = Machine.of(4)
+"""A topology that grows is drawn as on this one."""
+WORDS = "[Glossary](docs/glossary.md)"
+QUESTIONS = "three-questions"
+THREE = """\
+**Three questions to take along.** Answer each in a sentence, from what you saw above.
+
+1. What was compared with what, and how large was the largest difference?
+2. Which claim could this lab not decide, and what does it lack for it?
+3. Which change of the lab or the load would you measure next, and what do you expect?"""
 LIST = "00-contents"
 """The cell of the first notebook that lists all of them."""
 
@@ -35,12 +50,17 @@ def line(book: Path, order: Sequence[Path]) -> str:
     before = [f"[← {title(other)}]({other.name})" for other in order[max(at - 1, 0) : at]]
     after = [f"[{title(other)} →]({other.name})" for other in order[at + 1 : at + 2]]
     listed = f"[Contents]({order[0].name if at else '#Try-it'})"
-    return " | ".join([*before, listed, *after, *_document(book)])
+    return " | ".join([*before, listed, *after, WORDS, *_document(book)])
+
+
+# The study that a notebook is of; empty for a lesson.
+def _study(book: Path) -> str:
+    study = book.stem[3:].replace("-", "_")
+    return study if study in studies.built_in() else ""
 
 
 def _document(book: Path) -> list[str]:
-    study = book.stem[3:].replace("-", "_")
-    if study not in studies.built_in():
+    if not (study := _study(book)):
         return []
     claimed = published.published(study)
     linked = f"[{claimed.document}]({claimed.url})"
@@ -54,17 +74,32 @@ def contents(order: Sequence[Path]) -> str:
 
 
 def stale() -> list[tuple[Path, str]]:
-    """The notebooks whose links are not those of today, each with the text that it should have."""
+    """The notebooks and pictures that are not those of today, each with its text of today."""
     order = books()
-    both = [(book, _linked(book, order)) for book in order]
-    return [(book, text) for book, text in both if text != book.read_text("utf-8")]
+    both = [*((book, _linked(book, order)) for book in order), *_pictures(order)]
+    return [(path, text) for path, text in both if not path.exists() or text != _text(path)]
+
+
+def _pictures(order: Sequence[Path]) -> list[tuple[Path, str]]:
+    plans = sorted({_plan(study) for study in filter(None, map(_study, order))})
+    drawn = ((name, planned(topology.find(name, MACHINE)).svg) for name in plans)
+    return [(PICTURES / f"{name}.svg", f"{svg}\n") for name, svg in drawn]
+
+
+def _plan(study: str) -> str:
+    return studies.find(study).topology or DEFAULT
+
+
+def _text(path: Path) -> str:
+    return path.read_text("utf-8")
 
 
 def write() -> list[Path]:
-    """Write the links of all notebooks again, and return those that changed."""
+    """Write what all notebooks share again, and return the files that changed."""
     changed = stale()
     for book, text in changed:
         with records.keeping(str(book)):
+            book.parent.mkdir(exist_ok=True)
             book.write_text(text, "utf-8")
     return [book for book, _ in changed]
 
@@ -76,7 +111,21 @@ def _linked(book: Path, order: Sequence[Path]) -> str:
     for cell in notebook.cells:
         if cell.id == LIST:
             cell.source = contents(order)
+        if (study := _study(book)) and cell.source.startswith("## The lab\n"):
+            name = _plan(study)
+            shown = f"![The lab {name}](pictures/topologies/{name}.svg)"
+            cell.source = LAB.sub(rf"## The lab\n\n{shown}\n\n", cell.source, count=1)
+    if _study(book):
+        _ask(notebook)
     return f"{nbformat.writes(notebook)}\n"  # type: ignore[no-untyped-call]
+
+
+# The last cell; there is one of it.
+def _ask(notebook: Any) -> None:
+    if notebook.cells[-1].id != QUESTIONS:
+        cell = nbformat.v4.new_markdown_cell(id=QUESTIONS)  # type: ignore[no-untyped-call]
+        notebook.cells.append(cell)
+    notebook.cells[-1].source = THREE
 
 
 def _escaped(text: str) -> str:

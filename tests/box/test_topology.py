@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from labkit.box import draw, growing, room, topology
+from labkit.box import draw, growing, planned, room, topology
 from labkit.box.layout import Layout, link_name
 from labkit.box.machine import Machine
 from labkit.box.network.links import at_host, at_switch, wires
@@ -16,6 +16,7 @@ from labkit.box.status import BoxStatus, GuestStatus, HostStatus
 from labkit.box.topology import GuestPlan, HostPlan, Topology
 from labkit.errors import BadInput, BoxError, Unknown
 
+SVG = "{http://www.w3.org/2000/svg}"
 CPUS = tuple(sorted(os.sched_getaffinity(0)))
 
 
@@ -209,12 +210,19 @@ def test_the_picture_shows_each_machine_once_and_guests_in_their_host():
     guests = tuple(GuestStatus(role, layout.on(role), "running") for role in layout.guests)
     picture = draw(BoxStatus("lab", "up", "two-servers", "root", "uml", "", hosts, guests))
     drawn = ElementTree.fromstring(picture.svg)
-    words = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    words = [text.text for text in drawn.iter(f"{SVG}text")]
     assert [word for word in words if word in layout.roles] == [
         "client", "server", "guest", "server2", "guest2",
     ]  # fmt: skip
     assert picture.svg.count('stroke-dasharray="5 4"') == 1, "what does not live is dashed"
     assert "guest2" in picture.text
+
+
+def test_a_topology_is_drawn_before_any_box_of_it_is_there():
+    wired = topology.find("wired")
+    words = [text.text for text in ElementTree.fromstring(planned(wired).svg).iter(f"{SVG}text")]
+    told = {"CPUs: first half", "1024M", "in guest", "link of client: rate 1 Gbit/s"}
+    assert {*wired.roles, *told} <= {*words}
 
 
 def test_a_box_that_is_down_can_be_drawn():
