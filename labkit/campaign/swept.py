@@ -21,7 +21,7 @@ from labkit.results import Results
 from labkit.running.open_lab import note
 from labkit.statistics.estimate import estimated
 from labkit.statistics.measurand import plain
-from labkit.statistics.percentiles import Blocks
+from labkit.statistics.percentiles import Blocks, count
 from labkit.statistics.quantity import Quantity
 
 PER_SESSION = 10**6
@@ -77,7 +77,7 @@ def _others(point: CampaignPoint, name: str) -> str:
 
 
 def _row(condition: str, at: float, blocks: Blocks) -> dict[str, Any]:
-    many = all(len(values) > 1 for values in blocks.values())
+    many = count(blocks) > len(blocks)
     estimate = estimated(Quantity("'it'", 50.0 if many else "mean"), {"it": blocks})
     found = estimate.interval()
     sessions = len({block // PER_SESSION for block in blocks})

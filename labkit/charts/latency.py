@@ -119,7 +119,7 @@ def spread(
             .scale(type="log", domain=[deepest, 1])
             .axis(labelExpr=shares, values=[10.0**-power for power in range(7)]),
             color=colour(names),
-            **dash(names),
+            strokeDash=dash(names),
             opacity=opacity,
             tooltip=[
                 tip("condition"), tip("share", ".2~%", "share that took longer"),

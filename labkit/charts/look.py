@@ -196,13 +196,13 @@ def shape(names: Sequence[str]) -> alt.Shape:
     )
 
 
-def dash(names: Sequence[str]) -> dict[str, alt.StrokeDash]:
+def dash(names: Sequence[str]) -> Any:
     """Dashes that tell lines of one colour apart, if there are more conditions than colours."""
     if len(names) <= len(COLOURS):
-        return {}
+        return alt.Undefined
     cycle = [DASHES[(i // len(COLOURS)) % len(DASHES)] for i in range(len(names))]
     scale = alt.Scale(domain=list(names), range=cycle)
-    return {"strokeDash": alt.StrokeDash("condition:N", legend=_legend(names), scale=scale)}
+    return alt.StrokeDash("condition:N", legend=_legend(names), scale=scale)
 
 
 # As many columns as fit above the picture; one row of many names would be wider than any screen.

@@ -102,7 +102,7 @@ def _panel(
     line, of = of_run(base.mark_line(strokeWidth=1.5), run)
     tips = [tip("condition"), tip("at", ",.2f", "s"), tip("value", ",~f"),
             tip("low", ",~f", "from"), tip("high", ",~f", "to"), *of]  # fmt: skip
-    return [band, line.encode(y=y, tooltip=tips, **dash(list(names)))]
+    return [band, line.encode(y=y, tooltip=tips, strokeDash=dash(list(names)))]
 
 
 def _binned(name: str, at: npt.ArrayLike, values: npt.ArrayLike) -> Rows:

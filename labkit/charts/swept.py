@@ -35,7 +35,8 @@ def swept(
     base = alt.Chart(inline(rows)).encode(x=x, color=colour(names))
     bars = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q", tooltip=tips)
     layers = [
-        base.mark_line().encode(y=y, **dash(names)), bars.transform_filter("isValid(datum.low)"),
+        base.mark_line().encode(y=y, strokeDash=dash(names)),
+        bars.transform_filter("isValid(datum.low)"),
         base.mark_point(filled=True, size=80, opacity=1)
         .encode(y=y, shape=shape(names), tooltip=tips),
         *ends.beside_bars(rows, base, "y", tips),

@@ -226,8 +226,8 @@ def picture_of(card: StudyCard) -> str:
     """
     if card.last and card.last.report and (drawn := first_picture(card.last.report)):
         return f"data:image/svg+xml;base64,{base64.b64encode(drawn.encode()).decode()}"
-    drawn = card.notebook.parent / "pictures/studies" / f"{card.notebook.stem}.png"
-    return safe(href(drawn)) if drawn.is_file() else ""
+    recorded = card.notebook.parent / "pictures/studies" / f"{card.notebook.stem}.png"
+    return safe(href(recorded)) if recorded.is_file() else ""
 
 
 @lru_cache

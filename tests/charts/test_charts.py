@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 
+import altair as alt
 import numpy as np
 import pytest
 import vl_convert
@@ -361,7 +362,6 @@ def test_names_of_what_happened_neither_overprint_nor_run_out():
 
 def test_more_conditions_than_colours_differ_in_their_lines():
     names = [f"condition {n}" for n in range(14)]
-    (lines,) = look.dash(names).values()
-    ranges = lines.to_dict()["scale"]["range"]
+    ranges = look.dash(names).to_dict()["scale"]["range"]
     assert len({(n % 10, str(dash)) for n, dash in enumerate(ranges)}) == 14
-    assert not look.dash(names[:10])
+    assert look.dash(names[:10]) is alt.Undefined
