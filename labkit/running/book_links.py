@@ -9,11 +9,11 @@ import nbformat
 
 from labkit import studies
 from labkit.box import planned, topology
+from labkit.box.box import DEFAULT
 from labkit.box.machine import Machine
 from labkit.claims import published
 from labkit.machine import records
 from labkit.machine.places import HOME
-from labkit.running.lacking import DEFAULT
 
 LINE = re.compile(r"^(# .+)\n(?:\n.*\[Contents\].*\n)?", re.MULTILINE)
 """A title, and the line of links that may be below it."""
