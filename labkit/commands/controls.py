@@ -13,8 +13,11 @@ def add(verbs: Any) -> None:
         verbs, "controls", _controls,
         "check a lab: add a known delay and measure it; compare two equal runs",
         " | the lab in a box, about half a minute",
+        "hadoop_v6 | the box that this study runs in, before it is recorded",
         "--where lab.toml --repeats 10 | your own hosts, with narrower intervals",
     )  # fmt: skip
+    parser.add_argument("study", nargs="?", default="", metavar="STUDY",
+                        help="in the box of this study (without it, the usual box)")  # fmt: skip
     parser.add_argument("--where", "--lab", default="box", metavar="PLACE",
                         help="box (default), or the lab.toml of your own hosts")  # fmt: skip
     parser.add_argument(
@@ -26,6 +29,7 @@ def add(verbs: Any) -> None:
 
 
 def _controls(args: argparse.Namespace) -> int:
+    from labkit import studies
     from labkit.controls import FEWEST_BLOCKS, NotMade
     from labkit.pages.terminal import paragraph, progress_line
     from labkit.running import control_runs
@@ -39,9 +43,10 @@ def _controls(args: argparse.Namespace) -> int:
             hint="name a lab.toml, or the box; `labkit report` shows those that results keep",
         )
     check_place(args.where)
+    topology = studies.find(args.study).topology if args.study else ""
     with progress_line() as line:
         line.say(f"opening {args.where}")
-        lab = open_lab(args.where)
+        lab = open_lab(args.where, topology)
         assert lab is not None  # stored results were refused
         try:
             label = args.label or now()

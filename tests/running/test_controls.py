@@ -116,10 +116,13 @@ def test_hosts_of_which_the_kernel_cannot_delay_say_so(monkeypatch, tmp_path, ca
     assert found.lines()[0].startswith("Positive control not made: ")
 
 
-@pytest.mark.parametrize("words", [["--repeats", "2"], ["--where", "recorded"]])
-def test_controls_that_cannot_be_run_are_refused(words, capsys):
+@pytest.mark.parametrize(("words", "reason"), [
+    (["--repeats", "2"], "controls take"), (["--where", "recorded"], "controls are run on a lab"),
+    (["lat_pign"], "lat_ping"),
+])  # fmt: skip
+def test_controls_that_cannot_be_run_are_refused(words, reason, capsys):
     assert main(["controls", *words]) == 2
-    assert "controls" in capsys.readouterr().err
+    assert reason in capsys.readouterr().err
 
 
 @pytest.mark.slow
