@@ -86,8 +86,7 @@ def _new_study(args: argparse.Namespace) -> None:
     from labkit.machine import workspace
 
     folder = args.folder.expanduser().resolve() if args.folder else workspace.nearest()
-    elsewhere = folder is not None and folder != workspace.nearest()
-    if folder is not None and elsewhere:
+    if folder is not None and folder != workspace.nearest():
         workspace.use(folder)
     from labkit.running import new_study  # its registries are read once, now with the folder
 
@@ -95,6 +94,7 @@ def _new_study(args: argparse.Namespace) -> None:
     made = new_study.NewStudy(name, args.title, args.question, args.document, folder)
     for path in new_study.write(made):
         print(f"wrote {os.path.relpath(path)}")
-    move = f"cd {shlex.quote(str(args.folder))} && " if elsewhere else ""
+    inside = folder is None or Path.cwd().resolve().is_relative_to(folder)
+    move = "" if inside else f"cd {shlex.quote(str(args.folder))} && "
     print(f"\nThe study runs as it is: {move}labkit run {name} --quick")
     print("Now make it yours: notebooks/docs/own-study.md says what goes where.")

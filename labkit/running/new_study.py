@@ -16,7 +16,6 @@ from labkit.machine.places import HOME
 from labkit.machine.units import capital
 from labkit.running import book_links, draft_notebook, notebook, who_decides
 from labkit.running.draft_notebook import filled
-from labkit.statistics.measurand import Measurand
 from labkit.workloads.ping import Ping
 
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
@@ -58,14 +57,13 @@ class NewStudy:
         spoken = self.name.replace("_", " ")
         document = published.published(self.name).document.split(" (")[0] if self.claimed else ""
         question = self.question or f"What does {spoken} change in a round trip?"
-        wanted = published.published(self.name).wanted() if self.claimed else ()
-        heads = dict.fromkeys(Measurand.of(name).condition for name in wanted)
+        names = published.published(self.name).wanted() if self.claimed else ()
         return {
             "name": self.name, "stem": self.name.replace("_", "-"), "question": question,
             "title": self.title or capital(spoken),
             "asked": f"{question[0].lower()}{question[1:]}",
             "document": document or self.document or "A document that is not named yet",
-            "names": "\n".join(f"    {json.dumps(name)}," for name in heads),
+            "names": "\n".join(f"    {json.dumps(name)}," for name in names),
             **draft_notebook.words_of(Ping(), self.module),
         }  # fmt: skip
 

@@ -79,7 +79,7 @@ study = Study(
     quick={"repeats": 2},
     conditions=(
         Condition("Few", means="few numbers", here="few numbers", knobs={"lines": 2000}),
-        Condition("Many", means="many numbers", here="many numbers", knobs={"lines": 400000},
+        Condition("Many", means="many numbers", here="many numbers", knobs={"lines": 40000},
                   settings=(Hops(77),)),
     ),
     claims=published.of("sort_sizes"),
@@ -252,6 +252,17 @@ def test_claims_that_are_there_already_give_a_study_its_conditions(tmp_path):
     done = labkit("new", "study", "sort_sizes", "--in", ".", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert '"Few",\n    "Many",' in (tmp_path / "studies/sort_sizes.py").read_text()
+
+
+def test_a_new_study_has_a_condition_for_each_point_of_its_claims(tmp_path):
+    names = [f"zstd [do={what}]" for what in ("compress", "decompress")]
+    (tmp_path / "published").mkdir()
+    claims = CLAIMS.replace('["Few", "Many"]', json.dumps(names))
+    (tmp_path / "published/sort_sizes.toml").write_text(claims)
+    done = labkit("new", "study", "sort_sizes", "--in", ".", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    study = labkit("studies", "sort_sizes", "--json", cwd=tmp_path)
+    assert json.loads(study.stdout)["conditions"] == names
 
 
 @pytest.mark.box
