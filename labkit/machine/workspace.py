@@ -127,10 +127,25 @@ def reading(file: Path) -> Iterator[None]:
         with READING, redirect_stdout(sys.stderr):
             yield
     except Exception as odd:
-        at = _place(odd, file)
+        at = place_of(odd, file)
         if isinstance(odd, LabkitError):
             raise BadInput(f"{at}: {odd.what}", said=odd.said, hint=odd.hint) from odd
         raise BadInput(f"{at}: {type(odd).__name__}: {odd}") from odd
+
+
+def place_of(odd: BaseException, file: Path, line: int = 0) -> str:
+    """The last line that was run in this file or in a workspace, as `file:line`.
+
+    Where none was, it is that `line` of the file, or the one on which its study begins.
+    """
+    if isinstance(odd, SyntaxError) and odd.filename:
+        return f"{odd.filename}:{odd.lineno}"
+    run = [frame for frame in traceback.extract_tb(odd.__traceback__)
+           if Path(frame.filename) == file or is_inside(frame.filename)]  # fmt: skip
+    if run:
+        return f"{run[-1].filename}:{run[-1].lineno}"
+    lines = enumerate(file.read_text("utf-8").splitlines() if not line else (), 1)
+    return f"{file}:{line or next((n for n, text in lines if text.startswith('study')), 1)}"
 
 
 def modules(package: str, path: Sequence[str]) -> tuple[list[ModuleType], list[BadInput]]:
@@ -145,18 +160,6 @@ def modules(package: str, path: Sequence[str]) -> tuple[list[ModuleType], list[B
             except BadInput as odd:
                 broken.append(odd)
     return read, broken
-
-
-# The last line that was run beside the file or in a workspace; else that on which a study begins.
-def _place(odd: BaseException, file: Path) -> str:
-    if isinstance(odd, SyntaxError) and odd.filename:
-        return f"{odd.filename}:{odd.lineno}"
-    run = [frame for frame in traceback.extract_tb(odd.__traceback__)
-           if Path(frame.filename) == file or is_inside(frame.filename)]  # fmt: skip
-    if run:
-        return f"{run[-1].filename}:{run[-1].lineno}"
-    lines = file.read_text("utf-8").splitlines()
-    return f"{file}:{next((n for n, line in enumerate(lines, 1) if line.startswith('study')), 1)}"
 
 
 def _named() -> Iterator[Path]:

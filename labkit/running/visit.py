@@ -2,9 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -16,7 +15,7 @@ from labkit.box.processes import processes
 from labkit.changes.in_force import BEAT_SECONDS, InForce
 from labkit.changes.left_open import refuse_left
 from labkit.condition import Condition
-from labkit.errors import LabkitError, ResultsError, SettingRefused, Stopped
+from labkit.errors import LabkitError, SettingRefused, Stopped
 from labkit.event import Happening, event_samples, happening
 from labkit.fleet.fleet import Fleet
 from labkit.gates import around, generator
@@ -29,7 +28,7 @@ from labkit.results import Results, Run
 from labkit.runs import looks
 from labkit.runs.progress import Progress, Tell, stop_asked, to_file
 from labkit.setting import Setting
-from labkit.workload import Sample, Workload, row
+from labkit.workload import Workload, row
 from labkit.workloads import _pairs as pairs
 from labkit.workloads._lasting import key_of, results_key, under_way
 
@@ -210,12 +209,11 @@ class Visit:
         return whole, bool(drifts)
 
     def _rows(self, condition: Condition, raw: Mapping[str, str]) -> tuple[dict[str, Any], ...]:
-        samples: list[Sample] = []
+        rows: list[dict[str, Any]] = []
         for load in self.loads:
-            with _named(load, "parse"):
-                samples += pairs.parse(load, raw[f"{load.name}.txt"])
-        happened = event_samples(condition.events, self.loads, raw.get)
-        return tuple(map(row, [*samples, *happened]))
+            with pairs.blaming(load, "parse"):
+                rows += map(row, pairs.parse(load, raw[f"{load.name}.txt"]))
+        return *rows, *map(row, event_samples(condition.events, self.loads, raw.get))
 
     def _begun(self, step: PlannedRun, settings: list[Setting]) -> Run:
         wanted = {setting.thing: setting.wanted for setting in settings}
@@ -262,7 +260,7 @@ class Visit:
             ours = beside or self.changes.changed
             if not ours and (found := under_way(workload, together, key)):
                 raw["under_way.txt"] = found
-            with _named(load, "run"):
+            with pairs.blaming(load, "run"):
                 text: object = pairs.run(workload, together, key, beside, self._name)
                 if not isinstance(text, str):
                     raise TypeError(f"it returns the printed text, not {text!r}")
@@ -285,18 +283,6 @@ class Visit:
         progress = Progress(step, at.condition.name, at.block, self.done, of, left, remark)
         to_file(progress, self.results)
         self.tell(progress)
-
-
-# An author's mistake in a workload is told of it, not as a line of Python.
-@contextmanager
-def _named(load: Workload, method: str) -> Iterator[None]:
-    try:
-        yield
-    except (LabkitError, OSError):
-        raise
-    except Exception as odd:
-        problem = f"{type(load).__name__}: its `{method}` failed"
-        raise ResultsError(problem, said=f"{type(odd).__name__}: {odd}") from odd
 
 
 def _ended(by: BaseException) -> tuple[str, str]:

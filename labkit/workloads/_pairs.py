@@ -1,8 +1,9 @@
 """Several pairs of hosts under the same load at once: its clients start together."""
 
+import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -10,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from labkit.errors import BadInput, HostError, ResultsError
+from labkit.errors import BadInput, HostError, LabkitError, ResultsError
 from labkit.fleet.fleet import AT_ONCE, Fleet
 from labkit.host import Host
+from labkit.machine import workspace
 from labkit.machine.stopping import together
 from labkit.programs.packages import installable, package_of
 from labkit.results import Run
@@ -87,7 +89,8 @@ def parse(workload: Workload, text: str) -> list[Sample]:
 
     They come one pair after another, but what adds up is added.
     """
-    read = [workload.parse(one) for one in texts(text).values()]
+    with blaming(workload, "parse"):
+        read = [_insist_samples(workload.parse(one)) for one in texts(text).values()]
     if len(read) == 1:
         return read[0]
     by_metric: dict[str, list[Sample]] = {}
@@ -98,6 +101,26 @@ def parse(workload: Workload, text: str) -> list[Sample]:
                all_of[0].adds)
         for metric, all_of in by_metric.items()
     ]  # fmt: skip
+
+
+@contextmanager
+def blaming(workload: Workload, method: str) -> Iterator[None]:
+    """Refuse what a workload's own code raises, with its file, its line and its name."""
+    try:
+        yield
+    except (LabkitError, OSError):
+        raise
+    except Exception as odd:
+        code = inspect.unwrap(getattr(type(workload), method)).__code__
+        at = workspace.place_of(odd, Path(code.co_filename), code.co_firstlineno)
+        problem = f"{at}: {type(workload).__name__}: its `{method}` failed"
+        raise ResultsError(problem, said=f"{type(odd).__name__}: {odd}") from odd
+
+
+def _insist_samples(samples: object) -> list[Sample]:
+    if isinstance(samples, list) and all(isinstance(sample, Sample) for sample in samples):
+        return samples
+    raise TypeError(f"it returns a list of Sample, not {samples!r}"[:200])
 
 
 # What adds up is of as many moments as all of them have.

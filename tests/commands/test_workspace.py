@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from labkit.machine import workspace
+from labkit.results import Results, Run
 
 HOME = Path(__file__).resolve().parents[2]
 CLEAN = {name: word for name, word in os.environ.items()
@@ -188,6 +189,20 @@ def test_a_broken_workload_is_named_where_it_is_broken(folder):
     done = labkit("plan", "sort_sizes", cwd=folder)
     line = len((folder / "workloads/sorting.py").read_text().splitlines())
     assert done.returncode == 2 and f"sorting.py:{line}: RuntimeError: lost" in done.stderr
+
+
+def test_a_load_whose_parse_raises_is_named_with_its_line_and_others_are_judged(folder, tmp_path):
+    results = Results.begin(
+        tmp_path / "out/results/sort_sizes/a", {"study": "sort_sizes", "lab": {"name": "mine"}}
+    )
+    run = Run("Few", 1, 1, "finished", "", {}, started="2026-01-01T00:00:00.000+00:00")
+    results.keep(run, {"sorting.txt": "1.0\n"})
+    judged = (str(results.path), str(HOME / "data/recorded/docker_stream.labkit"))
+    done = labkit("scorecard", *judged, "--all", cwd=folder, COLUMNS="1000")
+    lines = (folder / "workloads/sorting.py").read_text().splitlines()
+    line = 1 + lines.index("        start, last, end = text.split()")
+    assert f"sorting.py:{line}: Sorting: its `parse` failed" in done.stdout, done.stderr
+    assert "docker_stream on " in done.stdout
 
 
 def test_a_broken_setting_is_named_and_the_others_are_listed(folder):

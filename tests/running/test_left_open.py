@@ -85,7 +85,8 @@ def test_a_block_of_ones_own_around_a_study_is_meant(lab, results, tmp_path):
     [
         ("run", lambda self, hosts: 1 / 0, r"Broken: its `run` failed\n  ZeroDivisionError"),
         ("run", lambda self, hosts: None, r"(?s)Broken: its `run` failed.*printed text, not None"),
-        ("parse", lambda text: {}["x"], r"(?s)Broken: its `parse` failed.*KeyError: 'x'"),
+        ("parse", lambda text: {}["x"], r"(?s)left_open.py:\d+: Broken: its `parse` failed.*'x'"),
+        ("parse", lambda text: {"a": 1}, r"(?s)Broken: its `parse` failed.*list of Sample, not"),
     ],
 )
 def test_a_mistake_in_a_workload_is_told_of_it_and_kept(lab, results, method, does, said):
