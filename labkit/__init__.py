@@ -4,8 +4,6 @@ The names that a notebook or a script needs are here; each is imported when it i
 with `study.py`, which names all the others; `notebooks/docs/own-script.md` shows scripts.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING
 

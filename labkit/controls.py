@@ -5,8 +5,6 @@ with its size. The negative control compares that link with itself, which must f
 interval of the latter is also the smallest difference that the lab can see.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Separates conditions on a machine's own kernel from those in an emulated guest."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 

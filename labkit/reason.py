@@ -1,7 +1,5 @@
 """The reasons of a verdict as values, and their wording, which is made here and nowhere else."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import Field, dataclass, fields, replace
 from itertools import permutations
 from typing import Any, ClassVar
 
@@ -102,6 +102,11 @@ class Way:
         return replace(self, more=replace(self.more, **more.told))
 
 
+def type_name(slot: Field[Any]) -> str:
+    """The type of a field as it is written, whether or not its module postpones annotations."""
+    return slot.type.__name__ if isinstance(slot.type, type) else str(slot.type)
+
+
 @dataclass(frozen=True)
 class Setting(ABC):
     """One thing that a study changes on the host that plays `role`."""
@@ -111,7 +116,7 @@ class Setting(ABC):
     def __post_init__(self) -> None:
         """Refuse a switch that is neither True nor False: `"off"` would count as True."""
         for slot in fields(self):
-            value, kinds = getattr(self, slot.name), str(slot.type).split(" | ")
+            value, kinds = getattr(self, slot.name), type_name(slot).split(" | ")
             if "bool" in kinds and not (isinstance(value, bool) or f"{value}" in kinds):
                 what = f"{type(self).__name__}: {slot.name}"
                 raise BadInput(f"{what} is True or False, not {value!r}")

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from labkit.errors import BadInput, Unknown
 from labkit.host import Host
 from labkit.runs.capacity import Capacity
+from labkit.setting import type_name
 from labkit.statistics.percentiles import PERCENTILES, percentile
 
 
@@ -84,7 +85,7 @@ class Workload(ABC):
     # Before a knob of a wrong kind is compared with anything.
     def __new__(cls, *values: Any, **knobs: Any) -> Self:
         """A load; a knob that is not known, or is of a wrong kind, is refused."""
-        kinds = {slot.name: getattr(slot.type, "__name__", str(slot.type)) for slot in fields(cls)}
+        kinds = {slot.name: type_name(slot) for slot in fields(cls)}
         for name, value in {**dict(zip(kinds, values, strict=False)), **knobs}.items():
             if name not in kinds:
                 raise Unknown(f"knob of {cls.__name__}", name, kinds)

@@ -1,7 +1,5 @@
 """What the marked tests need of the machine: where it is lacking they are skipped, and say why."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import signal

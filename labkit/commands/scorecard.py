@@ -1,7 +1,5 @@
 """`labkit scorecard`: every claim of every document, on every lab that measured it."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Observations of an outage of a management server: its time line, and its figures."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime

@@ -3,8 +3,6 @@
 The tables `[power.ROLE]` of a lab file and their keys are in `notebooks/docs/workloads.md`.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 

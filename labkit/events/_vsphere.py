@@ -4,8 +4,6 @@ The API says when a task began, how far it is and how it ended. It says nothing 
 nor of how long the machine stood still: claims on those are not testable there.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import re

@@ -1,7 +1,5 @@
 """vSphere HA as vCenter's events tell it: a host taken for dead, and a machine started again."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator
 from datetime import datetime

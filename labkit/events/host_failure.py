@@ -1,7 +1,5 @@
 """A host loses its power: all its processes and its link, as a cluster and its clients see it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar

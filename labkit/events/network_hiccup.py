@@ -1,7 +1,5 @@
 """The network of a host fails for a moment: whether its cluster takes the host for dead."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """vCenter's API, by pyVmomi: a session, the password that the keyring has, and things by name."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import ssl

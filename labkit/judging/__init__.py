@@ -3,8 +3,6 @@
 Start with `judged`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

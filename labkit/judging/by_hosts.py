@@ -1,7 +1,5 @@
 """Claims that the hosts decide by what they are, so that no measurement of theirs can."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from labkit import kernels

@@ -1,7 +1,5 @@
 """The answer to a study in one sentence: what was found, how large, and what the document says."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

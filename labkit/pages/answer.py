@@ -1,7 +1,5 @@
 """The answer to a study: its notebook run to the end, the verdicts, and where everything lies."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Two results of one study, the old beside the new: a table, a chart, and a page of both."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

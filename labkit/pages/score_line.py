@@ -1,7 +1,5 @@
 """One line of the scorecard: a claim on one lab, as a value that JSON keeps and gives back."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any

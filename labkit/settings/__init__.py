@@ -3,8 +3,6 @@
 Start with `memory.py`, where each is a row, then `mtu.py`, whose ways depend on the host.
 """
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import MISSING, fields
 

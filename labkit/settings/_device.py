@@ -1,7 +1,5 @@
 """Devices that can get another name: held to by what they are from the first look on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from labkit.machine.scripts import beside

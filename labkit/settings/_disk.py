@@ -1,7 +1,5 @@
 """Disks by their names in /sys/block, held to by what they say that they are."""
 
-from __future__ import annotations
-
 from labkit.machine.scripts import beside
 from labkit.settings._device import Devices
 

@@ -1,7 +1,5 @@
 """Ways on ESXi: options of the host, of its kernel's start and of drivers, and lines of a .vmx."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Settings of one of the guests that run on a host: of the box, of libvirt, or of ESXi."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

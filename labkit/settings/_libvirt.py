@@ -1,7 +1,5 @@
 """Ways on KVM: libvirt's `virsh`, or the QMP socket of a QEMU that nobody manages."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

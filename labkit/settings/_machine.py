@@ -1,7 +1,5 @@
 """Settings of one virtual machine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import field
 

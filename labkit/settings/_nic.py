@@ -1,7 +1,5 @@
 """The interface that carries test traffic: known by its name in lab.toml, held to by what it is."""
 
-from __future__ import annotations
-
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.machine.scripts import beside

@@ -1,7 +1,5 @@
 """The fields of settings: what may stand in one, how it is written, and whether it says which."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

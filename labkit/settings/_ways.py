@@ -1,7 +1,5 @@
 """Shared parts of settings: about whom they are, what may be asked, and the ways that many go."""
 
-from __future__ import annotations
-
 import re
 from abc import ABC
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +10,7 @@ from labkit.errors import BadInput, Impossible, Unknown
 from labkit.host import Host
 from labkit.machine.cpus import cpus_of, ranges
 from labkit.machine.scripts import beside
-from labkit.setting import KINDS, Details, Setting, Way, Words
+from labkit.setting import KINDS, Details, Setting, Way, Words, type_name
 
 PROGRAMS = ("find",)
 
@@ -57,7 +55,7 @@ class OnHost(Setting, ABC):
         super().__post_init__()
         for slot in fields(self):
             content = getattr(self, slot.name)
-            absent = content is None and "None" in str(slot.type)
+            absent = content is None and "None" in type_name(slot)
             if "value" in slot.metadata and not absent:
                 slot.metadata["value"].check(content)
 
@@ -90,7 +88,7 @@ class OnHost(Setting, ABC):
 
     def _legal(self) -> str:
         slots = self._slots(which=False)
-        if [slot.type for slot in slots] == ["bool"]:
+        if [type_name(slot) for slot in slots] == ["bool"]:
             return "on or off"
         rule = slots[0].metadata.get("value") if len(slots) == 1 else None
         return rule.legal if rule else ""

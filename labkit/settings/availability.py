@@ -3,8 +3,6 @@
 In a box a load makes the cluster, and it reads there what was asked for. It forgets it at the end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import field
 from string import Template

@@ -1,7 +1,5 @@
 """The options that a Linux kernel starts with; they count from the next start on."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import ClassVar
 

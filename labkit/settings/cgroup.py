@@ -1,7 +1,5 @@
 """Resources that a control group of Linux may use: CPUs, CPU time, memory, and a disk."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import ClassVar
 

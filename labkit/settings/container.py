@@ -1,7 +1,5 @@
 """Resources that a container may use, and its network."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import field
 

@@ -1,7 +1,5 @@
 """Traffic that leaves a NIC, and its timing: rate, delay, and shares of the link by kind."""
 
-from __future__ import annotations
-
 import json
 import re
 from abc import ABC, abstractmethod

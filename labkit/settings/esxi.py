@@ -1,7 +1,5 @@
 """Options of ESXi by the names they have there, for what no other setting says."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import field
 from typing import ClassVar

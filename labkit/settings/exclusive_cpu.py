@@ -1,7 +1,5 @@
 """A CPU that the guest does not have to share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from labkit.errors import Unknown

@@ -1,7 +1,5 @@
 """All that a guest has, kept for it: what latency sensitivity and passed-through devices need."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from labkit.errors import Impossible

@@ -1,7 +1,5 @@
 """The renderer of a guest's three-dimensional graphics."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Whether the CPUs of a guest run on cores of their own, or share cores as hyper-threads do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import field
 

@@ -1,7 +1,5 @@
 """The host CPUs that a virtual machine runs on, and how much of them it gets."""
 
-from __future__ import annotations
-
 from dataclasses import field, replace
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The path of the guest's data NIC to the wire, and its batching of packets."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from labkit.errors import BadInput, Unknown

@@ -1,7 +1,5 @@
 """Whether the guest runs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from labkit.errors import Unknown

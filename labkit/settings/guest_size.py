@@ -1,7 +1,5 @@
 """The make-up of a virtual machine: CPUs, memory, nodes, the way to its disks."""
 
-from __future__ import annotations
-
 from dataclasses import field, replace
 from typing import ClassVar
 

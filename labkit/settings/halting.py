@@ -1,7 +1,5 @@
 """Whether the CPUs of a machine halt when they have nothing to do."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import ClassVar
 

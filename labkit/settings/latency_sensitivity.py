@@ -1,7 +1,5 @@
 """The promise of ESXi that a virtual machine waits for nobody."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """A host's backing of memory: large pages, merged pages, pages that follow their CPU."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import ClassVar
 

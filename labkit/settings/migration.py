@@ -1,7 +1,5 @@
 """Moving a running guest to another host: how fast, on how many streams, with how long a stop."""
 
-from __future__ import annotations
-
 from dataclasses import field, replace
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The largest packet on the network that carries test traffic, and how many go as one."""
 
-from __future__ import annotations
-
 from dataclasses import field
 
 from labkit.host import Host

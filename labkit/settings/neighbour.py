@@ -1,7 +1,5 @@
 """A neighbour on the host: a program that keeps CPUs busy, or goes through memory all the time."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Work that a NIC or its driver does for the network stack: merging and cutting packets."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 
 from labkit.errors import BadInput, Impossible

@@ -1,7 +1,5 @@
 """The CPUs of the guests beside one that owns the last CPU."""
 
-from __future__ import annotations
-
 from dataclasses import field
 
 from labkit.errors import Impossible

@@ -1,7 +1,5 @@
 """Giving a guest a device, or a part of one, for itself."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import ClassVar
 

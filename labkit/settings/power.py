@@ -1,7 +1,5 @@
 """The limits of a host's sleep: power policy, idle states, turbo, hardware threads, online CPUs."""
 
-from __future__ import annotations
-
 from dataclasses import field, replace
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The CPUs for a host's processes and for its interrupts, and the services that go on."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from functools import partial
 from typing import ClassVar

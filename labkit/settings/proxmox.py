@@ -1,7 +1,5 @@
 """Devices of a Proxmox guest, by `qm` on its host: aio, cache and iothread of a disk, queues."""
 
-from __future__ import annotations
-
 from dataclasses import field
 
 from labkit.errors import BadInput, Unknown

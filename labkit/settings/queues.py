@@ -1,7 +1,5 @@
 """The queues of a NIC: how many, how long, and how many packets go by one interrupt."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import field, fields
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Memory of a guest that its host takes away when it likes, and what keeps it from that."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from labkit.errors import Impossible

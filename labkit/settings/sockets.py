@@ -1,7 +1,5 @@
 """The memory that TCP may use for a connection, and the way TCP finds its rate."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import ClassVar
 

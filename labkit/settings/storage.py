@@ -1,7 +1,5 @@
 """Disks: in what order and how deep they are asked, how much is read ahead, and what is cached."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import field, replace
 from functools import partial

@@ -4,8 +4,6 @@ vCenter keeps it, and is asked by its API from this machine: a table `[hosts.vce
 `control = "local"`, and vCenter's name as its address. There too the journal is kept.
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys

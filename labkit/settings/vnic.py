@@ -1,7 +1,5 @@
 """ESXi's delivery of packets to a virtual machine's NIC: one by one, batched, or merged."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import ClassVar
 

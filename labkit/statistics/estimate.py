@@ -8,8 +8,6 @@ holds what slower runs than the measured ones would make of it (`far_tail.py`). 
 above 0 has an interval above 0.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The expressions of quantities: what may stand in one, and between what its figure must lie."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import math

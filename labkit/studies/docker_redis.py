@@ -1,7 +1,5 @@
 """One Redis server in six places: what bridge, container and guest take from its requests."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from labkit.claims import published

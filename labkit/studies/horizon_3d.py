@@ -1,7 +1,5 @@
 """3D on a remote desktop: four loads, by two ways to send what the host has drawn."""
 
-from __future__ import annotations
-
 from labkit.claims import published
 from labkit.condition import Condition
 from labkit.settings.egress import Link

@@ -1,7 +1,5 @@
 """Many small guests with a web server each, beside one web server on the bare machine."""
 
-from __future__ import annotations
-
 from labkit.box.growing import numbered
 from labkit.claims import published
 from labkit.condition import Condition

@@ -1,7 +1,5 @@
 """A web in one to four guests: what passed-through, virtual and emulated NICs make of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

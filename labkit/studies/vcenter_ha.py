@@ -1,7 +1,5 @@
 """The host of a management server fails: how long nobody can manage, and what that time is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

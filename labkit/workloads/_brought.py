@@ -5,8 +5,6 @@ be among them always, so that it is brought when it is asked for. Guests of User
 all programs of this machine. Both get the files of a database that was filled here (`_filled.py`).
 """
 
-from __future__ import annotations
-
 import io
 import re
 import subprocess

@@ -5,8 +5,6 @@ Its configuration is in their memory. Both have a disk. A host that takes it ove
 power first, by an sshd that stands in for a management board.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import time

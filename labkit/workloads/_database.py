@@ -1,7 +1,5 @@
 """A database of a shop, on a host, until we leave; and the driver that asks it, on another one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

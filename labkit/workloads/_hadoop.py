@@ -5,8 +5,6 @@ where guests of a box find them as well. A cluster has ports and a folder of its
 from `_hadoop.toml`; a Hadoop that is somebody else's is neither asked nor touched.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """A columnar database on several nodes: partial answers travel by shared storage or the network."""
 
-from __future__ import annotations
-
 import json
 import secrets
 import sys

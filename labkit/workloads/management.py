@@ -3,8 +3,6 @@
 Machines of another cluster, which nobody fails over, are asked all the while.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """3D on a remote desktop: the frames that the client sees, of those that the host made."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

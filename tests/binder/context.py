@@ -1,7 +1,5 @@
 """What repo2docker sends to Docker, as a folder: context.py CHECKOUT FOLDER BASE-IMAGE."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tarfile

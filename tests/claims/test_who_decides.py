@@ -1,7 +1,5 @@
 """Who can decide a claim is what verdicts say."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Doubts of the runs stand in a verdict's line."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import pytest

@@ -1,7 +1,5 @@
 """What was measured of a claim is shown whether or not it can be tested, and answers its study."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Every notebook keeps the form: the same headings, small cells, prose before code, no outputs."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import importlib

@@ -1,7 +1,5 @@
 """`labkit report NEW --against OLD`: what has changed, in a terminal, a page and a script."""
 
-from __future__ import annotations
-
 import json
 import re
 

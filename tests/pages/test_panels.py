@@ -1,7 +1,5 @@
 """Panels are views over plain Python: they work with no browser, no notebook, no lab."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import threading

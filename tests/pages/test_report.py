@@ -1,7 +1,5 @@
 """A report is one file that asks nothing of any server, and shows what hosts said as text."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

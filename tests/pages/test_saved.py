@@ -1,7 +1,5 @@
 """A notebook that was saved and is opened again, or converted, shows what its panels showed."""
 
-from __future__ import annotations
-
 import nbformat.v4 as nbf
 import pytest
 from nbclient import NotebookClient

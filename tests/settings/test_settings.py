@@ -11,7 +11,7 @@ from labkit.changes.in_force import applied
 from labkit.errors import BadInput, Impossible, Unknown
 from labkit.host import Host
 from labkit.lab import Lab
-from labkit.setting import KINDS, way_among
+from labkit.setting import KINDS, type_name, way_among
 from labkit.settings import kinds_of_setting
 from labkit.settings._ways import OnHost, cpu_list
 from labkit.settings.boot import BootOptions
@@ -78,7 +78,7 @@ def test_a_value_that_is_not_legal_is_refused_with_what_is(make, legal):
 
 
 SWITCHES = [(one, field.name) for one in kinds_of_setting()
-            for field in fields(one) if "bool" in str(field.type).split(" | ")]  # fmt: skip
+            for field in fields(one) if "bool" in type_name(field).split(" | ")]  # fmt: skip
 
 
 @pytest.mark.parametrize("one, name", SWITCHES, ids=lambda x: getattr(x, "__name__", x))

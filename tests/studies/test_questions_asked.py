@@ -3,8 +3,6 @@
 Real topologies, claims and recorded text; samples are drawn, so that both outcomes are seen.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 
