@@ -124,7 +124,10 @@ class Check:
             findings = list(self.look(place))
         except LabkitError as error:
             findings = [Finding(FAILED, error.what, error.said, error.hint)]
-        return [replace(one, check=self.name, where=one.where or place.where) for one in findings]
+        return [
+            replace(finding, check=self.name, where=finding.where or place.where)
+            for finding in findings
+        ]
 
 
 @dataclass

@@ -331,10 +331,10 @@ def judge(
     testable = [claim for claim in claims if not whys[claim.id]]
     asked = {
         c.id: [
-            one.keyed(c.margin)
+            comparison.keyed(c.margin)
             .asked_of(measured, kinds or {})
             .near(margin or c.margin, floors or {})
-            for one in c.comparisons()
+            for comparison in c.comparisons()
         ]
         for c in testable
     }

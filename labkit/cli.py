@@ -44,14 +44,14 @@ def main(words: Sequence[str] | None = None) -> int:
                 return _call(_asked(words))
             finally:
                 sys.stdout.flush()
-        except LabkitError as failed:
-            print(f"labkit: {failed}", file=sys.stderr)
-            return failed.exit_code
+        except LabkitError as error:
+            print(f"labkit: {error}", file=sys.stderr)
+            return error.exit_code
         except KeyboardInterrupt:
             print("labkit: stopped", file=sys.stderr)
             return 130
-        except OSError as refused:
-            print(f"labkit: {_said(refused)}", file=sys.stderr)
+        except OSError as error:
+            print(f"labkit: {_said(error)}", file=sys.stderr)
             return 1
         except ModuleNotFoundError as lacking:
             if str(lacking.name).startswith(("labkit.", "None")):
@@ -119,9 +119,9 @@ class _Outlet(io.FileIO):
         """Write as FileIO does, but give no reason to stop work on hosts half way."""
         try:
             return super().write(what)
-        except OSError as refused:
-            if self.fileno() == 1 and refused.errno not in (errno.EPIPE, errno.EIO):
-                raise OSError(refused.errno, refused.strerror, "the standard output") from None
+        except OSError as error:
+            if self.fileno() == 1 and error.errno not in (errno.EPIPE, errno.EIO):
+                raise OSError(error.errno, error.strerror, "the standard output") from None
             return len(what)
 
 

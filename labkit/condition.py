@@ -138,8 +138,8 @@ class Condition:
             self.pairs(lab, workload)
             for setting in self.settings:
                 lab.host(setting.role)
-        except Unknown as missing:
-            return f"the lab has no host for it: no {missing.name}"
+        except Unknown as error:
+            return f"the lab has no host for it: no {error.name}"
         return ""
 
     def refusal(

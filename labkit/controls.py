@@ -190,9 +190,9 @@ def from_kept(fields: Mapping[str, Any]) -> Controls:
     try:
         found = fields["found"] and Interval.of(fields["found"])
         return Controls(**{**fields, "found": found, "equal": Interval.of(fields["equal"])})
-    except (TypeError, KeyError) as odd:
+    except (TypeError, KeyError) as error:
         what = "these results hold controls of another labkit version"
-        raise ResultsError(what, said=str(odd)) from None
+        raise ResultsError(what, said=str(error)) from None
 
 
 def _ms(microseconds: float) -> str:

@@ -157,8 +157,8 @@ def said(text: str) -> list[dict[str, Any]]:
     """
     try:
         lines = [json.loads(line) for line in text.splitlines()]
-    except ValueError as odd:
-        raise ResultsError("the lines of an event cannot be read", said=str(odd)) from None
+    except ValueError as error:
+        raise ResultsError("the lines of an event cannot be read", said=str(error)) from None
     offset = {one["clock"]: float(one["offset"]) for one in lines if "clock" in one}
     for line in lines:
         ahead = 0.0 if "by" in line else offset.get(line.get("host", ""), 0.0)
@@ -209,8 +209,8 @@ class Happening:
                     return
                 self._one(event)
                 self._given_up.wait(event.settle)
-        except BaseException as failed:
-            self.failed.append(failed)
+        except BaseException as error:
+            self.failed.append(error)
         finally:
             self._over.set()
 

@@ -184,8 +184,8 @@ def _toml(path: Path) -> dict[str, Any]:
         return records.read_toml(path)
     except FileNotFoundError:
         raise BadInput(f"no lab file {path}", hint=f"{EXAMPLE} shows what one looks like") from None
-    except (OSError, ValueError) as unreadable:
-        raise BadInput(f"{path}: cannot be read as TOML", said=str(unreadable)) from None
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path}: cannot be read as TOML", said=str(error)) from None
 
 
 # A role becomes a part of names of files and of what is told about its host.
@@ -312,7 +312,9 @@ def _gates(path: Path, named: Any) -> tuple[str, ...]:
 
 
 def _links(path: Path, tables: Any, hosts: Mapping[str, Host]) -> dict[str, dict[str, str]]:
-    if not isinstance(tables, dict) or not all(isinstance(one, dict) for one in tables.values()):
+    if not isinstance(tables, dict) or not all(
+        isinstance(table, dict) for table in tables.values()
+    ):
         raise BadInput(f"{path}: links are tables: [links.client]")
     _refuse_unknown(path, "machine with a link", tables, set(hosts))
     return {role: {str(key): str(text) for key, text in one.items() if key != RELAYS}

@@ -118,9 +118,9 @@ class Run:
             if odd := sorted(known.keys() - cls.__dataclass_fields__.keys()):
                 raise TypeError(f"it holds {odd[0][:80]!r}, which a newer labkit may know")
             return _sensible(cls(**{**known, "rows": tuple(known["rows"]), "path": folder}))
-        except (TypeError, KeyError) as odd:
+        except (TypeError, KeyError) as error:
             what = f"{folder / 'run.json'}: is not a run of this labkit"
-            raise ResultsError(what, said=str(odd)) from None
+            raise ResultsError(what, said=str(error)) from None
 
     def text(self, name: str) -> str:
         """The raw text that was kept under `name`, checked against its checksum."""
@@ -135,8 +135,8 @@ class Run:
         try:
             for name in self.raw:
                 self.text(name)
-        except ResultsError as damaged:
-            return [str(damaged)]
+        except ResultsError as error:
+            return [str(error)]
         wanted = records.listed(self.path)
         if not wanted:
             return [f"{self.path / records.SUMS}: is gone, so changes cannot be detected"]
@@ -150,7 +150,9 @@ class Run:
         parts = {records.SUMS, *records.listed(self.path)}
         paths = records.files_below(self.path)
         names = sorted(file.relative_to(self.path).as_posix() for file in paths)
-        return [f"{self.path / one}: is not part of the run" for one in names if one not in parts]
+        return [
+            f"{self.path / name}: is not part of the run" for name in names if name not in parts
+        ]
 
     def _odd(self, name: str, wanted: Mapping[str, str]) -> str:
         file = self.path / name
@@ -233,8 +235,8 @@ class Results:
         for folder in self.folders() if self.known is None else ():
             try:
                 read.append(_read(folder))
-            except ResultsError as wrong:
-                damaged[folder.name] = str(wrong)
+            except ResultsError as error:
+                damaged[folder.name] = str(error)
         return [run for run in read if run], damaged
 
     def folders(self) -> list[Path]:
@@ -244,8 +246,8 @@ class Results:
             named = [path / name for name in os.listdir(path) if re.match("[0-9]", name)]
         except FileNotFoundError:
             return []
-        except OSError as refused:
-            raise ResultsError(f"{self.path}: cannot be read", said=str(refused)) from None
+        except OSError as error:
+            raise ResultsError(f"{self.path}: cannot be read", said=str(error)) from None
         return sorted(folder for folder in named if (folder / "run.json").exists())
 
     def gaps(self) -> list[tuple[int, int]]:
@@ -392,8 +394,8 @@ def _unpacked(file: Path) -> bytes:
     unpacker = zlib.decompressobj(wbits=31)
     try:
         whole = unpacker.decompress(file.read_bytes(), MOST_TEXT)
-    except (OSError, zlib.error) as damaged:
-        raise ResultsError(f"{file}: cannot be read", said=str(damaged)) from None
+    except (OSError, zlib.error) as error:
+        raise ResultsError(f"{file}: cannot be read", said=str(error)) from None
     if not unpacker.eof or unpacker.unused_data:
         why = "is cut short" if len(whole) < MOST_TEXT else f"is larger than {MOST_TEXT >> 20} MiB"
         raise ResultsError(f"{file}: {why if not unpacker.eof else 'has extra data after its end'}")

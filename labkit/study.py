@@ -248,8 +248,8 @@ class Study:
     @property
     def _asked_events(self) -> dict[str, list[dict[str, Any]]]:
         return {
-            one.name: [{"name": event.name, **asdict(event)} for event in one.events]
-            for one in self.conditions if one.events
+            condition.name: [{"name": event.name, **asdict(event)} for event in condition.events]
+            for condition in self.conditions if condition.events
         }  # fmt: skip
 
     def condition(self, name: str | None) -> Condition:
@@ -353,7 +353,10 @@ class Study:
     def published(self) -> list[dict[str, str]]:
         """The document's own numbers, each named after the condition here that it belongs to."""
         names = {condition.name for condition in self.conditions}
-        at_points = ((one, f"{one.condition} [{one.x_name}={one.x}]") for one in figures(self.name))
+        at_points = (
+            (figure, f"{figure.condition} [{figure.x_name}={figure.x}]")
+            for figure in figures(self.name)
+        )
         return [
             {**asdict(one), "condition": at if at in names else one.condition}
             for one, at in at_points

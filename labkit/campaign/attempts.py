@@ -55,8 +55,10 @@ class Attempt:
         fields = records.read_json(file)
         try:
             return cls(**fields)
-        except TypeError as odd:
-            raise ResultsError(f"{file}: is not an attempt of this labkit", said=str(odd)) from None
+        except TypeError as error:
+            raise ResultsError(
+                f"{file}: is not an attempt of this labkit", said=str(error)
+            ) from None
 
     @property
     def alive(self) -> bool:

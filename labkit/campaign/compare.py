@@ -110,8 +110,8 @@ def compare(a: CampaignFolder, b: CampaignFolder, least: float = MARGIN) -> Comp
     for pair in pairs:
         try:
             measured |= _asked(pair)
-        except LabkitError as refused:
-            why_not.append(f"{pair.name}: {refused.what}")
+        except LabkitError as error:
+            why_not.append(f"{pair.name}: {error.what}")
     orders = [one.order for pair in pairs for one in pair.asked]
     if not orders:
         what = f"{a.name} and {b.name} have no finished point in common"

@@ -53,9 +53,9 @@ class CampaignFolder:
         try:
             points = tuple(CampaignPoint(**one) for one in kept["points"])
             return cls(path, kept["name"], points, kept["text"], kept["file"])
-        except (TypeError, LookupError) as odd:
+        except (TypeError, LookupError) as error:
             what = f"{path / 'campaign.json'}: is not a campaign of this labkit"
-            raise ResultsError(what, said=str(odd)) from None
+            raise ResultsError(what, said=str(error)) from None
 
     @classmethod
     def begin(cls, campaign: Campaign, points: Sequence[CampaignPoint]) -> CampaignFolder:
@@ -106,7 +106,9 @@ class CampaignFolder:
 
     def finished(self, point: CampaignPoint) -> Attempt | None:
         """The attempt that came to its end; None if none did yet."""
-        return next((one for one in self.attempts(point) if one.state == FINISHED), None)
+        return next(
+            (attempt for attempt in self.attempts(point) if attempt.state == FINISHED), None
+        )
 
     def results(self, attempt: Attempt) -> Path:
         """The folder of a finished attempt's runs; they may have moved together with this."""

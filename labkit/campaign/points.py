@@ -113,10 +113,9 @@ def _of(asked: AskedStudy, seeded: Mapping[str, int], repetition: int) -> Iterat
 
 def _refuse_twins(campaign: Campaign, campaign_points: tuple[CampaignPoint, ...]) -> None:
     seen: set[str] = set()
-    for one in campaign_points:
-        if one.key in seen:
-            what = (
-                f"{campaign.path}: {one.study} with {one.said or 'its own values'} is there twice"
-            )
+    for point in campaign_points:
+        if point.key in seen:
+            values = point.said or "its own values"
+            what = f"{campaign.path}: {point.study} with {values} is there twice"
             raise BadInput(what, hint=TWICE)
-        seen.add(one.key)
+        seen.add(point.key)

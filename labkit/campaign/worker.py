@@ -117,15 +117,15 @@ def _work(
         _hear_no_more()
         _keep(path, found)
         found.insist()
-    except (LabkitError, KeyboardInterrupt) as ended:
+    except (LabkitError, KeyboardInterrupt) as error:
         _hear_no_more()
-        stopped = isinstance(ended, Stopped | KeyboardInterrupt)
+        stopped = isinstance(error, Stopped | KeyboardInterrupt)
         state = STOPPED if stopped else FAILED
-        attempt.ended(state, str(ended) or "stopped", type(ended).__name__).keep(path)
-    except Exception as odd:
+        attempt.ended(state, str(error) or "stopped", type(error).__name__).keep(path)
+    except Exception as error:
         _hear_no_more()
         traceback.print_exc()
-        attempt.ended(FAILED, f"{type(odd).__name__}: {odd}", type(odd).__name__).keep(path)
+        attempt.ended(FAILED, f"{type(error).__name__}: {error}", type(error).__name__).keep(path)
     else:
         end = attempt.ended(FINISHED)
         replace(

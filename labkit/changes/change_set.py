@@ -59,7 +59,7 @@ class ChangeSet:
         lines: list[Line] = [
             ("set", self.number, *self.whole),
             *(_hold(step) for step in holds if step.thing not in self.held),
-            *(("back", thing) for thing in backs),
+            *(("back", back) for back in backs),
             *(
                 _make(step, known, number)
                 for number, one in enumerate(_rounds(makes), 1)
@@ -69,8 +69,8 @@ class ChangeSet:
         cuts = any(step.way and step.way.more.cuts_management for step, _ in makes)
         try:
             answers = self._ask("change", lines, SECONDS + sum(_longest(one) for one, _ in makes))
-        except HostError as lost:
-            raise (self._cut_off(lost) if cuts else lost) from None
+        except HostError as error:
+            raise (self._cut_off(error) if cuts else error) from None
         if stale := [answer for answer in answers if answer.word == "stale"]:
             raise _stale(self.host.name, stale, {step.thing: step.text for step in holds})
         self.held |= {step.thing: step for step in holds}
@@ -155,10 +155,10 @@ class ChangeSet:
             folder.mkdir(parents=True, exist_ok=True)
             with (folder / f"{self.owner.token}.log").open("a", encoding="utf-8") as file:
                 file.writelines(f"{side} {' '.join(map(encoded, line))}\n" for line in lines)
-        except OSError as failed:
+        except OSError as error:
             if verb == "change":
                 raise ResultsError(
-                    f"{self.host.name}: no copy of its journal can be kept here: {failed}",
+                    f"{self.host.name}: no copy of its journal can be kept here: {error}",
                     hint="make room there, or name another folder: LABKIT_OUT=FOLDER",
                 ) from None
 
@@ -167,8 +167,8 @@ class ChangeSet:
         self.host.close()
         try:
             answers = ask(self.host, "confirm", self.number, seconds=15)
-        except HostError as lost:
-            raise self._cut_off(lost) from None
+        except HostError as error:
+            raise self._cut_off(error) from None
         if answers[0].word != "confirmed":
             raise SettingRefused(
                 f"{self.host.name}: the change was not confirmed over a new connection in time",
@@ -224,16 +224,16 @@ def _hold(step: Step) -> tuple[str, ...]:
 # What is made at the same time: of each thing that is apart from others its first change, then its
 # second. The rest takes turns as it stands.
 def _rounds(makes: Sequence[tuple[Step, str]]) -> list[list[tuple[Step, str]]]:
-    found: list[list[tuple[Step, str]]] = []
+    rounds: list[list[tuple[Step, str]]] = []
     earliest, last = 0, dict[str, int]()
     for step, known in makes:
         apart = _apart(step)
-        at = max(earliest, last.get(apart, -1) + 1) if apart else len(found)
-        found[at:] = found[at:] or [[]]
-        found[at].append((step, known))
+        at = max(earliest, last.get(apart, -1) + 1) if apart else len(rounds)
+        rounds[at:] = rounds[at:] or [[]]
+        rounds[at].append((step, known))
         last[apart] = at
-        earliest = earliest if apart else len(found)
-    return found
+        earliest = earliest if apart else len(rounds)
+    return rounds
 
 
 def _apart(step: Step) -> str:

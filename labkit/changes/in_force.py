@@ -131,7 +131,9 @@ class InForce:
     # Whoever has set something on them, in this process or another, could not put it back. A guest
     # that does not run is asked nothing: what was set in it has gone, or waits.
     def _refuse_others(self, roles: Sequence[str], settings: Sequence[Setting]) -> None:
-        woken = {role for one in settings if self.steps[one].changes for role in one.starts}
+        woken = {
+            role for setting in settings if self.steps[setting].changes for role in setting.starts
+        }
         for role in (role for role in roles if role not in self._asleep() | woken | self.alone):
             host, change_set = self.hosts[role], self.sets.get(role)
             for open_set in self._open_on(host):
@@ -266,8 +268,8 @@ class InForce:
             answers = self.sets[role].restore()
             if any(answer.word == "gone" for answer in answers) and self._started_anew(role):
                 return []
-        except LabkitError as failed:
-            return [failed.what]
+        except LabkitError as error:
+            return [error.what]
         return [
             ": ".join(filter(None, [why.what, why.said])) for why in refusals(host, answers)
         ] + [f"{host.name}: {outcome_words(answer)}" for answer in answers if not went_back(answer)]

@@ -339,8 +339,8 @@ def _chapter(name: str, lines: Sequence[str], where: str) -> Chapter:
     try:
         for frame in frames(lines, where):
             read.append(frame)
-    except JournalDamaged as damaged:
-        return Chapter(name, tuple(read), str(damaged))
+    except JournalDamaged as error:
+        return Chapter(name, tuple(read), str(error))
     return Chapter(name, tuple(read), "")
 
 

@@ -219,8 +219,8 @@ def _seen(step: Step, seen: Seen, host: Host) -> Step:
         if why := way.refuses(text):
             return _impossible(step, why)
         undo = command(way.writes(way.value(text)))
-    except (ValueError, LookupError, LabkitError) as odd:
-        return _impossible(step, f"{host.name}: {text.strip()!r} could not be put back ({odd})")
+    except (ValueError, LookupError, LabkitError) as error:
+        return _impossible(step, f"{host.name}: {text.strip()!r} could not be put back ({error})")
     undo = undo or "true"
     return Step(step.setting, step.host, step.kind, way, text, undo, live=seen.live)
 

@@ -12,7 +12,9 @@ from labkit.check import Check
 
 def all_checks() -> list[Check]:
     """Every check of this folder, each after the one that it needs, else by name."""
-    names = sorted(found.name for found in pkgutil.iter_modules(__path__) if found.name[0] != "_")
+    names = sorted(
+        module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"
+    )
     checks = {name: replace(_check(name), name=name) for name in names}
     paths = {name: _path(checks, name) for name in names}
     return [checks[name] for name in sorted(names, key=lambda name: (len(paths[name]), name))]

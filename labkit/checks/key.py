@@ -18,10 +18,10 @@ def _look(place: Subject) -> Iterator[Finding]:
             known.verify(target.name, target.known_as, client.shown, target.trust)
         finally:
             client.close()
-    except HostKeyRefused as refused:
+    except HostKeyRefused as error:
         # Of a jump host too: then the hint has the command for that one.
-        command = refused.hint.partition("keep the key: ")[2]
-        yield Finding(FAILED, refused.what, refused.said, command or refused.hint)
+        command = error.hint.partition("keep the key: ")[2]
+        yield Finding(FAILED, error.what, error.said, command or error.hint)
         return
     yield Finding(OK, f"{kind_of(client.shown)} {fingerprint(client.shown)} is known")
 

@@ -17,8 +17,8 @@ def _look(place: Subject) -> Iterator[Finding]:
     after = collect(place.host)
     try:
         found = gates(before, after, APART)
-    except LabkitError as odd:
-        yield Finding(WARNING, "its load cannot be read", odd.what, "top -b -n 1")
+    except LabkitError as error:
+        yield Finding(WARNING, "its load cannot be read", error.what, "top -b -n 1")
         return
     wrong = [gate for gate in tripped(found) if gate.name in NOISE]
     for gate in wrong:

@@ -9,9 +9,9 @@ from labkit.errors import LoginRefused
 def _look(place: Subject) -> Iterator[Finding]:
     try:
         place.host.check("true", seconds=COMMAND_SECONDS)
-    except LoginRefused as refused:
+    except LoginRefused as error:
         other = f"   # or the right user = ... in [hosts.{place.role}] of {place.lab.path}"
-        yield Finding(FAILED, refused.what, refused.said or refused.hint, _copy_id(place) + other)
+        yield Finding(FAILED, error.what, error.said or error.hint, _copy_id(place) + other)
         return
     if place.here:
         yield Finding(OK, "it is this machine: commands run here, without SSH")

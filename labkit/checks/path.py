@@ -20,9 +20,9 @@ def _look(place: Subject) -> Iterator[Finding]:
         return
     sent = client.run("ping", "-c", "3", "-i", "0.2", "-W", "2", other.address, seconds=12)
     if not sent.ok:
-        lost = re.search(r"\d+% packet loss", sent.stdout)
+        match = re.search(r"\d+% packet loss", sent.stdout)
         yield Finding(
-            FAILED, f"no answer from {other.address} ({lost[0] if lost else 'ping failed'})",
+            FAILED, f"no answer from {other.address} ({match[0] if match else 'ping failed'})",
             sent.stderr or sent.stdout,
             f"on {place.role}: ip route get {other.address}; on {place.roles[1]}: ip addr",
         )  # fmt: skip

@@ -20,8 +20,8 @@ def _look(place: Subject) -> Iterator[Finding]:
         with socket.create_connection((first.address, first.port), SECONDS) as dialled:
             dialled.settimeout(SECONDS)
             banner = dialled.recv(256).decode("utf-8", "replace").strip()
-    except OSError as failed:
-        yield Finding(FAILED, f"{text}: no SSH server answers", str(failed), _fix(place, failed))
+    except OSError as error:
+        yield Finding(FAILED, f"{text}: no SSH server answers", str(error), _fix(place, error))
         return
     if "SSH-" not in banner:
         said = banner or "it closed the connection without a reply"

@@ -17,9 +17,9 @@ def _look(place: Subject) -> Iterator[Finding]:
         return
     try:
         found = names.addresses(first.address, first.port, socket.AF_UNSPEC, first.seconds)
-    except (OSError, UnicodeError) as unknown:
+    except (OSError, UnicodeError) as error:
         yield Finding(
-            FAILED, f"{first.address!r} does not resolve to an address", str(unknown),
+            FAILED, f"{first.address!r} does not resolve to an address", str(error),
             f'put the right control = "..." into [hosts.{place.role}] of {place.lab.path}',
         )  # fmt: skip
         return

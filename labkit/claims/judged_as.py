@@ -69,8 +69,8 @@ class Claimed:
         try:
             ways = {str(key): tuple(map(str, each)) for key, each in told["ways"].items()}
             return cls(published.published(str(told["study"])).study, ways)
-        except (AttributeError, KeyError, TypeError) as odd:
-            raise ResultsError("study.json: the claims cannot be read", said=repr(odd)) from None
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ResultsError("study.json: the claims cannot be read", said=repr(error)) from None
 
     def samples(self, condition: str, told: Sequence[Sample]) -> list[Sample]:
         """The samples that the claims ask of this condition, as far as the tool reported them."""

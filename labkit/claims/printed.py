@@ -103,8 +103,8 @@ def words(found: Iterable[PrintedFigure]) -> str:
 
 
 def _fits(figure: PrintedFigure, choice: str) -> bool:
-    asked = CHOICE.fullmatch(choice)
-    wanted = asked.groupdict() if asked else {"metric": choice}
+    match = CHOICE.fullmatch(choice)
+    wanted = match.groupdict() if match else {"metric": choice}
     has = {"condition": figure.condition, "metric": figure.metric, "x": figure.x,
            "stat": figure.statistic}  # fmt: skip
     return all(has[name] == word for name, word in wanted.items() if word is not None)

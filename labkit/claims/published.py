@@ -169,10 +169,10 @@ def read(
                 raise written.wrong(f"claim {claim.id} is there twice", "claim", n, "id",
                                     hint="give each claim an id of its own")  # fmt: skip
             claims.append(claim)
-        except BadInput as odd:
+        except BadInput as error:
             if wrong is None:
                 raise
-            wrong.append(odd)
+            wrong.append(error)
     units = dict(tables.get("units", {}))
     known = [claim.id for claim in claims]
     answers = tuple(

@@ -107,10 +107,10 @@ def _files(args: argparse.Namespace) -> Results:
 
 
 def _condition(word: str) -> tuple[str, str]:
-    named = NAMED.fullmatch(word)
+    match = NAMED.fullmatch(word)
     if word.endswith("=") and not Path(word).exists():
         raise BadInput(f"{word} names no file", hint="CONDITION=FILE")
-    return (named[1], named[2]) if named and not Path(word).exists() else ("", word)
+    return (match[1], match[2]) if match and not Path(word).exists() else ("", word)
 
 
 # The tool before a file, if it is no part of its name; run2 comes before run10.

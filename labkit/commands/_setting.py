@@ -39,8 +39,8 @@ def setting_of(text: str, role: str | None = None) -> Setting:
 def _call_of(text: str) -> ast.Call:
     try:
         call = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError as odd:
-        raise BadInput(f"{text!r} is not a setting: {odd.msg}", hint=EXAMPLE) from None
+    except SyntaxError as error:
+        raise BadInput(f"{text!r} is not a setting: {error.msg}", hint=EXAMPLE) from None
     if not isinstance(call, ast.Call):
         raise BadInput(f"{text!r} is not a setting", hint=EXAMPLE)
     return call
@@ -81,8 +81,8 @@ def _value(node: ast.expr, kind: type[Setting], text: str) -> Any:
 def _make(kind: Callable[..., Any], words: list[Any], options: dict[str, Any], text: str) -> Any:
     try:
         inspect.signature(kind).bind(*words, **options)
-    except TypeError as odd:
-        raise BadInput(f"{text!r}: {odd}", hint=f"it is {usage(kind)}") from None
+    except TypeError as error:
+        raise BadInput(f"{text!r}: {error}", hint=f"it is {usage(kind)}") from None
     return kind(*words, **options)
 
 

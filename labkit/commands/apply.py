@@ -154,8 +154,8 @@ def _saved_plan(name: str) -> dict[str, Any]:
         plan = records.read_json(path)
         if _is_plan(plan):
             return plan
-    except ResultsError as odd:
-        text = odd.said
+    except ResultsError as error:
+        text = error.said
     else:
         text = ""
     raise BadInput(f"{path} is not a plan", said=text, hint=hint)

@@ -92,13 +92,13 @@ def _check(args: argparse.Namespace) -> None:
         expected = foreseen(campaign_points)
         path = folder_of(campaign.name) / "campaign.json"
         folder = CampaignFolder.begin(campaign, campaign_points) if path.exists() else None
-        finished = sum(1 for one in campaign_points if folder and folder.finished(one))
+        finished = sum(1 for point in campaign_points if folder and folder.finished(point))
     if args.json:
         print_json(
             {"name": campaign.name, "finished": finished,
              "seconds": round(shown.took(campaign_points, expected), 1),
-             "points": [{**asdict(one), "name": one.name, **asdict(expected[one.name])}
-                        for one in campaign_points]}
+             "points": [{**asdict(point), "name": point.name, **asdict(expected[point.name])}
+                        for point in campaign_points]}
         )  # fmt: skip
     else:
         print(shown.explained(campaign, campaign_points, expected, finished))

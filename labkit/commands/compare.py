@@ -143,8 +143,8 @@ def words_of(words: list[str]) -> tuple[str, ...]:
         return tuple(words)
     try:
         parts = tuple(shlex.split(words[0]))
-    except ValueError as odd:
-        raise BadInput(f"{words[0]!r} is no command: {odd}") from None
+    except ValueError as error:
+        raise BadInput(f"{words[0]!r} is no command: {error}") from None
     if not parts:
         raise BadInput("a command is empty")
     return ("sh", "-c", words[0]) if SHELL & {*words[0]} or "=" in parts[0] else parts

@@ -25,13 +25,13 @@ def add(verbs: Any) -> None:
     parser.set_defaults(verbs=verbs)
 
 
-def _completion(asked: argparse.Namespace) -> None:
-    parsers: dict[str, argparse.ArgumentParser] = asked.verbs.choices
+def _completion(args: argparse.Namespace) -> None:
+    parsers: dict[str, argparse.ArgumentParser] = args.verbs.choices
     words = {"labkit": parsers, **{name: _words(parser) for name, parser in parsers.items()}}
     rows = [
         f"_labkit_words[{name}]={shlex.quote(' '.join(known))}" for name, known in words.items()
     ]
-    print(START[asked.shell], "declare -A _labkit_words", *rows, SCRIPT, sep="\n")
+    print(START[args.shell], "declare -A _labkit_words", *rows, SCRIPT, sep="\n")
 
 
 # What may come after a verb: flags, kinds, and studies where one is asked for.

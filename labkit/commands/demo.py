@@ -63,7 +63,11 @@ def _end(study: Study, answer: Answer, *, measured: bool) -> None:
     from labkit.verdict import UNDECIDED
 
     text = finding(answer.verdicts)
-    named = [f"{one.name} here: {one.here}" for one in study.conditions if one.name in text]
+    named = [
+        f"{condition.name} here: {condition.here}"
+        for condition in study.conditions
+        if condition.name in text
+    ]
     print("", *map(paragraph, [text, *named]), sep="\n")
     undecided = any(verdict["verdict"] == UNDECIDED for verdict in answer.verdicts)
     more = MORE[("open" if undecided else "decided") if measured else "recorded"]
@@ -96,6 +100,6 @@ def _demo_box_up(topology: str) -> Path | None:
     try:
         with progress_line() as line:
             return box.up(BOX, line.say, made_of=topology)
-    except BoxError as refused:
-        print(f"{refused}\n\nSo you see a recorded run; `labkit doctor` says more.\n")
+    except BoxError as error:
+        print(f"{error}\n\nSo you see a recorded run; `labkit doctor` says more.\n")
         return None

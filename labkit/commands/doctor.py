@@ -135,8 +135,19 @@ def _conditions(findings: Sequence[Finding]) -> list[Row]:
 # What is wrong with a host comes first; a condition that a lab has no host for is no mistake.
 def _next(findings: Sequence[Finding], file: str) -> str:
     for state in ("failed", "warning"):
-        if mend := [one.fix for one in findings if one.state == state and _place(one) != STUDIES]:
+        if mend := [
+            finding.fix
+            for finding in findings
+            if finding.state == state and _place(finding) != STUDIES
+        ]:
             return f"next: {mend[0]}"
-    able = next((one.where for one in findings if _place(one) == STUDIES and one.state == "ok"), "")
+    able = next(
+        (
+            finding.where
+            for finding in findings
+            if _place(finding) == STUDIES and finding.state == "ok"
+        ),
+        "",
+    )
     run = shlex.join(["labkit", "run", able.partition(":")[0], "--quick", "--where", file])
     return f"next: {run}" if able else ""

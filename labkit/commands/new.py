@@ -52,23 +52,23 @@ def _add_lab(inner: Any) -> None:
     )  # fmt: skip
 
 
-def _new_lab(asked: argparse.Namespace) -> int:
+def _new_lab(args: argparse.Namespace) -> int:
     from labkit.commands.doctor import look_at
     from labkit.commands.trust import trust_host
     from labkit.lab import Lab
     from labkit.running import new_lab
 
-    hosts = [new_lab.NewHost.of(word, asked.key) for word in asked.hosts or _ask_for_hosts()]
-    new_lab.write(asked.file, hosts)
-    print(f"wrote {asked.file}")
-    fingerprints = chain(asked.yes, repeat(""))
+    hosts = [new_lab.NewHost.of(word, args.key) for word in args.hosts or _ask_for_hosts()]
+    new_lab.write(args.file, hosts)
+    print(f"wrote {args.file}")
+    fingerprints = chain(args.yes, repeat(""))
     for host in hosts:
-        trust_host(asked.file, host.role, next(fingerprints))
-    complete = new_lab.complete(Lab.read(asked.file), hosts)
-    new_lab.write(asked.file, complete, again=True)
+        trust_host(args.file, host.role, next(fingerprints))
+    complete = new_lab.complete(Lab.read(args.file), hosts)
+    new_lab.write(args.file, complete, again=True)
     for guest in complete[len(hosts) :]:
-        trust_host(asked.file, guest.role, next(fingerprints))
-    return look_at(Lab.read(asked.file), str(asked.file))
+        trust_host(args.file, guest.role, next(fingerprints))
+    return look_at(Lab.read(args.file), str(args.file))
 
 
 def _ask_for_hosts() -> list[str]:

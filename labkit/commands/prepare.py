@@ -45,61 +45,61 @@ def add(verbs: Any) -> None:
     json_flag(parser)
 
 
-def _prepare(asked: argparse.Namespace) -> int:
+def _prepare(args: argparse.Namespace) -> int:
     from labkit.commands._lab import open_lab
     from labkit.running.preparing import lacking, unpackaged_of
 
-    studies = _studies(asked)
-    lab = None if asked.lab == "box" else open_lab(asked)
+    studies = _studies(args)
+    lab = None if args.lab == "box" else open_lab(args)
     with busy("looking at the hosts"):
-        found = lacking(studies, lab, asked.non_free)
-    if not asked.json:
+        found = lacking(studies, lab, args.non_free)
+    if not args.json:
         print(rendered(found))
-    if any(one.packages or one.built for one in found) and (asked.yes or _agreed(asked)):
-        _install(lab, found, asked)
-        found = lacking(studies, lab, asked.non_free)
-        if not asked.json:
+    if any(one.packages or one.built for one in found) and (args.yes or _agreed(args)):
+        _install(lab, found, args)
+        found = lacking(studies, lab, args.non_free)
+        if not args.json:
             print(rendered(found))
     ready = not any(one.packages or one.built or one.trouble for one in found)
     silent = {one.host for one in found if one.trouble}
-    brought = [_brought(load, host, asked, ready) for load, host in unpackaged_of(studies, lab)
+    brought = [_brought(load, host, args, ready) for load, host in unpackaged_of(studies, lab)
                if host.name not in silent]  # fmt: skip
     ready = ready and all(brought)
-    if asked.json:
+    if args.json:
         print_json({"ready": ready, "hosts": [asdict(one) for one in found]})
     if lab:
         lab.close()
     return 0 if ready else 1
 
 
-def _studies(asked: argparse.Namespace) -> list[Study]:
+def _studies(args: argparse.Namespace) -> list[Study]:
     from labkit import studies
 
-    if bool(asked.study) == asked.all:
+    if bool(args.study) == args.all:
         raise BadInput("name studies, or say --all", hint="`labkit studies` lists them")
-    return [studies.find(name) for name in asked.study] or studies.readable()[0]
+    return [studies.find(name) for name in args.study] or studies.readable()[0]
 
 
-def _agreed(asked: argparse.Namespace) -> bool:
-    if asked.json or not (sys.stdin and sys.stdin.isatty()):
+def _agreed(args: argparse.Namespace) -> bool:
+    if args.json or not (sys.stdin and sys.stdin.isatty()):
         return False
     return input("Install them now? [y/N] ").strip().lower() in ("y", "yes")
 
 
-def _install(lab: Lab | None, found: Sequence[Lack], asked: argparse.Namespace) -> None:
+def _install(lab: Lab | None, found: Sequence[Lack], args: argparse.Namespace) -> None:
     from labkit.running.preparing import bring
 
     for one in found:
         if one.packages or one.built:
-            bring(lab, one, lambda line: print(line, file=sys.stderr), asked.non_free)
+            bring(lab, one, lambda line: print(line, file=sys.stderr), args.non_free)
 
 
 # Where packages are missing, it could not be installed.
-def _brought(load: Workload, host: Host, asked: argparse.Namespace, able: bool) -> bool:
+def _brought(load: Workload, host: Host, args: argparse.Namespace, able: bool) -> bool:
     if load.there(host):
         return True
     print(f"{host.name}: {load.brings} is missing (for {load.name})", file=sys.stderr)
-    if not able or not (asked.yes or _agreed(asked)):
+    if not able or not (args.yes or _agreed(args)):
         return False
     load.install(host)
     print(f"{host.name}: {load.brings} is there", file=sys.stderr)

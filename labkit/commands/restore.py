@@ -66,9 +66,9 @@ def _each(hosts: Mapping[str, Host], args: argparse.Namespace) -> dict[str, Any]
         try:
             with busy(f"putting back {name}"):
                 done = restore(host, breaking=args.breaking, forgetting=args.forget)
-        except LabkitError as failed:
-            again = isinstance(failed, Unreachable)
-            told[name] = {"ok": False, "again": again, "lines": [str(failed)], "things": []}
+        except LabkitError as error:
+            again = isinstance(error, Unreachable)
+            told[name] = {"ok": False, "again": again, "lines": [str(error)], "things": []}
         else:
             names = ("set", "thing", "outcome", "now", "original")
             things = [dict(zip(names, answer.fields, strict=False)) for answer in done.answers]

@@ -227,8 +227,8 @@ def _wrong(path: Path) -> list[str]:
 
     try:
         results = Results.open(path if path.is_dir() else bundle.open_bundle(path))
-    except LabkitError as damaged:
-        return [str(damaged)]
+    except LabkitError as error:
+        return [str(error)]
     runs, unreadable = results.readable()
     left = sorted((results.path / "runs").glob(".*.half"))
     gaps = [f"{a}" if a == b else f"{a} to {b}" for a, b in results.gaps()]

@@ -52,37 +52,37 @@ def add(verbs: Any) -> None:
     json_flag(shown)
 
 
-def _scorecard(asked: argparse.Namespace) -> None:
+def _scorecard(args: argparse.Namespace) -> None:
     from labkit.pages.kept_scores import kept_scorecard
     from labkit.pages.score_line import WORDS
     from labkit.pages.scorecard import plain, scorecard
 
-    study = asked.study.replace("-", "_")
+    study = args.study.replace("-", "_")
     with busy("judging results that are new"):
-        if asked.margin is None:
-            whole = kept_scorecard(*asked.folders, study=study)
+        if args.margin is None:
+            whole = kept_scorecard(*args.folders, study=study)
         else:
-            whole = scorecard(*asked.folders, study=study, margin=asked.margin)
-    verdict = dict(zip(VERDICTS, WORDS, strict=True)).get(asked.verdict, "")
-    card = whole.only(asked.document, verdict, asked.disputed)
+            whole = scorecard(*args.folders, study=study, margin=args.margin)
+    verdict = dict(zip(VERDICTS, WORDS, strict=True)).get(args.verdict, "")
+    card = whole.only(args.document, verdict, args.disputed)
     empty = not whole.unread and not any(line.evidence for line in whole.lines)
-    if asked.folders and not asked.study and empty:
-        named = ", ".join(map(str, asked.folders))
+    if args.folders and not args.study and empty:
+        named = ", ".join(map(str, args.folders))
         raise ResultsError(
             f"no results in {named} that are judged",
             hint="`labkit results list` lists all results; give --study to judge imports",
         )
-    if asked.json:
+    if args.json:
         print_json(plain(card))
-    elif asked.csv:
+    elif args.csv:
         from labkit.charts.export import save_csv
 
-        print(f"{save_csv(card.frame(), asked.csv)}: {len(card.lines)} claims")
-    elif asked.markdown:
+        print(f"{save_csv(card.frame(), args.csv)}: {len(card.lines)} claims")
+    elif args.markdown:
         print(card.markdown(), end="")
-    elif asked.html:
+    elif args.html:
         from labkit.pages.score_page import page
 
         print(page(card), end="")
     else:
-        print(painted(replace(card, narrowed=card.narrowed or asked.all).text()))
+        print(painted(replace(card, narrowed=card.narrowed or args.all).text()))

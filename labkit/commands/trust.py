@@ -185,8 +185,8 @@ def _machine(at: Address, target: Target) -> str:
     with closing(Ssh(at)) as transport:
         try:
             now = pins.identity(Host(at.name, target.address, transport), name)
-        except HostError as refused:
-            return f"not noted: {refused.what}"
+        except HostError as error:
+            return f"not noted: {error.what}"
     pinned = [(where, pin) for where, pin in pins.read(file) if pin.name == name]
     if pinned:
         pins.compare(at.name, pinned[-1][1], pinned[-1][0], now)

@@ -78,8 +78,8 @@ def _list(as_json: bool) -> None:
 def _row(file: Path) -> dict[str, str]:
     try:
         return {"name": file.stem, "what": read_profile(file).what}
-    except BadInput as odd:
-        return {"name": file.stem, "what": str(odd)}
+    except BadInput as error:
+        return {"name": file.stem, "what": str(error)}
 
 
 def _show(args: argparse.Namespace, profile: Profile) -> None:

@@ -37,23 +37,23 @@ def add(verbs: Any) -> None:
     json_flag(parser)
 
 
-def _why(asked: argparse.Namespace) -> None:
+def _why(args: argparse.Namespace) -> None:
     from labkit.running import why
     from labkit.workloads.ping import Ping
 
-    lab, load = open_lab(asked), Ping(count=asked.count)
+    lab, load = open_lab(args), Ping(count=args.count)
     with busy(f"pinging {lab.host('server').name} for {load.seconds:.0f} s"):
         watched = why.SlowRequests.of(*why.watch(lab, load))
-    if asked.chart:
+    if args.chart:
         from labkit.charts.export import save
         from labkit.charts.why import time_line
 
-        save(time_line(watched, note=lab.name), asked.chart)
-    if asked.json:
+        save(time_line(watched, note=lab.name), args.chart)
+    if args.json:
         print_json({"limit_us": watched.limit, "rows": watched.rows()})
     else:
         print(rendered(watched))
-        print(*([f"\nwrote {asked.chart}"] if asked.chart else []), sep="")
+        print(*([f"\nwrote {args.chart}"] if args.chart else []), sep="")
 
 
 def rendered(watched: SlowRequests) -> str:

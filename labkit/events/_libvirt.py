@@ -189,10 +189,10 @@ def _too_far(here: Host, there: Host, wanted: float) -> str:
     if not wanted:
         return ""
     said = here.run("ping", "-n", "-q", "-c", "5", "-i", "0.2", there.address).stdout
-    found = MEASURED.search(said)
-    if found and float(found[1]) <= wanted * (NEAR - 1):
+    match = MEASURED.search(said)
+    if match and float(match[1]) <= wanted * (NEAR - 1):
         return ""
-    seen = f"{float(found[1]):g} ms" if found else "no answer"
+    seen = f"{float(match[1]):g} ms" if match else "no answer"
     return f"the way to {there.name} takes {seen} by itself, so it cannot take {wanted:g} ms"
 
 

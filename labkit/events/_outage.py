@@ -51,7 +51,7 @@ def moments(text: str) -> dict[str, float]:
     """All that was seen, by what it was."""
     seen = {line["event"]: line["at"] for line in said(text) if "event" in line}
     steps = _steps(seen)
-    if lacking := [one for _, *ends in steps for one in ends if one not in seen]:
+    if lacking := [end for _, *ends in steps for end in ends if end not in seen]:
         raise ResultsError(f"these lines are of an outage without {lacking[0]}")
     return seen
 

@@ -36,7 +36,7 @@ class MoveSeen:
     @cached_property
     def about(self) -> Mapping[str, Any]:
         """The migration that was asked for."""
-        found = next((one for one in self.lines if "moves" in one), None)
+        found = next((line for line in self.lines if "moves" in line), None)
         if found is None:
             raise ResultsError("these lines are not of a migration")
         return found
@@ -44,7 +44,7 @@ class MoveSeen:
     def events(self, host: str, name: str, **about: str) -> list[float]:
         """The times at which QEMU on a host reported such an event."""
         asked = {"host": host, "event": name, **about}
-        return [one["at"] for one in self.lines if asked.items() <= one.items()]
+        return [line["at"] for line in self.lines if asked.items() <= line.items()]
 
     @property
     def origin(self) -> str:
@@ -65,7 +65,7 @@ class MoveSeen:
     @cached_property
     def copying(self) -> list[float]:
         """Times at which its disks were seen to be copied."""
-        return [one["t"] for one in self.lines if "disk" in one]
+        return [line["t"] for line in self.lines if "disk" in line]
 
     @cached_property
     def stopped(self) -> float | None:
@@ -107,36 +107,36 @@ class MoveSeen:
     @cached_property
     def said(self) -> Mapping[str, Any]:
         """QEMU's last words on it."""
-        mine = [one for one in self.lines if one.get("host") == self.origin and "said" in one]
+        mine = [line for line in self.lines if line.get("host") == self.origin and "said" in line]
         told = [one["said"] for one in mine if one["said"].get("transferred")]
         return told[-1] if told else {}
 
     @cached_property
     def first_round(self) -> float:
         """Bytes that the first pass over its memory sent."""
-        mine = (one["said"] for one in self.lines if one.get("host") == self.origin
-                and "said" in one and one["t"] >= self.begun)  # fmt: skip
+        mine = (line["said"] for line in self.lines if line.get("host") == self.origin
+                and "said" in line and line["t"] >= self.begun)  # fmt: skip
         sent = [one["transferred"] for one in mine if one.get("dirty-sync-count") == 1]
         return float(max(sent, default=0))
 
     @cached_property
     def arriving(self) -> Series:
         """Mbit/s that came in at the destination, and when."""
-        counts = [(one["t"], _came(one["net"])) for one in self.lines
-                  if one.get("host") == self.to and "net" in one]  # fmt: skip
+        counts = [(line["t"], _came(line["net"])) for line in self.lines
+                  if line.get("host") == self.to and "net" in line]  # fmt: skip
         return _rates([(t, n) for t, n in counts if self.begun - SPAN <= t], self.ended)
 
     def cpus(self, host: str) -> int:
         """The number of a host's CPUs, if the host says it."""
-        own = (one for one in self.lines if one.get("host") == host)
+        own = (line for line in self.lines if line.get("host") == host)
         return next((one["cpus"] for one in own if "cpus" in one), 0)
 
     def cpu(self, host: str, *names: str) -> Series:
         """CPUs that threads kept busy on a host, and when; of no name those of all of them."""
         wanted = names or ("all",)
         spent = [
-            (one["t"], sum(v for name, v in one["cpu"].items() if name.startswith(wanted)))
-            for one in self.lines if one.get("host") == host and "cpu" in one
+            (line["t"], sum(v for name, v in line["cpu"].items() if name.startswith(wanted)))
+            for line in self.lines if line.get("host") == host and "cpu" in line
         ]  # fmt: skip
         return _rates([(t, n) for t, n in spent if self.begun - SPAN <= t], self.ended, 1.0)
 

@@ -49,9 +49,9 @@ def relocated(
     say(host=roles[0], event="MIGRATION", status="setup", at=time.time(), by="controller")
     try:
         ended_well(task, say, roles[0], deadline)
-    except (HostError, StayedBehind) as failed:
+    except (HostError, StayedBehind) as error:
         problem = f"{vm} was not moved to {to}, and is on {machine.runtime.host.name}"
-        raise type(failed)(problem, said=str(failed)) from None
+        raise type(error)(problem, said=str(error)) from None
     if machine.runtime.host.name != to:
         raise HostError(f"the task has ended well, and {vm} is not on {to}")
     done = {"at": time.time(), "by": "controller"}

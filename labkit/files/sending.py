@@ -46,9 +46,9 @@ def put(host: Carries, content: bytes | Path, path: str, mode: int | None = None
 def _answer(host: Carries, place: Place, words: tuple[str, ...], content: bytes | Path) -> str:
     try:
         done = host.run(*words, stdin=content, seconds=SECONDS)
-    except HostError as failed:  # nobody wants to read the script
-        problem = failed.what.replace(readable(shlex.join(words)), f"the copying of {place.path}")
-        raise type(failed)(problem, said=failed.said, hint=failed.hint) from failed
+    except HostError as error:  # nobody wants to read the script
+        problem = error.what.replace(readable(shlex.join(words)), f"the copying of {place.path}")
+        raise type(error)(problem, said=error.said, hint=error.hint) from error
     if done.code:
         hint = ""
         if "it arrived damaged" in done.stderr:
@@ -71,6 +71,6 @@ def _looked_at(content: bytes | Path) -> tuple[Hashes, int]:
         with content.open("rb") as file:
             while part := file.read(CHUNK):
                 hashes.update(part)
-    except OSError as refused:
-        raise BadInput(f"cannot read {content}", said=str(refused)) from None
+    except OSError as error:
+        raise BadInput(f"cannot read {content}", said=str(error)) from None
     return hashes, status.st_mode & 0o777

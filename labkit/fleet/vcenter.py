@@ -25,8 +25,8 @@ def connected(
         session = connect.SmartConnect(
             host=address, port=port, user=user, pwd=password, sslContext=trust
         )
-    except Exception as refused:
-        said = getattr(refused, "msg", "") or str(refused)
+    except Exception as error:
+        said = getattr(error, "msg", "") or str(error)
         hint = "keep the password with `keyring set labkit " + f"{user}@{address}`"
         raise LoginRefused(f"vCenter at {address} refused the login of {user}", said=said,
                            hint=hint) from None  # fmt: skip

@@ -84,8 +84,8 @@ def gates(
             _foreign_load(span, {*ours, *OURS}), *_saturated(span, client),
             _in_time(seconds, limit),
         )  # fmt: skip
-    except (ValueError, IndexError, KeyError) as odd:
-        raise ResultsError("the counters of a host cannot be read", said=str(odd)) from None
+    except (ValueError, IndexError, KeyError) as error:
+        raise ResultsError("the counters of a host cannot be read", said=str(error)) from None
 
 
 @dataclass(frozen=True)

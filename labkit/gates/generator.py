@@ -28,8 +28,8 @@ def of_text(load: Workload, text: str) -> Gate | None:
         return None
     try:
         shares = [load.behind(part) for part in pairs.texts(text).values()]
-    except LabkitError as odd:
-        return Gate(GATE, None, odd.what)
+    except LabkitError as error:
+        return Gate(GATE, None, error.what)
     late = [share for share in shares if share is not None]
     if not late:
         return Gate(GATE, None, MUTE)

@@ -110,8 +110,8 @@ class Watch:
                 before, after, ended - begun, limit=self.limit, slack=first + last,
                 stepped=ahead - was_ahead, client=role in self.clients, ours=self.ours,
             )  # fmt: skip
-        except LabkitError as odd:
-            return (gate.Gate("unreadable", False, str(odd)),)
+        except LabkitError as error:
+            return (gate.Gate("unreadable", False, str(error)),)
 
 
 def spoiling(

@@ -76,8 +76,8 @@ def text_of(file: Path) -> str:
     """The text of a file, unpacked from gzip or bzip2; what is too large or no text is refused."""
     try:
         whole = file.read_bytes() if file.stat().st_size <= MOST_BYTES else None
-    except OSError as refused:
-        raise ResultsError(f"{file}: cannot be read", said=str(refused)) from None
+    except OSError as error:
+        raise ResultsError(f"{file}: cannot be read", said=str(error)) from None
     for first, unpacker in PACKED.items():
         if whole and whole.startswith(first):
             whole = _unpacked(file, whole, unpacker)
@@ -85,9 +85,9 @@ def text_of(file: Path) -> str:
         raise ResultsError(f"{file}: is larger than {MOST_BYTES >> 20} MiB")
     try:
         return whole.decode("utf-8-sig")
-    except UnicodeDecodeError as odd:
+    except UnicodeDecodeError as error:
         hint = "convert it to UTF-8: `iconv -f UTF-16` for PowerShell, `-f CP1252` for perfmon"
-        raise ResultsError(f"{file}: is not text", said=str(odd), hint=hint) from None
+        raise ResultsError(f"{file}: is not text", said=str(error), hint=hint) from None
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def _trials(part: _Part) -> Iterator[_Part]:
 
     source = replace(part.source, tool="values")
     whole = hashlib.sha256(part.text.encode()).hexdigest()[:12]
-    for n in range(max(len(one.values) for one in part.samples)):
+    for n in range(max(len(sample.values) for sample in part.samples)):
         some = [replace(s, values=s.values[n : n + 1]) for s in part.samples if len(s.values) > n]
         text = as_values(some, f"of {whole}", n + 1)
         yield replace(part, source=source, block=0, text=text, samples=some)
@@ -228,9 +228,11 @@ def left_out(kept: Format, text: str) -> str:
 def _refusing(read: Callable[[], T], text: str, file: Path) -> T:
     try:
         return read()
-    except ResultsError as odd:
+    except ResultsError as error:
         cut = "" if text.endswith("\n") else "its last line has no end: was the file cut off?"
-        raise ResultsError(f"{file}: {odd.what}", said=odd.said, hint=odd.hint or cut) from None
+        raise ResultsError(
+            f"{file}: {error.what}", said=error.said, hint=error.hint or cut
+        ) from None
 
 
 # What counts twice makes intervals too narrow. Of one file with several tests each condition may
@@ -286,8 +288,8 @@ def _unpacked(file: Path, whole: bytes, unpacker: Callable[[], _Unpacker]) -> by
         one, room = unpacker(), MOST_BYTES - len(text)
         try:
             part = one.decompress(whole, room) if room else b""
-        except (zlib.error, OSError) as odd:
-            raise ResultsError(f"{file}: cannot be unpacked", said=str(odd)) from None
+        except (zlib.error, OSError) as error:
+            raise ResultsError(f"{file}: cannot be unpacked", said=str(error)) from None
         if not one.eof and len(part) == room:
             return None
         if not one.eof:

@@ -34,7 +34,7 @@ def insist_ended(text: str, last: str, tool: str) -> None:
 
 def milliseconds(text: str, what: str) -> float:
     """A time with its unit, such as 1.39ms."""
-    found = re.fullmatch(r"([\d.]+)(us|ms|s|m|h)", text)
-    if found is None:
+    match = re.fullmatch(r"([\d.]+)(us|ms|s|m|h)", text)
+    if match is None:
         raise ResultsError(f"{what} is {text[:40]!r}, which is no time")
-    return number(found[1], what) * MILLISECONDS[found[2]]
+    return number(match[1], what) * MILLISECONDS[match[2]]

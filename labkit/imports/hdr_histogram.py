@@ -30,8 +30,8 @@ def _merged(tag: str, lines: list[tuple[int, str]]) -> Sample:
     for number, packed in lines:
         try:
             levels, counts = decoded(packed)
-        except ResultsError as odd:
-            raise ResultsError(f"HdrHistogram: line {number}: {odd.what}") from None
+        except ResultsError as error:
+            raise ResultsError(f"HdrHistogram: line {number}: {error.what}") from None
         values.append(np.repeat(levels, counts.astype(np.int64)))
     whole = np.concatenate(values)
     if not 0 < whole.size <= MOST_SAMPLES:

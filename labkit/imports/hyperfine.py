@@ -15,23 +15,23 @@ def read(text: str) -> list[Sample]:
     """The time taken by one command, in s; runs that failed are lost."""
     commands = _commands(text)
     if len(commands) > 1:
-        names = ", ".join(str(at(one, "command")) for one in commands)
+        names = ", ".join(str(at(command, "command")) for command in commands)
         raise ResultsError(f"these are {len(commands)} commands: {names}",
                            hint="import the file without naming a condition")  # fmt: skip
-    return insist([_times(one) for one in commands], "hyperfine")
+    return insist([_times(command) for command in commands], "hyperfine")
 
 
 def parts(text: str) -> list[tuple[str, int, str]]:
     """Each command as a condition of its own."""
-    return [(str(at(one, "command")), 0, json.dumps({"results": [one]}))
-            for one in _commands(text)]  # fmt: skip
+    return [(str(at(command, "command")), 0, json.dumps({"results": [command]}))
+            for command in _commands(text)]  # fmt: skip
 
 
 def _commands(text: str) -> list[Any]:
-    found = at(json_of(text, "hyperfine"), "results")
-    if not isinstance(found, list) or not found:
+    commands = at(json_of(text, "hyperfine"), "results")
+    if not isinstance(commands, list) or not commands:
         raise ResultsError("the output of hyperfine has no results")
-    return found
+    return commands
 
 
 def _times(told: Any) -> Sample:

@@ -40,8 +40,8 @@ def _kind(kind: str, told: Mapping[str, Any]) -> Iterator[Sample]:
     yield sample(f"{kind} latency mean", "ms", number(at(told, "Average Latency"), kind))
     levels = told.get("Percentile Latencies", {})
     for key, value in levels.items() if isinstance(levels, dict) else ():
-        if found := re.fullmatch(r"p(\d+\.?\d*)", key):
-            yield sample(f"{kind} latency p{float(found[1]):g}", "ms", number(value, key))
+        if match := re.fullmatch(r"p(\d+\.?\d*)", key):
+            yield sample(f"{kind} latency p{float(match[1]):g}", "ms", number(value, key))
 
 
 def _of_text(text: str) -> Iterator[Sample]:

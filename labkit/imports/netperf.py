@@ -46,7 +46,7 @@ def read(text: str) -> list[Sample]:
 def _test(text: str) -> list[Sample]:
     lines = [line.strip() for line in text.splitlines() if not line.startswith("Interim result")]
     if runs := _runs(lines):
-        return [s for told in runs for s in _omni(told, told.get("THROUGHPUT_UNITS", ""))]
+        return [s for run in runs for s in _omni(run, run.get("THROUGHPUT_UNITS", ""))]
     if heads := [n for n, line in enumerate(lines) if HEADING.search(line)]:
         rows = list(csv.reader(lines[heads[0] : heads[0] + 2]))
         if len(rows) < 2 or len(rows[0]) != len(rows[1]):

@@ -61,7 +61,7 @@ def _split(group: list[_Told]) -> Iterator[Sample]:
 
 
 def _tells(name: str, labels: list[dict[str, str]]) -> bool:
-    values = {one[name] for one in labels if one.get(name)}
+    values = {label[name] for label in labels if label.get(name)}
     if len(values) < 2 or any(len(v) > LONGEST or MOMENT.search(v) for v in values):
         return False
     return bool(COUNTED.search(name)) or not any(map(_is_number, values))

@@ -41,11 +41,11 @@ def read(text: str) -> list[Sample]:
 def _logged(text: str) -> list[Sample]:
     values, lost = [], 0
     for n, line in enumerate(text.splitlines(), 1):
-        found = LOGGED.fullmatch(line)
-        if not found:
+        match = LOGGED.fullmatch(line)
+        if not match:
             raise unread("pgbench", n, line)
-        if found[1].isdecimal():
-            values.append(number(found[1], f"line {n}"))
+        if match[1].isdecimal():
+            values.append(number(match[1], f"line {n}"))
         else:
             lost += 1
     if not values:

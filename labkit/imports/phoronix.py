@@ -74,7 +74,9 @@ def _results(text: str) -> list[_Node]:
 # Of one title there may be two units (signed and verified a second), and several tests that differ
 # in their arguments, which are commands: these keep their order, which one that failed counts in.
 def _names(results: list[_Node]) -> list[str]:
-    titles = [": ".join(filter(None, map(one.one, ("Title", "Description")))) for one in results]
+    titles = [
+        ": ".join(filter(None, map(result.one, ("Title", "Description")))) for result in results
+    ]
     units: dict[str, set[str]] = {}
     for title, one in zip(titles, results, strict=True):
         units.setdefault(title, set()).add(one.one("Scale"))
@@ -117,8 +119,8 @@ def _tree(text: str) -> _Node:
     parser.EntityDeclHandler = _refused
     try:
         parser.Parse(text, True)
-    except expat.ExpatError as odd:
-        raise ResultsError("the XML cannot be read", said=str(odd)) from None
+    except expat.ExpatError as error:
+        raise ResultsError("the XML cannot be read", said=str(error)) from None
     return path[0].below[0]
 
 

@@ -33,7 +33,7 @@ def read(text: str) -> list[Sample]:
 # Sent and received are the client's clock, so that their difference is the whole round trip;
 # the latency that newer versions print beside is half of it.
 def _packets(lines: list[str], head: int) -> Sample:
-    lost = LOST.search("\n".join(lines[:head]))
+    match = LOST.search("\n".join(lines[:head]))
     trips = np.empty(len(lines) - head - 1)
     count = 0
     for n, line in enumerate(lines[head + 1 :], head + 2):
@@ -47,7 +47,7 @@ def _packets(lines: list[str], head: int) -> Sample:
         count += 1
     if count and not (np.isfinite(trips[:count]).all() and trips[:count].min() >= 0):
         raise ResultsError("sockperf: a packet was received before it was sent")
-    return sample("round trip", "us", trips[:count], int(lost[1]) if lost else 0)
+    return sample("round trip", "us", trips[:count], int(match[1]) if match else 0)
 
 
 # Of each server or run there is a table of its own.
@@ -70,9 +70,9 @@ def _table(text: str) -> list[Sample]:
         for end, q, value in SUMMARY.findall(text)
     ]
     if mean := MEAN.search(text):
-        lost = LOST.search(text)
+        match = LOST.search(text)
         told = number(mean[1], "the mean")
-        found.append(sample(f"{trip} mean", "us", told, int(lost[1]) if lost else 0))
+        found.append(sample(f"{trip} mean", "us", told, int(match[1]) if match else 0))
     return found
 
 

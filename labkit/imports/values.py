@@ -122,8 +122,8 @@ def _of_csv(text: str) -> Iterator[_Row]:
                 what = f"line {rows.line_num}: {len(cells)} cells under {len(names)} columns"
                 raise ResultsError(what, said=mark.join(cells)[:200])
             yield _row(dict(zip(names, cells, strict=True)), rows.line_num)
-    except csv.Error as odd:
-        raise ResultsError(f"line {rows.line_num}: is no CSV", said=str(odd)) from None
+    except csv.Error as error:
+        raise ResultsError(f"line {rows.line_num}: is no CSV", said=str(error)) from None
 
 
 def _insist_known(names: Sequence[str]) -> None:

@@ -31,8 +31,8 @@ def read(answer: bytes, nonce: str) -> list[tuple[Facts, Part]]:
         raise ValueError("no answer")
     try:
         return [_frame(frame) for frame in frames]
-    except LookupError as missing:
-        raise ValueError("a line is missing") from missing
+    except LookupError as error:
+        raise ValueError("a line is missing") from error
 
 
 def _frame(frame: bytes) -> tuple[Facts, Part]:

@@ -95,8 +95,8 @@ class Job:
         """The known status now; `UNKNOWN`, with the reason, while the host cannot be reached."""
         try:
             return self._look()[0]
-        except Unreachable as lost:
-            return JobStatus(State.UNKNOWN, lost.what)
+        except Unreachable as error:
+            return JobStatus(State.UNKNOWN, error.what)
 
     def wait(
         self, seconds: float = math.inf, *, tell: Tell = silent, patience: float = PATIENCE_SECONDS
@@ -285,17 +285,17 @@ def _insisting(ask: Callable[[], T], what: str, tell: Tell, patience: float) -> 
         try:
             asked = time.monotonic()
             return ask()
-        except (Unreachable, TimedOut) as lost:
+        except (Unreachable, TimedOut) as error:
             turn += 1
             # A connection that was found dead at once is worth a new one, whatever the patience.
             found_dead = turn == 1 and time.monotonic() - asked < HUNG_SECONDS
             if time.monotonic() > until and not found_dead:
                 raise Unreachable(
                     f"{what}: its state is unknown, as the host does not answer",
-                    said=str(lost),
+                    said=str(error),
                     hint="jobs already started continue; attach by the key and look again",
-                ) from lost
-            tell(f"{what}: reconnecting ({turn}): {lost.what}")
+                ) from error
+            tell(f"{what}: reconnecting ({turn}): {error.what}")
             pause = min(0.1 * 2 ** min(turn, 10), LONGEST_PAUSE)
             time.sleep(pause * random.uniform(0.5, 1.0))
 

@@ -44,7 +44,7 @@ def judged(reading: Reading, margin: float | None = None) -> list[Verdict]:
     for claim, verdict in zip(study.claims, plain, strict=True):
         verdict = _given_up(_in_noise(verdict, noise), given_up.get(claim.id))
         verdict = replace(verdict, reasons=tuple(taking(r, seconds) for r in verdict.reasons))
-        names = claim.conditions_among([one.name for one in study.conditions])
+        names = claim.conditions_among([condition.name for condition in study.conditions])
         latency = study.unit in LATENCIES and claim.metric in WAITS
         verdict = doubts.on(verdict, names, latency, loads.of(claim))
         reach = reach_of(claim.names(), results)
@@ -136,5 +136,5 @@ def lab_noise(study: Study, results: Results) -> Noise | None:
 def _doubts(reading: Reading) -> Doubts:
     study, results = reading.study, reading.results
     tolerated = results.asked.get("lab", {}).get("tolerates", ())
-    borne = {one.name: (*one.expects, *tolerated) for one in study.conditions}
+    borne = {condition.name: (*condition.expects, *tolerated) for condition in study.conditions}
     return Doubts(results, borne, steady.unsteady(reading.blocks))

@@ -31,7 +31,7 @@ def _few_cpus(study: Study, results: Results) -> dict[str, str]:
     hosts = results.asked.get("lab", {}).get("hosts", {}) if study.least_cpus else {}
     if not str(hosts.get("server", {}).get("cpus", "")).isdecimal():
         return {}
-    few = min(_server_cpus(study.workload, one, hosts) for one in study.conditions)
+    few = min(_server_cpus(study.workload, condition, hosts) for condition in study.conditions)
     return {
         claim: f"it takes {least} CPUs for the servers, and here they have {few}"
         for claim, least in study.least_cpus.items()

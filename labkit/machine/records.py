@@ -37,8 +37,8 @@ def read_json(file: Path, *, large: int = 1) -> dict[str, Any]:
         return parse_json(file.read_bytes(), str(file), large=large)
     except FileNotFoundError:
         raise ResultsError(f"no results at {file.parent}") from None
-    except OSError as damaged:
-        raise ResultsError(f"{file}: cannot be read", said=str(damaged)) from None
+    except OSError as error:
+        raise ResultsError(f"{file}: cannot be read", said=str(error)) from None
 
 
 def parse_json(content: bytes, name: str, *, unique: bool = True, large: int = 1) -> dict[str, Any]:
@@ -49,8 +49,8 @@ def parse_json(content: bytes, name: str, *, unique: bool = True, large: int = 1
         pairs = _unrepeated if unique else dict
         read = json.loads(content, object_pairs_hook=pairs, parse_constant=_no_number)
         _shallow(read)
-    except (ValueError, RecursionError) as damaged:
-        raise ResultsError(f"{name}: cannot be read", said=str(damaged)) from None
+    except (ValueError, RecursionError) as error:
+        raise ResultsError(f"{name}: cannot be read", said=str(error)) from None
     if not isinstance(read, dict):
         raise ResultsError(f"{name}: holds {type(read).__name__}, not an object")
     return read
@@ -95,9 +95,9 @@ def keeping(what: str) -> Iterator[None]:
     """Turn each refusal by the disk meanwhile into an error that says what could not be kept."""
     try:
         yield
-    except OSError as refused:
+    except OSError as error:
         hint = "is the disk full? what is there already is whole"
-        raise ResultsError(f"cannot keep {what}", said=str(refused), hint=hint) from refused
+        raise ResultsError(f"cannot keep {what}", said=str(error), hint=hint) from error
 
 
 @contextmanager
@@ -181,8 +181,8 @@ def digest(file: Path) -> str:
     try:
         with file.open("rb") as whole:
             return hashlib.file_digest(whole, "sha256").hexdigest()
-    except OSError as damaged:
-        raise ResultsError(f"{file}: cannot be read", said=str(damaged)) from None
+    except OSError as error:
+        raise ResultsError(f"{file}: cannot be read", said=str(error)) from None
 
 
 def listed(folder: Path) -> dict[str, str]:
@@ -191,8 +191,8 @@ def listed(folder: Path) -> dict[str, str]:
         lines = (folder / SUMS).read_text("ascii").splitlines()
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as damaged:
-        raise ResultsError(f"{folder / SUMS}: cannot be read", said=str(damaged)) from None
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{folder / SUMS}: cannot be read", said=str(error)) from None
     matches = [_LINE.fullmatch(line) for line in lines]
     if not all(matches):
         raise ResultsError(f"{folder / SUMS}: line {matches.index(None) + 1} is not a checksum")

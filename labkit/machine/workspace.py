@@ -50,8 +50,8 @@ def _look() -> tuple[tuple[Path, ...], tuple[BadInput, ...]]:
         try:
             _check(folder)
             good.append(folder)
-        except BadInput as refused:
-            bad.append(refused)
+        except BadInput as error:
+            bad.append(error)
     return tuple(good), tuple(bad)
 
 
@@ -126,11 +126,11 @@ def reading(file: Path) -> Iterator[None]:
             return
         with READING, redirect_stdout(sys.stderr):
             yield
-    except Exception as odd:
-        at = place_of(odd, file)
-        if isinstance(odd, LabkitError):
-            raise BadInput(f"{at}: {odd.what}", said=odd.said, hint=odd.hint) from odd
-        raise BadInput(f"{at}: {type(odd).__name__}: {odd}") from odd
+    except Exception as error:
+        at = place_of(error, file)
+        if isinstance(error, LabkitError):
+            raise BadInput(f"{at}: {error.what}", said=error.said, hint=error.hint) from error
+        raise BadInput(f"{at}: {type(error).__name__}: {error}") from error
 
 
 def place_of(odd: BaseException, file: Path, line: int = 0) -> str:
@@ -152,13 +152,13 @@ def modules(package: str, path: Sequence[str]) -> tuple[list[ModuleType], list[B
     """The public modules of a registry that can be read, and the errors of the others."""
     read: list[ModuleType] = []
     broken = []
-    for found in pkgutil.iter_modules(path):
-        if found.name[0] != "_" and isinstance(found.module_finder, FileFinder):
+    for module in pkgutil.iter_modules(path):
+        if module.name[0] != "_" and isinstance(module.module_finder, FileFinder):
             try:
-                with reading(Path(found.module_finder.path, f"{found.name}.py")):
-                    read.append(importlib.import_module(f"{package}.{found.name}"))
-            except BadInput as odd:
-                broken.append(odd)
+                with reading(Path(module.module_finder.path, f"{module.name}.py")):
+                    read.append(importlib.import_module(f"{package}.{module.name}"))
+            except BadInput as error:
+                broken.append(error)
     return read, broken
 
 
@@ -217,17 +217,17 @@ def _all_entries() -> Any:  # its type is another one in each Python
 # To find a package runs the packages around it, which may fail in any way.
 @functools.cache
 def _entries(kind: str) -> list[tuple[Path | None, BadInput | None]]:
-    found: list[tuple[Path | None, BadInput | None]] = []
+    entries: list[tuple[Path | None, BadInput | None]] = []
     for entry in _all_entries().select(group=f"labkit.{kind}"):
         try:
             spec = importlib.util.find_spec(entry.value)
             places = (spec and spec.submodule_search_locations) or ()
             odd = "" if places else "no package of modules"
-        except Exception as failed:
-            places, odd = (), f"{type(failed).__name__}: {failed}"
-        found += [(Path(place), None) for place in places]
+        except Exception as error:
+            places, odd = (), f"{type(error).__name__}: {error}"
+        entries += [(Path(place), None) for place in places]
         if odd:
             owner = entry.dist.name if entry.dist else "a package"
             what = f"{owner}: entry point {entry.name} of labkit.{kind}: {entry.value}"
-            found.append((None, BadInput(what, said=odd, hint=f"reinstall or remove {owner}")))
-    return found
+            entries.append((None, BadInput(what, said=odd, hint=f"reinstall or remove {owner}")))
+    return entries

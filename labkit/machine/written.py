@@ -36,17 +36,17 @@ class Written:
             return cls(path, path.read_text("utf-8"))
         except FileNotFoundError:
             raise BadInput(f"no {kind} file {path}", hint=hint) from None
-        except (OSError, ValueError) as unreadable:
-            raise BadInput(f"{path}: cannot be read", said=str(unreadable)) from None
+        except (OSError, ValueError) as error:
+            raise BadInput(f"{path}: cannot be read", said=str(error)) from None
 
     def tables(self) -> dict[str, Any]:
         """Parse the text; if it is not TOML, refuse it and name the line."""
         try:
             return records.parse_toml(self.text)
-        except ValueError as odd:
-            match = AT_LINE.search(str(odd))
+        except ValueError as error:
+            match = AT_LINE.search(str(error))
             line = (match[1] or len(self.text.splitlines())) if match else 1
-            text = AT_LINE.sub("", str(odd))
+            text = AT_LINE.sub("", str(error))
             hint = 'such as: name = "lat_ping"; text stands in quotes'
             raise BadInput(f"{self.path}:{line}: is not TOML: {text}", hint=hint) from None
 
@@ -74,9 +74,9 @@ class Written:
         """Add this place to whatever is refused meanwhile."""
         try:
             yield
-        except BadInput as refused:
-            problem = self._placed(refused.what, keys)
-            raise BadInput(problem, said=refused.said, hint=refused.hint) from None
+        except BadInput as error:
+            problem = self._placed(error.what, keys)
+            raise BadInput(problem, said=error.said, hint=error.hint) from None
 
     def _placed(self, text: str, keys: Keys) -> str:
         return ": ".join(filter(None, [self.at(*keys), self.about, text]))
@@ -90,17 +90,17 @@ class Written:
 
     @cached_property
     def _lines(self) -> dict[Keys, int]:
-        found: dict[Keys, int] = {}
+        lines: dict[Keys, int] = {}
         table: Keys = ()
         counts: dict[str, int] = {}
         for number, line in enumerate(self.text.splitlines(), 1):
             if header := HEADER.match(line):
                 table = _table(header[2], header[1] == "[[", counts)
-                found.setdefault(table, number)
+                lines.setdefault(table, number)
             elif key := KEY.match(line):
                 parts = (part.strip("\"'") for part in key[1].split("."))
-                found.setdefault((*table, *parts), number)
-        return found
+                lines.setdefault((*table, *parts), number)
+        return lines
 
 
 # `[study.sweep]` belongs to the `[[study]]` above it.

@@ -200,7 +200,9 @@ def would_be(kind: type[Dialling] = Dialling) -> Table:
     usual = kind.settings({})
     for dial, choices in kind.dials.items():
         for choice in choices[1:]:
-            texts = [str(one) for one in kind.settings({dial: choice}) if one not in usual]
+            texts = [
+                str(setting) for setting in kind.settings({dial: choice}) if setting not in usual
+            ]
             rows.append((dial, f"{choices[0]} to {choice}", "; ".join(texts)))
     return Table(("dial", "turned from", "what it changes on the server"), tuple(rows))
 
@@ -286,8 +288,8 @@ class DialPanel:
             self.say(
                 f"Stopped after {self.dialling.measured} measurements; everything was put back"
             )
-        except Exception as failed:
-            self.say(f"Failed: {failed}")
+        except Exception as error:
+            self.say(f"Failed: {error}")
         self.start.disabled, self.stop.disabled = False, True
 
     def _told(self, words: str) -> None:

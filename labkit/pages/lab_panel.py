@@ -201,8 +201,8 @@ def _saving(save: Callable[[], list[Path]]) -> widgets.HBox:
     def pressed(_: object) -> None:
         try:
             said.value = paragraph("saved: " + ", ".join(safe(str(file)) for file in save()))
-        except LabkitError as refused:
-            said.value = paragraph(safe(str(refused)))
+        except LabkitError as error:
+            said.value = paragraph(safe(str(error)))
 
     button.on_click(pressed)
     return wrapped([button, said])

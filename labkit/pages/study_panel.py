@@ -252,8 +252,8 @@ class StudyPanel:
                 self.lab, self.results,
                 repeats=self.repeats, tell=self._told.put, stop=self._stop,
             )  # fmt: skip
-        except BaseException as failed:
-            self._failure = failed
+        except BaseException as error:
+            self._failure = error
         ended.set()
 
     async def _follow(self) -> None:

@@ -52,7 +52,11 @@ def replay(lesson: str) -> None:
     if shell is None:
         return
     transcript = Transcript.read(lesson)
-    for old in [one for one in shell.events.callbacks[HOOK] if one.__name__ == replayed.__name__]:
+    for old in [
+        callback
+        for callback in shell.events.callbacks[HOOK]
+        if callback.__name__ == replayed.__name__
+    ]:
         shell.events.unregister(HOOK, old)
     shell.events.register(HOOK, replayed(transcript, shell.user_ns))
 

@@ -52,9 +52,9 @@ def _is_ours(node: ast.stmt) -> bool:
 def _words(node: ast.stmt, file: Path) -> tuple[str, ...]:
     assert isinstance(node, ast.Assign | ast.AnnAssign)
     try:
-        found = ast.literal_eval(node.value) if node.value else None
+        words = ast.literal_eval(node.value) if node.value else None
     except ValueError:
-        found = None
-    if not isinstance(found, tuple) or not all(isinstance(word, str) for word in found):
+        words = None
+    if not isinstance(words, tuple) or not all(isinstance(word, str) for word in words):
         raise BadInput(f"{file}: {NAME} is a tuple of words", hint=f'such as {NAME} = ("ping",)')
-    return found
+    return words

@@ -104,8 +104,8 @@ def of_results(old: Results, new: Results) -> Difference:
             continue
         try:
             pairs |= _pairs(name, unit, before[name], after[name])
-        except LabkitError as refused:
-            why_not.append(f"{name}: {refused.what}")
+        except LabkitError as error:
+            why_not.append(f"{name}: {error.what}")
     both = {name: blocks for _, of in pairs.values() for name, blocks in of.items()}
     judged = [*zip(judge(pairs, both), (of for of, _ in pairs.values()), strict=True)]
     why_not += [f"{s.condition}: {v.why}" for v, s in judged if v.verdict == NOT_TESTABLE]

@@ -59,7 +59,10 @@ class Side:
 
 def in_words(settings: Sequence[Setting]) -> str:
     """Settings as a reader knows them: what of one host, and its value."""
-    things = ((one.thing.replace(f" of {one.role}", "", 1), one.wanted) for one in settings)
+    things = (
+        (setting.thing.replace(f" of {setting.role}", "", 1), setting.wanted)
+        for setting in settings
+    )
     return "; ".join(f"{thing} = {wanted}" for thing, wanted in things)
 
 
@@ -116,9 +119,9 @@ class Comparing:
             }  # fmt: skip
             del load["name"]
             return cls(sides, Command(**{**load, "words": tuple(load["words"])}), told["margin"])
-        except (KeyError, TypeError, AttributeError) as odd:
+        except (KeyError, TypeError, AttributeError) as error:
             what = f"{results.path / 'study.json'}: is no comparison of A with B"
-            raise ResultsError(what, said=repr(odd)) from None
+            raise ResultsError(what, said=repr(error)) from None
 
 
 @dataclass(frozen=True)
@@ -222,6 +225,6 @@ def _tried(comparing: Comparing, lab: Lab) -> Comparing:
 
 def _try(side: Side, load: Command, lab: Lab) -> float:
     command = replace(load, words=side.words, times=1)
-    begun = time.monotonic()
+    start = time.monotonic()
     command.parse(command.run({"server": lab.host(side.role)}))
-    return time.monotonic() - begun
+    return time.monotonic() - start

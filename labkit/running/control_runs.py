@@ -106,5 +106,5 @@ def _lacking(lab: Lab) -> str:
             return plan([Link(0, PUT_IN_MS, role="client")], lab.hosts).steps[0].why
         with _delayed(lab, PUT_IN_MS):
             return ""
-    except (BadInput, BoxError, SettingRefused) as refused:
-        return refused.what
+    except (BadInput, BoxError, SettingRefused) as error:
+        return error.what

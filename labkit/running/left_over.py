@@ -44,8 +44,8 @@ def put_back_on(lab: Lab) -> list[str]:
             try:
                 texts[role] = _restored(host)
                 del failed[role]
-            except LabkitError as odd:
-                texts[role] = [f"{odd.what}: {host.verb('restore')}"]
+            except LabkitError as error:
+                texts[role] = [f"{error.what}: {host.verb('restore')}"]
     lines = [f"{role}: {line}" for role, text in texts.items() for line in text]
     return lines or ["nothing to put back"]
 

@@ -70,13 +70,13 @@ def complete(lab: Lab, hosts: Sequence[NewHost]) -> list[NewHost]:
     """Fill in the links of these hosts, and add the guests that libvirt runs on them."""
     tables = [_linked(host, lab, hosts) for host in hosts]
     for host in hosts:
-        taken = {known.role: known.control for known in tables}
+        taken = {table.role: table.control for table in tables}
         tables += _guests(lab.host(host.role), taken, host)
     return tables
 
 
 def _linked(new: NewHost, lab: Lab, hosts: Sequence[NewHost]) -> NewHost:
-    other = next((one.control for one in hosts if one.role != new.role), "")
+    other = next((host.control for host in hosts if host.role != new.role), "")
     way = lab.host(new.role).run("ip", "-o", "route", "get", other).stdout if other else ""
     link = LINE.search(way)
     return replace(new, interface=link["interface"], address=link["address"]) if link else new
@@ -96,6 +96,6 @@ def _guests(host: Host, taken: Mapping[str, str], like: NewHost) -> list[NewHost
 def _leased(host: Host, guest: str) -> str:
     for source in ("lease", "agent", "arp"):
         shown = host.run(*QEMU, "domifaddr", guest, "--source", source)
-        if shown.ok and (found := LEASED.search(shown.stdout)):
-            return found[1]
+        if shown.ok and (match := LEASED.search(shown.stdout)):
+            return match[1]
     return ""

@@ -76,9 +76,9 @@ def parameters(source: Path) -> dict[str, dict[str, Any]]:
     try:
         nbformat.validate(nbformat.read(source, as_version=4))  # type: ignore[no-untyped-call]
         found: dict[str, dict[str, Any]] = papermill.inspect_notebook(str(source))
-    except NO_NOTEBOOK as odd:
+    except NO_NOTEBOOK as error:
         hint = "`git diff` shows what has changed of it"
-        raise BadInput(f"{source}: is not a notebook", said=str(odd), hint=hint) from None
+        raise BadInput(f"{source}: is not a notebook", said=str(error), hint=hint) from None
     return found
 
 
@@ -223,8 +223,8 @@ class Rerun:
                 }}),
             )  # fmt: skip
             _insist_complete(half)
-        except BaseException as failed:
-            self.failure = failed
+        except BaseException as error:
+            self.failure = error
         finally:
             _keep_whole(half, self.target, isinstance(self.failure, DeadKernelError))
             self.ended.set()

@@ -196,9 +196,9 @@ def check_parameters(study: Study, values: Mapping[str, Any]) -> None:
                 condition.load(load)
         if values["where"] == "box":
             lacking.check_box(asked)
-    except BadInput as refused:
+    except BadInput as error:
         text = f"the study's own: `labkit run {study.name}` without -p {' or '.join(knobs)}"
-        raise BadInput(refused.what, said=refused.said, hint=refused.hint or text) from None
+        raise BadInput(error.what, said=error.said, hint=error.hint or text) from None
 
 
 def check_quick(study: Study, values: Mapping[str, Any]) -> None:

@@ -65,8 +65,10 @@ def needed(studies: Iterable[Study], lab: Lab | None) -> dict[str, dict[str, str
             program: "the lab in a box" for one in missing().values() for program in one.absent
         }
         for study in studies:
-            for asked in _of_conditions(study):
-                found |= {program: who for program, who in asked.items() if program not in found}
+            for condition in _of_conditions(study):
+                found |= {
+                    program: who for program, who in condition.items() if program not in found
+                }
             found |= _compiled_for(study)
         return {HERE: found}
     return _of_lab(studies, lab)

@@ -184,8 +184,8 @@ class Visit:
             drifts = [*drifted, *changes.drifts[seen:]]
             raw.update(watch.raw())
             rows = self._rows(step.condition, raw)
-        except BaseException as ended:
-            state, why = _ended(ended)
+        except BaseException as error:
+            state, why = _ended(error)
             took = time.monotonic() - begun
             self._keep(replace(run, state=state, why=why, seconds=took), raw, noted)
             self._settle()
@@ -225,14 +225,14 @@ class Visit:
 
     # What was said before a failure is kept with it.
     def _measure(self, step: PlannedRun, raw: dict[str, str]) -> float:
-        begun = time.monotonic()
+        start = time.monotonic()
         with self.lab.links_alive():
             try:
                 with happening(step.condition.events, self.lab) as beside:
                     self._load(step, raw, beside if step.condition.events else None)
             finally:
                 raw.update(beside.texts)
-        return time.monotonic() - begun
+        return time.monotonic() - start
 
     # What hosts counted, what the loads printed, and what the machine did else.
     def _gates(

@@ -100,10 +100,10 @@ def _answer(hosts: Mapping[str, Host]) -> None:
         raise silent[0]
     try:
         answers.check()
-    except FleetFailed as failed:
+    except FleetFailed as error:
         if not all(isinstance(labkit_error, Unreachable) for labkit_error in silent):
             raise
-        raise Unreachable(failed.what, said=failed.said, hint=silent[0].hint) from None
+        raise Unreachable(error.what, said=error.said, hint=silent[0].hint) from None
 
 
 def _state(host: Host) -> list[str]:

@@ -114,9 +114,9 @@ def unpack(bundle: Bundle, folder: Path) -> Results:
             _place(half / name, _read(whole, name, MOST_TEXT), wanted, f"{bundle.path}: {name}")
         try:
             _look(Results.open(half), bundle)
-        except ResultsError as odd:
-            what, text = (x.replace(str(half), str(bundle.path)) for x in (odd.what, odd.said))
-            raise ResultsError(what, said=text, hint=odd.hint) from None
+        except ResultsError as error:
+            what, text = (x.replace(str(half), str(bundle.path)) for x in (error.what, error.said))
+            raise ResultsError(what, said=text, hint=error.hint) from None
         records.place(half, folder)
     return Results.open(folder)
 
@@ -194,9 +194,9 @@ def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
             whole = opened.enter_context(zipfile.ZipFile(opened.enter_context(_archive(file))))
         except FileNotFoundError:
             raise ResultsError(f"no bundle {file}") from None
-        except ODD as odd:
+        except ODD as error:
             raise ResultsError(
-                f"{file}: is not a whole bundle", said=str(odd),
+                f"{file}: is not a whole bundle", said=str(error),
                 hint="--from TOOL reads what another tool wrote",
             ) from None  # fmt: skip
         whole.filename = str(file)
@@ -208,8 +208,8 @@ def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
 def _said_of(file: Path) -> Iterator[None]:
     try:
         yield
-    except OSError as refused:
-        raise ResultsError(f"{file}: cannot be read", said=str(refused)) from None
+    except OSError as error:
+        raise ResultsError(f"{file}: cannot be read", said=str(error)) from None
 
 
 def read_json(bundle: Bundle, name: str) -> dict[str, Any]:
@@ -319,8 +319,8 @@ def _read(zip_file: zipfile.ZipFile, name: str, most: int) -> bytes:
             read = entry.read(most + 1)
     except KeyError:
         raise ResultsError(f"{zip_file.filename}: is not a bundle (it has no {name})") from None
-    except ODD as odd:
-        raise ResultsError(f"{zip_file.filename}: {name} cannot be read", said=str(odd)) from None
+    except ODD as error:
+        raise ResultsError(f"{zip_file.filename}: {name} cannot be read", said=str(error)) from None
     if len(read) > most:
         raise ResultsError(f"{zip_file.filename}: {name} is larger than {most >> 20} MiB")
     return read

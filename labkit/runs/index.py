@@ -77,20 +77,20 @@ class Store:
                 if not found.description:
                     raise sqlite3.Error("the query is empty")
                 return [dict(row) for row in found]
-            except (sqlite3.Error, sqlite3.Warning) as refused:
-                if getattr(refused, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
+            except (sqlite3.Error, sqlite3.Warning) as error:
+                if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
                     raise KeyboardInterrupt from None
                 hint = f"tables and their columns: {'; '.join(COLUMNS)}"
-                raise BadInput("the query was refused", said=str(refused), hint=hint) from None
+                raise BadInput("the query was refused", said=str(error), hint=hint) from None
 
 
 def _made_anew(file: Path, folders: Sequence[Path]) -> None:
     try:
         _refresh(file, folders)
-    except sqlite3.DatabaseError as refused:
+    except sqlite3.DatabaseError as error:
         file.unlink(missing_ok=True)
         hint = "is the disk full? LABKIT_OUT names another folder"
-        raise ResultsError(f"cannot keep {file}", said=str(refused), hint=hint) from None
+        raise ResultsError(f"cannot keep {file}", said=str(error), hint=hint) from None
 
 
 def places() -> tuple[Path, ...]:
@@ -188,8 +188,8 @@ def _take(index: sqlite3.Connection, path: Path, stamp: str) -> None:
         source: _Folder | _Bundle = _Folder(path) if path.is_dir() else _Bundle.of(path)
         asked = source.asked
         _take_runs(index, number, source)
-    except LabkitError as wrong:
-        damaged = wrong.what
+    except LabkitError as error:
+        damaged = error.what
     lab = asked.get("lab")
     lab = lab if isinstance(lab, dict) else {}
     index.execute(
@@ -254,8 +254,8 @@ def _take_runs(index: sqlite3.Connection, number: int, source: _Folder | _Bundle
 def _take_run(index: sqlite3.Connection, number: int, name: str, source: Any) -> None:
     try:
         run = source.run(name)
-    except LabkitError as wrong:
-        run = Run("", 0, 0, "damaged", str(wrong), path=source.path / "runs" / name)
+    except LabkitError as error:
+        run = Run("", 0, 0, "damaged", str(error), path=source.path / "runs" / name)
     told = (number, name, run.condition, run.block, run.order, run.state, run.why, run.started,
             run.seconds, str(run.path))  # fmt: skip
     marks = ",".join("?" * len(told))

@@ -153,8 +153,8 @@ SHARE_BYTES = 1514
 
 
 def _queues(text: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(text.partition("\n")[0])
-    return found
+    queues: list[dict[str, Any]] = json.loads(text.partition("\n")[0])
+    return queues
 
 
 # The kernel's own queues have the handle 0:.

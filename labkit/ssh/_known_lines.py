@@ -92,7 +92,7 @@ def _decoded(text: str) -> bytes:
 def _gives(names: str, name: str) -> bool:
     if names.startswith("|"):
         return hmac.compare_digest(_hashed(name, names).encode("latin-1"), names.encode("latin-1"))
-    found = False
+    gives = False
     for pattern in names.split(","):
         plain = pattern.removeprefix("!")
         if len(plain) > NAME_BYTES:
@@ -100,8 +100,8 @@ def _gives(names: str, name: str) -> bool:
         if _fits(name, lower(plain)):
             if pattern.startswith("!"):
                 return False
-            found = True
-    return found
+            gives = True
+    return gives
 
 
 # Brackets are no wildcards here: they hold the address where there is a port.

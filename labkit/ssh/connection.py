@@ -49,11 +49,11 @@ def reached(target: Target) -> Client:
         who = f"{target.name}{_other(target, client)}"
         known.verify(who, target.known_as, client.shown, target.trust)
         log_in(client, target, refusals)
-    except BaseException as failed:
+    except BaseException as error:
         client.close()
-        if isinstance(failed, LOST):
-            text = client.farewell or str(failed) or "it hung up"
-            raise _failed(target, client, "while logging in", text) from failed
+        if isinstance(error, LOST):
+            text = client.farewell or str(error) or "it hung up"
+            raise _failed(target, client, "while logging in", text) from error
         raise
     return client
 
@@ -92,10 +92,10 @@ def _shaken_hands(target: Target, algorithms: tuple[str, ...]) -> Client:
     except (Unreachable, _TurnedAwayError):
         client.close()
         raise
-    except Exception as failed:
+    except Exception as error:
         client.ended_by()  # until it knows what went with it
         client.close()
-        raise _no_session(target, client, failed) from failed
+        raise _no_session(target, client, error) from error
     except BaseException:  # Ctrl-C
         client.close()
         raise

@@ -26,8 +26,8 @@ def append(file: Path, *lines: str) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
-    except OSError as refused:
-        raise NotKept(f"cannot write {file}", said=str(refused)) from refused
+    except OSError as error:
+        raise NotKept(f"cannot write {file}", said=str(error)) from error
 
 
 # Somebody's editor may have left the last line without its end.

@@ -182,8 +182,8 @@ class KnownHosts:
         for file, number, line in self.text:
             try:
                 parsed = read_line(line, name)
-            except Malformed as wrong:
-                yield Bad(file, number, str(wrong))
+            except Malformed as error:
+                yield Bad(file, number, str(error))
             else:
                 if parsed:
                     yield KeyLine(file, number, *parsed)

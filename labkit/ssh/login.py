@@ -88,9 +88,9 @@ def _let_in(client: Client, target: Target, offered: list[Identity]) -> bool:
             client.auth_publickey(target.user, identity.key)
         except paramiko.BadAuthenticationType:
             return False
-        except paramiko.AuthenticationException as refused:
+        except paramiko.AuthenticationException as error:
             # By these words alone paramiko sets a host that says no apart from a silent one.
-            if "timeout" in str(refused):
+            if "timeout" in str(error):
                 raise TimeoutError(f"no answer to our key within {AUTH_SECONDS:g} s") from None
             if not client.is_active():
                 _check_farewell(client, first=identity is offered[0])
@@ -169,8 +169,8 @@ def _loaded(file: str) -> paramiko.PKey | str:
         if open_to.st_uid == os.getuid() and open_to.st_mode & 0o077:
             return f"others may read it; chmod 600 {path}"
         key = copy(_parsed(path, open_to.st_ino, open_to.st_size, open_to.st_ctime_ns))
-    except (OSError, ValueError, TypeError, paramiko.SSHException) as unreadable:
-        return _why(unreadable)
+    except (OSError, ValueError, TypeError, paramiko.SSHException) as error:
+        return _why(error)
     key.public_blob = None
     return key
 

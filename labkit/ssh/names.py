@@ -44,5 +44,5 @@ def _asked(host: str, port: int, family: int, flags: int = 0) -> Found:
 def _answer(answer: Future[Found], host: str, port: int, family: int) -> None:
     try:
         answer.set_result(_asked(host, port, family))
-    except (OSError, UnicodeError) as unknown:
-        answer.set_exception(unknown)
+    except (OSError, UnicodeError) as error:
+        answer.set_exception(error)

@@ -96,9 +96,9 @@ def remember(file: Path, pin: Pin) -> None:
 def _pin(line: str, where: str) -> Pin:
     try:
         return Pin(**json.loads(line))
-    except (ValueError, TypeError) as broken:
+    except (ValueError, TypeError) as error:
         raise WrongHost(
             f"{where}: cannot be read, so no machine can be compared with it",
-            said=str(broken),
+            said=str(error),
             hint="remove the line, and run labkit trust again",
         ) from None

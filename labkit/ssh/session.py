@@ -159,5 +159,5 @@ class Session:
     def _telling(self, tell: Callable[[], object]) -> None:
         try:
             tell()
-        except LOST as lost:
-            raise Gone from lost
+        except LOST as error:
+            raise Gone from error

@@ -67,30 +67,30 @@ class Sessions:
         begun, connections = time.monotonic(), 0
         while True:
             connection = self._picked(self._roomy)
-            asked = time.monotonic()
+            start = time.monotonic()
             try:
                 channel = self._opened(connection, seconds)
                 self._count(connection, held=1)
                 return Session(self.closed, connection, channel)
-            except LOST as refused:
-                hung = time.monotonic() - asked >= seconds
+            except LOST as error:
+                hung = time.monotonic() - start >= seconds
                 if hung and not patient:
-                    raise _no_session(self.at.name, refused) from refused
+                    raise _no_session(self.at.name, error) from error
                 if hung or not connection.client.is_active():
                     self.drop(connection)
                     connections += 1
                 else:
                     self._learn(connection)
-                if connections == 2 or asked - begun > CONNECT_SECONDS:
-                    raise _no_session(self.at.name, refused) from refused
+                if connections == 2 or start - begun > CONNECT_SECONDS:
+                    raise _no_session(self.at.name, error) from error
                 time.sleep(RETRY_SECONDS)
             finally:
                 self._count(connection, asked=-1)
 
     def _opened(self, connection: Connection, seconds: float) -> paramiko.Channel:
-        begun = time.monotonic()
+        start = time.monotonic()
         channel = connection.client.open_session(timeout=seconds)
-        connection.round_trip = min(connection.round_trip, time.monotonic() - begun)
+        connection.round_trip = min(connection.round_trip, time.monotonic() - start)
         return channel
 
     def take(self, key: object) -> tuple[Shell, Session] | None:
@@ -123,14 +123,14 @@ class Sessions:
             connection = self.usable()
             known = LONG_SECONDS < connection.round_trip < math.inf or connection.asked_about
             if not known:
-                begun = time.monotonic()
+                start = time.monotonic()
                 try:
                     connection.client.global_request("keepalive@openssh.com", wait=True)
                 except LOST:
                     self.drop(connection)
                 if not connection.client.is_active():  # how long that took is no round trip
                     return self.round_trip()
-                connection.round_trip = time.monotonic() - begun
+                connection.round_trip = time.monotonic() - start
                 connection.asked_about = True
             return connection.round_trip
 
@@ -186,13 +186,13 @@ class Sessions:
     def _sharing(self) -> Iterator[None]:
         try:
             yield
-        except LabkitError as failed:
-            self._failed = time.monotonic(), failed
+        except LabkitError as error:
+            self._failed = time.monotonic(), error
             raise
 
     # A connection that `pick` finds, or a new one.
     def _picked(self, pick: Callable[[], Connection | None]) -> Connection:
-        asked = time.monotonic()
+        start = time.monotonic()
         with self._lock:
             if connection := pick():
                 return connection
@@ -200,7 +200,7 @@ class Sessions:
             with self._lock:
                 if connection := pick():
                     return connection
-            if self._failed and self._failed[0] > asked:
+            if self._failed and self._failed[0] > start:
                 raise copy(self._failed[1])
             with self._sharing():
                 connection = Connection(connect(self.at, self._patience()))

@@ -233,8 +233,8 @@ class Shell:
             for side, part in enumerate(parts):
                 if part:
                     self._sort(side, part)
-        except BrokenStream as broken:
-            raise Gone from broken
+        except BrokenStream as error:
+            raise Gone from error
         if self.channel.ended and not any(parts):
             raise Gone
 

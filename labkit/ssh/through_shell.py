@@ -145,8 +145,8 @@ def _opened(name: str, stdin: bytes | Path) -> Iterator[Iterator[bytes] | None]:
         )
     try:
         file = stdin.open("rb")
-    except OSError as refused:
-        raise BadInput(f"{name}: cannot read {stdin}", said=str(refused)) from refused
+    except OSError as error:
+        raise BadInput(f"{name}: cannot read {stdin}", said=str(error)) from error
     with file:
         yield iter(lambda: file.read(CHUNK), b"")
 

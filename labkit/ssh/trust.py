@@ -46,10 +46,10 @@ def shown(target: Target) -> tuple[Shown, ...]:
     for kinds in KINDS:
         try:
             host_keys += _shown(target, kinds)
-        except Unreachable as refused:
-            if EXCHANGING not in refused.what:
+        except Unreachable as error:
+            if EXCHANGING not in error.what:
                 raise
-            hung_up.append(refused)  # Dropbear has no word for a kind that it lacks
+            hung_up.append(error)  # Dropbear has no word for a kind that it lacks
     if hung_up and not host_keys:
         raise hung_up[0]
     if not host_keys:
@@ -63,8 +63,8 @@ def shown(target: Target) -> tuple[Shown, ...]:
 def _shown(target: Target, kinds: tuple[str, ...]) -> list[Shown]:
     try:
         client = shaken_hands(target, kinds)
-    except Unreachable as refused:
-        if isinstance(refused.__cause__, paramiko.ssh_exception.IncompatiblePeer):
+    except Unreachable as error:
+        if isinstance(error.__cause__, paramiko.ssh_exception.IncompatiblePeer):
             return []
         raise
     client.close()

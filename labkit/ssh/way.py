@@ -80,15 +80,15 @@ def _by_jump(
         channel = client.open_channel(
             "direct-tcpip", there, ("127.0.0.1", 0), timeout=CHANNEL_SECONDS
         )
-    except BaseException as refused:
+    except BaseException as error:
         client.close()
-        if isinstance(refused, paramiko.SSHException | EOFError | OSError):
+        if isinstance(error, paramiko.SSHException | EOFError | OSError):
             raise Unreachable(
                 f"{jump.name} cannot reach {target.address} port {target.port}",
-                said=str(refused),
+                said=str(error),
                 hint=f"check that {jump.address} can reach the host, and that its sshd allows"
                 " forwarding (AllowTcpForwarding)",
-            ) from refused
+            ) from error
         raise
     by = getattr(client, "reached_at", "") or jump.address
     return Carrier(WatchedSocket(channel), client, jump.name, address=f"{target.address} by {by}")
@@ -123,9 +123,9 @@ def _dialled(target: Target) -> Carrier:
         address = str(found[-left][4][0])
         try:
             return Carrier(WatchedSocket(_attempt(found[-left], seconds)), address=address)
-        except OSError as refused:
-            failed = refused
-            tried.append(f"{address}: {refused}")
+        except OSError as error:
+            failed = error
+            tried.append(f"{address}: {error}")
     raise Unreachable(
         f"{target.name}: cannot reach {target.address} port {target.port}",
         said="\n".join(tried) if len(tried) > 1 else str(failed),
@@ -137,12 +137,12 @@ def _looked_up(target: Target) -> names.Found:
     try:
         family = FAMILIES[target.family]
         return names.addresses(target.address, target.port, family, target.seconds)
-    except (OSError, UnicodeError) as unknown:
+    except (OSError, UnicodeError) as error:
         raise Unreachable(
             f"{target.name}: cannot reach {target.address} port {target.port}: unknown name",
-            said=str(unknown),
+            said=str(error),
             hint=f"check its control address; try `getent hosts {target.address}`",
-        ) from unknown
+        ) from error
 
 
 def _attempt(where: tuple[Any, ...], seconds: float) -> socket.socket:

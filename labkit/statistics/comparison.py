@@ -256,8 +256,8 @@ def found_of(
     for c in dict.fromkeys(asked):
         try:
             found.append(Found.of(c, measured))
-        except LabkitError as odd:
-            refused[c] = odd.what
+        except LabkitError as error:
+            refused[c] = error.what
     return found, refused
 
 

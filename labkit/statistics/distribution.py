@@ -111,8 +111,8 @@ class Distribution:
             steps = _unpacked(kept["packed"], int(kept["bins"]))
             found = cls(np.cumsum(steps[0]), steps[1], float(kept["least"]), float(kept["most"]))
             found._insist()
-        except (ValueError, TypeError, KeyError, zlib.error) as odd:
-            raise ResultsError("this is not a kept distribution", said=str(odd)) from None
+        except (ValueError, TypeError, KeyError, zlib.error) as error:
+            raise ResultsError("this is not a kept distribution", said=str(error)) from None
         return found
 
     def _insist(self) -> None:

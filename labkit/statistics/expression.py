@@ -44,8 +44,8 @@ def tree(text: str) -> ast.expr:
     try:
         parsed = ast.parse(text.strip(), mode="eval").body
         _insist(parsed)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, BadInput) as odd:
-        raise BadInput(f"{text!r} is not a quantity", said=str(odd)) from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError, BadInput) as error:
+        raise BadInput(f"{text!r} is not a quantity", said=str(error)) from None
     return parsed
 
 

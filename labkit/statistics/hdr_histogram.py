@@ -51,8 +51,10 @@ def _unpacked(text: str) -> tuple[bytes, int, int]:
         unpacker = zlib.decompressobj()
         inside = unpacker.decompress(content[8 : 8 + length], MOST_BYTES)
         head = HEAD.unpack(inside[: HEAD.size])
-    except (binascii.Error, struct.error, zlib.error, ValueError) as odd:
-        raise ResultsError("this is not an HdrHistogram (V2, compressed)", said=str(odd)) from None
+    except (binascii.Error, struct.error, zlib.error, ValueError) as error:
+        raise ResultsError(
+            "this is not an HdrHistogram (V2, compressed)", said=str(error)
+        ) from None
     size, _, digits, unit = head[1:5]
     sound = cookie == PACKED and head[0] == COOKIE and 1 <= digits <= 5 and unit > 0
     payload = inside[HEAD.size :]

@@ -267,8 +267,8 @@ def _samples(given: npt.ArrayLike | Distribution, name: str) -> Values | Distrib
         return given
     try:
         values = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError) as odd:
-        raise BadInput(f"the samples of {name} are not numbers", said=str(odd)) from None
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"the samples of {name} are not numbers", said=str(error)) from None
     if values.ndim != 1:
         hint = "one list of numbers, or several by their blocks: {1: [...], 2: [...]}"
         raise BadInput(f"the samples of {name} have {values.ndim} dimensions, not 1", hint=hint)

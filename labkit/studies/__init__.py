@@ -59,8 +59,8 @@ def readable() -> tuple[list[Study], list[BadInput]]:
     for name in names():
         try:
             read.append(find(name))
-        except BadInput as odd:
-            broken.append(odd)
+        except BadInput as error:
+            broken.append(error)
     return read, broken
 
 

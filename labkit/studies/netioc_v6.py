@@ -74,7 +74,11 @@ def rates(study: Study, results: Results) -> dict[str, list[float]]:
     """Mbit/s of storage, bulk and migration under each condition in which all are there."""
     measured = study.measured(results)
     kinds = ("", "bulk_throughput: ", "migration_throughput: ")
-    names = [one.name for one in study.conditions if f"{kinds[-1]}{one.name}" in measured]
+    names = [
+        condition.name
+        for condition in study.conditions
+        if f"{kinds[-1]}{condition.name}" in measured
+    ]
     return {
         name: [float(np.mean([v.mean() for v in measured[f"{kind}{name}"].values()]))
                for kind in kinds]

@@ -75,7 +75,7 @@ def time_outs(study: Study, results: Results) -> dict[float, tuple[float, float]
 
     def mean(metric: str, *names: str) -> float:
         each = [measured.get(f"{metric}: {name}", {}) for name in names]
-        values = [float(one.mean()) for blocks in each for one in blocks.values()]
+        values = [float(block.mean()) for blocks in each for block in blocks.values()]
         return float(np.mean(values)) if values else float("nan")
 
     usual = ("HA [inventory=small]",) if study.workload == Management() else ()

@@ -111,9 +111,9 @@ def of_text(text: str) -> Columns:
         file.write_bytes(text.encode())
         try:
             return read(file)
-        except ResultsError as odd:
-            what = odd.what.replace(str(file), "esxtop")
-            raise ResultsError(what, said=odd.said, hint=odd.hint) from None
+        except ResultsError as error:
+            what = error.what.replace(str(file), "esxtop")
+            raise ResultsError(what, said=error.said, hint=error.hint) from None
 
 
 def _read(path: Path, head: _Head, wanted: Sequence[int]) -> tuple[Times, Numbers, str]:
@@ -192,8 +192,8 @@ def opened(path: Path) -> BufferedReader:
     """The file from its beginning, or the error of who cannot open it."""
     try:
         return BufferedReader(FileIO(path), SEARCHED)
-    except OSError as refused:
-        raise BadInput(f"{path}: cannot be opened", said=str(refused)) from None
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be opened", said=str(error)) from None
 
 
 # typeperf, asked for no file, prints an empty line first.
@@ -218,10 +218,10 @@ def _names(path: Path, line: bytes) -> tuple[str, ...]:
         text = line.decode("utf-8-sig").rstrip("\r\n")
         texts = next(csv.reader([text], strict=True), [])
         fields = [JOINED_NAME.sub(r"\1", name) if '"' in name else name for name in texts]
-    except (UnicodeDecodeError, csv.Error) as odd:
+    except (UnicodeDecodeError, csv.Error) as error:
         raise ResultsError(
             f"{path}: the header cannot be read",
-            said=str(odd),
+            said=str(error),
             hint="separate fields with commas and use UTF-8 (see iconv)",
         ) from None
     if len(fields) < 2 or not fields[0].startswith("(PDH-CSV 4.0)"):

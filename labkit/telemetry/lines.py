@@ -42,9 +42,9 @@ class Row:
         micro = part * 10 ** (6 - len(match[7] or b""))
         try:
             return np.datetime64(datetime(year, month, day, hour, minute, second, micro), "us")
-        except ValueError as odd:
+        except ValueError as error:
             what = f"{self.path}: line {self.number} has an impossible time"
-            raise ResultsError(what, said=str(odd)) from None
+            raise ResultsError(what, said=str(error)) from None
 
     def number_in(self, field: bytes, place: int) -> float:
         """The number in a field, exactly as Python reads it; NaN for anything else."""
@@ -148,8 +148,8 @@ def long_lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
             if len(line) > LONGEST_LINE:
                 raise ResultsError(f"{path}: a line is longer than {LONGEST_LINE >> 20} MB")
             yield line
-    except OSError as failed:
-        raise ResultsError(f"{path}: cannot be read", said=str(failed)) from None
+    except OSError as error:
+        raise ResultsError(f"{path}: cannot be read", said=str(error)) from None
 
 
 def by_hand(rows: Rows, wanted: Sequence[int]) -> tuple[Times, Numbers]:

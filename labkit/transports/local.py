@@ -68,8 +68,8 @@ class Process:
                 ("sh", "-c", script), stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0,
                 start_new_session=True,
             )  # fmt: skip
-        except OSError as refused:
-            raise HostError(f"{name}: cannot start a shell", said=str(refused)) from refused
+        except OSError as error:
+            raise HostError(f"{name}: cannot start a shell", said=str(error)) from error
         self._pipes = selectors.DefaultSelector()
         for side, stream in enumerate((self._process.stdout, self._process.stderr)):
             assert stream

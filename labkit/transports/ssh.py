@@ -160,13 +160,13 @@ class Ssh(ThroughShell):
             session.start(for_any_shell(self.sudo.line(line) if self.sudo else line))
             if self.sudo:
                 self.sudo.admit(session, self.name)
-        except Gone as lost:
+        except Gone as error:
             session.close()
             raise NothingRun(
                 f"{self.name}: the connection was lost before anything was run",
-                said=str(lost.__cause__ or ""),
+                said=str(error.__cause__ or ""),
                 hint="try again: the next command reconnects",
-            ) from lost
+            ) from error
         except BaseException:
             session.close()
             raise

@@ -112,7 +112,7 @@ def asked_with(
 
     done = _lasting.ended(host, [*programs], brought, seconds)
     killed = done.status.signal == "KILL" or done.status.code == KILLED
-    name = next((one for one in programs if one != "watch_cpus"), "its command")
+    name = next((program for program in programs if program != "watch_cpus"), "its command")
     if killed:
         raise _killed(host, name, done.err, too_much)
     if not done.status.ok:

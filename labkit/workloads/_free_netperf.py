@@ -78,8 +78,8 @@ def _streamed(text: str) -> dict[str, float]:
         came, sent = (
             float(end[side]["bits_per_second"]) / 1e6 for side in ("sum_received", "sum_sent")
         )
-    except (ValueError, TypeError, KeyError, RecursionError) as odd:
-        raise ResultsError("iperf3: its answer is not whole", said=str(odd)) from None
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ResultsError("iperf3: its answer is not whole", said=str(error)) from None
     if not (math.isfinite(came) and math.isfinite(sent)) or min(came, sent) < 0:
         raise ResultsError("iperf3: it printed no throughput", said=f"{came} and {sent} Mbit/s")
     return {"THROUGHPUT": came, "LOCAL_SEND_THROUGHPUT": sent if ours else 0.0}

@@ -95,8 +95,8 @@ class HadoopCluster:
         """Run a class of Hadoop's with these words to its end, and return what it printed."""
         try:
             return self.master.check(*self.words(name, *words), seconds=JOB_SECONDS)
-        except CommandFailed as failed:
-            raise HostError(f"{self.master.name}: {name} failed", said=failed.said) from failed
+        except CommandFailed as error:
+            raise HostError(f"{self.master.name}: {name} failed", said=error.said) from error
 
     def words(self, name: str, *words: str) -> tuple[str, ...]:
         """The command for the master that `job` runs."""
@@ -165,10 +165,10 @@ def _started(
     with ExitStack() as stack:
         try:
             stack.enter_context(fleet.serving(commands, ready=ready, seconds=READY_SECONDS))
-        except FleetFailed as failed:
-            ended = [line.strip() for line in failed.said.splitlines() if "ended before" in line]
-            said = "\n".join(line.rpartition("` ")[2] for line in ended) or failed.said[-500:]
-            raise HostError(f"Hadoop: {failed.what}", said=said, hint=STARTS) from failed
+        except FleetFailed as error:
+            ended = [line.strip() for line in error.said.splitlines() if "ended before" in line]
+            said = "\n".join(line.rpartition("` ")[2] for line in ended) or error.said[-500:]
+            raise HostError(f"Hadoop: {error.what}", said=said, hint=STARTS) from error
         yield
 
 

@@ -110,11 +110,11 @@ def blaming(workload: Workload, method: str) -> Iterator[None]:
         yield
     except (LabkitError, OSError):
         raise
-    except Exception as odd:
+    except Exception as error:
         code = inspect.unwrap(getattr(type(workload), method)).__code__
-        at = workspace.place_of(odd, Path(code.co_filename), code.co_firstlineno)
+        at = workspace.place_of(error, Path(code.co_filename), code.co_firstlineno)
         problem = f"{at}: {type(workload).__name__}: its `{method}` failed"
-        raise ResultsError(problem, said=f"{type(odd).__name__}: {odd}") from odd
+        raise ResultsError(problem, said=f"{type(error).__name__}: {error}") from error
 
 
 def _insist_samples(samples: object) -> list[Sample]:
@@ -129,7 +129,7 @@ def _pooled(all_of: Sequence[Sample]) -> npt.NDArray[np.float64]:
     if not all_of[0].adds:
         return np.concatenate(values)
     whole = min(map(len, values))
-    added: npt.NDArray[np.float64] = np.array([one[:whole] for one in values]).sum(axis=0)
+    added: npt.NDArray[np.float64] = np.array([value[:whole] for value in values]).sum(axis=0)
     return added
 
 
@@ -199,7 +199,7 @@ def missing_tool(
 def _needed(workload: Workload, pairs: Mapping[str, Pair]) -> Iterator[tuple[Host, list[str]]]:
     """Each host with the programs that its role calls there."""
     for role in (role for role in workload.roles if role not in workload.beside):
-        tools = [one for one in workload.tools if workload.only.get(one, role) == role]
+        tools = [tool for tool in workload.tools if workload.only.get(tool, role) == role]
         hosts = {pair[role].name: pair[role] for pair in pairs.values()}
         yield from ((host, tools) for host in hosts.values() if tools)
 

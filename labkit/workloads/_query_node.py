@@ -126,8 +126,8 @@ class _Worker(_Guarded):
         order = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         try:
             reply, code = json.dumps(_part(order)), 200
-        except Exception as odd:
-            reply, code = f"{type(odd).__name__}: {odd}", 500
+        except Exception as error:
+            reply, code = f"{type(error).__name__}: {error}", 500
         _reply(self, code, reply.encode())
 
 
@@ -234,10 +234,12 @@ class _Asking:
         try:
             counts = json.loads(_asked(given["nodes"][n], "POST", json.dumps(order).encode())[0])
             return self._taken(to) if stored else self.arrived.pop(name), counts
-        except HTTPError as odd:
-            raise _Lost({"node": n, "query": query, "failed": True}, odd.read().decode()) from odd
-        except (OSError, HTTPException) as odd:
-            raise _Lost({"node": n, "query": query, "failed": False}, str(odd)) from odd
+        except HTTPError as error:
+            raise _Lost(
+                {"node": n, "query": query, "failed": True}, error.read().decode()
+            ) from error
+        except (OSError, HTTPException) as error:
+            raise _Lost({"node": n, "query": query, "failed": False}, str(error)) from error
 
     @staticmethod
     def _taken(url: str) -> bytes:
@@ -254,9 +256,9 @@ def _lead(given: dict[str, Any]) -> None:
     threading.Thread(target=exchange.serve_forever, daemon=True).start()
     asking = _Asking(given, manifest["answers"], exchange.parts)
     asking.together(False)
-    begun = time.monotonic()
+    start = time.monotonic()
     lines = asking.together(True)
-    elapsed = time.monotonic() - begun
+    elapsed = time.monotonic() - start
     for line in (*lines, {"elapsed": elapsed, "way": given["way"]}):
         print(json.dumps(line))
 
@@ -264,8 +266,8 @@ def _lead(given: dict[str, Any]) -> None:
 def _exchange(address: str, port: int, secret: str) -> _Server:
     try:
         return _Server((address, port), _Arriving, secret)
-    except OSError as odd:
-        sys.exit(f"TCP port {port} of {address}, for partial answers: {odd.strerror}")
+    except OSError as error:
+        sys.exit(f"TCP port {port} of {address}, for partial answers: {error.strerror}")
 
 
 def _whole(statement: str, bodies: list[bytes]) -> Any:
@@ -283,8 +285,8 @@ def _main(verb: str, *words: str) -> None:
         _Server((words[0], int(words[1])), _Worker, secret).serve_forever()
     try:
         _lead(json.load(sys.stdin))
-    except _Lost as lost:
-        facts, why = lost.args
+    except _Lost as error:
+        facts, why = error.args
         print(json.dumps(facts))
         print(why, file=sys.stderr)
         sys.exit(LOST)

@@ -40,8 +40,8 @@ def serving(
             ready = _listens(port, protocol)
             try:
                 stack.enter_context(together.served(host, command(port), ready, seconds))
-            except HostError as refused:
-                if last or "in use" not in str(refused):
+            except HostError as error:
+                if last or "in use" not in str(error):
                     raise
             else:
                 break
@@ -99,7 +99,7 @@ def _naming_others(host: Host) -> Iterator[None]:
         yield
     except Unreachable:
         raise
-    except HostError as refused:
+    except HostError as error:
         ours = _lasting.results_of(host) or "none"
         others = [str(job) for job in of_runs(host)
                   if job.goes_on and not job.job.key.startswith(ours)]  # fmt: skip
@@ -107,7 +107,7 @@ def _naming_others(host: Host) -> Iterator[None]:
             raise
         hint = f"also there: {'; '.join(others)}. Wait for it, or end it: "
         hint += f"{host.verb('restore')} --break"
-        raise type(refused)(refused.what, said=refused.said, hint=hint) from refused
+        raise type(error)(error.what, said=error.said, hint=hint) from error
 
 
 def _mark(host: Host, command: Callable[[int], Words]) -> str:
@@ -142,9 +142,9 @@ def _begun(
         job = host.start(*command(port), key=key, seconds=lasts)
         try:
             _await(host, job, _listens(port, protocol), seconds)
-        except BaseException as refused:
+        except BaseException as error:
             _lasting.end(job)
-            if port == free[-1] or "in use" not in str(refused):
+            if port == free[-1] or "in use" not in str(error):
                 raise
         else:
             return job, port

@@ -231,10 +231,12 @@ class Trial:
             words = f"/page/{due.name}?visitor={visit}&bytes={page.bytes}"
             for path in (words, *page.images):
                 received += await connection.get(path)
-        except (OSError, asyncio.IncompleteReadError, ValueError) as odd:
-            if isinstance(odd, OSError) and odd.errno in (23, 24):
-                raise SystemExit(f"file descriptors used up, by {self.users} users: {odd}") from odd
-            self.failed[_reason(odd)] += counts
+        except (OSError, asyncio.IncompleteReadError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno in (23, 24):
+                raise SystemExit(
+                    f"file descriptors used up, by {self.users} users: {error}"
+                ) from error
+            self.failed[_reason(error)] += counts
             if connection:
                 connection.close()
         else:

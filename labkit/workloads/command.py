@@ -99,8 +99,8 @@ class Command(Workload):
 def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern, re.MULTILINE)
-    except re.error as odd:
-        what = f"the pattern {pattern!r} is no regular expression: {odd}"
+    except re.error as error:
+        what = f"the pattern {pattern!r} is no regular expression: {error}"
         raise BadInput(what, hint=r'such as: "requests/s: ([\d.]+)"') from None
 
 

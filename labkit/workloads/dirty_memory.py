@@ -122,7 +122,7 @@ class DirtyMemory(Workload):
         counts = [COUNT.fullmatch(line) for line in lines]
         if not PAGES.fullmatch(head) or len(counts) < 3 or not all(counts):
             raise ResultsError("dirty memory: it did not finish", said=text[-200:])
-        seen = [(float(one[1]), int(one[3])) for one in counts if one]
+        seen = [(float(count[1]), int(count[3])) for count in counts if count]
         at, written = np.array([t for t, _ in seen]), np.array([n for _, n in seen])
         bins = np.arange(at[0], at[-1], 0.25)
         if bins.size < 2:

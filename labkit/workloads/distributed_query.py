@@ -174,8 +174,10 @@ class DistributedQuery(Workload):
 def _line(line: str) -> dict[str, Any]:
     try:
         read = json.loads(line)
-    except ValueError as odd:
-        raise ResultsError("distributed query: cannot read a line", said=f"{line}: {odd}") from None
+    except ValueError as error:
+        raise ResultsError(
+            "distributed query: cannot read a line", said=f"{line}: {error}"
+        ) from None
     if not isinstance(read, dict):
         raise ResultsError("distributed query: cannot read a line", said=line)
     return read

@@ -238,7 +238,7 @@ class DvdStore(Workload):
                 "dvdstore: no order was done in the measured time",
                 hint="let it warm up and run for longer: warm_up, duration",
             )
-        values = np.repeat(np.array(sorted(times), float), [times[one] for one in sorted(times)])
+        values = np.repeat(np.array(sorted(times), float), [times[time] for time in sorted(times)])
         return [
             Sample("orders per minute", "1/min", 60.0 * np.array(orders, float), adds=True),
             Sample("response time", "us", values),
@@ -261,10 +261,10 @@ class _Shop:
         times: Counter[int] = Counter()
         said: dict[str, Any] = {}
         for line in lines:
-            if found := SECOND.fullmatch(line):
-                orders.append(int(found[2]))
-            elif found := TIMES.fullmatch(line):
-                times[int(found[1])] += int(found[2])
+            if match := SECOND.fullmatch(line):
+                orders.append(int(match[2]))
+            elif match := TIMES.fullmatch(line):
+                times[int(match[1])] += int(match[2])
             elif line.startswith(("shop ", "end ", "checked ")):
                 kind, _, rest = line.partition(" ")
                 said[kind] = _object(rest.partition(" ")[2] if kind == "shop" else rest)
@@ -287,8 +287,8 @@ class _Shop:
 def _object(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
-    except ValueError as odd:
-        raise ResultsError("dvdstore: cannot read a line", said=f"{text[:200]}: {odd}") from None
+    except ValueError as error:
+        raise ResultsError("dvdstore: cannot read a line", said=f"{text[:200]}: {error}") from None
     if not isinstance(found, dict):
         raise ResultsError("dvdstore: cannot read a line", said=text[:200])
     return found
@@ -307,7 +307,7 @@ def _until(client: Host) -> Iterator[tuple[str, Callable[[], object]]]:
 def seconds_in(text: str) -> list[float]:
     """Orders in each whole second so far, the warm-up too: of all shops together."""
     shops = [
-        [float(found[1]) for line in lines if (found := ANY_SECOND.match(line))]
+        [float(match[1]) for line in lines if (match := ANY_SECOND.match(line))]
         for lines in _apart(text).values()
     ]
     counted = [orders for orders in shops if orders]
@@ -318,6 +318,6 @@ def seconds_in(text: str) -> list[float]:
 def _apart(text: str) -> dict[str, list[str]]:
     shops: dict[str, list[str]] = {}
     for line in text.splitlines():
-        found = NUMBERED.fullmatch(line)
-        shops.setdefault(found[1] if found else "", []).append(found[2] if found else line)
+        match = NUMBERED.fullmatch(line)
+        shops.setdefault(match[1] if match else "", []).append(match[2] if match else line)
     return shops

@@ -188,7 +188,7 @@ def _after(client: Host, host: Host) -> str:
 
 
 def _answers(asked: str) -> list[tuple[str, str, float, float]]:
-    found = [one.groups() for line in asked.splitlines() if (one := ASKED.fullmatch(line))]
+    found = [match.groups() for line in asked.splitlines() if (match := ASKED.fullmatch(line))]
     return [(word, host, float(begun), float(end))
             for word, host, begun, end, code, vms in found
             if code == SERVES and (word != "list" or int(vms))]  # fmt: skip

@@ -120,7 +120,7 @@ class PacketRate(Workload):
     def parse(text: str) -> list[Sample]:
         """One figure each: at every rate, and once more without one of the highest."""
         parts = parted(text, "guest start", "host start", f"guest {IDLE}", f"host {IDLE}")
-        rates = sorted(int(said[1]) for name in parts if (said := RATE.fullmatch(name)))
+        rates = sorted(int(match[1]) for name in parts if (match := RATE.fullmatch(name)))
         known = {f"{who} {when}" for who in ("guest", "host") for when in ("start", IDLE, *rates)}
         if odd := sorted(set(parts) - known - {f"sent {rate}" for rate in rates}):
             raise ResultsError(
@@ -157,8 +157,8 @@ class _Stretch:
         cls, parts: Mapping[str, str], before: str, name: str, idle: Between | Esxtop | None
     ) -> _Stretch:
         """From the looks before and after it."""
-        said = SENT.search(parts.get(f"sent {name}", ""))
-        if not said and name != IDLE:
+        match = SENT.search(parts.get(f"sent {name}", ""))
+        if not match and name != IDLE:
             raise ResultsError("sockperf: it did not finish", said=parts[f"sent {name}"])
         needed = [f"{who} {when}" for when in (before, name) for who in ("guest", "host")]
         if missing := [part for part in needed if part not in parts]:
@@ -168,7 +168,7 @@ class _Stretch:
         if taken < 0 or lost < 0:
             raise ResultsError(f"packet rate: a counter of the guest went back at {name}")
         host = between(parts[f"host {before}"], parts[f"host {name}"])
-        sent, seconds = (int(said[1]), float(said[2])) if said else (0, host.seconds)
+        sent, seconds = (int(match[1]), float(match[2])) if match else (0, host.seconds)
         return cls(host, sent, seconds, taken, lost, idle)
 
     def samples(self, at: str) -> list[Sample]:
@@ -203,7 +203,7 @@ def _counted(text: str) -> tuple[int, int]:
         _, names, numbers = text.split("\n")
         table = dict(zip(names.split()[1:], map(int, numbers.split()[1:]), strict=True))
         return table["InDatagrams"], table["InErrors"]
-    except (KeyError, ValueError) as odd:
+    except (KeyError, ValueError) as error:
         raise ResultsError(
-            "packet rate: the guest's counters cannot be read", said=str(odd)
+            "packet rate: the guest's counters cannot be read", said=str(error)
         ) from None

@@ -113,8 +113,8 @@ class Redis(Workload):
 
             try:
                 said = _lasting.once(client, f"{self} {port}", words, self._most_seconds)
-            except CommandFailed as failed:
-                raise ended(failed, hosts["server"], port) from None
+            except CommandFailed as error:
+                raise ended(error, hosts["server"], port) from None
             return said + joined(self._looks(hosts, port, "after"))
 
     @property
@@ -140,8 +140,8 @@ class Redis(Workload):
         words = self._benchmark(hosts, port, requests)
         try:
             return hosts["client"].check(*words, seconds=self._most_seconds)
-        except CommandFailed as failed:
-            raise ended(failed, hosts["server"], port) from None
+        except CommandFailed as error:
+            raise ended(error, hosts["server"], port) from None
 
     def _benchmark(self, hosts: Mapping[str, Host], port: int, requests: int) -> Words:
         words = (
@@ -232,7 +232,7 @@ def _row(text: str) -> tuple[str, dict[str, float]]:
     if not whole or {"rps", *COLUMNS} - {*rows[0]}:
         raise ResultsError("redis-benchmark: it did not finish", said=text[-200:])
     name, *figures = rows[-1]
-    if not all(ROW.fullmatch(one) for one in figures):
+    if not all(ROW.fullmatch(figure) for figure in figures):
         raise ResultsError("redis-benchmark: cannot read its figures", said=text[-200:])
     told = dict(zip(rows[0][1:], map(float, figures), strict=True))
     if not told["rps"]:

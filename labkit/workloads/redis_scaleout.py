@@ -268,8 +268,8 @@ class RedisScaleout(Workload):
         for n, at in enumerate(servers, 1):
             try:
                 parts[f"{n} {when}"] = counts_of(hosts["client"], *at)
-            except CommandFailed as failed:
-                raise ended(failed, hosts[SERVERS[n - 1]], at[1]) from None
+            except CommandFailed as error:
+                raise ended(error, hosts[SERVERS[n - 1]], at[1]) from None
         return parts
 
     @staticmethod
@@ -333,10 +333,10 @@ class _Counted:
 
 
 def _counts(text: str, n: int) -> dict[str, float]:
-    found = {name: float(value) for name, value in COUNTS.findall(text)}
-    if missing := [name for name in NEEDED if name not in found]:
+    counts = {name: float(value) for name, value in COUNTS.findall(text)}
+    if missing := [name for name in NEEDED if name not in counts]:
         raise ResultsError(f"redis scale-out: server {n} does not count {missing[0]}")
-    return found
+    return counts
 
 
 def _until(ready: Callable[[], bool], missing: str) -> None:

@@ -249,10 +249,10 @@ class TeraSort(Workload):
 
 
 def _number(name: str, text: str) -> int:
-    found = re.search(rf"^{name} ([1-9][0-9]{{0,17}})$", text, re.MULTILINE)
-    if not found:
+    match = re.search(rf"^{name} ([1-9][0-9]{{0,17}})$", text, re.MULTILINE)
+    if not match:
         raise ResultsError(f"terasort: the run does not say how many {name}", said=text[:200])
-    return int(found[1])
+    return int(match[1])
 
 
 def _brief(text: str) -> str:
@@ -280,10 +280,10 @@ def _took(name: str, text: str) -> float:
 
 
 def _counted(text: str, name: str, unit: str) -> float:
-    found = re.search(rf"^\s*{re.escape(name)}=([0-9]+)$", text, re.MULTILINE)
-    if not found:
+    match = re.search(rf"^\s*{re.escape(name)}=([0-9]+)$", text, re.MULTILINE)
+    if not match:
         raise ResultsError(f"terasort: a job did not count: {name}", said=text[-200:])
-    return int(found[1]) / (1000 if unit == "s" else 1)
+    return int(match[1]) / (1000 if unit == "s" else 1)
 
 
 # What is checked is Hadoop's own sum of all rows, before and after, and that they are in order.

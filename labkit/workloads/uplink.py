@@ -156,17 +156,19 @@ def _written(text: str) -> float:
         if job["error"]:
             raise HostError(f"fio: writing by NBD ended with error {job['error']}")
         return float(job["write"]["bw_bytes"]) * 8e-6
-    except (ValueError, TypeError, KeyError) as odd:
-        raise ResultsError("fio: its output cannot be read", said=f"{odd}: {text[-300:]}") from None
+    except (ValueError, TypeError, KeyError) as error:
+        raise ResultsError(
+            "fio: its output cannot be read", said=f"{error}: {text[-300:]}"
+        ) from None
 
 
 # Mbit/s of each whole second that was measured; those before fill the line, the last one ends it.
 def _streamed(text: str) -> npt.NDArray[np.float64]:
     try:
-        each = [one["sum"] for one in json.loads(text)["intervals"]]
+        each = [load["sum"] for load in json.loads(text)["intervals"]]
         rates = [float(one["bits_per_second"]) / 1e6 for one in each if not one["omitted"]]
-    except (ValueError, TypeError, KeyError) as odd:
-        raise ResultsError("iperf3: its answer is not whole", said=str(odd)) from None
+    except (ValueError, TypeError, KeyError) as error:
+        raise ResultsError("iperf3: its answer is not whole", said=str(error)) from None
     if not sum(rates):
         raise ResultsError("iperf3: the stream sent nothing", said=text[-300:])
     return np.array(rates)

@@ -225,11 +225,11 @@ class WebSessions(Workload):
         parts = parted(text)
         held: dict[int, list[_Held]] = {}
         for part in parts:
-            named = NAME.fullmatch(part)
-            if not named:
+            match = NAME.fullmatch(part)
+            if not match:
                 raise ResultsError("web: part of the output is not recognized", said=part)
-            if named[3] == "hold":
-                held.setdefault(int(named[2]), []).append(_Held.of(parts, named[1], int(named[2])))
+            if match[3] == "hold":
+                held.setdefault(int(match[2]), []).append(_Held.of(parts, match[1], int(match[2])))
         if not held:
             raise ResultsError("web: the run did not finish: no trial was held")
         several = len(held) > 1 or max(held) > 1
@@ -322,8 +322,8 @@ TRIAL = {*NUMBERS, "passed", "failed", "times"}
 def _trials(text: str) -> list[dict[str, Any]]:
     try:
         return [_trial(dict(json.loads(line))) for line in text.splitlines()]
-    except (TypeError, ValueError) as odd:
-        raise ResultsError("web: a trial cannot be read", said=str(odd)) from None
+    except (TypeError, ValueError) as error:
+        raise ResultsError("web: a trial cannot be read", said=str(error)) from None
 
 
 def _trial(row: dict[str, Any]) -> dict[str, Any]:

@@ -68,10 +68,10 @@ def connected(address: str, seconds: float = CONNECT_SECONDS, pair: Any = None) 
             warnings.simplefilter("ignore")
             client: Any = distributed.Client
             return client(address, timeout=seconds, set_as_default=False, security=pair)
-    except (OSError, ValueError, ImportError) as refused:
+    except (OSError, ValueError, ImportError) as error:
         hint = "`dask scheduler` prints its address, such as tcp://10.0.0.1:8786"
         what = f"no scheduler answers at {address}"
-        raise NoScheduler(what, said=str(refused), hint=hint) from None
+        raise NoScheduler(what, said=str(error), hint=hint) from None
 
 
 def let_go(client: Any) -> None:

@@ -21,9 +21,9 @@ def needing_extra() -> Iterator[None]:
     """Say which command brings the package, if an import fails meanwhile."""
     try:
         yield
-    except ImportError as missing:
-        what = f"a campaign on a cluster needs {missing.name or 'a package'}, missing here"
-        raise NotInstalled(what, said=str(missing), hint=COMMAND) from None
+    except ImportError as error:
+        what = f"a campaign on a cluster needs {error.name or 'a package'}, missing here"
+        raise NotInstalled(what, said=str(error), hint=COMMAND) from None
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class CampaignStore:
             try:
                 # What others have written meanwhile is seen: no listing is remembered.
                 fs, root = fsspec.core.url_to_fs(os.path.expanduser(url), use_listings_cache=False)
-            except ValueError as odd:
+            except ValueError as error:
                 hint = "a folder that all machines share, or s3://BUCKET/FOLDER"
-                raise BadInput(f"{url}: is not a store", said=str(odd), hint=hint) from None
+                raise BadInput(f"{url}: is not a store", said=str(error), hint=hint) from None
         return cls(url, fs, root.rstrip("/"))
 
     def prove(self) -> None:
@@ -88,17 +88,17 @@ class CampaignStore:
 def _refusals(url: str) -> Iterator[None]:
     try:
         yield
-    except FileNotFoundError as refused:
+    except FileNotFoundError as error:
         if not url.startswith("s3"):
             raise
         hint = "make the bucket first, or name another: --store s3://BUCKET/FOLDER"
-        raise StoreRefused(f"{url}: is not there", said=str(refused), hint=hint) from None
-    except (OSError, ImportError) as refused:
-        raise _refusal(url, refused) from None
-    except Exception as odd:
-        if type(odd).__module__.partition(".")[0] not in ("botocore", "aiobotocore", "s3fs"):
+        raise StoreRefused(f"{url}: is not there", said=str(error), hint=hint) from None
+    except (OSError, ImportError) as error:
+        raise _refusal(url, error) from None
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ("botocore", "aiobotocore", "s3fs"):
             raise
-        raise _refusal(url, odd) from None
+        raise _refusal(url, error) from None
 
 
 def _refusal(url: str, refused: Exception) -> StoreRefused:

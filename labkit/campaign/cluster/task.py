@@ -82,8 +82,8 @@ def see_to(task: Task) -> None:
             what = f"labkit is {__version__} on a worker and {task.version} with you"
             raise UnlikeVersions(what)
         _see_to(task, task.scratch)
-    except LabkitError as failed:  # Dask carries only what any process can read
-        raise RuntimeError(str(failed)) from None
+    except LabkitError as error:  # Dask carries only what any process can read
+        raise RuntimeError(str(error)) from None
 
 
 def _see_to(task: Task, scratch: Path) -> None:
