@@ -160,7 +160,9 @@ def cryptography_of_a_login():
 
 def cpu_of_sshds(where):
     """CPU seconds of all sshd so far, and of those of their children that they waited for."""
-    fields = (Path(f"/proc/{one['pid']}/stat").read_text() for one in json.loads(where.read_text()))
+    fields = (
+        Path(f"/proc/{load['pid']}/stat").read_text() for load in json.loads(where.read_text())
+    )
     ticks = sum(sum(map(int, field.rpartition(")")[2].split()[11:15])) for field in fields)
     return ticks / os.sysconf("SC_CLK_TCK")
 
@@ -168,8 +170,8 @@ def cpu_of_sshds(where):
 def has_ended(where):
     """Wait until no sshd has a child any more: until then its CPU time is not counted."""
     end = time.monotonic() + 5
-    for one in json.loads(where.read_text()):
-        children = Path(f"/proc/{one['pid']}/task/{one['pid']}/children")
+    for load in json.loads(where.read_text()):
+        children = Path(f"/proc/{load['pid']}/task/{load['pid']}/children")
         while children.read_text() and time.monotonic() < end:
             time.sleep(0.01)
 

@@ -60,7 +60,9 @@ def insist_whole(out, undisturbed):
     assert history(campaign) == undisturbed.names
     assert finished_runs(campaign) == undisturbed.runs and measured_once(campaign)
     assert asked(campaign) == undisturbed.asked
-    assert {one.state for point in campaign.points for one in campaign.attempts(point)} <= ENDS
+    assert {
+        attempt.state for point in campaign.points for attempt in campaign.attempts(point)
+    } <= ENDS
     states = {run[3] for some in runs(campaign).values() for run in some}
     assert states <= {"finished", "interrupted", "failed"}
     assert [path for path in (out / "campaigns").rglob("*") if "half" in path.name] == []

@@ -235,7 +235,9 @@ def test_a_stop_reaches_the_cluster_and_the_next_run_goes_on(lab, tmp_path):
     said = run.communicate(timeout=LONG)[1]
     assert run.returncode == 130 and "0 of 1 points are finished" in said, said
     wait_for(lambda: not processes(out), 20)
-    states = {one.state for point in folder(out).points for one in folder(out).attempts(point)}
+    states = {
+        attempt.state for point in folder(out).points for attempt in folder(out).attempts(point)
+    }
     assert states == {"stopped"}
     again = labkit(*words, out=out)
     assert again.returncode == 0, again.stderr

@@ -78,5 +78,5 @@ def test_deaths_of_workers_and_of_the_scheduler_finish_each_point_once(
         begin_labs(dask, 20)
         wait_for(lambda: not working.is_alive(), 300)
     assert conductor.finished == 1000 and not conductor.failed
-    states = [one.state for point in campaign.points for one in campaign.attempts(point)]
+    states = [attempt.state for point in campaign.points for attempt in campaign.attempts(point)]
     assert states.count("finished") == 1000

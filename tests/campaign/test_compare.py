@@ -87,7 +87,7 @@ def test_with_few_repetitions_it_says_that_sessions_are_not_known(capsys):
 @pytest.mark.slow
 def test_a_change_that_is_smaller_than_asked_for_does_not_matter(capsys):
     _, said = compared(capsys, "old", "new", "--least", "0.9", "--json")
-    found = {one["what"]: one for one in json.loads(said)["comparisons"]}
+    found = {load["what"]: load for load in json.loads(said)["comparisons"]}
     assert found[WORSE]["outcome"] == "the same"
     with pytest.raises(SystemExit, match="2"):
         main(["campaign", "compare", "old", "new", "--least", "5"])

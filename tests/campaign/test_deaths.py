@@ -45,7 +45,7 @@ def insist_whole(out, numbers=(1, 2)):
     wait_for(lambda: not processes(out), 20)
     halves = [path for path in (out / "campaigns").rglob("*") if "half" in path.name]
     assert halves == []
-    tries = [one for point in campaign.points for one in campaign.attempts(point)]
+    tries = [attempt for point in campaign.points for attempt in campaign.attempts(point)]
     assert [one.temporary for one in tries if one.temporary and Path(one.temporary).exists()] == []
     return campaign
 

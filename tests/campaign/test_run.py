@@ -160,7 +160,7 @@ def test_a_point_waits_for_a_lab_that_somebody_else_holds(tmp_path):
             assert not [*(tmp_path / "out").glob("results/*/*/runs/*")]
         assert ours.communicate(timeout=90)[0] and ours.returncode == 0
     found = folder(tmp_path / "out")
-    assert [one.state for one in found.attempts(found.points[0])] == ["finished"]
+    assert [attempt.state for attempt in found.attempts(found.points[0])] == ["finished"]
 
 
 @pytest.mark.parametrize(

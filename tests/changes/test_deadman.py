@@ -135,10 +135,10 @@ class Watched(threading.Thread):
     def run(self):
         while not self.armed():
             time.sleep(0.02)
-        begun = time.monotonic()
+        start = time.monotonic()
         while self.armed():
             time.sleep(0.02)
-        self.seconds = time.monotonic() - begun
+        self.seconds = time.monotonic() - start
 
     def armed(self):
         return [*(self.folder / "changes").glob("*.armed")]

@@ -136,10 +136,10 @@ def test_a_process_that_knows_nothing_of_the_order_puts_back_in_the_right_one(tm
 def test_from_one_set_of_parts_to_any_other_nothing_is_refused(tmp_path, hosts, seed):
     chance = random.Random(seed)
     able = [
-        some
+        combination
         for size in range(5)
-        for some in itertools.combinations(NEEDS, size)
-        if all({*NEEDS[part]} <= {*some} for part in some)
+        for combination in itertools.combinations(NEEDS, size)
+        if all({*NEEDS[part]} <= {*combination} for part in combination)
     ]
     with in_force(hosts) as changes:
         for _ in range(12):

@@ -211,9 +211,9 @@ def test_a_condition_says_why_it_cannot_be_measured(sshd):
 def test_a_port_that_accepts_and_stays_silent_costs_seconds(sshd, monkeypatch):
     monkeypatch.setattr(port_check, "SECONDS", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        begun = time.monotonic()
+        start = time.monotonic()
         found = looked(written(sshd, port=silent.getsockname()[1]), REACHED)
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - start < 5
     (port,) = of(found, "port")
     assert port.state == "failed" and port.said == "timed out"
 
@@ -227,10 +227,10 @@ def test_a_host_that_hangs_is_left_and_the_others_are_told_of(sshd, tmp_path):
     checks = [c for c in all_checks() if c.name in REACHED]
     checks += [Check("x", hangs, after="login", name="hangs"),
                Check("y", lambda _: [], after="hangs", name="then")]  # fmt: skip
-    begun = time.monotonic()
+    start = time.monotonic()
     with opened(written(sshd, ("client", "server"))) as lab:
         found = look_over(lab, checks, (), seconds=4.0)
-        assert time.monotonic() - begun < 12
+        assert time.monotonic() - start < 12
     assert of(found, "hangs")[0].state == "ok"
     assert "not answered" in of(found, "hangs", "server")[0].found
     assert of(found, "then", "server")[0].state == "not looked at"

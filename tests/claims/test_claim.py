@@ -192,7 +192,7 @@ def test_verdicts_come_in_the_order_of_the_claims_and_survive_json():
             **asdict(v),
             "looks": [*v.looks],
             "each": [*v.each],
-            "reasons": json.loads(json.dumps([asdict(one) for one in v.reasons])),
+            "reasons": json.loads(json.dumps([asdict(reason) for reason in v.reasons])),
             "comparisons": {
                 key: {**asdict(one), "looks": [*one.looks]} for key, one in v.comparisons.items()
             },

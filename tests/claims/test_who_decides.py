@@ -90,7 +90,7 @@ def test_a_verdict_of_an_emulated_lab_could_have_been_the_other(claim, tmp_path)
 def test_what_nothing_could_contradict_is_decided_by_nobody():
     study = studies.find("sqlserver_monster")
     (claim,) = [one for one in study.claims if isinstance(one, NotHere)]
-    assert {one.why for one in deciders(study, claim)} == {claim.why}
+    assert {decider.why for decider in deciders(study, claim)} == {claim.why}
 
 
 def test_the_page_counts_what_each_lab_decides():

@@ -151,8 +151,8 @@ def test_what_is_asked_wrongly_is_answered_with_what_is_wrong(
     monkeypatch.chdir(HOME)
     try:
         ended = main(words)
-    except SystemExit as refused:
-        ended = refused.code
+    except SystemExit as error:
+        ended = error.code
     told = capsys.readouterr().err
     assert (ended, said in told) == (code, True), told
 
@@ -222,10 +222,10 @@ def test_who_stops_a_command_is_told_so_and_sees_130(tmp_path, number):
             words, cwd=HOME, stderr=subprocess.PIPE, text=True, preexec_fn=heed
         ) as command:
             silent.accept()
-            begun = time.monotonic()
+            start = time.monotonic()
             command.send_signal(number)
             assert command.communicate()[1] == "labkit: stopped\n"
-            assert time.monotonic() - begun < 0.9 * CONNECT_SECONDS
+            assert time.monotonic() - start < 0.9 * CONNECT_SECONDS
     assert command.returncode == 130
 
 

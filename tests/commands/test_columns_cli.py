@@ -33,7 +33,9 @@ def test_without_a_pattern_each_counter_is_a_line(capsys):
 def test_a_pattern_shows_the_mean_and_the_range_of_what_fits(capsys):
     assert columns("answering*ready", "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    (name,) = (one for one in counters(FILE) if "answering" in one and "Ready" in one)
+    (name,) = (
+        counter for counter in counters(FILE) if "answering" in counter and "Ready" in counter
+    )
     values = read(FILE, [name])[name]
     (row,) = told["counters"]
     assert row == {"counter": name, "mean": pytest.approx(values.mean()), "least": values.min(),

@@ -50,8 +50,8 @@ def main(name, *words):
         state = json.load(file)
         try:
             said = COMMANDS[name](state, list(words))
-        except Refused as refused:
-            print(refused, file=sys.stderr)
+        except Refused as error:
+            print(error, file=sys.stderr)
             return 1
         file.seek(0)
         file.truncate()

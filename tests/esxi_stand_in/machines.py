@@ -35,10 +35,10 @@ def write_all(root):
     """The .vmx files of a new stand-in."""
     import json
 
-    for one in json.loads((root / "var/lib/stand_in.json").read_text())["machines"].values():
-        file = root / path(one).strip("/")
+    for load in json.loads((root / "var/lib/stand_in.json").read_text())["machines"].values():
+        file = root / path(load).strip("/")
         file.parent.mkdir(parents=True)
-        file.write_text(_vmx(one["keys"]))
+        file.write_text(_vmx(load["keys"]))
 
 
 def _vmx(keys):

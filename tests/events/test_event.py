@@ -102,11 +102,11 @@ def test_an_event_that_fails_is_told_of_and_undone_and_what_it_said_is_kept():
 
 def test_an_event_whose_load_fails_before_it_never_happens():
     event = Blinking(after=60)
-    begun = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(ZeroDivisionError), happening((event,), LAB) as beside:
         beside.begun()
         _ = 1 / 0
-    assert event.seen == ["undone"] and time.monotonic() - begun < 30
+    assert event.seen == ["undone"] and time.monotonic() - start < 30
 
 
 def test_times_of_hosts_become_the_controllers_and_its_own_stay():
@@ -115,7 +115,7 @@ def test_times_of_hosts_become_the_controllers_and_its_own_stay():
     say(host="server", t=102.5, event="STOP", at=102.5)
     say(host="server", t=100.0, by="controller")
     lines = said(say.text)
-    assert [one["t"] for one in lines[1:]] == [100.0, 100.0] and lines[1]["at"] == 100.0
+    assert [line["t"] for line in lines[1:]] == [100.0, 100.0] and lines[1]["at"] == 100.0
 
 
 def moved(stop=5.0, resume=5.5, rounds=(1.0, 4.0, 4.8)):

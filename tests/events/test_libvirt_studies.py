@@ -44,7 +44,7 @@ def test_the_large_guest_is_moved_and_judged_and_other_lines_are_left_out(
     study = replace(study, workload=replace(study.workload, mebibytes=8))
     results = study_results(study, lab, "hosts.toml", label="libvirt")
     refused = results.asked["refused"]
-    assert {one.name for one in study.conditions} - set(refused) == THERE
+    assert {condition.name for condition in study.conditions} - set(refused) == THERE
     assert "has 500 Mbit/s, not 250" in refused["6.0 [gbps=10]"]
     run(study, lab, results, repeats=1)
     assert [one.state for one in results.runs()] == ["finished"] * len(THERE)
@@ -54,9 +54,12 @@ def test_the_large_guest_is_moved_and_judged_and_other_lines_are_left_out(
         assert at["bandwidth"].size >= 10 and 0.7 < at["share of line"].max() < 1.1
         assert at["rounds"] > 1 and at["cpu utilization"].max() > 0
     verdicts = {one.claim: one for one in judge(study, results)}
-    print(*(f"{one.claim} {one.verdict}: {one.why}" for one in verdicts.values()), sep="\n")
+    print(
+        *(f"{verdict.claim} {verdict.verdict}: {verdict.why}" for verdict in verdicts.values()),
+        sep="\n",
+    )
     assert verdicts.pop("monster-vmotion-10").verdict == UNDECIDED
-    assert {one.verdict for one in verdicts.values()} == {NOT_TESTABLE}
+    assert {verdict.verdict for verdict in verdicts.values()} == {NOT_TESTABLE}
     assert "has 500 Mbit/s, not 1000" in verdicts["monster-vmotion-03"].why
     assert lab.host("server").run("virsh", "domstate", VM).stdout.strip() == "running"
 
@@ -72,7 +75,7 @@ def test_a_move_that_is_given_up_is_a_finished_run_whose_guest_has_not_arrived(
         study,
         workload=replace(study.workload, mebibytes=8),
         conditions=(replace(chosen, events=(late,)),),
-        absent=tuple(one.name for one in study.conditions if one != chosen),
+        absent=tuple(condition.name for condition in study.conditions if condition != chosen),
     )
     results = study_results(study, lab, "hosts.toml", label="given-up")
     run(study, lab, results, repeats=1)
@@ -97,8 +100,8 @@ def test_a_link_that_others_have_shaped_is_left_alone_and_named_before_anything_
     with pytest.raises(BadInput, match="can do no condition of ld_vmotion") as refused:
         study_results(study, lab, "hosts.toml", label="far")
     lines = str(refused.value).splitlines()
-    for one in study.conditions:
-        (line,) = [text for text in lines if f"{one.name}:" in text]
+    for condition in study.conditions:
+        (line,) = [text for text in lines if f"{condition.name}:" in text]
         # A kernel without netem says so before anybody looks at the queues.
         assert "has queues already" in line or "qdisc kind is unknown" in line
     assert lab.host("server").run("virsh", "domstate", VM).stdout.strip() == "running"

@@ -49,7 +49,7 @@ def test_real_lines_of_corosync_tell_when_a_host_was_missed_and_when_it_was_give
 
 def test_the_time_line_of_a_failure_has_every_step_one_after_the_other():
     phases = HostFailure.time_line(lines(SEEN)).phases
-    assert [round(one.seconds, 1) for one in phases] == [2.2, 1.3, 0.1, 1.4, 2.0]
+    assert [round(phase.seconds, 1) for phase in phases] == [2.2, 1.3, 0.1, 1.4, 2.0]
     assert all(one.ended == other.begun for one, other in pairwise(phases))
 
 
@@ -71,7 +71,7 @@ def test_a_reboot_is_counted_from_its_command_and_detects_nothing():
     }
     assert got["failover downtime"] == 3.1
     assert not {"detection time", "ha time"} & set(got)
-    assert [one.name for one in ServerReboot.time_line(lines(REBOOT)).phases] == [
+    assert [phase.name for phase in ServerReboot.time_line(lines(REBOOT)).phases] == [
         "stop", "boot", "loading"]  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def test_a_hiccup_is_a_false_failover_only_where_somebody_asked_for_the_hosts_po
             for one in NetworkHiccup.parse(text, answers([99, 99.9, ends, ends + 0.1]))
         }
         assert got == {"failover downtime": round(ends - 99.9, 1), "false failovers": wanted}
-    assert [one.name for one in NetworkHiccup.time_line(taken).phases] == [
+    assert [phase.name for phase in NetworkHiccup.time_line(taken).phases] == [
         "hiccup",
         "false failover",
     ]

@@ -140,18 +140,20 @@ def test_what_vcenter_does_not_tell_or_its_hosts_lack_is_named_before_anything_m
     with pytest.raises(BadInput, match=f"can do no condition of {name}") as refused:
         study_results(study, lab, "hosts.toml")
     told = str(refused.value)
-    assert why in told and all(f"{one.name}: " in told for one in study.conditions)
+    assert why in told and all(f"{condition.name}: " in told for condition in study.conditions)
     assert tasks(session) == before
 
 
 # The simulator has no way between its hosts, and one storage for both: neither is asked for.
 def near(study):
-    moves = {one.name: one.events[0] for one in study.conditions}
+    moves = {condition.name: condition.events[0] for condition in study.conditions}
     here = {
         name: replace(move, rtt_ms=0, rate_mbit=0, disks="[rtt=25ms]" in name, after=1, settle=0.3)
         for name, move in moves.items()
     }
-    conditions = tuple(replace(one, events=(here[one.name],)) for one in study.conditions)
+    conditions = tuple(
+        replace(condition, events=(here[condition.name],)) for condition in study.conditions
+    )
     load = DirtyMemory(mebibytes=1, rate=100, duration=1)
     return replace(study, conditions=conditions, workload=load, also=())
 
@@ -171,8 +173,10 @@ def test_a_whole_study_moves_a_machine_by_vcenter_and_judges_what_that_tells(
     wanted = {refused, *moved}
     study = replace(
         study,
-        conditions=tuple(one for one in study.conditions if one.name in wanted),
-        absent=tuple(one.name for one in study.conditions if one.name not in wanted),
+        conditions=tuple(condition for condition in study.conditions if condition.name in wanted),
+        absent=tuple(
+            condition.name for condition in study.conditions if condition.name not in wanted
+        ),
     )
     results = study_results(study, lab, "hosts.toml")
     assert list(results.asked["refused"]) == [refused]
@@ -219,5 +223,5 @@ def test_what_vsphere_ha_did_is_read_from_events_of_vcenter(session):
     lines = [json.dumps({"t": 0, "by": "us", "event": e, "at": a}) for e, a in at.items()]
     lines += [json.dumps({"t": 0, "by": "us", "event": e, "at": 3.0 + n})
               for n, e in enumerate(seen)]  # fmt: skip
-    steps = [one.name for one in HostFailure.time_line("\n".join(lines)).phases]
+    steps = [phase.name for phase in HostFailure.time_line("\n".join(lines)).phases]
     assert steps == ["shutdown", "detection", "restart", "boot"]

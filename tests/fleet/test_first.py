@@ -82,9 +82,9 @@ def test_ssh_is_asked_about_each_host_that_its_files_speak_of(servers, tmp_path)
 
 
 def test_a_first_command_that_goes_on_says_all_it_has_to_say(fleet):
-    begun = time.monotonic()
+    start = time.monotonic()
     answers = fleet.run("sh", "-c", "echo a; sleep 1; seq 30000; exit 3")
-    assert time.monotonic() - begun < HOSTS - 1, "one after another, each takes a second"
+    assert time.monotonic() - start < HOSTS - 1, "one after another, each takes a second"
     assert {(answer.code, answer.stdout_size) for answer in answers.values()} == {(3, 168896)}
 
 
@@ -120,8 +120,8 @@ def test_others_may_use_a_host_while_it_is_logged_in_to(servers, fleet):  # noqa
     def others(host):
         try:
             answers.extend(host.check("echo", str(n)) for n in range(20))
-        except LabkitError as failed:
-            errors.append(failed)
+        except LabkitError as error:
+            errors.append(error)
 
     beside = [
         threading.Thread(target=others, args=[host])

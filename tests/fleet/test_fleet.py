@@ -77,9 +77,9 @@ def within(seconds, reached_):
 
 def test_all_hosts_answer_at_once_and_by_name(fleet):
     fleet.run("true").check()
-    begun = time.monotonic()
+    start = time.monotonic()
     answers = fleet.run("sh", "-c", "sleep 1; echo $SSH_CONNECTION").check()
-    assert time.monotonic() - begun < HOSTS - 1, "one after another, each takes a second"
+    assert time.monotonic() - start < HOSTS - 1, "one after another, each takes a second"
     assert list(answers) == [f"host{n}" for n in range(HOSTS)]
     assert len({answer.stdout for answer in answers.values()}) == HOSTS
 
@@ -116,10 +116,10 @@ def port(fleet, number):
 
 def test_each_host_has_the_deadline_for_itself(fleet):
     fleet.run("true").check()
-    begun = time.monotonic()
+    start = time.monotonic()
     script = f"if {IT_IS} {port(fleet, 2)} ]; then sleep 30; fi"
     outcomes = fleet.run("sh", "-c", script, seconds=3)
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - start < 20
     assert isinstance(outcomes.failed["host2"], TimedOut) and len(outcomes.ok) == HOSTS - 1
 
 
@@ -248,11 +248,11 @@ def test_what_has_not_been_started_never_runs(fleet, tmp_path):
 def test_started_commands_end_at_their_deadline_with_all_their_children(fleet, tmp_path, kind):
     script = f'sleep 60 & echo $! >{tmp_path}/child; trap "" TERM; sleep 60; sleep 60'
     with one_of(kind, fleet, tmp_path) as some:
-        begun = time.monotonic()
+        start = time.monotonic()
         with some.together(dict.fromkeys(some.hosts, ("sh", "-c", script))) as line:
             (outcome,) = line.go(seconds=0.5).all.values()
         assert isinstance(outcome, TimedOut)
-        assert time.monotonic() - begun < 8
+        assert time.monotonic() - start < 8
     within(5, lambda: gone(int((tmp_path / "child").read_text())))
 
 
@@ -286,8 +286,8 @@ def test_started_commands_end_when_the_connection_does(fleet, tmp_path):
                 {"host1": ("sh", "-c", f"echo $$ >{tmp_path}/pid; sleep 60")}
             ) as line:
                 ended.append(line.go()["host1"])
-        except LabkitError as failed:
-            ended.append(failed)
+        except LabkitError as error:
+            ended.append(error)
 
     running = threading.Thread(target=go)
     running.start()
@@ -347,13 +347,13 @@ def test_a_server_that_ends_before_it_is_ready_is_an_error_with_its_last_words(f
 def test_a_server_that_is_never_ready_is_given_up_and_ended(fleet, tmp_path, deaf):
     pid = tmp_path / "pid"
     server = ("sh", "-c", deaf + SERVER.format(pid))
-    begun = time.monotonic()
+    start = time.monotonic()
     with (
         pytest.raises(FleetFailed, match="was not ready after 1 s"),
         fleet.serving({"host0": server}, ready={"host0": ("false",)}, seconds=1),
     ):
         pass
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - start < 10
     within(5, lambda: gone(int(pid.read_text())))
 
 

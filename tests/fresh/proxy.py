@@ -23,8 +23,8 @@ class Proxy(http.server.BaseHTTPRequestHandler):
         asked = {k: v for k, v in self.headers.items() if k.lower() not in ENDS}
         try:
             answer = DIRECT.open(urllib.request.Request(self.path, headers=asked), timeout=60)
-        except urllib.error.HTTPError as refused:
-            answer = refused
+        except urllib.error.HTTPError as error:
+            answer = error
         with answer:
             self.send_response(answer.status)
             for name, value in answer.headers.items():

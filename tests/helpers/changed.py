@@ -106,7 +106,10 @@ def meant(item):
 
 def touched(file, places):
     """Whether one of these files and folders has changed, or what the test itself is made of."""
-    return any(one.startswith(places) or one in made_of(file) for one in changed_files())
+    return any(
+        changed_file.startswith(places) or changed_file in made_of(file)
+        for changed_file in changed_files()
+    )
 
 
 @cache

@@ -106,9 +106,9 @@ def cutting(relay, sessions, moments, seed):
     pick, done, stop = random.Random(seed), [], threading.Event()
 
     def cut_all():
-        begun = time.monotonic()
+        start = time.monotonic()
         for moment in moments:
-            if stop.wait(max(0.0, begun + moment - time.monotonic())):
+            if stop.wait(max(0.0, start + moment - time.monotonic())):
                 return
             how = pick.choice(HOW)
             if how == "session":

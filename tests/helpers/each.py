@@ -10,8 +10,8 @@ def each(things, name=str):
             for thing in things:
                 try:
                     check(thing)
-                except BaseException as failed:
-                    failed.add_note(f"of {name(thing)}")
+                except BaseException as error:
+                    error.add_note(f"of {name(thing)}")
                     raise
 
         test.__name__, test.__doc__, test.__module__ = (

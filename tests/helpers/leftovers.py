@@ -24,17 +24,17 @@ OF_TESTS_BESIDE = ("/pytest-of-", f"/run/netns/{BESIDE}", " /run/netns ")
 
 # A process that has left its group is no trace: it goes as soon as this machine's init asks for it.
 def _processes():
-    found = set()
+    processes = set()
     for process in os.listdir("/proc"):
         group = Path("/proc", process, "cgroup")
         try:
             ended = (group.parent / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
             if f"/{PREFIX}" in (text := group.read_text()) and not ended and GONE not in text:
                 words = (group.parent / "cmdline").read_text().replace("\0", " ")
-                found.add(f"process {group.parent.name} {words} in {text}")
+                processes.add(f"process {group.parent.name} {words} in {text}")
         except OSError:
             pass
-    return found
+    return processes
 
 
 def _links():

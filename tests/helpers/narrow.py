@@ -30,9 +30,9 @@ BYTES = 120_000
 
 
 def taking(action):
-    begun = time.monotonic()
+    start = time.monotonic()
     found = action()
-    return found, time.monotonic() - begun
+    return found, time.monotonic() - start
 
 
 def slow(server, milliseconds):
@@ -56,13 +56,13 @@ def lossy(server, loss, logins):
     subprocess.run(["nft", "-f", "-"], input=lost, text=True, check=True)
 
     def once(number):
-        begun = time.monotonic()
+        start = time.monotonic()
         with reached(server.address()) as host:
             try:
                 said = host.check("echo", str(number), seconds=60)
-            except LabkitError as failed:
-                return type(failed).__name__, str(failed), time.monotonic() - begun
-            return "well" if said == f"{number}\n" else "WRONG", said, time.monotonic() - begun
+            except LabkitError as error:
+                return type(error).__name__, str(error), time.monotonic() - start
+            return "well" if said == f"{number}\n" else "WRONG", said, time.monotonic() - start
 
     with ThreadPoolExecutor(logins) as pool:
         return list(pool.map(once, range(logins)))

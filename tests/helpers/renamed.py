@@ -30,8 +30,8 @@ def main():
             try:
                 text = host.check("echo", "here").strip()
                 print(json.dumps([text, host.transport.reached_at]))
-            except LabkitError as failed:
-                print(json.dumps([type(failed).__name__, str(failed)]))
+            except LabkitError as error:
+                print(json.dumps([type(error).__name__, str(error)]))
 
 
 if __name__ == "__main__":

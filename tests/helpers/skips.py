@@ -25,7 +25,7 @@ WIDEST = 60
 def patterns(machines):
     """What is expected on such a machine."""
     rows = tomllib.loads(LIST.read_text("utf-8"))
-    return tuple(re.compile(one) for machine in machines for one in rows[machine])
+    return tuple(re.compile(row) for machine in machines for row in rows[machine])
 
 
 @cache

@@ -61,9 +61,9 @@ class Simulated:
 
     def report(self):
         """The report: seconds to write, bytes of the index, and of the whole folder."""
-        began = time.monotonic()
+        start = time.monotonic()
         index = report.write(self.folder)
-        took = time.monotonic() - began
+        took = time.monotonic() - start
         whole = sum(file.stat().st_size for file in index.parent.rglob("*") if file.is_file())
         return took, index.stat().st_size, whole
 
@@ -115,9 +115,9 @@ def simulated(folder, labs, points):
         on_cluster.count()
         foreseen = {point.name: Foreseen(0.01, "a stub") for point in campaign.points}
         conductor = Conductor(campaign, foreseen, lambda _: None, lambda _: None, at=on_cluster)
-        began = time.monotonic()
+        start = time.monotonic()
         conductor.conduct()
-        took = time.monotonic() - began
+        took = time.monotonic() - start
         memory = [peak(one.pid) for one in (scheduler, *dask.running[1:])]
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return Simulated(

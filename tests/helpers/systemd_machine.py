@@ -81,7 +81,7 @@ def machine(folder):
 def control_groups():
     """A group of its own in each hierarchy that systemd uses; emptied by the end of the machine."""
     made = []
-    for root in (Path(found) for one in HIERARCHIES for found in glob(one)):
+    for root in (Path(path) for one in HIERARCHIES for path in glob(one)):
         if (root / "cgroup.procs").exists() and WITHOUT not in root.name and root.is_mount():
             made.append(root / f"labkit-systemd-{os.getpid()}")
             made[-1].mkdir()

@@ -45,9 +45,9 @@ def tell(**found):
 
 @contextmanager
 def timed(what):
-    begun = time.monotonic()
+    start = time.monotonic()
     yield
-    tell(what=what, seconds=time.monotonic() - begun)
+    tell(what=what, seconds=time.monotonic() - start)
 
 
 def eaten(host):

@@ -303,7 +303,7 @@ def docker(folder):
             yield Host("docker", "127.0.0.1", Inside(pid, ("DOCKER_HOST=unix:///run/docker.sock",)))
     finally:
         remove_groups(
-            one for place in [GROUPS, *GROUPS.glob("*/")] for one in (place / ENGINE).rglob("")
+            path for place in [GROUPS, *GROUPS.glob("*/")] for path in (place / ENGINE).rglob("")
         )
 
 

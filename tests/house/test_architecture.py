@@ -224,5 +224,7 @@ def test_every_study_has_its_notebook_and_its_published_claims():
 def test_every_workload_has_cases_of_real_output():
     for path in (PACKAGE / "workloads").glob("[!_]*.py"):
         module = importlib.import_module(f"labkit.workloads.{path.stem}")
-        for one in public_classes(module):
-            assert list((HOME / "tests/cases" / one.__name__).glob("*/stdout.txt")), one.__name__
+        for public_class in public_classes(module):
+            assert list((HOME / "tests/cases" / public_class.__name__).glob("*/stdout.txt")), (
+                public_class.__name__
+            )

@@ -67,7 +67,7 @@ def test_an_installed_labkit_judges_what_is_recorded_and_keeps_it_in_the_home(in
 
 
 def test_an_installed_labkit_knows_its_studies_and_what_a_box_can_be_made_of(installed):
-    named = {one["name"] for one in json.loads(labkit(installed, "studies", "--json"))}
+    named = {load["name"] for load in json.loads(labkit(installed, "studies", "--json"))}
     assert {"lat_ping", "lat_netperf"} <= named
     assert "four-guests" in labkit(installed, "box", "topologies")
 

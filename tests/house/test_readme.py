@@ -77,8 +77,8 @@ def test_every_command_line_of_a_page_can_be_meant(page, capsys):
             words = [*words, "--help"]
         try:
             parser().parse_args(words)
-        except SystemExit as ended:
-            assert ended.code == 0, f"{page.name}: labkit {' '.join(words)}: {capsys.readouterr()}"
+        except SystemExit as error:
+            assert error.code == 0, f"{page.name}: labkit {' '.join(words)}: {capsys.readouterr()}"
 
 
 @pytest.mark.parametrize("name", ["lab-linux", "lab-kvm", "lab-esxi"])

@@ -23,7 +23,7 @@ def figures(results):
     """Condition -> block -> the first value of each metric, read again from what was kept."""
     found = {}
     for run in results.finished():
-        told = {one.metric: one.values.tolist() for one in measured.samples(results, run)}
+        told = {sample.metric: sample.values.tolist() for sample in measured.samples(results, run)}
         found.setdefault(run.condition, {})[run.block] = told
     return found
 

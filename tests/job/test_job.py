@@ -52,7 +52,9 @@ def test_the_state_is_what_the_facts_prove(facts, state, why):
 
 
 def test_no_facts_are_without_a_state_and_only_a_record_gives_a_code():
-    locks = [frozenset(some) for n in range(4) for some in itertools.combinations(ALL, n)]
+    locks = [
+        frozenset(combination) for n in range(4) for combination in itertools.combinations(ALL, n)
+    ]
     causes = ["", "deadline", "stall", "cancel"]
     for held, end, cause in itertools.product(locks, [None, EXIT, SIGNAL], causes):
         status = judged(replace(BORN, held=held, end=end, cause=cause))

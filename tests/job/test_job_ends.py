@@ -41,8 +41,8 @@ LONG = {
 def place(request, tmp_path_factory):
     place = small(request.param, tmp_path_factory.mktemp(request.param))
     yield place
-    for left in processes(place, ""):
-        os.kill(left, signal.SIGKILL)
+    for process in processes(place, ""):
+        os.kill(process, signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")

@@ -171,8 +171,8 @@ def test_a_disk_that_refuses_any_file_of_a_job_leaves_it_unbegun_or_its_end_true
     try:
         host.start("sh", "-c", 'echo ran >>"$0"; exit 5', str(log), key="full", seconds=60,
                    spool=spool)  # fmt: skip
-    except HostError as refused:
-        assert "nothing was started" in str(refused)
+    except HostError as error:
+        assert "nothing was started" in str(error)
         assert not log.exists() and whole.jobs(spool) == {}
         return
     status = whole.job("full", spool).wait(30)
@@ -244,8 +244,8 @@ def test_where_processes_are_refused_the_state_is_true_all_the_same(shared, proc
     try:
         host = of_user(shared, "prlimit", f"--nproc={processes}")
         host.start("sh", "-c", script, key="a", seconds=5)
-    except HostError as refused:
-        assert refused.said
+    except HostError as error:
+        assert error.said
     ran = log.exists() and log.read_text()
     for job in of_user(shared).jobs():
         status = job.wait(20)

@@ -60,5 +60,5 @@ def test_where_nothing_was_decided_that_is_said_and_how_the_figures_compare():
     said = finding(found(verdict(UNDECIDED, 0.9, 0.5, 1.5, "loose")))
     assert said == "Found: none of 1 claims could be decided by so few runs."
     says = ("agrees", "differs", "differs")
-    said = finding([verdict(NOT_TESTABLE, 0.9, 0.5, 1.5, "x", says=one) for one in says])
+    said = finding([verdict(NOT_TESTABLE, 0.9, 0.5, 1.5, "x", says=say) for say in says])
     assert said.endswith("the figures measured here agree in 1, differ in 2.")

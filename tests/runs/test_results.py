@@ -62,8 +62,8 @@ def test_sha256sum_finds_a_run_whole_and_each_flipped_bit_is_found(results):
             (kept.path / name).write_bytes(flipped)
             try:
                 wrong = Run.read(kept.path).check()
-            except ResultsError as refused:
-                wrong = [str(refused)]
+            except ResultsError as error:
+                wrong = [str(error)]
             assert wrong, f"{name}, byte {at}"
         (kept.path / name).write_bytes(whole)
 

@@ -206,7 +206,9 @@ def test_a_refusal_that_is_claimed_is_asked_for_and_seen(whole):
     asked, seen = AskedToStart(after=0, settle=0), {}
     condition = studies.find("lat_feature").condition("Latency-High, memory not reserved")
     assert condition.events == (AskedToStart(),) and not asked.refusal(whole)
-    of_second = [one for one in condition.settings if getattr(one, "guest", "") == "guest2"]
+    of_second = [
+        setting for setting in condition.settings if getattr(setting, "guest", "") == "guest2"
+    ]
     server = {"server": whole.hosts["server"]}
     for named, settings in (("not reserved", of_second), ("as it comes", of_second[:1])):
         with applied(settings, server), happening((asked,), whole) as beside:

@@ -69,7 +69,7 @@ def test_a_change_is_asked_of_vcenter_in_its_own_words(vim, session):
     settings.make(there, TEXT)
     asked = vim.event.EventFilterSpec(eventTypeId=["DvsReconfiguredEvent"])
     events = session.RetrieveContent().eventManager.QueryEvents(asked)
-    sent = next(one.configSpec for one in events if one.dvs.name == "changed")
+    sent = next(event.configSpec for event in events if event.dvs.name == "changed")
     sent.name = "as sent"
     folder = session.RetrieveContent().rootFolder.childEntity[0].networkFolder
     folder.CreateDVS_Task(vim.DistributedVirtualSwitch.CreateSpec(configSpec=sent))

@@ -155,10 +155,10 @@ def test_a_command_that_a_login_script_ate_is_not_said_to_run_on(tmp_path):
         serving(tmp_path, extra=["ForceCommand sh -c 'read x; sleep 100'"]) as server,
         reached(server.address()) as host,
     ):
-        begun = time.monotonic()
+        start = time.monotonic()
         with pytest.raises(TimedOut, match=r"(?s)was not started.*read"):
             host.run("true", seconds=3)
-        assert time.monotonic() - begun < 30
+        assert time.monotonic() - start < 30
 
 
 def test_a_fingerprint_is_compared_also_where_the_host_is_known(tmp_path):

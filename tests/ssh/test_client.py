@@ -127,10 +127,10 @@ def test_keys_are_exchanged_again_while_answers_are_read(host, monkeypatch):
     monkeypatch.setattr(
         client.Client, "_verify_key", lambda self, *key: exchanged.append(key) or real(self, *key)
     )
-    begun = time.monotonic()
+    start = time.monotonic()
     for number in range(150):
         assert host.check("echo", str(number)) == f"{number}\n"
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - start < 20
     assert len(host.transport._all._connections) == 1 and len(exchanged) >= 3
 
 
@@ -167,10 +167,10 @@ def test_closing_wakes_who_reads_at_once(host):
     host.check("true")
     time.sleep(0.2)  # the thread reads again
     used = host.transport._all.usable().client
-    begun = time.monotonic()
+    start = time.monotonic()
     host.close()
     used.join(5)
-    assert not used.is_alive() and time.monotonic() - begun < 0.9
+    assert not used.is_alive() and time.monotonic() - start < 0.9
 
 
 @pytest.mark.slow

@@ -171,9 +171,9 @@ def test_a_name_that_nobody_knows_is_named():
 @pytest.mark.slow
 def test_each_phase_has_its_time_and_its_name(hurried, capfd, answer, phase):
     with answering(answer) as (at, _):
-        begun = time.monotonic()
+        start = time.monotonic()
         said = unreachable(at)
-    assert time.monotonic() - begun < 6
+    assert time.monotonic() - start < 6
     assert phase in said and "hint" in said
     assert answer is not http or "HTTP/1.1 400 what" in said
     assert answer is not flood or "no end no end" in said
@@ -183,9 +183,9 @@ def test_each_phase_has_its_time_and_its_name(hurried, capfd, answer, phase):
 @pytest.mark.torture
 def test_silence_is_given_up_after_fifteen_seconds():
     with answering(lambda client: None) as (at, _):
-        begun = time.monotonic()
+        start = time.monotonic()
         assert "no SSH banner in 15 s" in unreachable(at)
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - start < 20
 
 
 @pytest.mark.slow

@@ -96,12 +96,12 @@ def test_a_command_waits_for_its_turn_within_its_own_seconds(server, monkeypatch
         assert host.check("echo", "room") == "room\n"
         with ThreadPoolExecutor(1) as pool:
             with host.transport._all.turn(1):
-                begun = time.monotonic()
+                start = time.monotonic()
                 waits = pool.submit(host.run, "sleep", "60", seconds=2.5)
                 time.sleep(1.5)
             with pytest.raises(TimedOut, match=r"had not ended after 2\.5 s"):
                 waits.result()
-        assert time.monotonic() - begun < 4, "the wait was counted"
+        assert time.monotonic() - start < 4, "the wait was counted"
 
 
 def _echoes(host, who, count):
@@ -225,9 +225,9 @@ def test_a_connection_that_hangs_is_replaced_as_nothing_ran_on_it(server, monkey
     with reached(server.address()) as host:
         host.check("true")
         with hung(set(server.processes()) - before):
-            begun = time.monotonic()
+            start = time.monotonic()
             assert host.check("echo", "new", seconds=60) == "new\n"
-            assert time.monotonic() - begun < 30
+            assert time.monotonic() - start < 30
 
 
 @pytest.mark.slow
@@ -263,12 +263,12 @@ def test_a_connection_that_hangs_under_a_command_costs_no_more_than_the_deadline
     with reached(server.address()) as host, ThreadPoolExecutor(1) as pool:
         host.check("true")
         mine = set(server.processes()) - before
-        begun = time.monotonic()
+        start = time.monotonic()
         running = pool.submit(host.run, "sleep", "30", seconds=1)
         time.sleep(0.3)
         with hung(mine), pytest.raises(TimedOut):
             running.result()
-        assert time.monotonic() - begun < 6
+        assert time.monotonic() - start < 6
 
 
 def end_sessions(server):

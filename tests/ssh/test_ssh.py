@@ -252,8 +252,8 @@ def cut_once(server, tmp_path, way, size, reset=False):
         try:
             said = host.run("sh", "-c", f"echo ran >>{counter}; echo out; exit 3", seconds=20)
             assert (said.code, said.stdout, said.stderr) == (3, "out\n", "")
-        except Unreachable as lost:
-            said = lost
+        except Unreachable as error:
+            said = error
         used = wire.passed[way] - before[way]
         if not isinstance(said, Unreachable):
             wire.left = [None, None]
@@ -293,10 +293,10 @@ def test_a_cut_at_every_byte_of_a_command_leaves_it_run_once_or_not_at_all(serve
 def test_a_silent_wire_costs_no_more_than_the_deadline_and_the_error_says_what_is_unknown(server):
     with Wire(server.port) as wire, reached(through(server, wire)) as host:
         host.check("true")
-        begun = time.monotonic()
+        start = time.monotonic()
         with wire.silent(), pytest.raises(TimedOut, match="had not ended after") as late:
             host.run("true", seconds=0.5)
-        assert time.monotonic() - begun < 8
+        assert time.monotonic() - start < 8
         assert "may still run" in late.value.hint
         assert host.check("echo", "again") == "again\n"
 

@@ -95,10 +95,10 @@ class Asked:
 
 
 def refused(host, ask, sign):
-    begun = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(SudoRefused) as found:
         host.as_root(ask).run("id", "-u")
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - start < 10
     assert sign in str(found.value), found.value
     assert SECRET not in str(found.value)
 
@@ -155,10 +155,10 @@ def test_a_wrong_password_is_tried_once_and_not_kept(users):
     ask = Asked("wrong", SECRET)
     with login(users, "asks") as host:
         root = host.as_root(ask)
-        begun = time.monotonic()
+        start = time.monotonic()
         with pytest.raises(SudoRefused, match="does not give root") as found:
             root.run("id", "-u")
-        assert "the password is wrong" in found.value.hint and time.monotonic() - begun < 10
+        assert "the password is wrong" in found.value.hint and time.monotonic() - start < 10
         assert root.check("id", "-u") == "0\n"
         assert ask.times == 2
 

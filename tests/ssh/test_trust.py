@@ -69,10 +69,10 @@ def test_without_a_terminal_nobody_is_asked_and_the_message_has_the_command(lab,
 
 
 def test_an_unknown_host_is_refused_with_the_command_that_makes_it_known(lab):
-    begun = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(HostKeyRefused) as why:
         Lab.read(lab).host("client").run("true")
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - start < 10
     assert f"labkit trust client --lab {lab}" in why.value.hint
 
 

@@ -63,8 +63,10 @@ def test_a_quick_run_of_every_study_asks_for_what_its_workload_knows():
 def test_what_a_usual_run_leaves_out_is_asked_for_by_no_claim_and_can_be_asked_for():
     for name in studies.names():
         study = studies.find(name)
-        names = [one.name for one in usual(study, "box").conditions]
-        assert set(study.extra) == {one.name for one in study.conditions} - set(names), name
+        names = [condition.name for condition in usual(study, "box").conditions]
+        assert set(study.extra) == {condition.name for condition in study.conditions} - set(
+            names
+        ), name
         asked = {one.rpartition(": ")[2] for claim in study.claims for one in claim.names()}
         assert not asked & set(study.extra) and not set(study.few) & set(study.extra), name
         known = notebook.parameters(notebook.notebook(name)) if study.extra else {"every": {}}
@@ -74,8 +76,8 @@ def test_what_a_usual_run_leaves_out_is_asked_for_by_no_claim_and_can_be_asked_f
 def measurable(study):
     """The metrics that its workloads read from what their tools really printed."""
     found = {}
-    events = {type(one) for condition in study.conditions for one in condition.events}
-    found |= {metric: unit for one in events for metric, unit in one.measures.items()}
+    events = {type(event) for condition in study.conditions for event in condition.events}
+    found |= {metric: unit for event in events for metric, unit in event.measures.items()}
     for load in study.loads:
         cases = list((CASES / type(load).__name__).glob("*/expected.json"))
         assert cases, f"{study.name}: tests/cases/{type(load).__name__} has no output of its tool"
@@ -120,7 +122,7 @@ def test_every_claim_of_a_study_is_about_what_it_measures_or_says_why_not():
             names = [one.rpartition(": ")[::2] for one in claim.names()]
             lacking = [(m, c) for m, c in names if not measured(study, m, c, known, there)]
             reasons = {*study.unmeasured, *(study.untold if study.draft else ())}
-            told = [one for one in reasons if any(one in f"{m}: {c}" for m, c in names)]
+            told = [reason for reason in reasons if any(reason in f"{m}: {c}" for m, c in names)]
             assert not lacking or told, f"{claim.id}: {lacking} is not measured; see `unmeasured`"
 
 

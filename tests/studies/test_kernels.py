@@ -100,4 +100,4 @@ def test_the_engine_in_a_guest_is_named_apart():
 
 def test_a_guest_that_cannot_be_made_takes_its_containers_along():
     left = find(TOPOLOGY).accelerated(lambda _: "")
-    assert [one.role for one in left.containers] == ["container", "hostnet"]
+    assert [container.role for container in left.containers] == ["container", "hostnet"]

@@ -50,7 +50,7 @@ def writes():
 
 def verdicts(study, path, texts, tier="hosts"):
     """By claim what the study says of five blocks of such texts."""
-    absent = tuple(one.name for one in study.conditions if one.name not in texts)
+    absent = tuple(condition.name for condition in study.conditions if condition.name not in texts)
     study = replace(study, conditions=tuple(map(study.condition, texts)), absent=absent)
     kept = results(path, tier, **study.asked(tier, 1))
     for block in range(1, 6):
@@ -97,7 +97,7 @@ def test_the_bandwidths_of_two_releases_are_compared_on_the_documents_lines(
 
 def test_fast_lines_carry_a_guest_that_writes_without_a_pause_and_are_seen_often_enough():
     study = studies.find("monster_vmotion")
-    fast = [one for one in study.conditions if one.events[0].rate_mbit >= 1000]
+    fast = [condition for condition in study.conditions if condition.events[0].rate_mbit >= 1000]
     assert len(fast) == 7
     for one in fast:
         assert one.load(study.workload).rate == 0, one.name

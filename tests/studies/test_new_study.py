@@ -74,7 +74,7 @@ def test_a_new_study_passes_all_tests_of_studies(copy):
 @pytest.mark.slow
 def test_a_new_study_is_listed_as_a_draft_and_its_source_is_listed_too(copy):
     listed = {
-        one["name"]: one for one in json.loads(ran(copy, "labkit", "studies", "--json").stdout)
+        load["name"]: load for load in json.loads(ran(copy, "labkit", "studies", "--json").stdout)
     }
     assert listed["tried_cache"]["draft"] and listed["tried_cache"]["claims"] == ["tried-cache-01"]
     assert listed["tried_stacks"]["question"] == "Which stack answers a ping sooner?"

@@ -46,7 +46,9 @@ def test_a_quick_run_measures_judges_and_puts_everything_back(name, box_of, labk
     assert told["note"].startswith(label)
     assert measured(results) == asked(study, results)
     assert all(run.check() == [] and (run.rows or run.why) for run in results.runs())
-    assert [verdict["claim"] for verdict in told["verdicts"]] == [one.id for one in study.claims]
+    assert [verdict["claim"] for verdict in told["verdicts"]] == [
+        claim.id for claim in study.claims
+    ]
     assert Path(told["report"]).stat().st_size > 10_000
     with opened(lab_file) as lab:
         assert [hello(host).open for host in lab.hosts.values()] == [()] * len(lab.hosts)
@@ -56,7 +58,7 @@ def asked(study, results):
     """The conditions of a quick run that the lab can do, at least one, in each of its blocks."""
     refused = results.asked["refused"]
     assert all(refused.values()), "a condition that cannot be measured says why"
-    usual = {one.name for one in study.conditions} - set(study.extra)
+    usual = {condition.name for condition in study.conditions} - set(study.extra)
     names = set(study.few or usual) - refused.keys()
     assert names, refused
     return {(name, block) for name in names for block in range(1, study.quick["repeats"] + 1)}

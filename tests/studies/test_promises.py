@@ -63,8 +63,8 @@ def taken(study, source, given):
     try:
         values = notebook.read_parameters(source, given)
         check_parameters(study, {"where": "box", "label": "x", **values})
-    except LabkitError as refused:
-        pytest.fail(f"{source.name} promises {given}: {refused}")
+    except LabkitError as error:
+        pytest.fail(f"{source.name} promises {given}: {error}")
 
 
 def test_each_command_of_a_page_that_runs_a_study_is_one_that_is_taken():

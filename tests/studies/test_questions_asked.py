@@ -58,7 +58,7 @@ def test_a_box_has_no_adapter_with_a_stack_so_no_claim_of_ten_microseconds_is_ju
 ])  # fmt: skip
 def test_the_client_has_a_cpu_for_itself_where_there_are_three(cpus, client, server):
     for study in ("lat_cpu_exclusive", "lat_feature"):
-        hosts = {one.role: one for one in topology.find(studies.find(study).topology).hosts}
+        hosts = {host.role: host for host in topology.find(studies.find(study).topology).hosts}
         assert hosts["client"].among(cpus) == client and hosts["server"].among(cpus) == server
 
 

@@ -59,7 +59,9 @@ def test_the_notebook_of_a_study_takes_both_scales_with_its_other_parameters_as_
     assert asked.scale == DOCUMENT
     have = {**vars(asked.workload), **asked.sizes}
     assert {key: have[key] for key in study.document.sizes} == dict(study.document.sizes)
-    assert [one.name for one in asked.conditions] == [one.name for one in study.conditions]
+    assert [condition.name for condition in asked.conditions] == [
+        condition.name for condition in study.conditions
+    ]
     assert asked.asked("box", 1) != study.asked("box", 1), "results of their own"
 
 

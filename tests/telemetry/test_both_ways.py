@@ -29,8 +29,8 @@ def test_both_ways_to_read_columns_find_the_same(tmp_path_factory, data, quote, 
             expected = [float(row[at] or "nan") for row in texts]
             try:
                 found = read(path, [counters(path)[at]])
-            except ResultsError as refused:
-                assert "no rows" in str(refused) and rows == 1
+            except ResultsError as error:
+                assert "no rows" in str(error) and rows == 1
             else:
                 assert found.times.size in (rows, rows - 1)
                 assert np.array_equal(found.values[:, 0], expected[: found.times.size], True)
@@ -77,6 +77,6 @@ def test_a_damaged_file_gives_the_same_rows_or_the_same_words_both_ways(
             try:
                 found = read(path, names)
                 told.append((found.times.tolist(), found.values.tolist(), found.cut))
-            except ResultsError as refused:
-                told.append(str(refused))
+            except ResultsError as error:
+                told.append(str(error))
     assert repr(told[0]) == repr(told[1])

@@ -84,7 +84,7 @@ def test_a_command_that_closes_its_streams_ends_as_usual(host):
 
 @pytest.mark.slow
 def test_what_holds_the_output_at_the_end_is_said_and_not_waited_for(host, tmp_path):
-    begun = time.monotonic()
+    start = time.monotonic()
     late = f"trap '' PIPE; sleep 2; echo late; echo late >&2; touch {tmp_path}/done"
     done = host.run("sh", "-c", f"({late}) & echo first")
     assert not (tmp_path / "done").exists()
@@ -93,7 +93,7 @@ def test_what_holds_the_output_at_the_end_is_said_and_not_waited_for(host, tmp_p
     while not (tmp_path / "done").exists():
         after = host.run("sh", "-c", "sleep 0.05; echo next")
         seen += after.stdout + after.stderr
-        assert time.monotonic() - begun < 30
+        assert time.monotonic() - start < 30
     assert set(seen.split()) == {"next"}
 
 
@@ -144,10 +144,10 @@ def test_lines_come_while_the_command_runs(host):
             ("stderr", "two"), ("stdout", "end"), ("stdout", "given"), ("stdout", "one"),
         ]  # fmt: skip
         assert running.done.code == 3 and running.done.stdout == "one\ngiven\nend"
-    begun = time.monotonic()
+    start = time.monotonic()
     with host.stream("sh", "-c", "echo now; sleep 20") as running:
         assert next(iter(running)).text == "now"
-    assert time.monotonic() - begun < 8
+    assert time.monotonic() - start < 8
 
 
 @pytest.mark.slow
@@ -174,10 +174,10 @@ def test_ctrl_c_that_ends_no_wait_of_the_system_is_heard_all_the_same(interrupti
     host.check("true")
     # As a signal does that comes in the moment before a thread waits.
     threading.Timer(0.3, _thread.interrupt_main).start()
-    begun = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         host.run("sleep", "60")
-    assert time.monotonic() - begun < 30
+    assert time.monotonic() - start < 30
     assert host.check("echo", "on") == "on\n"
 
 

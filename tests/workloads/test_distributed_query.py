@@ -77,8 +77,8 @@ def test_each_way_gives_the_answers_of_a_single_database_and_a_cache_has_its_sha
 def status(url, method="GET", body=None):
     try:
         return urlopen(Request(url, data=body, method=method), timeout=10).status
-    except HTTPError as refused:
-        return refused.code
+    except HTTPError as error:
+        return error.code
 
 
 # The store's server runs as another user, who may not enter the folders of pytest.

@@ -57,8 +57,8 @@ class Sees(Local):
 
 
 def lab_of(study, **by_role):
-    roles = {role for one in study.conditions for load in study.loads
-             for named in map(one.players, load.roles) for role in named}  # fmt: skip
+    roles = {role for condition in study.conditions for load in study.loads
+             for named in map(condition.players, load.roles) for role in named}  # fmt: skip
     usual = by_role.pop("usual", Local("here"))
     hosts = {role: Host(role, "127.0.0.1", by_role.get(role, usual)) for role in sorted(roles)}
     return Lab("loopback", hosts, tier="loopback")
@@ -150,7 +150,7 @@ def test_such_a_study_runs_and_its_results_are_read_as_the_study_s(tmp_path, mon
     results = study_results(quick, lab, "loopback", label="free")
     loop.run(quick, lab, results, repeats=1)
     (run,) = results.finished()
-    assert study.metric in {one.metric for one in studies.find(name).samples(run)}
+    assert study.metric in {sample.metric for sample in studies.find(name).samples(run)}
     assert list(studies.find(name).blocks(results)["Native"]) == [1]
     if name == "docker_netperf":
         assert "Tools here: sockperf in place of netperf, with 14 bytes for 1; iperf3 in" in note(

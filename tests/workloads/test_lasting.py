@@ -263,7 +263,7 @@ def of_file(path):
     """A load of the class that a file of the collection offers."""
     module = importlib.import_module(f"labkit.workloads.{path.stem}")
     offered = [
-        one for one in vars(module).values() if getattr(one, "__module__", "") == module.__name__
+        var for var in vars(module).values() if getattr(var, "__module__", "") == module.__name__
     ]
     (load,) = [one for one in offered if isinstance(one, type) and issubclass(one, Workload)]
     return load()

@@ -187,9 +187,9 @@ def test_however_often_a_run_is_killed_the_next_of_any_results_is_made(here, tmp
                 os.kill(run.pid, signal.SIGKILL)
             run.join()
             if number % 2:
-                begun = time.monotonic()
+                start = time.monotonic()
                 (done,) = measure(here, tmp_path / f"whole-{number}").finished()
-                assert done.state == "finished" and time.monotonic() - begun < 120
+                assert done.state == "finished" and time.monotonic() - start < 120
             else:
                 assert restore(here).ok and here.jobs() == {}
     assert here.jobs() == {}

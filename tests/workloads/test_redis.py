@@ -259,7 +259,7 @@ def test_a_speed_up_is_not_judged_where_the_servers_have_too_few_cpus(
     tmp_path, server, guest, here
 ):
     study = studies.find("redis_scaleout")
-    names = {role for one in study.conditions for role in one.roles.values()}
+    names = {role for condition in study.conditions for role in condition.roles.values()}
     hosts = {name: {"cpus": str(guest if name[:5] in ("guest", "inner") else server)}
              for name in names}  # fmt: skip
     results = Results.begin(tmp_path / "some", {"lab": {"hosts": hosts}})

@@ -87,7 +87,7 @@ def test_a_condition_at_a_point_of_its_own_is_found_by_what_is_claimed_of_it():
 @pytest.mark.parametrize("name", ["hadoop_v6", "hadoop_v51"])
 def test_the_document_s_hosts_and_guests_can_be_asked_for(name):
     study = studies.find(name).at_scale("document")
-    of = {one.name: one.load(study.workload) for one in study.conditions}
+    of = {condition.name: condition.load(study.workload) for condition in study.conditions}
     assert {of[name].nodes for name in of if name.startswith("Native")} == {32}
     assert of["VM [vms=4, cores=4]"].nodes == 128 and of["VM [vms=4, cores=4]"].cores == 8
 

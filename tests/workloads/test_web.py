@@ -257,7 +257,7 @@ def test_each_claim_is_judged_both_ways_on_hosts_and_some_in_a_box(
 ):
     study = studies.find(f"specweb_{claim.split('-')[0]}")
     (asked,) = [one for one in study.claims if one.id == f"specweb-{claim}"]
-    guests = [one.name for one in study.conditions if one.in_guest]
+    guests = [condition.name for condition in study.conditions if condition.in_guest]
     made = {"Native": "real kernel", **dict.fromkeys(guests, "emulated guest")}
     hosts = {"hosts": {name: {"cpus": "4"} for name in ("server", *SERVERS, *named("guest"))}}
     small = {"hosts": {name: {"cpus": "1"} for name in hosts["hosts"]}}
