@@ -62,13 +62,13 @@ class CampaignFolder:
         """A new one, or the one of this name to go on with; other points are refused."""
         path = folder_of(campaign.name)
         if (path / "campaign.json").exists():
-            there = cls.open(path)
-            if there.points != tuple(points):
+            existing = cls.open(path)
+            if existing.points != tuple(points):
                 raise BadInput(
-                    f"{path} holds a campaign of other points: {_unlike(there.points, points)}",
+                    f"{path} holds a campaign of other points: {_unlike(existing.points, points)}",
                     hint=f'give this one another name: name = "{campaign.name}-2"',
                 )
-            return there
+            return existing
         campaign_folder = cls(path, campaign.name, tuple(points), campaign.text, str(campaign.path))
         return campaign_folder._kept()
 

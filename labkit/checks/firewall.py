@@ -11,15 +11,15 @@ ACTIVE = beside(__file__, "firewall_active.sh")
 
 
 def _look(place: Subject) -> Iterator[Finding]:
-    found = place.shown(ACTIVE).splitlines()
-    if not found:
+    lines = place.shown(ACTIVE).splitlines()
+    if not lines:
         yield Finding(OK, "none is seen")
         return
-    service = next((one for one in found if not one.startswith("rules")), "")
+    service = next((one for one in lines if not one.startswith("rules")), "")
     fix = f"systemctl stop {service}   # in a lab that nobody else can reach" if service else (
         "nft list ruleset   # and take out what test traffic passes"
     )  # fmt: skip
-    yield Finding(WARNING, f"it filters packets: {', '.join(dict.fromkeys(found))}", fix=fix)
+    yield Finding(WARNING, f"it filters packets: {', '.join(dict.fromkeys(lines))}", fix=fix)
 
 
 check = Check("no firewall is in the way of test traffic", _look, "kind", kinds=("linux",))

@@ -188,8 +188,8 @@ def _other_cpu(here: Host, there: Host, vm: str) -> str:
 def _too_far(here: Host, there: Host, wanted: float) -> str:
     if not wanted:
         return ""
-    said = here.run("ping", "-n", "-q", "-c", "5", "-i", "0.2", there.address).stdout
-    match = MEASURED.search(said)
+    output = here.run("ping", "-n", "-q", "-c", "5", "-i", "0.2", there.address).stdout
+    match = MEASURED.search(output)
     if match and float(match[1]) <= wanted * (NEAR - 1):
         return ""
     seen = f"{float(match[1]):g} ms" if match else "no answer"
@@ -221,8 +221,8 @@ def rate(text: str) -> float:
 
 # Where its disks are on both hosts the same, only its memory can move, and else only all of it.
 def _stored(origin: Host, destination: Host, vm: str, disks: bool) -> str:
-    listed = origin.run("virsh", "domblklist", vm, "--details").stdout
-    for path in DISK.findall(listed):
+    output = origin.run("virsh", "domblklist", vm, "--details").stdout
+    for path in DISK.findall(output):
         mine, other = (
             host.run("stat", "-L", "-c", SAME, path).stdout for host in (origin, destination)
         )

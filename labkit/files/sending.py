@@ -45,16 +45,16 @@ def put(host: Carries, content: bytes | Path, path: str, mode: int | None = None
 
 def _answer(host: Carries, place: Place, words: tuple[str, ...], content: bytes | Path) -> str:
     try:
-        done = host.run(*words, stdin=content, seconds=SECONDS)
+        result = host.run(*words, stdin=content, seconds=SECONDS)
     except HostError as error:  # nobody wants to read the script
         problem = error.what.replace(readable(shlex.join(words)), f"the copying of {place.path}")
         raise type(error)(problem, said=error.said, hint=error.hint) from error
-    if done.code:
+    if result.code:
         hint = ""
-        if "it arrived damaged" in done.stderr:
+        if "it arrived damaged" in result.stderr:
             hint = "did it change while it was copied? otherwise suspect a disk or its memory"
-        raise place.refused("write", done.stderr or f"it ended with code {done.code}", hint)
-    return done.stdout
+        raise place.refused("write", result.stderr or f"it ended with code {result.code}", hint)
+    return result.stdout
 
 
 def _looked_at(content: bytes | Path) -> tuple[Hashes, int]:

@@ -57,12 +57,12 @@ def as_values(samples: Sequence[Sample], condition: str, block: int) -> str:
 
 # With the block, so that equal values of two blocks are not taken for one measurement.
 def _text(rows: Sequence[_Row]) -> str:
-    whole = io.StringIO()
-    lines = csv.writer(whole, lineterminator="\n")
+    buffer = io.StringIO()
+    lines = csv.writer(buffer, lineterminator="\n")
     names = [name for name in COLUMNS if name == "value" or getattr(rows[0], name)]
     lines.writerow(names)
     lines.writerows([getattr(row, name) for name in names] for row in rows)
-    return whole.getvalue()
+    return buffer.getvalue()
 
 
 def _samples(rows: Sequence[_Row]) -> list[Sample]:

@@ -238,16 +238,16 @@ def start(
     command = (*RUNNER, "start", spool, key, *limits.words, shlex.join(words), owner)
 
     def ask() -> Job:
-        done = host.run(*command, seconds=START_SECONDS)
-        folder = re.search(rb"^(?:started|attached) (/.*)$", done.stdout_bytes, re.MULTILINE)
-        if done.code == OTHER_JOB:
+        result = host.run(*command, seconds=START_SECONDS)
+        folder = re.search(rb"^(?:started|attached) (/.*)$", result.stdout_bytes, re.MULTILINE)
+        if result.code == OTHER_JOB:
             raise BadInput(
                 f"{host.name}: key {key} belongs to another job",
-                said=done.stderr,
+                said=result.stderr,
                 hint="a key belongs to one command; choose a new key",
             )
-        if done.code or not folder:
-            text = done.stderr or f"the host's shell ended with code {done.code}"
+        if result.code or not folder:
+            text = result.stderr or f"the host's shell ended with code {result.code}"
             raise HostError(f"{host.name}: job {key} was not started", said=text)
         return Job(host, key, os.fsdecode(folder[1]))
 
@@ -305,14 +305,14 @@ def _answers(
 ) -> list[tuple[Facts, Part]]:
     # A part of a fast job's output can be dropped between the look at it and its reading.
     for _ in range(TURNS):
-        done = host.run(*words, seconds=seconds)
+        result = host.run(*words, seconds=seconds)
         with suppress(ValueError):
-            return facts.read(done.stdout_bytes, nonce)
-    text = done.stderr or done.stdout_bytes.decode("utf-8", "replace")
+            return facts.read(result.stdout_bytes, nonce)
+    text = result.stderr or result.stdout_bytes.decode("utf-8", "replace")
     raise HostError(f"{host.name}: an answer about jobs cannot be read", said=text)
 
 
 def _run(host: Runs, what: str, words: Sequence[str], seconds: float, hint: str = "") -> None:
-    done = host.run(*words, seconds=seconds)
-    if done.code:
-        raise HostError(f"{host.name}: cannot {what}", said=done.stderr, hint=hint)
+    result = host.run(*words, seconds=seconds)
+    if result.code:
+        raise HostError(f"{host.name}: cannot {what}", said=result.stderr, hint=hint)

@@ -59,10 +59,10 @@ def watching(host: Host, machines: str, seconds: float) -> Iterator[Watched]:
         yield watched
         host.check("sh", "-c", ENOUGH, "enough", pid, folder, str(ROWS), seconds=90)
     finally:
-        said = host.run("sh", "-c", END, "end", pid, folder, cap=2**28, seconds=120)
-    if said.stdout_size > len(said.stdout_bytes):
-        raise HostError(f"{host.name}: esxtop printed {said.stdout_size} bytes, too many to keep")
-    watched.after = machines + _chosen(said.stdout, list(_named(machines).values()))
+        result = host.run("sh", "-c", END, "end", pid, folder, cap=2**28, seconds=120)
+    if result.stdout_size > len(result.stdout_bytes):
+        raise HostError(f"{host.name}: esxtop printed {result.stdout_size} bytes, too many to keep")
+    watched.after = machines + _chosen(result.stdout, list(_named(machines).values()))
 
 
 @dataclass(frozen=True)

@@ -84,8 +84,8 @@ def _linked(new: NewHost, lab: Lab, hosts: Sequence[NewHost]) -> NewHost:
 
 # Guests whose address libvirt knows, with roles that are free.
 def _guests(host: Host, taken: Mapping[str, str], like: NewHost) -> list[NewHost]:
-    listed = host.run(*QEMU, "list", "--name")
-    addresses = [_leased(host, name) for name in listed.stdout.split()] if listed.ok else []
+    result = host.run(*QEMU, "list", "--name")
+    addresses = [_leased(host, name) for name in result.stdout.split()] if result.ok else []
     new = [address for address in addresses if address and address not in taken.values()]
     roles = (role for n in range(1, len(new) + len(taken) + 2)
              if (role := f"guest{n if n > 1 else ''}") not in taken)  # fmt: skip
@@ -95,7 +95,7 @@ def _guests(host: Host, taken: Mapping[str, str], like: NewHost) -> list[NewHost
 
 def _leased(host: Host, guest: str) -> str:
     for source in ("lease", "agent", "arp"):
-        shown = host.run(*QEMU, "domifaddr", guest, "--source", source)
-        if shown.ok and (match := LEASED.search(shown.stdout)):
+        result = host.run(*QEMU, "domifaddr", guest, "--source", source)
+        if result.ok and (match := LEASED.search(result.stdout)):
             return match[1]
     return ""

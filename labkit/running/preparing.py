@@ -134,11 +134,11 @@ def _asked(host: Host, calls: Callers, non_free: bool) -> Lack:
     try:
         if host.name != HERE and "esxi" in hello(host).kinds:
             return Lack(host.name, "esxi", {}, (), "", {}, {})
-        said = host.check("sh", "-c", LOOK, "labkit", *calls).splitlines()
+        lines = host.check("sh", "-c", LOOK, "labkit", *calls).splitlines()
     except HostError as silent:
         return Lack(host.name, "", {}, (), "", {}, {}, trouble=silent.what)
-    system = system_of(os_release(next((line[1:] for line in said if line.startswith("=")), "")))
-    absent = {line[1:]: calls[line[1:]] for line in said if line.startswith("-")}
+    system = system_of(os_release(next((line[1:] for line in lines if line.startswith("=")), "")))
+    absent = {line[1:]: calls[line[1:]] for line in lines if line.startswith("-")}
     if simulator.path():  # it may be where PATH does not lead
         absent.pop(VCSIM, "")
     return _lack(host.name, system, absent, non_free)

@@ -107,8 +107,8 @@ def _answer(hosts: Mapping[str, Host]) -> None:
 
 
 def _state(host: Host) -> list[str]:
-    done = host.run("sh", "-c", SHOWN, "labkit", host.interface, seconds=ASKED_SECONDS)
-    return done.stdout.split()
+    result = host.run("sh", "-c", SHOWN, "labkit", host.interface, seconds=ASKED_SECONDS)
+    return result.stdout.split()
 
 
 def _guest(lab: Lab, role: str) -> bool:

@@ -83,7 +83,7 @@ class Said:
 def _asked(who: str, host: str, options: Sequence[str]) -> Said:
     words = ["ssh", "-G", *options, "--", host]
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             words, capture_output=True, text=True, errors="replace", timeout=SECONDS,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
@@ -97,10 +97,10 @@ def _asked(who: str, host: str, options: Sequence[str]) -> Said:
             f"{who}: `{' '.join(words)}` had not ended after {SECONDS:g} s",
             hint="is there a Match exec in ssh_config whose command hangs?",
         ) from None
-    if done.returncode:
-        raise BadInput(f"{who}: ssh cannot say where {host} is", said=done.stderr)
+    if result.returncode:
+        raise BadInput(f"{who}: ssh cannot say where {host} is", said=result.stderr)
     values: dict[str, list[str]] = {}
-    for key, _, value in (line.partition(" ") for line in done.stdout.splitlines()):
+    for key, _, value in (line.partition(" ") for line in result.stdout.splitlines()):
         values.setdefault(key.lower(), []).append(value)
     return Said(values)
 

@@ -136,16 +136,16 @@ def by_command(role: str, command: str) -> Callable[[], str] | None:
         return None
 
     def asked() -> str:
-        done = subprocess.run(
+        result = subprocess.run(
             shlex.split(command), capture_output=True, text=True, stdin=subprocess.DEVNULL,
             timeout=COMMAND_SECONDS, check=False,
         )  # fmt: skip
-        if done.returncode or not done.stdout:
+        if result.returncode or not result.stdout:
             raise SudoRefused(
-                f"{role}: its password_command gave no password", said=done.stderr,
+                f"{role}: its password_command gave no password", said=result.stderr,
                 hint=f"try it here: {command}",
             )  # fmt: skip
-        return done.stdout.partition("\n")[0]
+        return result.stdout.partition("\n")[0]
 
     return asked
 

@@ -65,8 +65,8 @@ class WantedCluster:
 def off(host: Host, link: bool = True) -> float:
     """Take a host's power, and its link; the moment by its clock, 0 where it had none."""
     interface = host.interface if link else ""
-    said = host.check("sh", "-c", OFF, "off", FOLDER, interface)
-    return float(said or 0)
+    output = host.check("sh", "-c", OFF, "off", FOLDER, interface)
+    return float(output or 0)
 
 
 def log(host: Host) -> str:
@@ -142,8 +142,8 @@ def ready(host: Host, after: float, deadline: float) -> dict[str, float]:
         text = log(host)
         if "ready" in (noted := notes(text, after)):
             return noted
-        if failed := FAILED.search(text):
-            raise HostError(f"{host.name}: the management server cannot start", said=failed[1])
+        if match := FAILED.search(text):
+            raise HostError(f"{host.name}: the management server cannot start", said=match[1])
         time.sleep(LOOK_SECONDS)
     raise HostError(
         f"{host.name}: the management server was not ready after {deadline:g} s",

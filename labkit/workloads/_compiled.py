@@ -52,10 +52,10 @@ def compiled(name: str, *options: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
         out = Path(folder, name)
         words = [COMPILER, *FLAGS, "-o", str(out), str(SOURCES / f"{name}.c"), *options]
-        done = subprocess.run(words, capture_output=True, text=True)
-        if done.returncode:
+        result = subprocess.run(words, capture_output=True, text=True)
+        if result.returncode:
             raise BadInput(
-                f"{name}.c cannot be compiled here", said=done.stderr[-500:],
+                f"{name}.c cannot be compiled here", said=result.stderr[-500:],
                 hint=_how(),
             )  # fmt: skip
         return out.read_bytes()
@@ -142,15 +142,15 @@ def checked(host: Host, words: Words, seconds: float, too_much: str) -> str:
     """Return what the words print; `too_much` says what to try if the kernel has killed them."""
     behind = [second for first, second in pairwise(words) if first.endswith("/watch_cpus")]
     name = behind[0] if behind else Path(words[0]).name
-    done = host.run(*words, seconds=seconds)
-    if done.signal == "KILL":
-        raise _killed(host, name, done.stderr, too_much)
-    if not done.ok:
+    result = host.run(*words, seconds=seconds)
+    if result.signal == "KILL":
+        raise _killed(host, name, result.stderr, too_much)
+    if not result.ok:
         raise HostError(
-            f"{host.name}: {name} ended with code {done.code}",
-            said=(done.stderr or done.stdout)[-500:], hint=too_much,
+            f"{host.name}: {name} ended with code {result.code}",
+            said=(result.stderr or result.stdout)[-500:], hint=too_much,
         )  # fmt: skip
-    return done.stdout
+    return result.stdout
 
 
 def _killed(host: Host, name: str, said: str, too_much: str) -> HostError:

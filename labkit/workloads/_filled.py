@@ -86,11 +86,11 @@ def _made(engine: str, size: str, seed: int) -> bytes:
             secret = (folder / "secret").read_text().strip()
             awaited(engine_of(engine), at, secret)
             fill_stock(engine, at, secret, size, seed)
-        whole = io.BytesIO()
-        with tarfile.open(fileobj=whole, mode="w:gz", compresslevel=1) as archive:
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
             for path in sorted(folder.iterdir()):
                 archive.add(path, path.name, filter=_of_nobody)
-        return whole.getvalue()
+        return buffer.getvalue()
 
 
 def _of_nobody(one: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -124,5 +124,5 @@ def _await(serving: subprocess.Popen[bytes], port: int, log: Path) -> None:
             if not asking.connect_ex((LOCAL, port)):
                 return
         time.sleep(0.05)
-    said = log.read_text("utf-8", "replace")
-    raise HostError("no database can be filled here to be brought", said=said)
+    text = log.read_text("utf-8", "replace")
+    raise HostError("no database can be filled here to be brought", said=text)

@@ -196,12 +196,12 @@ def filled(values: Mapping[str, object]) -> dict[str, dict[str, str]]:
 def _set_up(host: Host, folder: str, settings: Mapping[str, Mapping[str, str]]) -> None:
     files = {f"conf/{kind}-site.xml": configuration(rows) for kind, rows in settings.items()}
     archive = packed({**files, "conf/log4j.properties": LOG})
-    done = host.run("sh", "-c", SET_UP, "set_up", folder, stdin=archive)
-    if not done.ok:
+    result = host.run("sh", "-c", SET_UP, "set_up", folder, stdin=archive)
+    if not result.ok:
         hint = "end it, or measure on other hosts: labkit changes nothing of it"
         raise HostError(
-            f"{host.name}: no cluster can be set up", said=done.stderr,
-            hint=hint if "another Hadoop" in done.stderr else f"is there room at {folder}?",
+            f"{host.name}: no cluster can be set up", said=result.stderr,
+            hint=hint if "another Hadoop" in result.stderr else f"is there room at {folder}?",
         )  # fmt: skip
 
 
@@ -214,14 +214,14 @@ def configuration(rows: Mapping[str, str]) -> str:
 
 def packed(files: Mapping[str, str]) -> bytes:
     """An archive of these texts, by name."""
-    whole = io.BytesIO()
-    with tarfile.open(fileobj=whole, mode="w") as archive:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
         for name, text in files.items():
             content = text.encode()
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode = len(content), 0o644
             archive.addfile(entry, io.BytesIO(content))
-    return whole.getvalue()
+    return buffer.getvalue()
 
 
 # On the machine's disk where a host of a box has a place there: memory is for Java.
@@ -326,14 +326,14 @@ def _fetch(folder: Path, jars: Jars) -> None:
     words = ["mvn", "-q", "-B", "-f", str(folder / "pom.xml"), "dependency:copy-dependencies",
              f"-DoutputDirectory={folder / 'lib'}"]  # fmt: skip
     try:
-        done = subprocess.run(words, capture_output=True, text=True)
+        result = subprocess.run(words, capture_output=True, text=True)
     except FileNotFoundError:
         raise BadInput(
             "Maven is missing on this machine, which fetches Hadoop",
             hint=f"to get it: {brings('mvn', system=this_system())}",
         ) from None
-    if done.returncode:
-        lines = [line for line in done.stdout.splitlines() if line.startswith("[ERROR]")]
+    if result.returncode:
+        lines = [line for line in result.stdout.splitlines() if line.startswith("[ERROR]")]
         raise BadInput(
             "Hadoop cannot be fetched from Maven Central", said="\n".join(lines[:3]),
             hint="is it reached? ~/.m2/settings.xml names a mirror or a proxy",

@@ -68,13 +68,13 @@ class Command(Workload):
         """Run it on the server."""
         host, quiet = hosts["server"], "" if self.pattern else "quiet"
         line = ("labkit", str(self.times), self.prepare, quiet, *self.words)
-        done = host.run("bash", "-c", SCRIPT, *line, seconds=self.longest_seconds)
-        if not done.ok:
-            what = f"{host.name}: `{' '.join(self.words)}` ended with code {done.code}"
-            hint = f"is `{self.words[0]}` installed on {host.name}?" if done.code == 127 else ""
-            raise CommandFailed(what, said=done.stderr or done.stdout, hint=hint)
+        result = host.run("bash", "-c", SCRIPT, *line, seconds=self.longest_seconds)
+        if not result.ok:
+            what = f"{host.name}: `{' '.join(self.words)}` ended with code {result.code}"
+            hint = f"is `{self.words[0]}` installed on {host.name}?" if result.code == 127 else ""
+            raise CommandFailed(what, said=result.stderr or result.stdout, hint=hint)
         head = {"metric": self.metric, "unit": self.unit, "pattern": self.pattern}
-        return "".join(f"=== labkit: {name} {it}\n" for name, it in head.items()) + done.stdout
+        return "".join(f"=== labkit: {name} {it}\n" for name, it in head.items()) + result.stdout
 
     @staticmethod
     def parse(text: str) -> list[Sample]:

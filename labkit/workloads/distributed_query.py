@@ -140,9 +140,9 @@ class DistributedQuery(Workload):
         words, longest = (*_program(nodes[0]), "lead"), 60 + 10 * self.seconds
         led = nodes[0].run(*words, stdin=json.dumps(given).encode(), seconds=longest)
         if led.code == node.LOST:
-            lost = json.loads(led.stdout.splitlines()[-1])
-            how = "could not compute" if lost["failed"] else "was lost in the middle of"
-            problem = f"{nodes[lost['node']].name} {how} the query {lost['query']}"
+            answer = json.loads(led.stdout.splitlines()[-1])
+            how = "could not compute" if answer["failed"] else "was lost in the middle of"
+            problem = f"{nodes[answer['node']].name} {how} the query {answer['query']}"
             raise HostError(problem, said=led.stderr, hint="what became of it? `dmesg | tail`")
         if not led.ok:
             raise HostError(f"{nodes[0].name}: the leader gave up", said=led.stderr)

@@ -286,12 +286,12 @@ class _Shop:
 
 def _object(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        answer = json.loads(text)
     except ValueError as error:
         raise ResultsError("dvdstore: cannot read a line", said=f"{text[:200]}: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(answer, dict):
         raise ResultsError("dvdstore: cannot read a line", said=text[:200])
-    return found
+    return answer
 
 
 # A file on the client, and what makes it.

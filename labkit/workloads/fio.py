@@ -178,10 +178,10 @@ class Fio(Workload):
 # Warnings may stand before it.
 def _json(text: str) -> dict[str, Any]:
     try:
-        told = json.loads(text[text.index("{") :])
+        answer = json.loads(text[text.index("{") :])
     except ValueError:
         raise ResultsError("fio: its output cannot be read", said=text[-300:]) from None
-    return told if isinstance(told, dict) else {}
+    return answer if isinstance(answer, dict) else {}
 
 
 def _load(name: str, job: Mapping[str, Any]) -> Iterator[Sample]:

@@ -162,14 +162,14 @@ def _last(line: re.Pattern[str], text: str, words: str) -> re.Match[str] | None:
 # What was answered before anything else was said, and how much of the text that is; nothing where
 # the answers did not come in their order.
 def _in_order(text: str) -> tuple[dict[int, float], int]:
-    listed = ANSWERS.match(text)
-    found = FIGURES.findall(listed[0]) if listed else []
+    match = ANSWERS.match(text)
+    found = FIGURES.findall(match[0]) if match else []
     numbers = [int(number) for number, _ in found]
     steps = np.diff(np.array([0, *numbers]))
-    if not listed or (steps <= 0).any() or (steps >= WRAP // 2).any():
+    if not match or (steps <= 0).any() or (steps >= WRAP // 2).any():
         return {}, 0
     return {number: 1000 * float(ms) for number, (_, ms) in zip(numbers, found, strict=True)}, (
-        listed.end()
+        match.end()
     )
 
 

@@ -132,8 +132,8 @@ class Sockperf(Workload):
             said = text.strip().rpartition("\n")[2] or "it printed nothing"
             raise ResultsError("sockperf: it did not finish", said=said)
         # All at once, for there may be a million; what is among them is looked at line by line.
-        listed = TRIPS.match(log)
-        first = listed[0] if listed else ""
+        match = TRIPS.match(log)
+        first = match[0] if match else ""
         tail = log[len(first) :]
         trips, rest = TRIP.findall(tail), TRIP.sub("", tail).split("\n")
         for at, line in enumerate(rest, len(above) + 2 + first.count("\n")):

@@ -122,10 +122,10 @@ CHILDREN = {"ours": ours, "polars": polars, "plain": plain_polars, "percentiles"
 
 
 def child(python, *words):
-    done = subprocess.run([python, __file__, *words], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(words)}:\n{done.stderr}")
-    return json.loads(done.stdout)
+    result = subprocess.run([python, __file__, *words], capture_output=True, text=True)
+    if result.returncode:
+        sys.exit(f"{' '.join(words)}:\n{result.stderr}")
+    return json.loads(result.stdout)
 
 
 # --- what compares them ------------------------------------------------------------------------

@@ -156,8 +156,8 @@ def worth():
 
 def _mbit(client, address):
     words = ("iperf3", "-4", "-c", address, "-p", "5999", "-t", "1", "--json")
-    said = json.loads(client.check(*words))
-    return said["end"]["sum_received"]["bits_per_second"] / 1e6
+    answer = json.loads(client.check(*words))
+    return answer["end"]["sum_received"]["bits_per_second"] / 1e6
 
 
 def target(id, what, ours, most):

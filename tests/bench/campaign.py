@@ -106,8 +106,8 @@ def by_papermill(folder, lab, number):
 
 
 def run(*words):
-    done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
 
 
 def of_size(folder):

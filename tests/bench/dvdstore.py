@@ -72,10 +72,10 @@ ORDER = f"""
 
 def used(words, **how):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(words, capture_output=True, text=True, check=True, **how)
+    result = subprocess.run(words, capture_output=True, text=True, check=True, **how)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = sum(getattr(after, n) - getattr(before, n) for n in ("ru_utime", "ru_stime"))
-    return done.stdout, cpu
+    return result.stdout, cpu
 
 
 def pgbench(shop, script):
@@ -89,8 +89,8 @@ def pgbench(shop, script):
 def ours(shop):
     words = shop.words("drive", "--users", 4, "--warm-up", 0, "--ramp", 1000, "--new", 0,
                        "--seconds", SECONDS, "--go-on")  # fmt: skip
-    said = subprocess.run([str(word) for word in words], capture_output=True, text=True).stdout
-    ended = shops.ended(said)  # its marks are there from the round before, which it tells of
+    output = subprocess.run([str(word) for word in words], capture_output=True, text=True).stdout
+    ended = shops.ended(output)  # its marks are there from the round before, which it tells of
     return 1e6 * ended["cpu"] / ended["ended"]
 
 

@@ -89,11 +89,11 @@ def theirs(python, folder, found):
     (folder / "hosts.json").write_text(json.dumps(lines))
     script = Path(__file__).with_name("_pyinfra.py")
     words = [python, script, folder / "hosts.json", folder, str(SETTINGS)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300,
+    result = subprocess.run(words, capture_output=True, text=True, timeout=300,
                           env={"PATH": os.environ["PATH"], "HOME": str(folder)})  # fmt: skip
-    if done.returncode:
-        sys.exit(f"pyinfra: {done.stderr[-2000:]}")
-    return float(done.stdout.splitlines()[-1])
+    if result.returncode:
+        sys.exit(f"pyinfra: {result.stderr[-2000:]}")
+    return float(result.stdout.splitlines()[-1])
 
 
 def measured(python, count, round_trip, rounds=ROUNDS):

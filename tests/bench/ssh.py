@@ -68,13 +68,13 @@ def reached(server, port):
 
 def told(python, tool, task, count, where):
     script = Path(__file__).with_name("_peers.py")
-    done = subprocess.run(
+    result = subprocess.run(
         [python, script, tool, task, str(count), where], capture_output=True, text=True,
         env={**ENVIRONMENT, "HOME": str(where.parent)}, timeout=120,
     )  # fmt: skip
-    if done.returncode:
-        sys.exit(f"{tool} {task}: {done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
+    if result.returncode:
+        sys.exit(f"{tool} {task}: {result.stderr}")
+    return json.loads(result.stdout.splitlines()[-1])
 
 
 def in_turn(python, where, count, tools, task="commands"):

@@ -73,8 +73,8 @@ def of_wrk2(program, flag):
     with stalling(CALIBRATION + SECONDS / 2) as port:
         words = [program, "-t1", f"-c{CONNECTIONS}", f"-d{CALIBRATION + SECONDS:.0f}s",
                  f"-R{RATE}", flag, f"http://127.0.0.1:{port}/page"]  # fmt: skip
-        told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    spectrum = told[told.index("Uncorrected" if flag == "--u_latency" else "Percentile") :]
+        output = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    spectrum = output[output.index("Uncorrected" if flag == "--u_latency" else "Percentile") :]
     within = [float(share) for ms, share in POINT.findall(spectrum) if float(ms) <= 1000 * LIMIT]
     return 1 - max(within)
 

@@ -20,11 +20,11 @@ FIRST_CHART_SECONDS = 60
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a Docker of its own")
 @pytest.mark.skipif(not shutil.which("dockerd"), reason="no docker: make system")
 def test_every_notebook_runs_in_binders_image_and_a_chart_is_there_within_a_minute(tmp_path):
-    done = subprocess.run(
+    result = subprocess.run(
         [HERE / "build.sh", tmp_path], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
-    assert done.returncode == 0, done.stdout[-5000:]
-    said = done.stdout[done.stdout.index("== the notebooks") :]
+    assert result.returncode == 0, result.stdout[-5000:]
+    said = result.stdout[result.stdout.index("== the notebooks") :]
     assert "user 1000, " in said
     assert len(re.findall(r"^ran notebooks/\S+ in \d+ s$", said, re.MULTILINE)) == len(NOTEBOOKS)
     peak = re.search(r"^the most memory: (\d+) MiB", said, re.MULTILINE)

@@ -90,17 +90,17 @@ def test_without_the_packages_the_command_that_brings_them_is_named(monkeypatch)
     ):
         scheduler.connected("tcp://127.0.0.1:1")
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    with pytest.raises(errors.NotInstalled) as refused:
+    with pytest.raises(errors.NotInstalled) as error:
         CampaignStore.open("s3://x/y")
-    assert refused.value.exit_code == 2 and COMMAND in str(refused.value)
+    assert error.value.exit_code == 2 and COMMAND in str(error.value)
 
 
 @pytest.mark.when_changed("labkit/campaign/")
 @pytest.mark.slow
 def test_an_address_without_a_scheduler_is_refused(tmp_path):
     file = written(tmp_path, RECORDED)
-    done = labkit("campaign", "run", file, "--scheduler", "tcp://127.0.0.1:9", out=tmp_path)
-    assert done.returncode == 1 and "no scheduler answers at tcp://127.0.0.1:9" in done.stderr
+    result = labkit("campaign", "run", file, "--scheduler", "tcp://127.0.0.1:9", out=tmp_path)
+    assert result.returncode == 1 and "no scheduler answers at tcp://127.0.0.1:9" in result.stderr
     alone = labkit("campaign", "run", file, "--store", "/x", out=tmp_path)
     assert alone.returncode == 2 and "--scheduler ADDRESS" in alone.stderr
 
@@ -119,9 +119,9 @@ def test_other_versions_are_named_with_their_place():
     scheduler.insist_alike(told(here, here, {**here, "python": "3.11.2"}))
     with pytest.raises(errors.UnlikeVersions, match=r"dask is 2025\.1 on tcp://worker-0, 2026"):
         scheduler.insist_alike(told(here, {**here, "dask": "2025.1"}))
-    with pytest.raises(errors.UnlikeVersions, match="labkit is missing on tcp://worker-1") as odd:
+    with pytest.raises(errors.UnlikeVersions, match="labkit is missing on tcp://worker-1") as error:
         scheduler.insist_alike(told(here, here, {**here, "labkit": None}))
-    assert COMMAND in str(odd.value), "the index has another project of that name"
+    assert COMMAND in str(error.value), "the index has another project of that name"
     with pytest.raises(errors.UnlikeVersions, match=r"python is 3\.12 on"):
         scheduler.insist_alike(told(here, {**here, "python": "3.12.1"}))
 
@@ -154,9 +154,9 @@ def test_a_lab_that_no_worker_or_two_workers_offer_is_refused(tmp_path):
 def test_a_campaign_on_workers_made_here_is_as_one_without_them(s3, tmp_path):
     file, out = written(tmp_path, RECORDED), tmp_path / "out"
     words = ("campaign", "run", file, "--local", "1", "--store", f"s3://labkit/{tmp_path.name}")
-    done = labkit(*words, "--json", out=out)
-    assert done.returncode == 0, done.stderr
-    (point,) = json.loads(done.stdout)["points"]
+    result = labkit(*words, "--json", out=out)
+    assert result.returncode == 0, result.stderr
+    (point,) = json.loads(result.stdout)["points"]
     assert point["state"] == "finished" and point["verdicts"] and point["attempts"] == 1
     own = out / "campaigns/small/points" / point["name"]
     answer = json.loads((own / "answer.json").read_text())
@@ -253,9 +253,9 @@ def test_what_ended_while_nobody_looked_is_fetched(tmp_path, monkeypatch):
     half = made_up(tmp_path, "half", 2)
     point = half.points[1]
     (half.of(point) / "attempt-1.json").unlink()
-    there = CampaignStore.open(str(tmp_path / "stores/half"))
+    store = CampaignStore.open(str(tmp_path / "stores/half"))
     attempt = Attempt.begin(1, "").ended(FINISHED)
-    there.put(f"points/{point.name}/attempt-1.json", records.pretty(asdict(attempt)))
-    there.put(f"points/{point.name}/results/lat_ping/x/study.json", b"{}")
-    gather(there, half)
+    store.put(f"points/{point.name}/attempt-1.json", records.pretty(asdict(attempt)))
+    store.put(f"points/{point.name}/results/lat_ping/x/study.json", b"{}")
+    gather(store, half)
     assert half.finished(point) and (tmp_path / "results/lat_ping/x/study.json").exists()

@@ -47,22 +47,22 @@ def compared(capsys, *words):
 
 def test_a_regression_and_an_improvement_are_found_with_their_intervals(capsys):
     code, said = compared(capsys, "old", "new", "--json")
-    told = json.loads(said)
-    found = {one["what"]: one for one in told["comparisons"]}
-    assert code == 1 and not told["passed"]
+    answer = json.loads(said)
+    found = {one["what"]: one for one in answer["comparisons"]}
+    assert code == 1 and not answer["passed"]
     worse, better = found[WORSE], found["VM-Default, median"]
     assert worse["outcome"] == "regression" and better["outcome"] == "improvement"
     effect = worse["verdict"]
     assert effect["low"] < 1.5 < effect["high"] and effect["low"] > 1.1
-    (among,) = {one["verdict"]["among"] for one in told["comparisons"]}
-    assert 8 < among <= len(told["comparisons"]), "all that can be tested share one risk"
+    (among,) = {one["verdict"]["among"] for one in answer["comparisons"]}
+    assert 8 < among <= len(answer["comparisons"]), "all that can be tested share one risk"
     assert found["Native, median"]["outcome"] in ("the same", "not clearly other")
-    assert "a repetition is the unit" in told["units"]
+    assert "a repetition is the unit" in answer["units"]
 
 
 def test_a_claim_that_holds_no_longer_is_a_regression(capsys):
-    told = json.loads(compared(capsys, "old", "new", "--json")[1])
-    claims = [one for one in told["comparisons"] if one["claim"]]
+    answer = json.loads(compared(capsys, "old", "new", "--json")[1])
+    claims = [one for one in answer["comparisons"] if one["claim"]]
     assert claims
     for claim in claims:
         lost = claim["was"] == "holds" and claim["is_now"] == "contradicted"
@@ -80,8 +80,8 @@ def test_what_did_not_change_passes(capsys, pair):
 
 
 def test_with_few_repetitions_it_says_that_sessions_are_not_known(capsys):
-    told = json.loads(compared(capsys, "alone", "alone-again", "--json")[1])
-    assert "with fewer than 3 repetitions a block is the unit" in told["units"]
+    answer = json.loads(compared(capsys, "alone", "alone-again", "--json")[1])
+    assert "with fewer than 3 repetitions a block is the unit" in answer["units"]
 
 
 @pytest.mark.slow
@@ -128,8 +128,8 @@ def test_points_that_only_the_old_one_has_are_named(out, capsys):
     one = made_up(out, "one", 1, 7, sweep=[300, 301])
     shutil.rmtree(one.of(next(p for p in one.points if p.values["count"] == 301)))
     code, said = compared(capsys, "both", "one", "--json")
-    told = json.loads(said)
-    assert code == 1 and told["lost"] == [f"lat_ping ({point.said})"]
+    answer = json.loads(said)
+    assert code == 1 and answer["lost"] == [f"lat_ping ({point.said})"]
     junit = compared(capsys, "both", "one", "--junit")[1]
     assert ElementTree.fromstring(junit).find(".//error") is not None
 

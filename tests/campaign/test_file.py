@@ -57,9 +57,9 @@ def test_what_cannot_be_run_is_named_with_its_line_and_what_to_try(
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
     path = written(tmp_path, text)
     assert main(["campaign", "check", str(path)]) == 2
-    told = capsys.readouterr().err
+    output = capsys.readouterr().err
     where = f"{path}:{line}: " if line > 1 else f"{path}: "
-    assert (where in told and said in told and "hint: " in told) or "secret" in told
+    assert (where in output and said in output and "hint: " in output) or "secret" in output
     assert main(["campaign", "run", str(path)]) == 2
     assert not (tmp_path / "out" / "campaigns").exists()
 
@@ -83,9 +83,9 @@ def test_the_file_that_new_writes_can_be_checked_and_is_never_written_over(
     assert main(["campaign", "new", str(tmp_path / "nightly")]) == 2
     capsys.readouterr()
     assert main(["campaign", "check", str(path)]) == 0
-    said = capsys.readouterr().out
-    assert "nightly: 3 points of 2 studies" in said and "All points take about" in said
-    assert "duration=2" in said and "its plan" in said
+    output = capsys.readouterr().out
+    assert "nightly: 3 points of 2 studies" in output and "All points take about" in output
+    assert "duration=2" in output and "its plan" in output
     assert not (tmp_path / "out" / "campaigns").exists()
 
 
@@ -117,11 +117,11 @@ def test_check_as_json_names_every_point_and_its_time(tmp_path, capsys, monkeypa
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
     path = written(tmp_path, '[[study]]\nname = "lat_vmxnet3"\nsweep.duration = [1, 4]\n')
     assert main(["campaign", "check", str(path), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    short, long = sorted(told["points"], key=lambda one: one["values"]["duration"])
+    answer = json.loads(capsys.readouterr().out)
+    short, long = sorted(answer["points"], key=lambda one: one["values"]["duration"])
     assert short["seconds"] < long["seconds"] and short["by"] == "its plan"
-    assert told["seconds"] == pytest.approx(short["seconds"] + long["seconds"], abs=0.1)
-    assert told["finished"] == 0 and short["name"].startswith("000")
+    assert answer["seconds"] == pytest.approx(short["seconds"] + long["seconds"], abs=0.1)
+    assert answer["finished"] == 0 and short["name"].startswith("000")
 
 
 def test_a_lab_file_counts_from_the_campaign_file_and_names_the_hosts_it_needs(tmp_path):

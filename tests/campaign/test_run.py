@@ -251,8 +251,8 @@ def test_other_points_under_a_known_name_are_refused(tmp_path, monkeypatch, caps
     )
     file = written(tmp_path, text, "taken")
     assert main(["campaign", "run", str(file)]) == 2
-    said = capsys.readouterr().err
-    assert "holds a campaign of other points" in said and 'name = "taken-2"' in said
+    output = capsys.readouterr().err
+    assert "holds a campaign of other points" in output and 'name = "taken-2"' in output
     assert main(["campaign", "check", str(file)]) == 2
 
 
@@ -262,9 +262,9 @@ def test_a_campaign_that_is_half_done_has_a_report_that_says_so(tmp_path, monkey
     half = made_up(tmp_path, "half", 2)
     (half.of(half.points[1]) / "attempt-1.json").unlink()
     assert main(["campaign", "report", "half", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [one["state"] for one in told["points"]] == ["finished", "not begun"]
-    page = Path(told["report"]).read_text()
+    answer = json.loads(capsys.readouterr().out)
+    assert [one["state"] for one in answer["points"]] == ["finished", "not begun"]
+    page = Path(answer["report"]).read_text()
     assert "1 of 2 points have not begun yet" in page and "1 of 2 points are finished" in page
     assert history(half) == [half.points[0].name]
     assert main(["campaign", "report", str(half.path)]) == 0

@@ -55,8 +55,8 @@ def test_a_full_shared_disk_is_named_and_nothing_is_served(place):
     """A disk of 20 MB, in a view of the files that ends with the server."""
     disk = Path(place.folder).parent
     seen = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=20m x "$0" && exec "$@"']
-    done = subprocess.run([*seen, str(disk), *words(place)], capture_output=True, text=True)
-    assert done.returncode and f"MB are free on the shared disk {disk}" in done.stderr
+    result = subprocess.run([*seen, str(disk), *words(place)], capture_output=True, text=True)
+    assert result.returncode and f"MB are free on the shared disk {disk}" in result.stderr
 
 
 def test_a_server_that_never_becomes_ready_says_why_in_its_log(place):

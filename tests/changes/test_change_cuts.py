@@ -163,9 +163,9 @@ def test_what_was_made_before_a_host_fell_silent_is_not_measured_and_goes_back_a
     changes = InForce({"server": host}, Owner.me("silent"))
     changes.move_to(wanted := settings(bench.folder))
     with dropped(network) as begun:
-        with pytest.raises(LabkitError) as lost:
+        with pytest.raises(LabkitError) as error:
             changes.check(wanted)
-        assert time.monotonic() - begun <= PATIENCE and "far" in str(lost.value)
+        assert time.monotonic() - begun <= PATIENCE and "far" in str(error.value)
         assert bench.values() == NEW
     changes.put_back()
     assert hello(host).open == ()

@@ -133,8 +133,8 @@ def test_after_a_reboot_what_is_ours_goes_back_and_what_others_made_stays(tmp_pa
     told = bench.run("hello", before=rebooted).stdout
     assert "lease rebooted" in told and "open 1" in told
     # The lease has died with the host, so that nobody needs to break it.
-    done = bench.restore(before=rebooted).stdout
-    assert "gone already" in done and "ours restored" in done and "theirs left" in done
+    output = bench.restore(before=rebooted).stdout
+    assert "gone already" in output and "ours restored" in output and "theirs left" in output
     assert bench.values() == {"gone": "old\n", "ours": "old\n", "theirs": "third\n"}
 
 

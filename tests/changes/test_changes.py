@@ -128,8 +128,8 @@ def test_commands_find_nothing_of_the_script_in_their_way(bench):
     tool.write_text('#!/bin/sh\ncat "$@"\n')
     tool.chmod(0o755)
     reads = f"PATH={bench.folder}:$PATH; look {bench.folder}/[a]; one='x y'; printf '<%s>' $one"
-    said = bench.run("show", lines=[("show", "a", "", "", reads)]).stdout
-    assert f"state a is {encoded('old' + chr(10) + '<x><y>')}" in said
+    output = bench.run("show", lines=[("show", "a", "", "", reads)]).stdout
+    assert f"state a is {encoded('old' + chr(10) + '<x><y>')}" in output
 
 
 def test_every_part_of_the_script_is_sent_and_none_is_long():
@@ -144,8 +144,8 @@ def test_the_script_is_plain_sh():
     if not shutil.which("shellcheck"):
         pytest.skip("no shellcheck")
     words = ["shellcheck", "-s", "sh", "-S", "warning", "-e", "SC2086,SC2154", str(SCRIPT)]
-    done = subprocess.run(words, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
+    result = subprocess.run(words, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout
 
 
 def in_one_round(bench, command):

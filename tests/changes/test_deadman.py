@@ -95,8 +95,8 @@ def behind_a_link(folder, number=0, name=""):
             yield Host(f"far{number}", address, Ssh(at))
     finally:
         # A session that was cut off would wait there for hours, and keep the namespace.
-        left = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True)
-        subprocess.run(["kill", "-KILL", *left.stdout.split()], capture_output=True)
+        result = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True)
+        subprocess.run(["kill", "-KILL", *result.stdout.split()], capture_output=True)
         ip("netns", "delete", name)
         subprocess.run(["ip", "link", "delete", name], capture_output=True)
 

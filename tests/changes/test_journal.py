@@ -159,9 +159,9 @@ def test_a_host_puts_itself_back_by_hand_with_nothing_but_sh(bench):
     assert held.returncode == 1 and bench.values() == NEW
     assert held.stdout.startswith("me on here (process ") and "nothing was put back" in held.stdout
     (bench.changes / "lease").unlink()
-    done = subprocess.run(words, **asked)
-    assert done.returncode == 0 and bench.values() == OLD
-    assert done.stdout == "b: restored\na: restored\nchange set #1 is put back\n"
+    result = subprocess.run(words, **asked)
+    assert result.returncode == 0 and bench.values() == OLD
+    assert result.stdout == "b: restored\na: restored\nchange set #1 is put back\n"
 
 
 def test_the_next_who_comes_is_told_of_an_unfinished_change_set(bench, hosts):
@@ -332,14 +332,14 @@ def test_a_journal_that_is_as_we_left_it_is_believed_and_one_that_is_not_is_read
     with pytest.raises(SettingRefused, match="did not go back"), in_force(hosts) as changes:
         changes.move_to([a])
         (journal,) = bench.changes.glob("*.open")
-        said = subprocess.run(["cksum"], stdin=journal.open(), capture_output=True, text=True)
-        assert list(changes.sets["server"].whole) == said.stdout.split()
+        result = subprocess.run(["cksum"], stdin=journal.open(), capture_output=True, text=True)
+        assert list(changes.sets["server"].whole) == result.stdout.split()
         changes.move_to([b])
-        whole = journal.read_bytes()
-        journal.write_bytes(whole.replace(b"new", b"nev", 1))
+        content = journal.read_bytes()
+        journal.write_bytes(content.replace(b"new", b"nev", 1))
         with pytest.raises(JournalDamaged):
             changes.move_to([a, b])
-    journal.write_bytes(whole)
+    journal.write_bytes(content)
     assert restore(hosts["server"]).ok and bench.values() == OLD
 
 

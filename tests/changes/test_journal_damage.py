@@ -24,8 +24,8 @@ SLOW = pytest.mark.slow
 def test_a_journal_cut_anywhere_makes_no_wrong_value(bench, cut):
     bench.apply()
     file = bench.changes / "1.open"
-    whole = file.read_bytes()
-    file.write_bytes(whole[: len(whole) * cut // 12])
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) * cut // 12])
     bench.restore(flags="breaking")
     assert set(bench.values().values()) <= {"old\n", "new\n"}
     assert all((bench.changes / name).exists() for name in bench.left())

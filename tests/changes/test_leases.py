@@ -122,10 +122,10 @@ def test_a_lease_that_cannot_be_looked_at_is_taken_over_once_it_is_silent(bench)
     assert "made b" in bench.apply(script=hasty).stdout
     assert "held t1" in bench.restore(script=hasty).stdout and bench.values() == NEW
     end = time.monotonic() + 60
-    while "held t1" in (said := bench.restore(script=hasty).stdout):
-        assert time.monotonic() < end, decoded(said)
+    while "held t1" in (output := bench.restore(script=hasty).stdout):
+        assert time.monotonic() < end, decoded(output)
         time.sleep(0.2)
-    assert "closed 1" in said and bench.values() == OLD
+    assert "closed 1" in output and bench.values() == OLD
 
 
 @pytest.mark.slow

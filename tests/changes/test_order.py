@@ -175,9 +175,9 @@ def test_settings_that_wait_for_each_other_in_a_circle_are_refused_in_the_plan(
     ]
     others = parts(tmp_path, NEEDS, "client")
     for asked in ([*circle, *others], [*others, *circle[::-1]]):
-        with pytest.raises(Impossible, match="on each other in a circle") as refused:
+        with pytest.raises(Impossible, match="on each other in a circle") as error:
             plan(asked, hosts)
-        told = refused.value.what.rpartition(": ")[2].split(" after ")
+        told = error.value.what.rpartition(": ")[2].split(" after ")
         assert told[0] == told[-1] and {*told} == {one.thing for one in circle}
         with pytest.raises(Impossible), in_force(hosts) as changes:
             changes.move_to(asked)

@@ -97,8 +97,8 @@ def test_what_is_as_wanted_is_told_at_one_start(bench):
     holds = [("hold", n, "new\n", "0", "0", f"cat {bench.folder}/{n}", "true") for n in NAMES]
     makes = [("make", n, "new", None, "0", "0", "false", one, f"{bench.folder}/teller")
              for n, one in zip(NAMES, "11223", strict=True)]  # fmt: skip
-    said = bench.run("change", lines=[("set", "new"), *holds, *makes]).stdout
-    assert said.count(" made ") == 5 and starts(bench) == 1
+    output = bench.run("change", lines=[("set", "new"), *holds, *makes]).stdout
+    assert output.count(" made ") == 5 and starts(bench) == 1
 
 
 @pytest.mark.parametrize("rounds", ["11222", "00000", "01111"])

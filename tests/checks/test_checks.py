@@ -86,28 +86,28 @@ def test_every_check_comes_after_the_one_that_it_needs():
 def test_a_lab_that_is_right_ends_with_0_and_nothing_is_written_on_its_hosts(sshd):
     file = written(sshd, ("client",))
     before = {path.name for path in sshd.folder.iterdir()}
-    done = labkit("doctor", "--lab", str(file), "--json", folder=sshd.folder)
-    said = json.loads(done.stdout)
-    assert said.keys() == {"lab", "file", "ready", "counts", "checks"}
-    assert set(said["counts"]) == STATES and said["file"] == str(file)
-    for one in said["checks"]:
+    result = labkit("doctor", "--lab", str(file), "--json", folder=sshd.folder)
+    answer = json.loads(result.stdout)
+    assert answer.keys() == {"lab", "file", "ready", "counts", "checks"}
+    assert set(answer["counts"]) == STATES and answer["file"] == str(file)
+    for one in answer["checks"]:
         assert one.keys() == {"check", "where", "state", "found", "said", "fix", "asks"}
         assert one["state"] in STATES and one["found"] and one["asks"]
         assert one["state"] not in ("failed", "warning") or one["fix"], one
-    assert said["ready"] and done.returncode == 0, [
-        one for one in said["checks"] if one["state"] == "failed"
+    assert answer["ready"] and result.returncode == 0, [
+        one for one in answer["checks"] if one["state"] == "failed"
     ]
     assert {path.name for path in sshd.folder.iterdir()} == before, "nothing is written on a host"
-    assert all(one["check"] in {check.name for check in all_checks()} for one in said["checks"])
+    assert all(one["check"] in {check.name for check in all_checks()} for one in answer["checks"])
 
 
 def test_a_client_and_a_server_that_are_one_machine_are_no_lab(sshd):
     file = written(sshd, ("client", "server"))
-    done = labkit("doctor", "--lab", str(file), "--json", folder=sshd.folder)
-    said = json.loads(done.stdout)
-    failed = [one for one in said["checks"] if one["state"] == "failed"]
-    assert done.returncode == 1
-    assert {one["where"] for one in said["checks"]} >= {"client", "server", "client to server"}
+    result = labkit("doctor", "--lab", str(file), "--json", folder=sshd.folder)
+    answer = json.loads(result.stdout)
+    failed = [one for one in answer["checks"] if one["state"] == "failed"]
+    assert result.returncode == 1
+    assert {one["where"] for one in answer["checks"]} >= {"client", "server", "client to server"}
     assert [one["found"].partition(",")[0] for one in failed] == ["both are one machine"]
     assert "[hosts.server]" in failed[0]["fix"]
 
@@ -157,8 +157,8 @@ def test_the_command_that_is_named_for_an_unknown_key_mends_it(sshd):
     fingerprint = subprocess.run(
         ["ssh-keygen", "-lf", print_], capture_output=True, text=True
     ).stdout.split()[1]
-    done = labkit(*words, "--yes", fingerprint, folder=sshd.folder)
-    assert done.returncode == 0, done.stderr
+    result = labkit(*words, "--yes", fingerprint, folder=sshd.folder)
+    assert result.returncode == 0, result.stderr
     found = looked(file, (*REACHED, "machine"))
     assert {one.state for one in found} == {"ok"}, found
 

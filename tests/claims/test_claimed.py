@@ -76,8 +76,8 @@ def test_a_claim_that_imported_runs_contradict_is_contradicted():
 def test_what_is_lacking_is_named_by_the_import_and_by_the_verdict(capsys):
     some = {name: files for name, files in FIO.items() if name != "VM [load=write]"}
     assert main(words("fio", "docker_fio", IOPS, some)) == 0
-    told = capsys.readouterr().out
-    assert "5 of 6 figures" in told and "not: VM [load=write]" in told
+    output = capsys.readouterr().out
+    assert "5 of 6 figures" in output and "not: VM [load=write]" in output
     damaged = named_results("docker_fio").path.with_name("damaged")
     damaged.mkdir()
     (damaged / "study.json").write_text("{")
@@ -95,10 +95,10 @@ def test_a_study_that_cannot_be_run_says_what_to_import(monkeypatch):
 
 def test_a_file_without_what_is_claimed_is_answered_with_what_it_has(capsys):
     assert main(words("fio", "docker_fio", [], FIO)) == 2
-    said = capsys.readouterr().err
-    assert "which of its metrics is max_iops of Native [load=read]?" in said
-    assert "it has read iops (1/s), read bandwidth (MB/s)" in said
-    assert '--metric "max_iops=read iops"' in said
+    output = capsys.readouterr().err
+    assert "which of its metrics is max_iops of Native [load=read]?" in output
+    assert "it has read iops (1/s), read bandwidth (MB/s)" in output
+    assert '--metric "max_iops=read iops"' in output
     assert main(words("netperf", "docker_netperf", [], {"Native": [NETPERF]})) == 2
     assert '--metric "latency=latency mean"' in capsys.readouterr().err
 
@@ -219,8 +219,8 @@ def test_results_that_say_oddly_what_they_are_of_are_named_and_the_others_read(h
     good = imports.take_in("fio", FIO, "good", claimed)
     bad = good.path.with_name("bad")
     shutil.copytree(good.path, bad)
-    asked = json.loads((bad / "study.json").read_text())
-    (bad / "study.json").write_text(json.dumps({**asked, "claims": odd}))
+    answer = json.loads((bad / "study.json").read_text())
+    (bad / "study.json").write_text(json.dumps({**answer, "claims": odd}))
     card = scorecard(home / "out" / "results")
     assert {line.evidence for line in card.lines if line.evidence} == {str(good.path)}
     with pytest.raises((BadInput, ResultsError)):

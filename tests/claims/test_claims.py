@@ -46,10 +46,10 @@ def test_a_claim_names_its_source_its_conditions_and_what_is_compared(claim):
 
 
 def test_every_study_and_document_of_the_claims_is_listed_in_the_sources():
-    listed = (published.FOLDER / "SOURCES.md").read_text("utf-8")
+    text = (published.FOLDER / "SOURCES.md").read_text("utf-8")
     for study in published.names():
-        assert study in listed
-        assert published.published(study).document.split(" (")[0] in listed
+        assert study in text
+        assert published.published(study).document.split(" (")[0] in text
 
 
 def test_two_claims_can_never_be_tested_because_nothing_could_contradict_them():

@@ -88,9 +88,9 @@ def values(lab):
 
 @pytest.mark.when_changed("labkit/changes/", "labkit/commands/")
 def test_a_plan_says_what_would_change_and_touches_nothing(lab, labkit):
-    done = labkit("plan", "knobs", "--json", way='(("needs", frozenset({"guest restart"})),)')
-    assert done.returncode == 0, done.stderr
-    plan = json.loads(done.stdout)
+    result = labkit("plan", "knobs", "--json", way='(("needs", frozenset({"guest restart"})),)')
+    assert result.returncode == 0, result.stderr
+    plan = json.loads(result.stdout)
     able = [step for step in plan["steps"] if step["thing"] != str(lab / "c")]
     steps = {(step["thing"], step["wanted"]): step for step in able}
     assert {(s["current"], s["state"]) for s in steps.values()} == {("old", "possible")}
@@ -103,17 +103,17 @@ def test_a_plan_says_what_would_change_and_touches_nothing(lab, labkit):
 
 @pytest.mark.when_changed("labkit/changes/", "labkit/commands/")
 def test_what_is_applied_stays_until_it_is_restored(lab, labkit):
-    done = labkit("apply", "knobs", "--condition", "new")
-    assert done.returncode == 0, done.stderr
-    assert f"{lab}/a: old -> new" in done.stdout and values(lab) == ("new\n", "new\n")
+    result = labkit("apply", "knobs", "--condition", "new")
+    assert result.returncode == 0, result.stderr
+    assert f"{lab}/a: old -> new" in result.stdout and values(lab) == ("new\n", "new\n")
     refused = labkit("apply", "knobs", "--condition", "newer")
     assert refused.returncode == 1
     assert "unfinished change set #1" in refused.stderr
     put_back = f"labkit restore server --lab {lab / 'lab.toml'}"
-    assert put_back in refused.stderr and f"until: {put_back}" in done.stdout
-    assert "unfinished change set #1" in (said := labkit("plan", "knobs").stdout)
+    assert put_back in refused.stderr and f"until: {put_back}" in result.stdout
+    assert "unfinished change set #1" in (output := labkit("plan", "knobs").stdout)
     (warned,) = json.loads(labkit("plan", "knobs", "--json").stdout)["warnings"]
-    assert warned.endswith(put_back) and put_back in " ".join(said.split())
+    assert warned.endswith(put_back) and put_back in " ".join(output.split())
     assert "NOT put back" in labkit("journal", "server").stdout
     restored = json.loads(labkit("restore", "server", "--json").stdout)
     assert {one["outcome"] for one in restored["server"]["things"]} == {"restored"}
@@ -123,8 +123,8 @@ def test_what_is_applied_stays_until_it_is_restored(lab, labkit):
 
 
 def test_a_condition_without_settings_leaves_nothing_to_put_back(lab, labkit):
-    done = labkit("apply", "knobs", "--condition", "none")
-    assert (done.returncode, done.stdout) == (0, "Nothing was changed: all is as asked for.\n")
+    result = labkit("apply", "knobs", "--condition", "none")
+    assert (result.returncode, result.stdout) == (0, "Nothing was changed: all is as asked for.\n")
 
 
 # What it would measure would be neither its conditions nor what was applied.
@@ -133,9 +133,9 @@ def test_a_study_is_refused_where_something_is_applied_and_says_what_to_type(lab
     asked = Condition("new", "n", "n", (Knob(str(lab / "a"), "newer"),), roles={"client": "server"})
     study = Study("knobs", "k", "q", "s", Ping(count=9), (asked,), (), "round trip", "us")
     results = Results.begin(tmp_path / "runs", {"study": "knobs", "seed": 1})
-    with opened(lab / "lab.toml") as there, pytest.raises(Unfinished) as refused:
+    with opened(lab / "lab.toml") as there, pytest.raises(Unfinished) as error:
         loop.run(study, there, results, repeats=1)
-    assert f"labkit restore server --lab {lab / 'lab.toml'}" in str(refused.value)
+    assert f"labkit restore server --lab {lab / 'lab.toml'}" in str(error.value)
     assert not results.runs() and values(lab) == ("new\n", "new\n")
 
 
@@ -160,16 +160,16 @@ def test_what_a_host_has_not_is_named_before_and_left_out_only_where_it_is_optio
     assert labkit("apply", "knobs", "--condition", "some").returncode == 0
     assert values(lab) == ("new\n", "old\n") and not (lab / "c").exists()
     assert labkit("restore", "server").returncode == 0
-    refused = labkit("apply", "knobs", "--condition", "all")
-    assert refused.returncode == 2 and "c: No such file" in refused.stderr
+    result = labkit("apply", "knobs", "--condition", "all")
+    assert result.returncode == 2 and "c: No such file" in result.stderr
     assert values(lab) == ("old\n", "old\n")
 
 
 def test_what_somebody_else_changed_is_said_and_left(lab, labkit):
     labkit("apply", "knobs", "--condition", "new")
     (lab / "a").write_text("theirs\n")
-    done = labkit("restore", "server")
-    assert done.returncode == 1 and "changed by somebody else to 'theirs'" in done.stdout
+    result = labkit("restore", "server")
+    assert result.returncode == 1 and "changed by somebody else to 'theirs'" in result.stdout
     assert values(lab) == ("theirs\n", "old\n")
 
 
@@ -185,8 +185,8 @@ def test_without_a_lab_only_what_is_there_is_put_back_and_no_box_is_made(monkeyp
     assert main(["restore", "--all"]) == 0
     for verb in ("restore", "journal", "settings"):
         assert main([verb, "server"]) == 2
-        said = capsys.readouterr().err
-        assert "no box is up (labkit box up); for hosts of your own: --lab FILE" in said
+        output = capsys.readouterr().err
+        assert "no box is up (labkit box up); for hosts of your own: --lab FILE" in output
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can ask as somebody else")
@@ -201,8 +201,8 @@ def test_a_box_of_another_user_is_passed_over_with_a_word(monkeypatch, tmp_path,
         assert main(["settings", "server"]) == 2
     finally:
         os.setreuid(0, 0)
-    said = capsys.readouterr().err
-    assert "box theirs is another user's" in said and "no box is up" in said
+    output = capsys.readouterr().err
+    assert "box theirs is another user's" in output and "no box is up" in output
 
 
 def test_a_plan_that_is_not_there_is_not_taken_for_a_study(tmp_path, capsys):

@@ -19,11 +19,11 @@ def paper(tmp_path, capsys):
 
 def test_a_new_file_of_claims_has_each_form_and_can_be_read(paper, capsys):
     assert main(["claims", "check", str(paper), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [row["form"] for row in told["claims"]] == [
+    answer = json.loads(capsys.readouterr().out)
+    assert [row["form"] for row in answer["claims"]] == [
         "order", "ratio", "in every test", "within a tolerance", "rank order",
     ]  # fmt: skip
-    assert told["conditions"] == ["Container", "Guest", "Native"] and not told["wrong"]
+    assert answer["conditions"] == ["Container", "Guest", "Native"] and not answer["wrong"]
     assert main(["claims", "new", str(paper)]) == 2
     assert "is there already" in capsys.readouterr().err
 
@@ -34,14 +34,16 @@ def test_every_claim_that_is_wrong_is_named_and_the_others_are_read(paper, capsy
     text = text.replace("within = 0.2", "within = 2.0").replace('"Container", "Guest"]', '"Guets"]')
     paper.write_text(text)
     assert main(["claims", "check", str(paper)]) == 1
-    said = capsys.readouterr()
-    assert "my_paper.toml:" in said.err and "claim my-paper-02: unknown form of claim" in said.err
-    assert "claim my-paper-04: a tolerance needs" in said.err
-    assert "claim my-paper-05: a rank order needs three conditions" in said.err
-    assert "my-paper-01" in said.out and "2 claims can be read, 3 cannot" in " ".join(
-        said.out.split()
+    output = capsys.readouterr()
+    assert (
+        "my_paper.toml:" in output.err and "claim my-paper-02: unknown form of claim" in output.err
     )
-    assert max(map(len, said.out.splitlines())) <= 80
+    assert "claim my-paper-04: a tolerance needs" in output.err
+    assert "claim my-paper-05: a rank order needs three conditions" in output.err
+    assert "my-paper-01" in output.out and "2 claims can be read, 3 cannot" in " ".join(
+        output.out.split()
+    )
+    assert max(map(len, output.out.splitlines())) <= 80
 
 
 def test_two_names_that_are_nearly_alike_are_doubted_and_numbered_ones_are_not(paper, capsys):

@@ -54,8 +54,8 @@ def test_what_cannot_be_meant_is_named_with_what_is_known(
 ):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
     assert main(words) == 2
-    said = capsys.readouterr().err
-    assert [word for word in named if word not in said] == []
+    output = capsys.readouterr().err
+    assert [word for word in named if word not in output] == []
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_a_parameter_that_a_study_cannot_have_is_refused_before_anything_begins(
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
     monkeypatch.setattr(Rerun, "execute", lambda *_: pytest.fail("its notebook was started"))
     assert main(["run", study, "-p", given]) == 2
-    said = capsys.readouterr().err
-    assert why in said and len(said) < 500
+    output = capsys.readouterr().err
+    assert why in output and len(output) < 500
     assert list(tmp_path.iterdir()) == []
 
 

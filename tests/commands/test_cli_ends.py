@@ -50,8 +50,8 @@ def gone():
 @pytest.mark.slow
 def test_where_the_reader_has_gone_the_true_exit_code_comes_and_no_complaint():
     with gone() as pipe:
-        done = run("results", "--help", stdout=pipe)
-        assert (done.returncode, done.stderr) == (0, "")
+        result = run("results", "--help", stdout=pipe)
+        assert (result.returncode, result.stderr) == (0, "")
         assert run("stduies", stdout=pipe, stderr=pipe).returncode == 2
         assert run("--version", stderr=pipe).stdout.startswith("labkit ")
 
@@ -59,9 +59,9 @@ def test_where_the_reader_has_gone_the_true_exit_code_comes_and_no_complaint():
 @pytest.mark.slow
 def test_output_that_the_disk_does_not_take_is_an_error():
     with open("/dev/full", "w") as full:
-        done = run("--version", stdout=full)
-        assert done.returncode == 1
-        assert done.stderr.startswith("labkit: the standard output: No space left on device\n")
+        result = run("--version", stdout=full)
+        assert result.returncode == 1
+        assert result.stderr.startswith("labkit: the standard output: No space left on device\n")
         assert run("stduies", stderr=full).returncode == 2
 
 
@@ -70,17 +70,17 @@ def test_output_that_the_disk_does_not_take_is_an_error():
 def test_a_stream_that_is_closed_is_no_reason_to_fail(closed, code):
     words = ["--version"] if code == 0 else ["stduies"]
     script = f'exec "$@" {closed}>&-'
-    done = subprocess.run(["sh", "-c", script, "sh", *LABKIT, *words], capture_output=True)
-    assert (done.returncode, done.stdout + done.stderr) == (code, b"")
+    result = subprocess.run(["sh", "-c", script, "sh", *LABKIT, *words], capture_output=True)
+    assert (result.returncode, result.stdout + result.stderr) == (code, b"")
 
 
 @pytest.mark.slow
 def test_what_an_old_encoding_cannot_write_is_written_as_an_escape(tmp_path):
     shutil.copytree(recorded("lat_vmxnet3"), tmp_path / "☃ lab/lat_vmxnet3")
     env = {"PYTHONIOENCODING": "ascii", "LABKIT_OUT": str(tmp_path / "out")}
-    done = run("results", "list", str(tmp_path / "☃ lab"), env=env)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert r"\u2603" in done.stdout and "lab/lat_vmxnet3" in done.stdout
+    result = run("results", "list", str(tmp_path / "☃ lab"), env=env)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert r"\u2603" in result.stdout and "lab/lat_vmxnet3" in result.stdout
 
 
 @pytest.mark.parametrize("columns", ["0", "1", "-7", "wide", "100000"])
@@ -153,8 +153,8 @@ def test_what_is_asked_wrongly_is_answered_with_what_is_wrong(
         ended = main(words)
     except SystemExit as error:
         ended = error.code
-    told = capsys.readouterr().err
-    assert (ended, said in told) == (code, True), told
+    output = capsys.readouterr().err
+    assert (ended, said in output) == (code, True), output
 
 
 DEEP = "[" * 100_000
@@ -250,12 +250,12 @@ def test_a_full_disk_is_told_and_nothing_half_is_left(tmp_path):
     script = f'{small}; "$@"; code=$?; find {tmp_path} -type f; exit $code'
     words = ["unshare", "--mount", "sh", "-c", script, "sh", *LABKIT, "results", "list"]
     env = {**os.environ, "LABKIT_OUT": str(tmp_path)}
-    done = subprocess.run(words, cwd=HOME, env=env, capture_output=True, text=True)
-    if done.returncode == 77 or done.stderr.startswith("unshare: "):
+    result = subprocess.run(words, cwd=HOME, env=env, capture_output=True, text=True)
+    if result.returncode == 77 or result.stderr.startswith("unshare: "):
         pytest.skip("no disk can be mounted here")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"labkit: cannot keep {tmp_path}/index/")
-    assert "is full" in done.stderr and "Traceback" not in done.stderr
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"labkit: cannot keep {tmp_path}/index/")
+    assert "is full" in result.stderr and "Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize(("text", "kept"), [('{"cells": []}', True), ('{"cells": [', False)])
@@ -287,9 +287,9 @@ sys.exit(main(asked))
 @pytest.mark.slow
 @pytest.mark.skipif(bool(os.geteuid()), reason="needs root, to become somebody without an account")
 def test_a_user_without_account_and_home_is_served_too():
-    done = subprocess.run([sys.executable, "-c", HOMELESS], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (1, "")
-    first, second = done.stdout.splitlines()
+    result = subprocess.run([sys.executable, "-c", HOMELESS], capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (1, "")
+    first, second = result.stdout.splitlines()
     assert first == "54321 /nonexistent/.local/state/labkit/refused-logins"
     assert second == "box nobodys is down"
 
@@ -300,9 +300,9 @@ def test_a_dumb_terminal_gets_no_escapes(tmp_path, term, drawn):
     ours, theirs = pty.openpty()
     env = {"TERM": term, "LABKIT_OUT": str(tmp_path)}
     with open(ours, "rb", buffering=0) as screen:
-        done = run("results", "list", str(HOME / "data/recorded"), env=env, stderr=theirs)
+        result = run("results", "list", str(HOME / "data/recorded"), env=env, stderr=theirs)
         os.close(theirs)
-        assert done.returncode == 0
+        assert result.returncode == 0
         said = screen.read(4096)
     assert b"reading what is new" in said or drawn
     assert (b"\x1b" in said) is drawn
@@ -311,8 +311,8 @@ def test_a_dumb_terminal_gets_no_escapes(tmp_path, term, drawn):
 def test_the_label_in_results_of_others_does_not_say_where_a_report_is_written(tmp_path, capsys):
     theirs = tmp_path / "theirs/deep/down"
     shutil.copytree(recorded("lat_vmxnet3"), theirs)
-    asked = json.loads((theirs / "study.json").read_text())
-    (theirs / "study.json").write_text(json.dumps({**asked, "label": "../../../taken"}))
+    answer = json.loads((theirs / "study.json").read_text())
+    (theirs / "study.json").write_text(json.dumps({**answer, "label": "../../../taken"}))
     assert main(["report", str(theirs)]) == 2
     assert "a label holds letters" in capsys.readouterr().err
     assert list(tmp_path.rglob("*taken*")) == []
@@ -324,9 +324,9 @@ def test_a_python_package_that_is_missing_is_named_with_what_installs_it():
         "import sys; sys.modules['paramiko'] = None\n"
         "from labkit.cli import main; sys.exit(main(['doctor']))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    first, hint = done.stderr.splitlines()
-    assert (done.returncode, first) == (1, "labkit: the Python package paramiko is not installed")
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    first, hint = result.stderr.splitlines()
+    assert (result.returncode, first) == (1, "labkit: the Python package paramiko is not installed")
     assert "-m pip install" in hint and "'paramiko" in hint
 
 

@@ -32,14 +32,14 @@ def test_without_a_pattern_each_counter_is_a_line(capsys):
 
 def test_a_pattern_shows_the_mean_and_the_range_of_what_fits(capsys):
     assert columns("answering*ready", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
+    answer = json.loads(capsys.readouterr().out)
     (name,) = (
         counter for counter in counters(FILE) if "answering" in counter and "Ready" in counter
     )
     values = read(FILE, [name])[name]
-    (row,) = told["counters"]
+    (row,) = answer["counters"]
     assert row == {"counter": name, "mean": pytest.approx(values.mean()), "least": values.min(),
-                   "most": values.max(), "values": told["moments"]}  # fmt: skip
+                   "most": values.max(), "values": answer["moments"]}  # fmt: skip
     assert columns("answering*ready") == 0
     assert "moments, from 20" in capsys.readouterr().out
 
@@ -76,8 +76,8 @@ def test_what_was_cut_off_is_said_and_two_of_one_name_are_left_out(tmp_path, cap
     lines = FILE.read_bytes().replace(b"computing-2", b"computing-1").replace(b"102:", b"101:")
     (tmp_path / "cut.csv").write_bytes(lines[:-3])
     assert main(["columns", str(tmp_path / "cut.csv"), "ready"]) == 0
-    said = capsys.readouterr().out
-    assert "the last line is not whole" in said and "left out: 1 counters" in said
+    output = capsys.readouterr().out
+    assert "the last line is not whole" in output and "left out: 1 counters" in output
     assert main(["columns", str(tmp_path / "cut.csv"), "computing"]) != 0
     assert "several counters have the name" in capsys.readouterr().err
 

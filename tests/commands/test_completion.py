@@ -21,8 +21,8 @@ def test_bash_offers_verbs_studies_kinds_and_flags(typed, offered, capsys):
     assert main(["completion", "bash"]) == 0
     ask = ASK.format(words=" ".join(typed), at=len(typed))
     shell = ["bash", "--norc", "-c", f"{capsys.readouterr().out}\n{ask}"]
-    done = subprocess.run(shell, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == offered
+    result = subprocess.run(shell, capture_output=True, text=True, check=True)
+    assert result.stdout.split() == offered
 
 
 def test_all_studies_are_offered_and_files_where_no_word_fits(capsys, tmp_path):

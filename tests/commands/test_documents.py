@@ -39,9 +39,9 @@ pytestmark = pytest.mark.slow
 def ran(tmp_path, *words):
     env = {**os.environ, "LABKIT_PATH": str(FOLDER), "LABKIT_OUT": str(tmp_path)}
     words = (sys.executable, *words)
-    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    result = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 def test_the_claims_and_the_studies_of_the_examples_can_be_read(tmp_path):

@@ -84,8 +84,11 @@ def test_a_bundle_is_opened_again_once_its_unpacked_copy_is_gone(folder, tmp_pat
 @pytest.mark.parametrize("broken", ["", "{", "[]", '{"code": 1}', "other", "evidence"])
 def test_what_is_kept_is_made_again_if_it_is_broken_or_of_another_labkit(folder, judged, broken):
     first, file = kept_scorecard(folder), kept_file(folder)
-    kept = json.loads(file.read_text())
-    texts = {"other": {**kept, "code": "0.0 x"}, "evidence": {**kept, "evidence": [{"path": 1}]}}
+    answer = json.loads(file.read_text())
+    texts = {
+        "other": {**answer, "code": "0.0 x"},
+        "evidence": {**answer, "evidence": [{"path": 1}]},
+    }
     file.write_text(json.dumps(texts[broken]) if broken in texts else broken)
     assert kept_scorecard(folder) == first and len(judged) == 2
     assert kept_scorecard(folder) == first and len(judged) == 2
@@ -124,9 +127,9 @@ def test_another_lab_has_lines_of_its_own_and_the_next_best_steps_in_for_what_is
         synthetic.write_results(folder / "lat_ping" / name, STUDY, repeats=blocks, count=100).path
         for name, blocks in (("best", 5), ("elsewhere", 3))
     )
-    asked = json.loads((other / "study.json").read_text())
-    asked["lab"]["hosts"] = {"server": {"cpu": "another"}}
-    (other / "study.json").write_text(json.dumps(asked))
+    answer = json.loads((other / "study.json").read_text())
+    answer["lab"]["hosts"] = {"server": {"cpu": "another"}}
+    (other / "study.json").write_text(json.dumps(answer))
     for text in best.glob("runs/*/raw/*.gz"):
         text.write_bytes(b"nonsense")
     card = scorecard.scorecard(folder, study="lat_ping")
@@ -157,7 +160,7 @@ def test_what_was_judged_is_shown_without_loading_what_judges(folder):
         "print([name for name in sys.modules if name.startswith(('labkit.judging', 'scipy',"
         " 'polars', 'labkit.studies'))], file=sys.stderr)"
     )
-    shown = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True
     )
-    assert shown.stderr.strip() == "[]" and "lat_ping" in shown.stdout
+    assert result.stderr.strip() == "[]" and "lat_ping" in result.stdout

@@ -29,8 +29,8 @@ def home(tmp_path, monkeypatch):
 def said(capsys):
     def say(*words, code=0):
         assert main(["results", *words]) == code
-        shown = capsys.readouterr()
-        return json.loads(shown.out) if "--json" in words else shown.out + shown.err
+        output = capsys.readouterr()
+        return json.loads(output.out) if "--json" in words else output.out + output.err
 
     return say
 

@@ -25,10 +25,10 @@ def labkit(*words, cwd):
 def test_one_study_is_shown_in_80_columns(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["studies", "lat-ping"]) == 0
-    said = capsys.readouterr().out
-    assert {"VM-SRIOV", "lat-ping-07", "count"} <= {line.split()[0] for line in said.splitlines()
+    output = capsys.readouterr().out
+    assert {"VM-SRIOV", "lat-ping-07", "count"} <= {line.split()[0] for line in output.splitlines()
                                                     if line.strip()}  # fmt: skip
-    words = [line for line in said.splitlines() if len(line) > 80 and "/" not in line]
+    words = [line for line in output.splitlines() if len(line) > 80 and "/" not in line]
     assert not words
     assert main(["studies", "lat_ping", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["name"] == "lat_ping"
@@ -42,8 +42,8 @@ def test_a_study_of_a_folder_of_ones_own_is_listed_first_and_then_removed(tmp_pa
     files = {path for path in tmp_path.rglob("*") if path.is_file() and "out" not in path.parts}
     listed = labkit("remove", "study", "disk_cache", cwd=tmp_path)
     assert "would remove studies/disk_cache.py" in listed.stdout and all(map(Path.exists, files))
-    done = labkit("remove", "study", "disk-cache", "--yes", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    result = labkit("remove", "study", "disk-cache", "--yes", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
     left = {path.name for path in files if path.exists() and path.suffix != ".pyc"}
     assert left == {"labkit.toml"}
     again = labkit("remove", "study", "disk_cache", "--yes", cwd=tmp_path)
@@ -62,7 +62,7 @@ def test_what_new_study_writes_into_a_checkout_goes_without_a_trace(tmp_path):
     (copy / "README.md").write_text(before[0])
     assert labkit("studies", "--write", cwd=copy).returncode == 0
     assert (copy / "README.md").read_text() == written[0]
-    done = labkit("remove", "study", "tried_cache", "--yes", cwd=copy)
-    assert done.returncode == 0, done.stderr
+    result = labkit("remove", "study", "tried_cache", "--yes", cwd=copy)
+    assert result.returncode == 0, result.stderr
     assert [(copy / name).read_text() for name in TABLES] == before
     assert not [path for path in copy.rglob("*tried*cache*") if path.suffix != ".pyc"]

@@ -52,9 +52,9 @@ def test_the_role_is_the_one_asked_for_unless_the_text_names_its_own():
 
 @pytest.mark.parametrize("text", WRONG)
 def test_what_is_no_setting_is_refused_with_what_is_wrong_in_it(text):
-    with pytest.raises(BadInput) as refused:
+    with pytest.raises(BadInput) as error:
         setting_of(text)
-    assert WRONG[text] in f"{refused.value} {refused.value.hint}"
+    assert WRONG[text] in f"{error.value} {error.value.hint}"
 
 
 def test_a_study_and_a_file_are_no_setting():

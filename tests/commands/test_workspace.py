@@ -130,8 +130,8 @@ def test_a_workspace_is_found_from_inside_by_the_variable_and_nowhere_else(folde
     inside.mkdir()
     assert "sort_sizes" in names(labkit("studies", "--json", cwd=inside))
     assert "sort_sizes" not in names(labkit("studies", "--json", cwd=tmp_path))
-    asked = labkit("studies", "--json", cwd=tmp_path, LABKIT_PATH=str(folder))
-    assert "sort_sizes" in names(asked) and "lat_ping" in names(asked)
+    result = labkit("studies", "--json", cwd=tmp_path, LABKIT_PATH=str(folder))
+    assert "sort_sizes" in names(result) and "lat_ping" in names(result)
     lost = labkit("studies", cwd=tmp_path, LABKIT_PATH="/no/such")
     assert lost.returncode == 1 and "LABKIT_PATH: no folder /no/such" in lost.stderr
     assert "lat_ping" in lost.stdout
@@ -147,9 +147,9 @@ def test_an_installed_package_brings_studies_by_its_entry_points(folder, tmp_pat
     kinds = ("studies", "workloads", "settings")
     groups = "".join(f"[labkit.{kind}]\nmine = mypaper.{kind}\n" for kind in kinds)
     (info / "entry_points.txt").write_text(f"{groups}[labkit.probes]\nmine = mypaper.lost\n")
-    done = labkit("studies", "--json", cwd=tmp_path, PYTHONPATH=str(site))
-    assert "sort_sizes" in names(done)
-    assert "mypaper: entry point mine of labkit.probes" in done.stderr
+    result = labkit("studies", "--json", cwd=tmp_path, PYTHONPATH=str(site))
+    assert "sort_sizes" in names(result)
+    assert "mypaper: entry point mine of labkit.probes" in result.stderr
     shown = labkit("scorecard", "--study", "sort_sizes", cwd=tmp_path, PYTHONPATH=str(site))
     assert "1 claims: 1 not measured yet" in shown.stdout, shown.stderr
 
@@ -177,18 +177,18 @@ BROKEN = {
 def test_a_broken_file_is_named_with_its_line_and_takes_nobody_down(folder):
     for name, (text, _) in BROKEN.items():
         (folder / name).write_text(text)
-    done = labkit("studies", "--json", cwd=folder)
-    assert done.returncode == 1 and {"sort_sizes", "lat_ping"} <= names(done)
+    result = labkit("studies", "--json", cwd=folder)
+    assert result.returncode == 1 and {"sort_sizes", "lat_ping"} <= names(result)
     for _, words in BROKEN.values():
-        assert words in done.stderr
+        assert words in result.stderr
 
 
 def test_a_broken_workload_is_named_where_it_is_broken(folder):
     with (folder / "workloads/sorting.py").open("a") as file:
         file.write("\nraise RuntimeError('lost')\n")
-    done = labkit("plan", "sort_sizes", cwd=folder)
+    result = labkit("plan", "sort_sizes", cwd=folder)
     line = len((folder / "workloads/sorting.py").read_text().splitlines())
-    assert done.returncode == 2 and f"sorting.py:{line}: RuntimeError: lost" in done.stderr
+    assert result.returncode == 2 and f"sorting.py:{line}: RuntimeError: lost" in result.stderr
 
 
 def test_a_load_whose_parse_raises_is_named_with_its_line_and_others_are_judged(folder, tmp_path):
@@ -198,17 +198,17 @@ def test_a_load_whose_parse_raises_is_named_with_its_line_and_others_are_judged(
     run = Run("Few", 1, 1, "finished", "", {}, started="2026-01-01T00:00:00.000+00:00")
     results.keep(run, {"sorting.txt": "1.0\n"})
     judged = (str(results.path), str(HOME / "data/recorded/docker_stream.labkit"))
-    done = labkit("scorecard", *judged, "--all", cwd=folder, COLUMNS="1000")
+    result = labkit("scorecard", *judged, "--all", cwd=folder, COLUMNS="1000")
     lines = (folder / "workloads/sorting.py").read_text().splitlines()
     line = 1 + lines.index("        start, last, end = text.split()")
-    assert f"sorting.py:{line}: Sorting: its `parse` failed" in done.stdout, done.stderr
-    assert "docker_stream on " in done.stdout
+    assert f"sorting.py:{line}: Sorting: its `parse` failed" in result.stdout, result.stderr
+    assert "docker_stream on " in result.stdout
 
 
 def test_a_broken_setting_is_named_and_the_others_are_listed(folder):
     (folder / "settings/torn.py").write_text("def")
-    done = labkit("settings", cwd=folder)
-    assert done.returncode == 1 and "torn.py:1" in done.stderr and "Hops" in done.stdout
+    result = labkit("settings", cwd=folder)
+    assert result.returncode == 1 and "torn.py:1" in result.stderr and "Hops" in result.stdout
     unknown = labkit("plan", "Torn(3)", "--on", "server", cwd=folder)
     assert unknown.returncode == 2 and "torn.py:1" in unknown.stderr
 
@@ -231,24 +231,24 @@ def test_a_workspace_for_another_labkit_is_named_and_left_out(folder, tmp_path):
         (copy / "labkit.toml").write_text(text)
         folders.append(copy)
     path = os.pathsep.join(map(str, folders))
-    done = labkit("studies", "--json", cwd=tmp_path, LABKIT_PATH=path)
-    assert done.returncode == 1 and {"sort_sizes", "lat_ping"} <= names(done)
-    assert not any(name.startswith("copy") for name in names(done))
+    result = labkit("studies", "--json", cwd=tmp_path, LABKIT_PATH=path)
+    assert result.returncode == 1 and {"sort_sizes", "lat_ping"} <= names(result)
+    assert not any(name.startswith("copy") for name in names(result))
     for words in MARKS.values():
-        assert words in done.stderr
+        assert words in result.stderr
 
 
 def test_the_code_of_a_workspace_that_others_may_write_is_run_only_if_it_was_named(folder):
     folder.chmod(0o777)
-    done = labkit("studies", "--json", cwd=folder)
-    assert "sort_sizes" not in names(done) and "others may write there" in done.stderr
+    result = labkit("studies", "--json", cwd=folder)
+    assert "sort_sizes" not in names(result) and "others may write there" in result.stderr
     assert "sort_sizes" in names(labkit("studies", "--json", cwd=folder, LABKIT_PATH=str(folder)))
 
 
 def test_a_new_study_is_written_into_a_folder_of_ones_own(tmp_path):
     words = ("new", "study", "disk_cache", "--document", "Caches", "--in", "mine")
-    done = labkit(*words, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    result = labkit(*words, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
     written = {str(path.relative_to(tmp_path / "mine"))
                for path in (tmp_path / "mine").rglob("*") if path.is_file()}  # fmt: skip
     assert written == {
@@ -264,8 +264,8 @@ def test_a_new_study_is_written_into_a_folder_of_ones_own(tmp_path):
 def test_claims_that_are_there_already_give_a_study_its_conditions(tmp_path):
     (tmp_path / "published").mkdir()
     (tmp_path / "published/sort_sizes.toml").write_text(CLAIMS)
-    done = labkit("new", "study", "sort_sizes", "--in", ".", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    result = labkit("new", "study", "sort_sizes", "--in", ".", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
     assert '"Few",\n    "Many",' in (tmp_path / "studies/sort_sizes.py").read_text()
 
 
@@ -274,20 +274,20 @@ def test_a_new_study_has_a_condition_for_each_point_of_its_claims(tmp_path):
     (tmp_path / "published").mkdir()
     claims = CLAIMS.replace('["Few", "Many"]', json.dumps(names))
     (tmp_path / "published/sort_sizes.toml").write_text(claims)
-    done = labkit("new", "study", "sort_sizes", "--in", ".", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    result = labkit("new", "study", "sort_sizes", "--in", ".", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
     study = labkit("studies", "sort_sizes", "--json", cwd=tmp_path)
     assert json.loads(study.stdout)["conditions"] == names
 
 
 @pytest.mark.box
 def test_a_study_of_ones_own_runs_without_a_notebook_and_is_judged(folder, lab_file):
-    done = labkit("run", "sort_sizes", "--quick", "--lab", str(lab_file), "--json", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["verdicts"][0]["claim"] == "sort-sizes-01"
-    study = json.loads((Path(told["results"]) / "study.json").read_text())
+    result = labkit("run", "sort_sizes", "--quick", "--lab", str(lab_file), "--json", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    answer = json.loads(result.stdout)
+    assert answer["verdicts"][0]["claim"] == "sort-sizes-01"
+    study = json.loads((Path(answer["results"]) / "study.json").read_text())
     assert study["workload"] == {"name": "Sorting", "lines": 20000}
-    assert Path(told["report"]).is_file()
+    assert Path(answer["report"]).is_file()
     shown = labkit("scorecard", "--study", "sort_sizes", cwd=folder)
     assert "sort-sizes-01" in shown.stdout

@@ -97,9 +97,9 @@ def test_a_link_that_others_have_shaped_is_left_alone_and_named_before_anything_
 ):
     far = studies.find("ld_vmotion")
     study = replace(far, workload=DirtyMemory(mebibytes=8))
-    with pytest.raises(BadInput, match="can do no condition of ld_vmotion") as refused:
+    with pytest.raises(BadInput, match="can do no condition of ld_vmotion") as error:
         study_results(study, lab, "hosts.toml", label="far")
-    lines = str(refused.value).splitlines()
+    lines = str(error.value).splitlines()
     for condition in study.conditions:
         (line,) = [text for text in lines if f"{condition.name}:" in text]
         # A kernel without netem says so before anybody looks at the queues.

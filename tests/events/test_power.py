@@ -94,9 +94,9 @@ def test_a_tool_that_fails_is_named_with_its_words(tools):
     (tools.parent / "ipmitool").write_text(
         "#!/bin/sh\necho unable to establish session >&2; exit 1\n"
     )
-    with pytest.raises(HostError) as refused:
+    with pytest.raises(HostError) as error:
         _power.off(here(IPMI), "server")
-    assert "unable to establish session" in str(refused.value.said)
+    assert "unable to establish session" in str(error.value.said)
 
 
 @pytest.mark.slow

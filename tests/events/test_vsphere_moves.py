@@ -137,9 +137,9 @@ def test_what_vcenter_does_not_tell_or_its_hosts_lack_is_named_before_anything_m
     before, study = tasks(session), studies.find(name)
     if name == "ld_vmotion":
         study = replace(study, workload=DirtyMemory(mebibytes=1, rate=100))
-    with pytest.raises(BadInput, match=f"can do no condition of {name}") as refused:
+    with pytest.raises(BadInput, match=f"can do no condition of {name}") as error:
         study_results(study, lab, "hosts.toml")
-    told = str(refused.value)
+    told = str(error.value)
     assert why in told and all(f"{condition.name}: " in told for condition in study.conditions)
     assert tasks(session) == before
 
@@ -200,9 +200,9 @@ def test_a_whole_study_moves_a_machine_by_vcenter_and_judges_what_that_tells(
 def test_a_move_that_is_late_is_cancelled_and_says_where_the_machine_is(session):
     vm = machine(session)
     at, to = vm.runtime.host.name, other_host(session, vm)
-    with pytest.raises(StayedBehind, match=f"was not moved to {to}, and is on {at}") as failed:
+    with pytest.raises(StayedBehind, match=f"was not moved to {to}, and is on {at}") as error:
         relocated(session, vm.name, to, Say(), deadline=0.2)
-    assert "canceled" in failed.value.said
+    assert "canceled" in error.value.said
 
 
 # The simulator has no HA: a test posts the events that HA would.

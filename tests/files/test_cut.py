@@ -69,10 +69,10 @@ def test_a_copy_that_was_cut_twice_is_given_up_and_leaves_nothing(server, large,
     with (
         Cut(server.port, [10_000_000] * 9) as relay,
         through(server, relay) as host,
-        pytest.raises(Unreachable) as lost,
+        pytest.raises(Unreachable) as error,
     ):
         copied(host, way, large, target)
-    assert "umask" not in str(lost.value)
+    assert "umask" not in str(error.value)
     with reached(server.address()) as host:
         host.check("sh", "-c", 'while ls -A "$1" | grep -q labkit-; do sleep 0.05; done', "sh",
                    str(tmp_path))  # fmt: skip

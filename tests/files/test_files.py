@@ -89,9 +89,9 @@ def test_a_reader_sees_the_old_file_or_the_new_one_and_nothing_between(host, tmp
 
 def refusals(host, path, big):
     content = noise(2 * MIB) if big else b"new"
-    with pytest.raises((CopyFailed, BadInput)) as refused:
+    with pytest.raises((CopyFailed, BadInput)) as error:
         host.put(content, str(path))
-    return str(refused.value)
+    return str(error.value)
 
 
 @pytest.mark.parametrize("big", [False, True])
@@ -309,8 +309,8 @@ def test_a_host_that_sends_without_end_is_stopped(liar):
 def test_our_cksum_is_that_of_the_tool():
     for size in (0, 1, 255, 256, 70_000):
         content = noise(size)
-        said = subprocess.run(["cksum"], input=content, capture_output=True).stdout
+        output = subprocess.run(["cksum"], input=content, capture_output=True).stdout
         hashes = Hashes()
         hashes.update(content[:100])
         hashes.update(content[100:])
-        assert hashes.cksum == said.split()[0].decode()
+        assert hashes.cksum == output.split()[0].decode()

@@ -11,8 +11,8 @@ def test_a_test_of_many_things_names_the_one_that_it_fails_of_and_looks_at_somet
 
     each([1, 2], str)(check)()
     assert seen == [1, 2]
-    with pytest.raises(AssertionError) as failed:
+    with pytest.raises(AssertionError) as error:
         each([1, 4, 2], lambda number: f"file {number}")(check)()
-    assert failed.value.__notes__ == ["of file 4"]
+    assert error.value.__notes__ == ["of file 4"]
     with pytest.raises(AssertionError, match="nothing to look at"):
         each([], str)(check)()

@@ -69,8 +69,8 @@ def test_one_whose_packets_tell_no_length_answers_like_the_others(servers, tmp_p
 
 
 def named(server, folder):
-    known = (server.folder / "known_hosts").read_text()
-    (folder / "named").write_text(known.replace("127.0.0.1", "localhost"))
+    text = (server.folder / "known_hosts").read_text()
+    (folder / "named").write_text(text.replace("127.0.0.1", "localhost"))
     return folder / "named"
 
 

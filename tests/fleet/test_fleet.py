@@ -96,9 +96,9 @@ def test_a_host_that_fails_hides_none_of_the_others(servers):
         assert set(outcomes.ok) == {"host0", "host3"} and set(outcomes.failed) == {"host1", "host2"}
         assert isinstance(outcomes["host1"], Unreachable)
         assert sorted(told) == sorted(outcomes)
-        with pytest.raises(FleetFailed, match="2 of 4 hosts failed: host1, host2") as failed:
+        with pytest.raises(FleetFailed, match="2 of 4 hosts failed: host1, host2") as error:
             outcomes.check()
-        assert "port 1" in str(failed.value) and "not known" in str(failed.value)
+        assert "port 1" in str(error.value) and "not known" in str(error.value)
         with pytest.raises(Unknown):
             outcomes["host9"]
 

@@ -26,13 +26,13 @@ pytestmark = [
 
 def run(*words, **more):
     """What `.ci/fresh-root` said and its code; skips where there can be no such Debian."""
-    done = subprocess.run(
+    result = subprocess.run(
         [FRESH, *words], text=True, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more,
     )  # fmt: skip
-    if done.returncode == CANNOT:
-        pytest.skip(f"no fresh Debian here: {done.stdout.strip().splitlines()[-1]}")
-    return done
+    if result.returncode == CANNOT:
+        pytest.skip(f"no fresh Debian here: {result.stdout.strip().splitlines()[-1]}")
+    return result
 
 
 @pytest.fixture(scope="module", params=SUITES)
@@ -58,46 +58,46 @@ def root(pristine):
 
 def test_the_demo_runs_twice_in_a_folder_that_others_cannot_read(root):
     words = ["umask 077; make demo", "umask 077; make demo"]
-    done = run("--root", root, "--at", "/root/my own lab/labkit", *words)
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert done.stdout.count("box       down again, nothing left") == 2
-    assert done.stdout.count("Setting up the Python packages") == 1
+    result = run("--root", root, "--at", "/root/my own lab/labkit", *words)
+    assert result.returncode == 0, result.stdout[-3000:]
+    assert result.stdout.count("box       down again, nothing left") == 2
+    assert result.stdout.count("Setting up the Python packages") == 1
 
 
 @pytest.mark.parametrize("how", ["sudo", "alone"])
 def test_the_demo_runs_as_a_plain_user(root, how):
-    done = run("--root", root, f"tests/fresh/as_plain_user.sh {how}")
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert "Found: " in done.stdout
+    result = run("--root", root, f"tests/fresh/as_plain_user.sh {how}")
+    assert result.returncode == 0, result.stdout[-3000:]
+    assert "Found: " in result.stdout
 
 
 def test_each_study_runs_after_the_readmes_commands_alone(root):
-    done = run("--root", root, "make demo", "tests/fresh/each_study.sh")
-    assert done.returncode == 0, done.stdout[-5000:]
+    result = run("--root", root, "make demo", "tests/fresh/each_study.sh")
+    assert result.returncode == 0, result.stdout[-5000:]
 
 
 def test_labkit_prepare_brings_programs_over_ssh_as_root_and_by_sudo(root):
-    done = run("--root", root, "tests/fresh/prepare_over_ssh.sh")
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert "as root: ping is there" in done.stdout
-    assert "as plain: sockperf is there" in done.stdout
+    result = run("--root", root, "tests/fresh/prepare_over_ssh.sh")
+    assert result.returncode == 0, result.stdout[-3000:]
+    assert "as root: ping is there" in result.stdout
+    assert "as plain: sockperf is there" in result.stdout
     for study in ("lat_ping", "lat_10us"):
-        assert f"to get it: labkit prepare {study} --lab " in done.stdout
+        assert f"to get it: labkit prepare {study} --lab " in result.stdout
 
 
 def test_what_ctrl_c_stopped_goes_on_the_next_time(root):
     words = ["timeout --foreground -s INT 15 make python", "make python && .venv/bin/labkit --help"]
     first = run("--root", root, words[0])
     assert first.returncode != 0
-    done = run("--root", root, words[1])
-    assert done.returncode == 0, done.stdout[-3000:]
+    result = run("--root", root, words[1])
+    assert result.returncode == 0, result.stdout[-3000:]
 
 
 def test_a_proxy_of_pip_and_apt_is_used_there(tmp_path):
     with proxied(tmp_path) as (env, log):
-        done = run("make python", env=env)
+        result = run("make python", env=env)
         text = log.read_text()
-    assert done.returncode == 0, done.stdout[-3000:]
+    assert result.returncode == 0, result.stdout[-3000:]
     assert "APT" in text and "CONNECT" in text, "apt asks by name, pip through a tunnel"
 
 
@@ -138,13 +138,13 @@ def running(words):
 
 def test_it_says_why_where_there_can_be_none():
     refused = ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin", FRESH, "true"]
-    done = subprocess.run(refused, capture_output=True, text=True)
-    assert done.returncode == CANNOT
-    assert "No fresh Debian here: no namespaces here" in done.stderr
+    result = subprocess.run(refused, capture_output=True, text=True)
+    assert result.returncode == CANNOT
+    assert "No fresh Debian here: no namespaces here" in result.stderr
     other = subprocess.run([FRESH, "--suite", "nosuch", "true"], capture_output=True, text=True)
     assert other.returncode == CANNOT and "mmdebstrap could not make nosuch" in other.stderr
 
 
 def test_what_is_left_running_is_named(root):
-    done = run("--root", root, "setsid sleep 300 >/dev/null 2>&1 &")
-    assert done.returncode == 76 and "sleep 300" in done.stdout
+    result = run("--root", root, "setsid sleep 300 >/dev/null 2>&1 &")
+    assert result.returncode == 76 and "sleep 300" in result.stdout

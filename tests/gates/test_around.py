@@ -55,8 +55,8 @@ def busy_loops(number=2):
 
 def looks(box=""):
     """Two looks by another process, each as numbers by name."""
-    said = subprocess.check_output([sys.executable, "-c", LOOKS.format(box=box)], text=True)
-    return said.split("---")
+    output = subprocess.check_output([sys.executable, "-c", LOOKS.format(box=box)], text=True)
+    return output.split("---")
 
 
 @pytest.mark.slow
@@ -117,8 +117,8 @@ def test_real_busy_processes_are_in_the_head_and_in_a_comparison_and_their_lack_
         facts, busy = dict(head_of(study, side, []).facts), around.told(side)
         assert facts.get("beside it", "") == busy
     assert re.match(r"other work took \d+\.\d of \d+ CPUs \(median\)", around.told(both["new"]))
-    done = labkit("report", str(tmp_path / "new"), "--against", str(tmp_path / "old"))
-    text = " ".join(done.stdout.split())
+    result = labkit("report", str(tmp_path / "new"), "--against", str(tmp_path / "old"))
+    text = " ".join(result.stdout.split())
     assert "The machine was busy with other work (" in text
     for name, side in both.items():
         assert (f"{name}: other work took" in text) is bool(around.told(side))

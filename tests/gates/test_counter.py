@@ -44,10 +44,10 @@ def test_both_ways_count_what_the_single_command_does_and_in_the_same_words(ssh,
 def test_what_nics_count_is_the_same_asked_in_one_go_and_read_file_by_file():
     functions = counter.PERL[: counter.PERL.index("while (sysread(STDIN")]
     host = Host("here", "127.0.0.1", Local())
-    asked = host.check("perl", "-we", f"{functions}\nprint links()").splitlines()
+    lines = host.check("perl", "-we", f"{functions}\nprint links()").splitlines()
     read = host.check("perl", "-we", f"{functions}\nprint files()").splitlines()
-    assert sorted(asked) == sorted(read)
-    assert "/sys/class/net/lo/statistics/rx_missed_errors:0" in asked
+    assert sorted(lines) == sorted(read)
+    assert "/sys/class/net/lo/statistics/rx_missed_errors:0" in lines
 
 
 def test_each_answer_is_of_the_moment_when_it_was_asked_for(way):

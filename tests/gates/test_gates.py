@@ -19,8 +19,8 @@ BUSY_LOOP = "while True: pass"
 
 def counted(*before):
     """What this machine counts, by the same command that hosts are asked with."""
-    done = subprocess.run([*before, *COLLECT], capture_output=True, text=True, check=True)
-    return done.stdout
+    result = subprocess.run([*before, *COLLECT], capture_output=True, text=True, check=True)
+    return result.stdout
 
 
 @pytest.fixture(scope="module")
@@ -255,8 +255,8 @@ END
 
     with tempfile.TemporaryDirectory() as folder:
         files = [f"{folder}/{name}" for name in ("before", "after")]
-        done = subprocess.run(["unshare", "--net", "sh", "-c", script, "sh", *files], timeout=60)
-        if done.returncode:
+        result = subprocess.run(["unshare", "--net", "sh", "-c", script, "sh", *files], timeout=60)
+        if result.returncode:
             pytest.skip("no tbf here")
         found = one("retransmits", gates(*(Path(file).read_text() for file in files), 1.0))
     assert found.ok is False

@@ -133,8 +133,8 @@ def processes(out, kind=""):
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             words = _words(entry)
-            own = (entry / "environ").read_bytes()
-            ours = any(f"LABKIT_OUT={out}{end}".encode() in own for end in ("\0", "/"))
+            content = (entry / "environ").read_bytes()
+            ours = any(f"LABKIT_OUT={out}{end}".encode() in content for end in ("\0", "/"))
             if words and ours and kind in words:
                 found.append(int(entry.name))
     return found

@@ -67,8 +67,8 @@ def parts(study):
 
 def git(*words):
     """What git says, or None."""
-    done = subprocess.run(("git", *words), cwd=HOME, capture_output=True, text=True)
-    return None if done.returncode else done.stdout.strip()
+    result = subprocess.run(("git", *words), cwd=HOME, capture_output=True, text=True)
+    return None if result.returncode else result.stdout.strip()
 
 
 def since():

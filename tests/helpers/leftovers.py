@@ -38,8 +38,8 @@ def _processes():
 
 
 def _links():
-    said = subprocess.run(["ip", "-j", "link"], capture_output=True, check=True).stdout
-    names = {link["ifname"] for link in json.loads(said)}
+    output = subprocess.run(["ip", "-j", "link"], capture_output=True, check=True).stdout
+    names = {link["ifname"] for link in json.loads(output)}
     return {f"link {name}" for name in names if not name.startswith(BESIDE)}
 
 
@@ -48,8 +48,8 @@ def _named_namespaces():
 
 
 def _loops():
-    said = subprocess.run(["losetup", "-nlO", "BACK-FILE"], capture_output=True, text=True).stdout
-    return {f"loop device on {name}" for name in _apart(said.splitlines())}
+    output = subprocess.run(["losetup", "-nlO", "BACK-FILE"], capture_output=True, text=True).stdout
+    return {f"loop device on {name}" for name in _apart(output.splitlines())}
 
 
 def _apart(found):

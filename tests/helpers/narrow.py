@@ -59,10 +59,10 @@ def lossy(server, loss, logins):
         start = time.monotonic()
         with reached(server.address()) as host:
             try:
-                said = host.check("echo", str(number), seconds=60)
+                output = host.check("echo", str(number), seconds=60)
             except LabkitError as error:
                 return type(error).__name__, str(error), time.monotonic() - start
-            return "well" if said == f"{number}\n" else "WRONG", said, time.monotonic() - start
+            return "well" if output == f"{number}\n" else "WRONG", output, time.monotonic() - start
 
     with ThreadPoolExecutor(logins) as pool:
         return list(pool.map(once, range(logins)))

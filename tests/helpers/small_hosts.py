@@ -85,5 +85,5 @@ def _busybox(bin):
 
 
 def _ldd(program):
-    done = subprocess.run(["ldd", program], capture_output=True, text=True)
-    return done.stdout + done.stderr
+    result = subprocess.run(["ldd", program], capture_output=True, text=True)
+    return result.stdout + result.stderr

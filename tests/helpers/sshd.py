@@ -31,8 +31,8 @@ UNPUNISHED = "PerSourcePenalties no"
 def known_to_sshd(setting):
     """The setting in a list, if this sshd knows it."""
     words = [SSHD, "-T", "-f", "/dev/null", "-o", setting.replace(" ", "=")]
-    said = subprocess.run(words, capture_output=True, text=True).stderr
-    return [] if "Bad configuration option" in said else [setting]
+    output = subprocess.run(words, capture_output=True, text=True).stderr
+    return [] if "Bad configuration option" in output else [setting]
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class Server:
 
     def _sshd(self, parent):
         words = ["ps", "-o", "pid=,comm=", "--ppid", str(parent)]
-        listed = subprocess.run(words, capture_output=True, text=True).stdout
-        return [int(line.split()[0]) for line in listed.splitlines() if "sshd" in line]
+        output = subprocess.run(words, capture_output=True, text=True).stdout
+        return [int(line.split()[0]) for line in output.splitlines() if "sshd" in line]
 
 
 def keygen(path, kind="ed25519"):

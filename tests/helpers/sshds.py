@@ -56,8 +56,8 @@ class Sshd:
 
 
 def children(pid):
-    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True)
-    return [int(word) for word in listed.stdout.split()]
+    result = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True)
+    return [int(word) for word in result.stdout.split()]
 
 
 def key(folder, name, kind="ed25519"):
@@ -127,8 +127,8 @@ def ssh_accepts(server, known, *options):
         "-o", "GlobalKnownHostsFile=none", "-o", "PreferredAuthentications=none",
         *options, server.address, "true",
     ]  # fmt: skip
-    said = subprocess.run(words, capture_output=True, text=True, timeout=30).stderr
-    if "Permission denied" in said:
+    output = subprocess.run(words, capture_output=True, text=True, timeout=30).stderr
+    if "Permission denied" in output:
         return True
     refused = (
         "Host key verification failed",
@@ -136,15 +136,15 @@ def ssh_accepts(server, known, *options):
         "incorrect signature",
         "error in libcrypto",
     )
-    assert any(word in said for word in refused), said
+    assert any(word in output for word in refused), output
     return False
 
 
 @contextmanager
 def agent(*keys):
     """A real ssh-agent that holds some keys."""
-    said = subprocess.run(["ssh-agent", "-s"], capture_output=True, text=True, check=True).stdout
-    path, pid = re.findall(r"SSH_A\w+=([^;]+);", said)
+    output = subprocess.run(["ssh-agent", "-s"], capture_output=True, text=True, check=True).stdout
+    path, pid = re.findall(r"SSH_A\w+=([^;]+);", output)
     try:
         for one in keys:
             subprocess.run(

@@ -56,8 +56,8 @@ def eaten(host):
 
 def round_trips(lab, role):
     words = ("ping", "-n", "-c", "60", "-i", "0.05", "-W", "2", lab.host(role).address)
-    said = lab.host("client").run(*words, seconds=60).stdout
-    return [float(ms) for ms in re.findall(r"time=([\d.]+)", said)]
+    output = lab.host("client").run(*words, seconds=60).stdout
+    return [float(ms) for ms in re.findall(r"time=([\d.]+)", output)]
 
 
 def alive(name):

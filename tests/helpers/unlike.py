@@ -137,8 +137,8 @@ def _host(folder, kind, number, key):
                     os.killpg(process.pid, signal.SIGTERM)
                 process.wait(10)
     finally:
-        listed = subprocess.run(["ip", "netns", "pids", space], capture_output=True, text=True)
-        tell(map(int, listed.stdout.split()), signal.SIGKILL)
+        result = subprocess.run(["ip", "netns", "pids", space], capture_output=True, text=True)
+        tell(map(int, result.stdout.split()), signal.SIGKILL)
         _ip("netns", "del", space)
 
 
@@ -182,11 +182,11 @@ def _openssh(folder, kind, address, key):
 
 
 def _dropbear(folder, kind, address, key):
-    said = subprocess.run(
+    output = subprocess.run(
         ["dropbearkey", "-t", "ed25519", "-f", str(folder / "host")],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    public = next(line for line in said.splitlines() if line.startswith("ssh-ed25519"))
+    public = next(line for line in output.splitlines() if line.startswith("ssh-ed25519"))
     own = ["-F", "-E", "-s", "-p", f"{address}:{PORT}"]
     if kind == "busybox":
         return _alone(folder, key, own), public
@@ -209,8 +209,8 @@ def _alone(folder, key, own):
     for place in ("bin", "dev", "proc", "sys", "tmp", "etc", "var/lib", "sbin", "run"):
         (root / place).mkdir(parents=True)
     shutil.copy(shutil.which("busybox"), root / "bin/busybox")
-    listed = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True)
-    for name in listed.stdout.split():
+    result = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True)
+    for name in result.stdout.split():
         if name != "busybox":
             (root / "bin" / name).symlink_to("busybox")
     for program in filter(None, map(shutil.which, MEASURED)):  # somebody has put them there

@@ -69,12 +69,12 @@ def warm_up():
 def main():
     warm_up()
     for line in sys.stdin:
-        asked = json.loads(line)
+        answer = json.loads(line)
         pid = os.fork()
         if pid == 0:
             os.kill(os.getpid(), signal.SIGSTOP)
             try:
-                ACTIONS[asked["action"]](Path(asked["path"]))
+                ACTIONS[answer["action"]](Path(answer["path"]))
             except LabkitError:
                 os._exit(3)
             except BaseException:

@@ -39,5 +39,5 @@ def test_only_the_last_words_are_repeated():
 def test_a_notebook_shows_the_message_and_not_our_code(capsys):
     shell = InteractiveShell.instance()
     shell.run_cell("from labkit.errors import LabkitError\nraise LabkitError('it broke', hint='x')")
-    shown = capsys.readouterr().out
-    assert "it broke" in shown and "hint: x" in shown and "Traceback" not in shown
+    output = capsys.readouterr().out
+    assert "it broke" in output and "hint: x" in output and "Traceback" not in output

@@ -20,16 +20,16 @@ HOSTILE = [
 
 
 def test_run_reports_code_streams_and_time(host):
-    done = host.run("sh", "-c", "echo out; echo err >&2; exit 3")
-    assert (done.code, done.stdout, done.stderr) == (3, "out\n", "err\n")
-    assert not done.ok and 0 < done.seconds < 10
+    result = host.run("sh", "-c", "echo out; echo err >&2; exit 3")
+    assert (result.code, result.stdout, result.stderr) == (3, "out\n", "err\n")
+    assert not result.ok and 0 < result.seconds < 10
 
 
 def test_check_insists_and_shows_the_last_words(host):
     assert host.check("echo", "hello") == "hello\n"
-    with pytest.raises(CommandFailed, match="ended with code 4") as failed:
+    with pytest.raises(CommandFailed, match="ended with code 4") as error:
         host.check("sh", "-c", "echo no such thing >&2; exit 4")
-    assert "no such thing" in str(failed.value)
+    assert "no such thing" in str(error.value)
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 126, 127, 255])
@@ -49,8 +49,8 @@ def test_an_absent_program_is_code_127_with_a_hint(host):
 
 
 def test_what_a_command_says_on_its_error_stream_is_its_own(host):
-    done = host.run("sh", "-c", "printf 'labkit-process:12\\nno end of line' >&2")
-    assert done.stderr == "labkit-process:12\nno end of line"
+    result = host.run("sh", "-c", "printf 'labkit-process:12\\nno end of line' >&2")
+    assert result.stderr == "labkit-process:12\nno end of line"
 
 
 def test_a_file_that_may_not_be_run_is_code_126(host, tmp_path):
@@ -61,9 +61,9 @@ def test_a_file_that_may_not_be_run_is_code_126(host, tmp_path):
 @pytest.mark.slow
 def test_eight_megabytes_on_each_stream_at_once(host):
     fill = f"head -c {8 * MIB} /dev/zero | tr '\\0'"
-    done = host.run("sh", "-c", f"{fill} e >&2 & {fill} o; wait")
-    assert (len(done.stdout), len(done.stderr)) == (8 * MIB, 8 * MIB)
-    assert set(done.stdout) == {"o"} and set(done.stderr) == {"e"}
+    result = host.run("sh", "-c", f"{fill} e >&2 & {fill} o; wait")
+    assert (len(result.stdout), len(result.stderr)) == (8 * MIB, 8 * MIB)
+    assert set(result.stdout) == {"o"} and set(result.stderr) == {"e"}
 
 
 @pytest.mark.slow
@@ -80,8 +80,8 @@ def test_a_command_that_reads_none_of_its_input_is_no_failure(host):
 
 @pytest.mark.parametrize("word", HOSTILE, ids=ascii)
 def test_every_word_arrives_byte_for_byte(host, word):
-    done = host.check("sh", "-c", 'printf "%s" "$1" | od -An -v -tx1', "sh", word)
-    assert bytes.fromhex(done) == os.fsencode(word)
+    output = host.check("sh", "-c", 'printf "%s" "$1" | od -An -v -tx1', "sh", word)
+    assert bytes.fromhex(output) == os.fsencode(word)
 
 
 PARTS = [*HOSTILE, *"azAZ09é漢 \t\n\r'\"\\$`|&;<>(){}[]*?!#~=%-", "\x1b]0;x\a", "labkit", "eval "]
@@ -159,9 +159,9 @@ def test_a_step_of_our_own_clock_while_a_command_runs_is_told(host, tmp_path, mo
     # Nobody can set the clock of the machine that the tests run on.
     real, seen, days = time.time, tmp_path / "seen", 3 * 86_400
     monkeypatch.setattr(time, "time", lambda: real() + days * seen.exists())
-    done = host.run("touch", str(seen))
-    assert abs(done.clock_step - days) < 1
-    assert (done.ended - done.begun).total_seconds() == pytest.approx(done.seconds, abs=0.001)
+    result = host.run("touch", str(seen))
+    assert abs(result.clock_step - days) < 1
+    assert (result.ended - result.begun).total_seconds() == pytest.approx(result.seconds, abs=0.001)
     assert abs(host.run("true").clock_step) < 0.1
 
 
@@ -187,8 +187,8 @@ def test_what_could_be_read_without_end_is_no_input(host, tmp_path):
 def test_the_environment_of_a_command_is_its_own(host):
     value = "a'b\"c $d `e`\n\\f \udcff"
     for stdin in (b"", b"x"):
-        done = host.run("sh", "-c", 'printf "%s" "$LAB_X"', env={"LAB_X": value}, stdin=stdin)
-        assert done.stdout_bytes == os.fsencode(value)
+        result = host.run("sh", "-c", 'printf "%s" "$LAB_X"', env={"LAB_X": value}, stdin=stdin)
+        assert result.stdout_bytes == os.fsencode(value)
     assert host.run("sh", "-c", "[ -z ${LAB_X+set} ]").ok
     assert host.check("sh", "-c", "echo $LC_ALL", env={"LC_ALL": "POSIX"}) == "POSIX\n"
 
@@ -208,15 +208,15 @@ def test_a_value_that_no_variable_can_have_is_refused(host, value):
 @pytest.mark.slow
 def test_words_of_a_hundred_thousand_bytes_arrive(host):
     words = ["a\n'b" * 25_000, "x" * 100_000]
-    done = host.run("sh", "-c", 'printf "%s" "$@"', "sh", *words)
-    assert done.stdout == "".join(words)
+    result = host.run("sh", "-c", 'printf "%s" "$@"', "sh", *words)
+    assert result.stdout == "".join(words)
 
 
 def test_every_byte_in_a_word_arrives_with_input_and_without(host):
     word = os.fsdecode(bytes(range(1, 256)))
     for stdin in (b"", b"x"):
-        done = host.run("printf", "%s", word, stdin=stdin)
-        assert done.stdout_bytes == os.fsencode(word)
+        result = host.run("printf", "%s", word, stdin=stdin)
+        assert result.stdout_bytes == os.fsencode(word)
 
 
 @pytest.mark.parametrize("first", ["-c", "-n", "--", "-a"])

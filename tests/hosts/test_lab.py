@@ -114,9 +114,9 @@ def test_the_box_says_what_it_is_made_of(tmp_path):
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_name(tmp_path, text, named):
-    with pytest.raises(BadInput) as refused:
+    with pytest.raises(BadInput) as error:
         read(tmp_path, text)
-    assert named in str(refused.value)
+    assert named in str(error.value)
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path):
@@ -126,9 +126,9 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
 
 
 def test_a_missing_file_is_named_and_an_example_shown(tmp_path):
-    with pytest.raises(BadInput, match=r"no lab file .*absent\.toml") as refused:
+    with pytest.raises(BadInput, match=r"no lab file .*absent\.toml") as error:
         Lab.read(tmp_path / "absent.toml")
-    assert "example.toml" in refused.value.hint
+    assert "example.toml" in error.value.hint
 
 
 def test_an_unknown_role_lists_the_known_ones():

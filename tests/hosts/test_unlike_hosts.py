@@ -93,9 +93,9 @@ def labkit(lab_file, *words):
 @of_some
 def test_lat_ping_runs_unchanged_between_each_of_them_and_a_client(lab_file):
     words = ("lat_ping", "--where", str(lab_file), "-p", "count=200", "-p", "repeats=3")
-    done = labkit(lab_file, "run", *words, "--json")
-    assert done.returncode == 0, done.stderr
-    results = Results.open(Path(json.loads(done.stdout)["results"]))
+    result = labkit(lab_file, "run", *words, "--json")
+    assert result.returncode == 0, result.stderr
+    results = Results.open(Path(json.loads(result.stdout)["results"]))
     assert [run.condition for run in results.finished()] == ["Native"] * 3
 
 
@@ -103,9 +103,9 @@ def test_lat_ping_runs_unchanged_between_each_of_them_and_a_client(lab_file):
 @pytest.mark.parametrize("lab_file", LONG, indirect=True)
 def test_lat_netperf_runs_unchanged_between_each_of_them_and_a_client(lab_file):
     words = ("lat_netperf", "--quick", "--where", str(lab_file))
-    done = labkit(lab_file, "run", *words, "--json")
-    assert done.returncode == 0, done.stderr
-    results = Results.open(Path(json.loads(done.stdout)["results"]))
+    result = labkit(lab_file, "run", *words, "--json")
+    assert result.returncode == 0, result.stderr
+    results = Results.open(Path(json.loads(result.stdout)["results"]))
     (run,) = results.finished()
     # netperf is a check, made where it is: it is not free.
     loads = {"sockperf.txt", *(["netperf.txt"] if shutil.which("netserver") else [])}
@@ -129,10 +129,10 @@ def test_an_interface_that_is_down_is_refused_before_anything_is_changed(hosts, 
     space = ("ip", "-n", hosts["sudo"].space, "link")
     subprocess.run([*space, "add", *made], check=True)
     try:
-        done = labkit(file, "run", "lat_ping", "--where", str(file), "--quick")
-        assert done.returncode == 2
-        assert f"no test traffic can get to server or from it: {why}" in done.stderr
-        assert mend in done.stderr and "Traceback" not in done.stderr
+        result = labkit(file, "run", "lat_ping", "--where", str(file), "--quick")
+        assert result.returncode == 2
+        assert f"no test traffic can get to server or from it: {why}" in result.stderr
+        assert mend in result.stderr and "Traceback" not in result.stderr
         assert not (tmp_path / "out/results").exists()
         doctor = labkit(file, "doctor", "--lab", str(file))
         assert why in doctor.stdout and mend in doctor.stdout

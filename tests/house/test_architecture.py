@@ -37,10 +37,10 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__
 
 
 def test_nothing_else_lies_at_the_top_of_the_tree():
-    listed = subprocess.run(["git", "ls-files"], cwd=HOME, capture_output=True, text=True)
-    if listed.returncode:
-        pytest.skip(f"git does not tell what belongs to the tree: {listed.stderr}")
-    assert {path.split("/")[0] for path in listed.stdout.splitlines()} <= TOP
+    result = subprocess.run(["git", "ls-files"], cwd=HOME, capture_output=True, text=True)
+    if result.returncode:
+        pytest.skip(f"git does not tell what belongs to the tree: {result.stderr}")
+    assert {path.split("/")[0] for path in result.stdout.splitlines()} <= TOP
 
 
 def name_of(path):

@@ -32,8 +32,8 @@ def test_a_tab_lists_what_a_script_needs_and_no_machinery():
 
 def test_what_is_offered_is_imported_when_it_is_used():
     code = "import sys, labkit; dir(labkit); print([n for n in sys.modules if 'labkit.' in n])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout == "[]\n", done.stderr
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout == "[]\n", result.stderr
 
 
 @pytest.mark.slow
@@ -43,13 +43,13 @@ def test_the_scripts_of_the_page_run_as_they_stand(tmp_path, monkeypatch, capsys
     monkeypatch.setitem(sys.modules, "own_script", type(sys)("own_script"))
     for block in BLOCKS:
         exec(block, names)
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert len(BLOCKS) == 3
-    assert "B is faster: " in said and "plain / other = " in said
+    assert "B is faster: " in output and "plain / other = " in output
     # How clear it is depends on what else the machine does.
-    assert re.search(r"^sorting-01 (holds|undecided) few / many = ", said, re.MULTILINE)
-    assert re.search(r"^sorting-02 .* many / few = ", said, re.MULTILINE)
-    assert "8 values in" in said
+    assert re.search(r"^sorting-01 (holds|undecided) few / many = ", output, re.MULTILINE)
+    assert re.search(r"^sorting-02 .* many / few = ", output, re.MULTILINE)
+    assert "8 values in" in output
 
 
 def condition(**more):

@@ -34,8 +34,8 @@ NAMES = "from labkit import applied, compare, find_study, open_lab, study_result
 @pytest.mark.parametrize("imports", ["import labkit", NAMES])
 def test_importing_labkit_changes_nothing_outside_labkit(imports):
     code = SEEN.replace("IMPORTS", imports)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
 
 
 def test_the_command_labkit_leaves_out_what_makes_its_start_slow():
@@ -44,5 +44,7 @@ def test_the_command_labkit_leaves_out_what_makes_its_start_slow():
         "    [n for n, one in sys.modules.items() if one is None])\n"
         "from labkit.__main__ import command; command()"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "rfc3987_syntax" in done.stdout
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "rfc3987_syntax" in result.stdout

@@ -35,10 +35,10 @@ def installed(wheel, tmp_path_factory):
 def labkit(site, *words, **more):
     env = {**os.environ, "PYTHONPATH": str(site), "HOME": str(site / "home"), **more}
     env.pop("LABKIT_OUT", None)
-    done = subprocess.run([sys.executable, "-m", "labkit", *words],
+    result = subprocess.run([sys.executable, "-m", "labkit", *words],
                           cwd=site, env=env, capture_output=True, text=True)  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 def test_a_wheel_holds_the_package_its_notebooks_and_its_data_and_nothing_else(wheel):
@@ -53,17 +53,17 @@ def test_a_wheel_holds_the_package_its_notebooks_and_its_data_and_nothing_else(w
 
 @pytest.mark.when_changed("pyproject.toml", "labkit/machine/", "labkit/runs/", "labkit/pages/")
 def test_an_installed_labkit_judges_what_is_recorded_and_keeps_it_in_the_home(installed):
-    found = json.loads(labkit(installed, "run", "lat_ping", "--where", "recorded", "--json"))
-    assert {v["claim"] for v in found["verdicts"]} == {f"lat-ping-0{n}" for n in range(1, 8)}
-    assert {row["condition"] for row in found["rows"]} >= {"Native", "VM-Default"}
-    assert Path(found["results"]).parents[1] == installed / "home/labkit-out/bundles"
-    assert "Emulated" in found["note"]
-    report = Path(found["report"])
+    answer = json.loads(labkit(installed, "run", "lat_ping", "--where", "recorded", "--json"))
+    assert {v["claim"] for v in answer["verdicts"]} == {f"lat-ping-0{n}" for n in range(1, 8)}
+    assert {row["condition"] for row in answer["rows"]} >= {"Native", "VM-Default"}
+    assert Path(answer["results"]).parents[1] == installed / "home/labkit-out/bundles"
+    assert "Emulated" in answer["note"]
+    report = Path(answer["report"])
     assert report.parent == installed / "home/labkit-out/reports"
     assert report.stem.endswith(f"-{bundle.mark(HOME / 'data/recorded/lat_ping.labkit')}")
-    assert Path(found["notebook"]) == report.with_suffix(".ipynb")
+    assert Path(answer["notebook"]) == report.with_suffix(".ipynb")
     page = report.read_text("utf-8")
-    assert "lat-ping-01" in page and found["note"] in page
+    assert "lat-ping-01" in page and answer["note"] in page
 
 
 def test_an_installed_labkit_knows_its_studies_and_what_a_box_can_be_made_of(installed):
@@ -79,8 +79,8 @@ def test_a_commit_of_something_else_is_not_told_as_ours(installed):
     script = "from labkit.runs.facts import versions; print(versions()['labkit'])"
     env = {**os.environ, "PYTHONPATH": str(installed)}
     words = [sys.executable, "-c", script]
-    done = subprocess.run(words, cwd=installed, env=env, text=True, capture_output=True)
-    assert done.stdout.strip() == "0.1.0", done.stderr
+    result = subprocess.run(words, cwd=installed, env=env, text=True, capture_output=True)
+    assert result.stdout.strip() == "0.1.0", result.stderr
 
 
 def test_where_no_checkout_is_no_hint_says_make(installed):
@@ -91,6 +91,8 @@ def test_where_no_checkout_is_no_hint_says_make(installed):
         print(needs.how_to_get("openssh-server", "tar"))"""
     env = {**os.environ, "PYTHONPATH": str(installed)}
     words = [sys.executable, "-c", script]
-    done = subprocess.run(words, cwd=installed, env=env, text=True, capture_output=True)
-    assert "make" not in done.stdout and done.stdout.count("apt-get install") == 3, done.stderr
-    assert "openssh-server tar`, which also starts an SSH server" in done.stdout
+    result = subprocess.run(words, cwd=installed, env=env, text=True, capture_output=True)
+    assert "make" not in result.stdout and result.stdout.count("apt-get install") == 3, (
+        result.stderr
+    )
+    assert "openssh-server tar`, which also starts an SSH server" in result.stdout

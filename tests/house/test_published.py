@@ -38,9 +38,9 @@ def test_no_figure_is_listed_twice(path):
 
 @each(FILES, lambda path: path.stem)
 def test_every_study_and_every_title_is_listed_in_the_sources(path):
-    listed = (FOLDER / "SOURCES.md").read_text(encoding="utf-8")
-    assert path.stem in listed
-    assert all(row["source"].split("; ")[0] in listed for row in rows(path))
+    text = (FOLDER / "SOURCES.md").read_text(encoding="utf-8")
+    assert path.stem in text
+    assert all(row["source"].split("; ")[0] in text for row in rows(path))
 
 
 def test_lat_ping_has_the_seven_round_trips_of_figure_3():

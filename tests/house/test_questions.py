@@ -48,8 +48,8 @@ def test_a_worked_example_has_the_form_of_the_house(path, tmp_path):
     file = tmp_path / Path(path).name
     file.write_text(BLOCKS[path])
     words = (sys.executable, "-m", "ruff", "check", "-q", f"--config={HOME}/pyproject.toml", file)
-    done = subprocess.run(words, capture_output=True, text=True, cwd=HOME)
-    assert done.returncode == 0, done.stdout
+    result = subprocess.run(words, capture_output=True, text=True, cwd=HOME)
+    assert result.returncode == 0, result.stdout
 
 
 def example(path):
@@ -62,11 +62,11 @@ def example(path):
 @pytest.mark.box
 def test_the_setting_of_the_page_is_made_and_put_back(tmp_path):
     env = {**os.environ, "LABKIT_CHANGES": str(tmp_path)}
-    done = subprocess.run(
+    result = subprocess.run(
         ["unshare", "-n", sys.executable, "-c", CHANGED], cwd=HOME, env=env, text=True,
         input=BLOCKS["labkit/settings/time_to_live.py"], capture_output=True,
     )  # fmt: skip
-    assert done.stdout.split() == ["64", "32", "64"], done.stderr
+    assert result.stdout.split() == ["64", "32", "64"], result.stderr
 
 
 def test_the_setting_of_the_page_refuses_what_is_not_legal():

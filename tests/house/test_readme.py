@@ -29,9 +29,9 @@ def test_every_command_that_the_readme_names_prints_its_help(capsys):
     named = {words[0] for words in told(HOME / "README.md")}
     assert {"doctor", "box", "studies", "run", "plan", "restore", "trust"} <= named
     for command in named:
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit) as error:
             main([command, "--help"])
-        assert ended.value.code == 0, command
+        assert error.value.code == 0, command
         assert f"labkit {command}" in capsys.readouterr().out
 
 

@@ -71,12 +71,12 @@ def test_programs_in_shell_and_perl_are_files_not_strings():
 def test_shellcheck_finds_no_fault_in_the_programs_for_hosts():
     files = sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.sh"))
     words = ["shellcheck", "-s", "sh", "-f", "gcc", "-e", ",".join(NO_FAULT), *files]
-    done = subprocess.run(words, cwd=PACKAGE, capture_output=True, text=True)
-    assert not done.stderr
+    result = subprocess.run(words, cwd=PACKAGE, capture_output=True, text=True)
+    assert not result.stderr
     found: dict[str, set[str]] = {}
-    for match in FINDING.finditer(done.stdout):
+    for match in FINDING.finditer(result.stdout):
         found.setdefault(match["file"], set()).add(match["code"])
-    assert found == MEANT, done.stdout
+    assert found == MEANT, result.stdout
 
 
 @pytest.mark.skipif(not shutil.which("perl"), reason="no perl")
@@ -84,5 +84,5 @@ def test_perl_reads_its_programs():
     files = sorted(PACKAGE.rglob("*.pl"))
     assert files
     for path in files:
-        done = subprocess.run(["perl", "-c", str(path)], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        result = subprocess.run(["perl", "-c", str(path)], capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr

@@ -47,9 +47,9 @@ def test_each_file_is_read_as_expected(case):
     read = imports.find(case.parent.name).read
     text = imports.text_of(file_of(case))
     if isinstance(expected, dict):
-        with pytest.raises(ResultsError) as refused:
+        with pytest.raises(ResultsError) as error:
             read(text)
-        assert expected["refused"] in str(refused.value)
+        assert expected["refused"] in str(error.value)
     else:
         assert [told(sample) for sample in read(text)] == expected
 
@@ -281,9 +281,9 @@ def test_labkit_results_import_from_show_and_diff(home, capsys):
     assert "throughput" in capsys.readouterr().out
     runs = [str(run.path) for run in Results.open(Path(taken["path"])).runs()]
     assert main(["results", "diff", *runs, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert {"what": "condition", "old": "bare", "new": "guest"} in found["facts"]
-    assert found["effects"][0]["verdict"] == "undecided"
+    answer = json.loads(capsys.readouterr().out)
+    assert {"what": "condition", "old": "bare", "new": "guest"} in answer["facts"]
+    assert answer["effects"][0]["verdict"] == "undecided"
     assert main(["results", "verify", taken["path"]]) == 0
     assert main(["results", "import", "--from", "oracle", files[0]]) == 2
     assert "known: esxtop, fio" in capsys.readouterr().err
@@ -350,8 +350,8 @@ def test_round_trips_like_their_own_rates_are_read_by_the_version_of_the_file(ve
 def test_jobs_of_one_name_and_commands_that_come_again_are_several_values_of_a_metric():
     folder = Path(__file__).parent
     told = imports.text_of(file_of(folder / "fio/two_jobs"))
-    whole = json.loads(told[told.find("{") :])
-    found = imports.find("fio").read(json.dumps({"jobs": whole["jobs"] * 3}))
+    answer = json.loads(told[told.find("{") :])
+    found = imports.find("fio").read(json.dumps({"jobs": answer["jobs"] * 3}))
     once = imports.find("fio").read(told)
     assert [s.metric for s in found] == [s.metric for s in once]
     assert all(

@@ -30,8 +30,8 @@ def figures(results):
 
 def take(home, capsys, *words, code=0):
     assert main(["results", "import", "--label", "x", "--json", *map(str, words)]) == code
-    said = capsys.readouterr()
-    return said.err if code else Results.open(Path(json.loads(said.out)[0]["path"]))
+    output = capsys.readouterr()
+    return output.err if code else Results.open(Path(json.loads(output.out)[0]["path"]))
 
 
 ROWS = """condition,block,metric,value,unit

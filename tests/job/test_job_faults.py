@@ -149,13 +149,13 @@ def test_a_disk_that_fills_up_costs_output_and_never_the_code(here, tmp_path, op
                     (disk / f"file{n}").touch()
         go.touch()
         status = job.wait(30)
-        printed = subprocess.run(["seq", str(MIB // 2)], capture_output=True).stdout
+        output = subprocess.run(["seq", str(MIB // 2)], capture_output=True).stdout
         kept = job.output()
     assert (status.state, status.code) == (State.FINISHED, 9)
     assert status.out.full and status.out.kept == len(kept) >= keeps
-    assert printed.startswith(kept)
+    assert output.startswith(kept)
     # What the failed write held is not counted.
-    assert len(printed) - 65536 <= status.out.size <= len(printed)
+    assert len(output) - 65536 <= status.out.size <= len(output)
 
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="no strace; to get it: make test")

@@ -98,6 +98,6 @@ def test_an_answer_that_cannot_be_meant_is_refused_with_its_place(key, value, wh
     text = (published.FOLDER / "docker_linpack.toml").read_text("utf-8")
     head, mark, answer = text.partition("[[answer]]")
     wrong = re.sub(rf"^{key} = .*$", f'{key} = "{value}"', answer, flags=re.MULTILINE)
-    with pytest.raises(BadInput, match=re.escape(what)) as refused:
+    with pytest.raises(BadInput, match=re.escape(what)) as error:
         published.read(head + mark + wrong, "docker_linpack")
-    assert "docker_linpack.toml:" in refused.value.what
+    assert "docker_linpack.toml:" in error.value.what

@@ -59,7 +59,7 @@ def test_a_bomb_is_refused_within_two_seconds_and_100_mib(tmp_path, read, kind, 
     bomb = tmp_path / f"bomb.{kind}"
     bomb.write_text((TOML if kind == "toml" else JSON)[name])
     words = [sys.executable, "-c", READING.format(read=read), bomb]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
-    refused, seconds, mebibytes = done.stdout.split()
-    assert refused == ("BadInput" if kind == "toml" else "ResultsError"), done.stderr
+    result = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    refused, seconds, mebibytes = result.stdout.split()
+    assert refused == ("BadInput" if kind == "toml" else "ResultsError"), result.stderr
     assert float(seconds) < 2 and int(mebibytes) <= 100

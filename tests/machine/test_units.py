@@ -23,8 +23,8 @@ def test_a_column_of_units_is_shown_as_people_write_them():
 def test_results_are_shown_in_µs_and_told_to_machines_in_us(capsys):
     where = str(recorded("lat_netperf"))
     assert main(["results", "show", where]) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"round trip: [\d.]+ µs", said) and not PLAIN.search(said)
+    output = capsys.readouterr().out
+    assert re.search(r"round trip: [\d.]+ µs", output) and not PLAIN.search(output)
     assert main(["results", "show", where, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["runs"][0]["rows"]
     assert rows[0]["unit"] == "us"

@@ -25,14 +25,14 @@ def test_each_claim_has_a_test_a_tolerance_a_result_and_a_time(results, tmp_path
                                                                capsys):  # fmt: skip
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
     assert main(["report", str(results.path), "--artifact", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    answer = json.loads(capsys.readouterr().out)
     claims = {claim.id: claim for claim in published.of(STUDY)}
-    assert {row["claim"] for row in told["claims"]} == {*claims}
-    tested = [row for row in told["claims"] if row["tested"]]
+    assert {row["claim"] for row in answer["claims"]} == {*claims}
+    tested = [row for row in answer["claims"] if row["tested"]]
     assert tested and all(row["tolerance"] and row["verdict"] for row in tested)
     measured = [row for row in tested if row["measured"]]
     assert measured and all(row["runs"] > 0 and row["seconds"] > 0 for row in measured)
-    page = Path(told["page"]).read_text()
+    page = Path(answer["page"]).read_text()
     assert "<script" not in page and published.published(STUDY).url in page
     assert all(claim in page for claim in claims)
 
@@ -49,9 +49,11 @@ def test_a_bundle_is_an_ro_crate_with_all_that_its_specification_requires(result
     document = {"name": "A Paper", "url": "https://example.org/paper.pdf"}
     bundle.export(results, tmp_path / "one.labkit", document=document)
     whole = zipfile.ZipFile(tmp_path / "one.labkit")
-    told = json.loads(whole.read(crate.FILE))
-    entities = {entity["@id"]: entity for entity in told["@graph"]}
-    assert len(entities) == len(told["@graph"]) and told["@context"] == f"{crate.PROFILE}/context"
+    answer = json.loads(whole.read(crate.FILE))
+    entities = {entity["@id"]: entity for entity in answer["@graph"]}
+    assert (
+        len(entities) == len(answer["@graph"]) and answer["@context"] == f"{crate.PROFILE}/context"
+    )
     head, root = entities[crate.FILE], entities["./"]
     assert head["@type"] == "CreativeWork" and head["about"] == {"@id": "./"}
     assert head["conformsTo"] == {"@id": "https://w3id.org/ro/crate/1.1"}

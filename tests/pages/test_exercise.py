@@ -78,9 +78,9 @@ def test_each_exercise_takes_its_right_answer_and_no_other_and_has_a_solution(st
 
 
 def test_an_exercise_that_is_not_there_is_refused_with_those_that_are():
-    with pytest.raises(Unknown, match="unknown exercise '9'") as odd:
+    with pytest.raises(Unknown, match="unknown exercise '9'") as error:
         check("lat_ping", 9, 1)
-    assert "1" in str(odd.value)
+    assert "1" in str(error.value)
     with pytest.raises(Unknown):
         check("lat_pong", 1, 1)
 

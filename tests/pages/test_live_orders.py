@@ -56,6 +56,6 @@ def test_a_run_that_fails_says_so_and_shows_what_there_is(kept):
         pid = next((kept / "postgresql-1/cluster").glob("postmaster.pid")).read_text().split()[0]
         os.kill(int(pid), signal.SIGKILL)
 
-    with pytest.raises(CommandFailed) as failed:
+    with pytest.raises(CommandFailed) as error:
         watched(load, {"client": HERE, "server": HERE}, killed)
-    assert "closed the connection during the run" in failed.value.said
+    assert "closed the connection during the run" in error.value.said

@@ -50,10 +50,10 @@ def test_five_columns_say_what_became_of_each_figure(both):
 def test_the_sentence_and_the_exit_code_name_what_changed_most(both, capsys):
     new, old = (str(one.path) for one in both)
     assert main(["report", new, "--against", old, "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert re.search(r"VM-SRIOV \(.*\) is \d+ % higher than it was", told["found"])
-    assert len(told["sides"]) == len(told["effects"]) == 8
-    assert {v["among"] for v in told["effects"]} == {8}, "all share one risk"
+    answer = json.loads(capsys.readouterr().out)
+    assert re.search(r"VM-SRIOV \(.*\) is \d+ % higher than it was", answer["found"])
+    assert len(answer["sides"]) == len(answer["effects"]) == 8
+    assert {v["among"] for v in answer["effects"]} == {8}, "all share one risk"
 
 
 @pytest.mark.slow
@@ -87,9 +87,9 @@ def test_the_page_has_the_chart_asks_for_nothing_and_runs_nothing(both, capsys):
 def test_as_markdown_it_is_a_table_of_five_columns_and_the_names_of_both(both, capsys):
     new, old = (str(one.path) for one in both)
     main(["report", new, "--against", old, "--markdown"])
-    shown = capsys.readouterr().out
-    assert "| condition | figure | old | new | delta | interval | verdict |" in shown
-    assert shown.count("| VM-SRIOV |") == 2
+    output = capsys.readouterr().out
+    assert "| condition | figure | old | new | delta | interval | verdict |" in output
+    assert output.count("| VM-SRIOV |") == 2
 
 
 def test_only_two_results_of_one_study_are_compared(both, capsys):

@@ -52,8 +52,8 @@ def test_the_pictures_are_of_today_and_all_are_shown():
 @pytest.mark.slow
 def test_a_picture_of_other_runs_or_of_no_page_is_named(tmp_path, monkeypatch):
     for file in pictures.FOLDER.glob("*.png"):
-        whole = file.read_bytes()
-        (tmp_path / file.name).write_bytes(whole.replace(b"tEXtlabkit\0", b"tEXtlabkit\0other"))
+        content = file.read_bytes()
+        (tmp_path / file.name).write_bytes(content.replace(b"tEXtlabkit\0", b"tEXtlabkit\0other"))
     (tmp_path / "unseen.png").write_bytes(b"")
     monkeypatch.setattr(pictures, "FOLDER", tmp_path)
     monkeypatch.setattr(pictures, "CHART", tmp_path / "lat-ping.png")

@@ -71,8 +71,8 @@ def test_a_package_that_is_here_brings_the_programs_of_its_row():
 
 def _listed(name):
     words = ["dpkg-query", "-L", name, f"{name}-minimal"]
-    done = subprocess.run(words, capture_output=True, text=True)
-    return done.stdout if f"'{name}'" not in done.stderr else ""
+    result = subprocess.run(words, capture_output=True, text=True)
+    return result.stdout if f"'{name}'" not in result.stderr else ""
 
 
 # Debian keeps some under a name of their own, and links the plain one to it.
@@ -127,9 +127,9 @@ def test_what_a_package_only_recommends_and_needs_comes_with_it():
 
 
 def test_an_unknown_program_is_answered_with_the_nearest():
-    with pytest.raises(Unknown, match="unknown program 'sokperf'") as refused:
+    with pytest.raises(Unknown, match="unknown program 'sokperf'") as error:
         table.package_of("sokperf")
-    assert "did you mean 'sockperf'?" in str(refused.value)
+    assert "did you mean 'sockperf'?" in str(error.value)
 
 
 def test_the_module_of_a_class_declares_for_it():

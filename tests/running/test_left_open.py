@@ -61,13 +61,13 @@ def test_nothing_is_measured_on_what_a_crash_left_whatever_the_study_can_change(
     lab, results, tmp_path, damaged
 ):
     left = left_by_a_crash(tmp_path / "knob", lab)
-    whole = left.read_bytes()
+    content = left.read_bytes()
     if damaged:
-        left.write_bytes(whole.replace(b"old", b"odl"))
-    with pytest.raises(LabkitError, match="unfinished change set") as refused:
+        left.write_bytes(content.replace(b"old", b"odl"))
+    with pytest.raises(LabkitError, match="unfinished change set") as error:
         loop.run(a_study(A), lab, results, repeats=1)
-    assert "labkit restore" in str(refused.value) and results.runs() == []
-    left.write_bytes(whole)
+    assert "labkit restore" in str(error.value) and results.runs() == []
+    left.write_bytes(content)
     assert restore(lab.host("server"), "a test").lines
     loop.run(a_study(A), lab, results, repeats=1)
     assert len(results.finished()) == 1

@@ -143,9 +143,9 @@ def test_a_verdict_says_when_its_difference_is_below_the_labs_noise(lab):
 def test_what_cannot_be_measured_is_refused_before_anything_runs(lab):
     with pytest.raises(Unknown, match="unknown condition of lat_ping 'b'"):
         noise.measure(a_study(A), lab, where="x", label="l", condition="b")
-    with pytest.raises(BadInput, match="cannot do any condition") as refused:
+    with pytest.raises(BadInput, match="cannot do any condition") as error:
         noise.measure(a_study(NOWHERE), lab, where="x", label="l")
-    assert "moon" in refused.value.said
+    assert "moon" in error.value.said
     with pytest.raises(BadInput, match="a label holds"):
         noise.measure(a_study(A), lab, where="x", label="../l")
     with pytest.raises(BadInput, match="repeats"):
@@ -209,12 +209,12 @@ def test_the_noise_of_the_box_is_measured_and_printed_as_json(monkeypatch, tmp_p
         assert main(["noise", "--where", str(path), "--quick", "--json"]) == 0
     finally:
         box.down("noise")
-    found = json.loads(capsys.readouterr().out)
-    assert found["blocks"] == 3 and found["condition"] == "Native"
-    assert found["levels"][0]["percentile"] == 50
-    assert found["levels"][0]["floor"] > 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["blocks"] == 3 and answer["condition"] == "Native"
+    assert answer["levels"][0]["percentile"] == 50
+    assert answer["levels"][0]["floor"] > 0
     study = with_load(studies.find("lat_ping"), count=1000)
-    assert noise_floor.kept(study, found["lab"]).blocks == 3
+    assert noise_floor.kept(study, answer["lab"]).blocks == 3
 
 
 def test_a_plan_says_before_anything_runs_what_blocks_would_find(monkeypatch, tmp_path):

@@ -88,16 +88,16 @@ def test_a_host_that_cannot_be_asked_is_named_and_ends_with_1(lab, capsys):
     )
     lab.write_text(text.replace("192.0.2.1", "127.0.0.1"))
     assert main(["prepare", "lat_ping", "--lab", str(lab)]) == 1
-    said = capsys.readouterr().out
-    assert "client: cannot be asked" in said and "server: " in said
+    output = capsys.readouterr().out
+    assert "client: cannot be asked" in output and "server: " in output
 
 
 @pytest.mark.slow
 def test_the_answer_for_scripts_has_its_keys(lab, capsys):
     code = main(["prepare", "--all", "--lab", str(lab), "--json"])
-    said = json.loads(capsys.readouterr().out)
-    assert said.keys() == {"ready", "hosts"} and said["ready"] == (code == 0)
-    assert {one["host"] for one in said["hosts"]} == {"client", "server", HERE}
+    answer = json.loads(capsys.readouterr().out)
+    assert answer.keys() == {"ready", "hosts"} and answer["ready"] == (code == 0)
+    assert {one["host"] for one in answer["hosts"]} == {"client", "server", HERE}
 
 
 @pytest.mark.slow
@@ -126,8 +126,8 @@ def test_a_program_that_is_named_by_its_path_is_looked_for_as_a_pattern(lab, tmp
     (tmp_path / "15/postgres").touch()
     asked = ("sh", "-c", LOOK, "labkit", f"{tmp_path}/*/postgres", "/no/*/such", "sh", "no-such")
     with opened(lab) as hosts:
-        said = hosts.host("client").check(*asked).splitlines()
-    assert [line for line in said if line.startswith("-")] == ["-/no/*/such", "-no-such"]
+        lines = hosts.host("client").check(*asked).splitlines()
+    assert [line for line in lines if line.startswith("-")] == ["-/no/*/such", "-no-such"]
 
 
 def test_vcsim_is_built_by_labkit_and_its_size_is_told_first(monkeypatch, tmp_path):
@@ -147,7 +147,7 @@ def test_a_build_that_fails_says_why_and_leaves_nothing(monkeypatch, tmp_path):
     (go := tmp_path / "go").write_text("#!/bin/sh\necho no network >&2; exit 1\n")
     go.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
-    with pytest.raises(HostError, match="Go cannot build") as failed:
+    with pytest.raises(HostError, match="Go cannot build") as error:
         simulator.build(print)
-    assert "no network" in str(failed.value.said)
+    assert "no network" in str(error.value.said)
     assert list(simulator.place().parent.iterdir()) == []

@@ -49,10 +49,10 @@ def test_a_notebook_runs_with_its_parameters_and_its_source_stays(tmp_path):
 @pytest.mark.slow
 def test_an_error_of_labkit_keeps_its_words(tmp_path):
     code = "from labkit.errors import BadInput\nraise BadInput('it broke', said='why', hint='try')"
-    with pytest.raises(BadInput, match="it broke") as failed:
+    with pytest.raises(BadInput, match="it broke") as error:
         rerun(tmp_path, code)
-    assert failed.value.said == "why" and failed.value.hint.startswith("try\n")
-    assert "out.ipynb" in failed.value.hint
+    assert error.value.said == "why" and error.value.hint.startswith("try\n")
+    assert "out.ipynb" in error.value.hint
 
 
 @pytest.mark.slow

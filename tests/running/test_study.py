@@ -341,7 +341,7 @@ def test_a_runs_text_is_read_once_and_again_when_its_file_is_another(tmp_path):
     first, again = (lat_ping.sample(results.finished()[0]) for _ in range(2))
     assert again.values is first.values and not first.values.flags.writeable
     run = results.finished()[0]
-    with gzip.open(run.path / "raw" / "ping.txt.gz", "at") as kept:
-        kept.write("something else\n")
+    with gzip.open(run.path / "raw" / "ping.txt.gz", "at") as file:
+        file.write("something else\n")
     with pytest.raises(ResultsError, match="after its end"):
         lat_ping.sample(run)

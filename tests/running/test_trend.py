@@ -76,7 +76,7 @@ def test_sessions_that_are_alike_have_no_change_and_since_takes_days_and_labels(
 def test_a_session_of_another_design_is_named_and_left_out(home):
     sessions(home, 9)
     file = home / "results" / "lat_ping" / "day-0" / "study.json"
-    asked = json.loads(file.read_text())
-    file.write_text(json.dumps({**asked, "workload": {**asked["workload"], "count": 9}}))
+    answer = json.loads(file.read_text())
+    file.write_text(json.dumps({**answer, "workload": {**answer["workload"], "count": 9}}))
     found = trend("lat_ping", [home / "results"])
     assert len(found.sessions) == 8 and "day-0: has another load" in found.left_out[0]

@@ -131,8 +131,8 @@ def test_claims_that_are_given_up_are_kept_in_the_results_and_shown(undecided, t
     assert {name for name, line in lines.items() if line["given_up"]} == open_ones
     assert "given up" in scorecard(results.path, study="lat_ping").text()
     bundle.export(results, tmp_path / "one.labkit")
-    kept = Results.open(bundle.open_bundle(tmp_path / "one.labkit"))
-    assert looks.given_up(kept) == looks.given_up(results)
+    imported = Results.open(bundle.open_bundle(tmp_path / "one.labkit"))
+    assert looks.given_up(imported) == looks.given_up(results)
 
 
 @pytest.mark.slow

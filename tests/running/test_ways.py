@@ -81,10 +81,10 @@ def begin(file, study=PING):
 def test_a_host_that_is_silent_is_named_in_the_seconds_that_ssh_is_given(sshd, tmp_path):
     with silent() as port:
         file, begun = lab_of(tmp_path, sshd, (sshd.port, port)), time.monotonic()
-        with pytest.raises(Unreachable, match="server: cannot reach") as refused:
+        with pytest.raises(Unreachable, match="server: cannot reach") as error:
             begin(file)
     assert time.monotonic() - begun < 5
-    assert refused.value.said == "no answer within 2 s"
+    assert error.value.said == "no answer within 2 s"
 
 
 def test_hosts_that_are_silent_are_named_together_in_the_time_of_one(sshd, tmp_path):
@@ -97,21 +97,21 @@ def test_hosts_that_are_silent_are_named_together_in_the_time_of_one(sshd, tmp_p
 
 def test_an_address_that_nobody_has_leaves_the_study_out_in_seconds(sshd, tmp_path):
     file, begun = lab_of(tmp_path, sshd, more='address = "198.51.100.7"'), time.monotonic()
-    with pytest.raises(BadInput) as refused:
+    with pytest.raises(BadInput) as error:
         begin(file)
     assert time.monotonic() - begun < 10
     assert "Native: client gets no answer from 198.51.100.7, the address of server" in str(
-        refused.value
+        error.value
     )
-    assert f"labkit doctor --lab {file}" in str(refused.value)
+    assert f"labkit doctor --lab {file}" in str(error.value)
 
 
 def test_an_interface_that_is_not_there_is_refused_before_anything_is_kept(sshd, tmp_path):
     file = lab_of(tmp_path, sshd)
     file.write_text(file.read_text().replace('"lo"', '"eth7x"', 1))
-    with pytest.raises(BadInput, match="client has no interface eth7x") as refused:
+    with pytest.raises(BadInput, match="client has no interface eth7x") as error:
         begin(file)
-    assert "lo" in refused.value.said and "[hosts.client]" in refused.value.hint
+    assert "lo" in error.value.said and "[hosts.client]" in error.value.hint
     assert not (tmp_path / "out" / "results").exists()
 
 
@@ -146,9 +146,9 @@ def test_a_word_that_is_neither_role_nor_host_is_a_wrong_command_line(sshd, tmp_
 def test_settings_of_a_host_fit_a_page_of_eighty_columns(sshd, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["settings", "server", "--lab", str(lab_of(tmp_path, sshd))]) == 0
-    shown = capsys.readouterr().out.splitlines()
-    assert any(line.startswith("Mtu") for line in shown)
-    assert [line for line in shown if len(line) > 80] == []
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("Mtu") for line in lines)
+    assert [line for line in lines if len(line) > 80] == []
 
 
 def test_what_a_condition_lacks_is_mended_by_what_brings_it(sshd, tmp_path):

@@ -99,9 +99,9 @@ def _beside():
 def test_the_verb_prints_a_table_and_draws(lab_file, labkit, tmp_path):
     chart = tmp_path / "why.html"
     words = ("--lab", str(lab_file), "--count", "500")
-    done = labkit("why", *words, "--chart", str(chart))
-    assert done.returncode == 0, done.stderr
-    assert "of 500 requests took more than" in done.stdout and "stolen" in done.stdout
+    result = labkit("why", *words, "--chart", str(chart))
+    assert result.returncode == 0, result.stderr
+    assert "of 500 requests took more than" in result.stdout and "stolen" in result.stdout
     assert chart.stat().st_size > 10_000
-    told = json.loads(labkit("why", *words, "--json").stdout)
-    assert {row["figure"] for row in told["rows"]} <= set(why.FIGURES) and told["limit_us"] > 0
+    answer = json.loads(labkit("why", *words, "--json").stdout)
+    assert {row["figure"] for row in answer["rows"]} <= set(why.FIGURES) and answer["limit_us"] > 0

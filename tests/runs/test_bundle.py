@@ -253,8 +253,8 @@ def test_a_bundle_that_is_not_what_export_writes_is_refused(packed, tmp_path, ch
 
 @pytest.mark.parametrize("share", [0, 0.1, 0.5, 0.9, 0.999])
 def test_a_bundle_cut_short_anywhere_is_refused(packed, tmp_path, share):
-    whole = packed.path.read_bytes()
-    (tmp_path / "cut.labkit").write_bytes(whole[: int(len(whole) * share)])
+    content = packed.path.read_bytes()
+    (tmp_path / "cut.labkit").write_bytes(content[: int(len(content) * share)])
     with pytest.raises(ResultsError, match="not a whole bundle"):
         bundle.take_in(tmp_path / "cut.labkit")
 

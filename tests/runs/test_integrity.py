@@ -38,9 +38,9 @@ def test_whole_results_have_no_such_remark(kept):
 
 def test_an_edited_tier_never_removes_the_label_of_emulation(kept):
     file = kept / "study.json"
-    said = json.loads(file.read_text())
-    said["lab"] |= {"tier": "hosts", "accelerator": ""}
-    file.write_text(json.dumps(said))
+    answer = json.loads(file.read_text())
+    answer["lab"] |= {"tier": "hosts", "accelerator": ""}
+    file.write_text(json.dumps(answer))
     results = Results.open(kept)
     assert note(results).startswith("Emulated or not: study.json was edited")
     assert integrity.EDITED in told(kept)
@@ -97,11 +97,11 @@ def test_what_doctor_fails_is_said_again_of_the_runs():
 
 
 def test_results_of_an_older_labkit_are_read_and_told_not_to_be_used_again(kept):
-    said = json.loads((kept / "study.json").read_text())
-    older = kept.with_name(f"{said['label']}-0123abcd")
+    answer = json.loads((kept / "study.json").read_text())
+    older = kept.with_name(f"{answer['label']}-0123abcd")
     shutil.copytree(kept, older)
-    assert DESIGN not in said and "used again" not in told(older)
-    (kept / "study.json").write_text(json.dumps({**said, DESIGN: {}}))
+    assert DESIGN not in answer and "used again" not in told(older)
+    (kept / "study.json").write_text(json.dumps({**answer, DESIGN: {}}))
     assert f"the runs of {older} are not used again" in told(kept)
 
 
@@ -119,6 +119,6 @@ def test_a_question_that_differs_is_refused_with_what_differs(kept):
     asked = {**Results.open(kept).asked, DESIGN: {"VM": {"knobs": {"size": "9"}}, "Native": {}}}
     Results.begin(kept / "new", asked)
     edited = {**asked, DESIGN: {"VM": {"knobs": {"size": "10"}}, "Native": {}}, "seed": 77}
-    with pytest.raises(BadInput, match=r"design \(VM \(knobs \(size\)\)\), seed differ") as refused:
+    with pytest.raises(BadInput, match=r"design \(VM \(knobs \(size\)\)\), seed differ") as error:
         Results.begin(kept / "new", edited)
-    assert "another label" in refused.value.hint
+    assert "another label" in error.value.hint

@@ -55,9 +55,9 @@ def test_sha256sum_finds_a_run_whole_and_each_flipped_bit_is_found(results):
     subprocess.run(checked, cwd=kept.path, check=True, capture_output=True)
     assert kept.check() == []
     for name in ("run.json", "raw/ping.txt.gz", "SHA256SUMS", "../../study.json"):
-        whole = (kept.path / name).read_bytes()
-        for at in range(0, len(whole), 9):
-            flipped = bytearray(whole)
+        content = (kept.path / name).read_bytes()
+        for at in range(0, len(content), 9):
+            flipped = bytearray(content)
             flipped[at] ^= 1
             (kept.path / name).write_bytes(flipped)
             try:
@@ -65,7 +65,7 @@ def test_sha256sum_finds_a_run_whole_and_each_flipped_bit_is_found(results):
             except ResultsError as error:
                 wrong = [str(error)]
             assert wrong, f"{name}, byte {at}"
-        (kept.path / name).write_bytes(whole)
+        (kept.path / name).write_bytes(content)
 
 
 @pytest.mark.slow
@@ -143,11 +143,11 @@ def test_a_disk_that_takes_no_more_leaves_whole_runs_only(results):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
     try:
-        with pytest.raises(ResultsError, match="cannot keep a run") as refused:
+        with pytest.raises(ResultsError, match="cannot keep a run") as error:
             results.keep(Run("Native", 1, 1, "finished"), {"ping.txt": noise})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert "File too large" in str(refused.value)
+    assert "File too large" in str(error.value)
     assert [run.path for run in results.runs()] == [first.path]
     assert [path.name for path in (results.path / "runs").iterdir()] == [first.path.name]
     results.keep(Run("Native", 1, 1, "finished"), {"ping.txt": noise})

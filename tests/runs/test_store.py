@@ -104,9 +104,9 @@ def test_a_broken_index_is_made_again(folder, tmp_path):
 )  # fmt: skip
 def test_only_questions_are_answered(folder, sql):
     made(folder, "a")
-    with pytest.raises(BadInput, match="refused") as refused:
+    with pytest.raises(BadInput, match="refused") as error:
         open_store(folder).query(sql)
-    assert "; runs (results, name, condition, block, " in refused.value.hint
+    assert "; runs (results, name, condition, block, " in error.value.hint
     assert count(folder) == 2
 
 

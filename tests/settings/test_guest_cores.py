@@ -35,8 +35,8 @@ def test_cores_of_their_own_and_threads_of_half_as_many(tmp_path, cores, many, a
     for number, core in enumerate(cores):
         (tmp_path / f"{number}").write_text(f"{core}\n")
     words = ("sh", "-c", f"siblings=$2/* many=$3\n{CHOSEN}\n{SHOW}", "x", allowed, tmp_path)
-    done = subprocess.run([*words, str(many)], capture_output=True, text=True, check=True)
-    assert done.stdout.split("\n")[:2] == chosen, done.stderr
+    result = subprocess.run([*words, str(many)], capture_output=True, text=True, check=True)
+    assert result.stdout.split("\n")[:2] == chosen, result.stderr
 
 
 @pytest.mark.parametrize("kind", ["box", "kvm"])

@@ -73,12 +73,12 @@ def lab_of(esxi, folder, vm='vm = "lab"'):
 def told(esxi, folder, *words):
     """What `labkit ... --json` prints about the lab."""
     file = lab_of(esxi, folder)
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "labkit", *words, "--lab", str(file), "--json"],
         capture_output=True, text=True, cwd=HOME, env={**os.environ, "LABKIT_OUT": str(folder)},
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
 
 
 def test_a_plan_for_esxi_has_sensitivity_reservations_and_the_function(esxi, tmp_path):

@@ -52,17 +52,17 @@ def test_an_option_is_made_read_back_and_put_back_and_the_guest_takes_it(
             host.check(*words)
         assert host.check(*step.way.reads).strip() == value
         assert host.check(*step.way.more.live).strip() == value
-    told = json.loads(guest.read_text())
-    assert told["boots"] == 2 and told["pending"] == {}
-    assert {*told["now"][device].split(",")} == {*{"scsi0": DISK, "net0": NET}[device].split(",")}
+    answer = json.loads(guest.read_text())
+    assert answer["boots"] == 2 and answer["pending"] == {}
+    assert {*answer["now"][device].split(",")} == {*{"scsi0": DISK, "net0": NET}[device].split(",")}
 
 
 def test_a_guest_that_is_off_stays_off(guest, host):
     guest.write_text(json.dumps({**json.loads(guest.read_text()), "state": "stopped"}))
     (step,) = plan([ProxmoxDevice(100, "scsi0", "aio", "threads")], {"server": host}).steps
     host.check(*step.way.writes("threads")[0])
-    told = json.loads(guest.read_text())
-    assert told["boots"] == 0 and "aio=threads" in told["now"]["scsi0"]
+    answer = json.loads(guest.read_text())
+    assert answer["boots"] == 0 and "aio=threads" in answer["now"]["scsi0"]
 
 
 def test_what_is_not_there_is_named(guest, host):
@@ -74,9 +74,9 @@ def test_what_is_not_there_is_named(guest, host):
 
 def test_a_value_that_proxmox_refuses_fails_with_its_words(guest, host):
     (step,) = plan([ProxmoxDevice(100, "scsi0", "aio", "native")], {"server": host}).steps
-    with pytest.raises(CommandFailed, match="ended with code 255") as failed:
+    with pytest.raises(CommandFailed, match="ended with code 255") as error:
         host.check(*step.way.writes("fast")[0])
-    assert "does not have a value in the enumeration" in failed.value.said
+    assert "does not have a value in the enumeration" in error.value.said
 
 
 @pytest.mark.parametrize("words", [

@@ -72,9 +72,9 @@ HOST = Host("box1", "127.0.0.1", None, "eth1")
      "leave name and network out of its options"),
 ])  # fmt: skip
 def test_a_value_that_is_not_legal_is_refused_with_what_is(make, legal):
-    with pytest.raises(BadInput) as refused:
+    with pytest.raises(BadInput) as error:
         make()
-    assert legal in str(refused.value)
+    assert legal in str(error.value)
 
 
 SWITCHES = [(one, field.name) for one in kinds_of_setting()
@@ -166,9 +166,9 @@ def test_a_list_of_cpus_is_written_as_the_kernel_writes_it(asked, written):
 
 
 def test_a_setting_on_a_wrong_kind_of_host_says_which_kinds_have_it():
-    with pytest.raises(Impossible) as refused:
+    with pytest.raises(Impossible) as error:
         way_among(LatencySensitivity("lab"), ["kvm", "linux"], HOST)
-    assert "GuestCpus" in str(refused.value) and "of kind esxi, not kvm" in str(refused.value)
+    assert "GuestCpus" in str(error.value) and "of kind esxi, not kvm" in str(error.value)
     with pytest.raises(Impossible, match="vCenter keeps"):
         way_among(Link(10), ["esxi"], HOST)
     with pytest.raises(Impossible, match="each migration"):

@@ -45,8 +45,8 @@ def served(request):
     if not Path(OURS[request.param]).exists():
         pytest.skip(f"{request.param} is not installed")
     with shops.served(request.param) as found:
-        done = subprocess.run(found.words("fill"), capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        result = subprocess.run(found.words("fill"), capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr
         yield found
 
 

@@ -18,7 +18,7 @@ sys.exit(several(2, drive))
 
 
 def test_customers_that_were_killed_are_named_and_their_run_has_failed():
-    done = subprocess.run([sys.executable, "-c", DRIVE], capture_output=True, text=True)
-    assert sorted(done.stdout.splitlines()) == ["1 bought", "1 ready", "2 bought", "2 ready"]
-    assert done.returncode == 1
-    assert done.stderr == "shop 2: its customers were killed by SIGKILL\n"
+    result = subprocess.run([sys.executable, "-c", DRIVE], capture_output=True, text=True)
+    assert sorted(result.stdout.splitlines()) == ["1 bought", "1 ready", "2 bought", "2 ready"]
+    assert result.returncode == 1
+    assert result.stderr == "shop 2: its customers were killed by SIGKILL\n"

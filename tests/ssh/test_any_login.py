@@ -95,8 +95,8 @@ def test_a_script_comes_through_each_login_shell_as_it_is(shell):
         pytest.skip(f"no {shell}; to get it: make system-test")
     script = "printf '%s|' 'a!b' 'c\\nd' \"$(echo \\`)\" '\n' \"it's\"\nexit 3"
     plain = subprocess.run(["sh", "-c", script], capture_output=True)
-    done = subprocess.run([shell, "-c", for_any_shell(script)], capture_output=True)
-    assert (done.stdout, done.returncode) == (plain.stdout, 3)
+    result = subprocess.run([shell, "-c", for_any_shell(script)], capture_output=True)
+    assert (result.stdout, result.returncode) == (plain.stdout, 3)
 
 
 def test_sudo_is_asked_for_in_the_lab_file_and_its_password_by_a_command(csh, tmp_path, command):
@@ -135,9 +135,9 @@ def test_a_process_without_a_terminal_asks_the_one_that_started_it(monkeypatch, 
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700, "the user's own"
         words = ["from labkit.ssh import asking; print(asking.asked('me@host'))"]
         for _ in range(2):
-            done = subprocess.run([shutil.which("python3") and os.sys.executable, "-c", *words],
+            result = subprocess.run([shutil.which("python3") and os.sys.executable, "-c", *words],
                                   capture_output=True, text=True)  # fmt: skip
-            assert done.stdout == f"{SECRET}\n", done.stderr
+            assert result.stdout == f"{SECRET}\n", result.stderr
     assert len(asked) == 1 and asking.SOCKET not in os.environ and not path.exists()
 
 

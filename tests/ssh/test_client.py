@@ -96,8 +96,8 @@ def test_many_who_wait_on_one_connection_are_all_served(host):
     def some(number):
         if number % 4 == 0:
             size = 3_000_000
-            done = host.run("sh", "-c", f"head -c {size} /dev/zero; head -c {size} /dev/zero >&2")
-            return (done.stdout_size, done.stderr_size) == (size, size)
+            result = host.run("sh", "-c", f"head -c {size} /dev/zero; head -c {size} /dev/zero >&2")
+            return (result.stdout_size, result.stderr_size) == (size, size)
         if number % 4 == 1:
             return host.run("cat", stdin=b"x" * 4_000_000).stdout_size == 4_000_000
         return all(host.check("echo", f"{number}-{n}") == f"{number}-{n}\n" for n in range(20))

@@ -38,8 +38,8 @@ def dropbear(folder):
     (home / ".ssh").chmod(0o700)
     (home / ".ssh/authorized_keys").write_text(keygen(folder / "user"))
     words = ["dropbearkey", "-t", "ed25519", "-f", str(folder / "host")]
-    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    public = next(line for line in said.splitlines() if line.startswith("ssh-ed25519"))
+    output = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    public = next(line for line in output.splitlines() if line.startswith("ssh-ed25519"))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     kind, blob, *_ = public.split()
@@ -70,8 +70,8 @@ def wait_for(port):
 
 
 def children(pid):
-    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True)
-    return [int(word) for word in listed.stdout.split()]
+    result = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True)
+    return [int(word) for word in result.stdout.split()]
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +94,8 @@ def host(server):
 
 
 def test_commands_keep_their_streams_codes_and_words(host):
-    done = host.run("sh", "-c", "printf 'a\\0b'; echo wrong >&2; exit 3")
-    assert (done.code, done.stdout_bytes, done.stderr) == (3, b"a\0b", "wrong\n")
+    result = host.run("sh", "-c", "printf 'a\\0b'; echo wrong >&2; exit 3")
+    assert (result.code, result.stdout_bytes, result.stderr) == (3, b"a\0b", "wrong\n")
     assert host.check("printf", "%s|", "a b", "$HOME", "it's", "\n") == "a b|$HOME|it's|\n|"
     assert host.run("sh", "-c", "kill -9 $$").signal == "KILL"
     assert host.check("cat", stdin=b"\xff\x00in") == "�\x00in"
@@ -106,8 +106,8 @@ def test_many_threads_share_the_connection(host):
 
     def work(number):
         for turn in range(20):
-            said = host.check("echo", f"{number} {turn}")
-            wrong.extend([said] if said != f"{number} {turn}\n" else [])
+            output = host.check("echo", f"{number} {turn}")
+            wrong.extend([output] if output != f"{number} {turn}\n" else [])
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
     for thread in threads:
@@ -123,8 +123,8 @@ def test_sessions_that_end_end_no_other_that_begins(host):
 
     def work():
         for _ in range(100):
-            said = host.run("cat", stdin=b"in").stdout
-            wrong.extend([said] if said != "in" else [])
+            output = host.run("cat", stdin=b"in").stdout
+            wrong.extend([output] if output != "in" else [])
 
     with ThreadPoolExecutor(4) as pool:
         for one in [pool.submit(work) for _ in range(4)]:

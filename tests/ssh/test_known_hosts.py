@@ -38,8 +38,8 @@ def public(server, kind="ed25519"):
 
 
 def printed(path):
-    listed = subprocess.run(["ssh-keygen", "-lf", path], capture_output=True, text=True)
-    return re.search(r"SHA256:\S+", listed.stdout)[0]
+    result = subprocess.run(["ssh-keygen", "-lf", path], capture_output=True, text=True)
+    return re.search(r"SHA256:\S+", result.stdout)[0]
 
 
 # --- what is said ---------------------------------------------------------------------------
@@ -152,9 +152,9 @@ def test_after_a_swap_of_its_key_a_host_is_asked_for_nothing_by_any_way(swapped,
     """F63 (I-KEY): no login is tried, and nothing of it is there."""
     host, found = swapped
     for _ in range(2):
-        with pytest.raises(LabkitError) as refused:
+        with pytest.raises(LabkitError) as error:
             ASKED[asked](host, found.folder)
-        text = str(refused.value)
+        text = str(error.value)
         assert "CHANGED" in text and printed(found.folder / "host_ed25519.pub") in text
     logins = [line for line in found.log().splitlines() if "Accepted publickey" in line]
     assert len(logins) == 1 and not (found.folder / "there").exists()

@@ -51,10 +51,10 @@ CASES = {
 
 
 def asked(file, *words):
-    said = subprocess.run(["ssh", "-G", "-F", file, *words], capture_output=True, text=True)
-    assert said.returncode == 0, said.stderr
+    result = subprocess.run(["ssh", "-G", "-F", file, *words], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
     found = {}
-    for key, _, value in (line.partition(" ") for line in said.stdout.splitlines()):
+    for key, _, value in (line.partition(" ") for line in result.stdout.splitlines()):
         found.setdefault(key, []).append(value)
     return found
 

@@ -137,10 +137,10 @@ def test_a_command_that_lost_its_connection_is_never_run_twice(ssh, server, tmp_
     ssh.check("true")
     killer = threading.Timer(0.5, end_sessions, [server])
     killer.start()
-    with pytest.raises(Unreachable, match="connection was lost") as lost:
+    with pytest.raises(Unreachable, match="connection was lost") as error:
         ssh.run("sh", "-c", f"echo ran >>{tmp_path}/log; sleep 5")
     killer.join()
-    assert "may have ended or not" in lost.value.hint
+    assert "may have ended or not" in error.value.hint
     assert (tmp_path / "log").read_text() == "ran\n"
     assert ssh.check("echo", "again") == "again\n"
 
@@ -251,9 +251,9 @@ def test_a_host_that_starts_no_shell_has_run_nothing_and_its_connection_is_not_l
         )  # fmt: skip
         with reached(at) as host:
             for _ in range(2):
-                with pytest.raises(HostError, match="so it was not run") as refused:
+                with pytest.raises(HostError, match="so it was not run") as error:
                     host.run("true")
-                assert not isinstance(refused.value, OutcomeUnknown)
+                assert not isinstance(error.value, OutcomeUnknown)
             assert len(served) == 1 and served[0].is_active()
 
 

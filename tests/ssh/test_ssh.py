@@ -72,8 +72,8 @@ def test_a_gigabyte_of_output_cost_the_controller_no_more_than_the_cap(ssh):
 def test_the_clock_of_the_host_may_be_slower_than_the_way_to_it(server):
     with Wire(server.port, delay=0.1) as wire, reached(through(server, wire)) as host:
         host.check("true")
-        done = host.run("true")
-        assert done.host_seconds < 0.1 < done.seconds
+        result = host.run("true")
+        assert result.host_seconds < 0.1 < result.seconds
 
 
 # --- shells of all kinds ----------------------------------------------------------------------
@@ -191,10 +191,10 @@ def test_what_a_login_says_first_belongs_to_no_command(server, tmp_path):
     forced = 'ForceCommand echo hello; echo oops >&2; eval "$SSH_ORIGINAL_COMMAND"'
     with serving(tmp_path, extra=[forced]) as found, reached(found.address()) as host:
         for _ in range(2):
-            done = host.run("sh", "-c", "echo out; echo err >&2", stdin=b"x")
-            assert (done.stdout, done.stderr) == ("out\n", "err\n")
-            done = host.run("sh", "-c", "echo out; echo err >&2")
-            assert (done.stdout, done.stderr) == ("out\n", "err\n")
+            result = host.run("sh", "-c", "echo out; echo err >&2", stdin=b"x")
+            assert (result.stdout, result.stderr) == ("out\n", "err\n")
+            result = host.run("sh", "-c", "echo out; echo err >&2")
+            assert (result.stdout, result.stderr) == ("out\n", "err\n")
         for size in (5, 3 << 20):
             content = os.urandom(size)
             host.put(content, f"{tmp_path}/{size}")
@@ -210,11 +210,11 @@ def test_what_a_login_says_first_belongs_to_no_command(server, tmp_path):
 def test_an_account_without_a_shell_is_named_and_nothing_was_run(server, tmp_path):
     forced = "ForceCommand echo This account is not available.; exit 1"
     with serving(tmp_path, extra=[forced]) as found, reached(found.address()) as host:
-        with pytest.raises(HostError, match="so it was not run") as refused:
+        with pytest.raises(HostError, match="so it was not run") as error:
             host.run("true")
-        assert "This account is not available." in str(refused.value)
-        assert "ForceCommand" in refused.value.hint
-        assert not isinstance(refused.value, OutcomeUnknown)
+        assert "This account is not available." in str(error.value)
+        assert "ForceCommand" in error.value.hint
+        assert not isinstance(error.value, OutcomeUnknown)
 
 
 # --- a host that is short of sessions ---------------------------------------------------------

@@ -96,11 +96,11 @@ class Asked:
 
 def refused(host, ask, sign):
     start = time.monotonic()
-    with pytest.raises(SudoRefused) as found:
+    with pytest.raises(SudoRefused) as error:
         host.as_root(ask).run("id", "-u")
     assert time.monotonic() - start < 10
-    assert sign in str(found.value), found.value
-    assert SECRET not in str(found.value)
+    assert sign in str(error.value), error.value
+    assert SECRET not in str(error.value)
 
 
 def test_a_slow_reader_loses_nothing_of_what_comes_with_sudos_consent(monkeypatch):
@@ -156,9 +156,9 @@ def test_a_wrong_password_is_tried_once_and_not_kept(users):
     with login(users, "asks") as host:
         root = host.as_root(ask)
         start = time.monotonic()
-        with pytest.raises(SudoRefused, match="does not give root") as found:
+        with pytest.raises(SudoRefused, match="does not give root") as error:
             root.run("id", "-u")
-        assert "the password is wrong" in found.value.hint and time.monotonic() - start < 10
+        assert "the password is wrong" in error.value.hint and time.monotonic() - start < 10
         assert root.check("id", "-u") == "0\n"
         assert ask.times == 2
 
@@ -234,5 +234,5 @@ def test_the_keyring_is_asked_before_the_user(tmp_path, monkeypatch):
 
 
 def test_the_machine_itself_is_as_it_was(users):
-    listed = subprocess.run(["getent", "passwd"], capture_output=True, text=True).stdout
-    assert "lab-free" not in listed
+    output = subprocess.run(["getent", "passwd"], capture_output=True, text=True).stdout
+    assert "lab-free" not in output

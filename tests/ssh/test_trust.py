@@ -62,9 +62,9 @@ def trust(lab, *words):
 
 def test_without_a_terminal_nobody_is_asked_and_the_message_has_the_command(lab, own, capsys):
     assert trust(lab) == 1
-    said = capsys.readouterr().err
-    assert fingerprint(own) in said and fingerprint(own, "ecdsa") in said
-    assert f"labkit trust client --lab {lab} --yes FINGERPRINT" in said
+    output = capsys.readouterr().err
+    assert fingerprint(own) in output and fingerprint(own, "ecdsa") in output
+    assert f"labkit trust client --lab {lab} --yes FINGERPRINT" in output
     assert not lab.with_suffix(".known_hosts").exists()
 
 
@@ -79,8 +79,8 @@ def test_an_unknown_host_is_refused_with_the_command_that_makes_it_known(lab):
 @pytest.mark.slow
 def test_the_key_of_a_fingerprint_is_kept_and_no_other(lab, own, capsys):
     assert trust(lab, "--yes", fingerprint(own), "--json") == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["kept"] == [fingerprint(own)] and not said["known"]
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["kept"] == [fingerprint(own)] and not answer["known"]
     known = lab.with_suffix(".known_hosts")
     assert known.read_text() == f"{own.name} {own.public()}\n"
     assert stat.S_IMODE(known.stat().st_mode) == 0o600
@@ -101,11 +101,11 @@ def test_a_changed_key_is_refused_and_there_is_no_going_on_anyway(lab, own, tmp_
     other = " ".join(keygen(tmp_path / "other").split()[:2])
     known = lab.with_suffix(".known_hosts")
     known.write_text(f"# ours\n{own.name} {other}\n")
-    kept = known.read_bytes()
+    content = known.read_bytes()
     assert trust(lab, "--yes", fingerprint(own)) == 1
-    said = capsys.readouterr().err
-    assert "CHANGED" in said and f"{known}:2" in said and fingerprint(own) in said
-    assert known.read_bytes() == kept
+    output = capsys.readouterr().err
+    assert "CHANGED" in output and f"{known}:2" in output and fingerprint(own) in output
+    assert known.read_bytes() == content
 
 
 @pytest.mark.slow
@@ -246,11 +246,11 @@ def test_a_host_without_a_machine_id_is_asked_as_an_esxi_host(tmp_path):
     (tmp_path / "uninitialized").write_text("uninitialized\n")
     for other in ("/dev/null", tmp_path / "uninitialized"):
         hidden = f"mount --bind {other} /etc/machine-id && exec sh -c {shlex.quote(ASK)}"
-        said = subprocess.run(
+        result = subprocess.run(
             ["unshare", "--mount", "sh", "-c", hidden], capture_output=True, text=True,
             env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
         )  # fmt: skip
-        assert said.stdout.split("\n")[:2] == ["esxi 5f3c-0a11", os.uname().nodename]
+        assert result.stdout.split("\n")[:2] == ["esxi 5f3c-0a11", os.uname().nodename]
 
 
 @pytest.mark.slow

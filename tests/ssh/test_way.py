@@ -172,14 +172,14 @@ def test_a_name_that_leads_elsewhere_is_refused_and_one_with_a_dead_address_too_
     dead = "127.0.0.3 labhost\n127.0.0.4 labhost\n"
     with sshd(tmp_path / "other", f"ListenAddress 127.0.0.2:{own.port}"):
         words = ["unshare", "--mount", sys.executable, RENAMED, tmp_path]
-        told = subprocess.run(
+        result = subprocess.run(
             [*words, here, other, "::1 labhost\n" + here, here, dead],
             capture_output=True,
             text=True,
         )
-    found = [json.loads(line) for line in told.stdout.splitlines()]
+    found = [json.loads(line) for line in result.stdout.splitlines()]
     wanted = ["here", "HostKeyRefused", "here", "here", "Unreachable"]
-    assert [said for said, _ in found] == wanted, told.stderr
+    assert [said for said, _ in found] == wanted, result.stderr
     assert "CHANGED" in found[1][1] and "box1 (at 127.0.0.2): the key of labhost" in found[1][1]
     assert [found[n][1] for n in (0, 2, 3)] == ["127.0.0.1"] * 3
     assert all(address in found[4][1] for address in ("127.0.0.3: ", "127.0.0.4: "))
@@ -208,8 +208,8 @@ except Unreachable as failed:
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a name server of its own")
 def test_a_name_server_that_says_nothing_costs_no_more_than_the_deadline(tmp_path):
     words = ["unshare", "--mount", "--net", "sh", "-c", 'ip link set lo up; exec "$@"', "sh"]
-    told = subprocess.run(
+    result = subprocess.run(
         [*words, sys.executable, "-c", SILENT, f"{tmp_path}/"], capture_output=True, text=True
     )
-    assert "box1: cannot reach no.such.lab port 22: unknown name" in told.stdout, told
-    assert "no name server answered within 0.5 s" in told.stdout and "True" in told.stdout
+    assert "box1: cannot reach no.such.lab port 22: unknown name" in result.stdout, result
+    assert "no name server answered within 0.5 s" in result.stdout and "True" in result.stdout

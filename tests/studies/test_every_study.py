@@ -155,8 +155,8 @@ def test_a_clone_stays_small():
     history = subprocess.run(usage, capture_output=True, text=True)
     if history.returncode:
         pytest.skip(f"git does not tell what a clone holds: {history.stderr}")
-    named = subprocess.run([*words, "ls-files", "-z"], capture_output=True, text=True, check=True)
-    files = [HOME / name for name in named.stdout.split("\0") if (HOME / name).is_file()]
+    result = subprocess.run([*words, "ls-files", "-z"], capture_output=True, text=True, check=True)
+    files = [HOME / name for name in result.stdout.split("\0") if (HOME / name).is_file()]
     assert int(history.stdout) + sum(file.stat().st_size for file in files) < MOST_CLONE
 
 

@@ -87,9 +87,9 @@ def test_a_container_that_a_guest_cannot_run_is_refused(guest, container, why):
         "guests": {"guest": {"on": "server", **guest}},
         "containers": {"inner": {"on": "guest", **container}},
     }
-    with pytest.raises(BadInput) as refused:
+    with pytest.raises(BadInput) as error:
         from_tables("t", tables)
-    assert why in str(refused.value)
+    assert why in str(error.value)
 
 
 def test_the_engine_in_a_guest_is_named_apart():

@@ -166,8 +166,8 @@ def test_a_mistake_is_answered_with_file_line_and_claim_before_anything_runs(
     assert right in text
     (files / name).write_text(text.replace(right, wrong, 1))
     assert main(["run", "mine"]) == 2
-    said = capsys.readouterr().err
-    assert [word for word in words if word not in said] == [], said
+    output = capsys.readouterr().err
+    assert [word for word in words if word not in output] == [], output
     assert not (files / "out").exists()
 
 
@@ -187,8 +187,8 @@ def test_a_broken_study_is_named_and_takes_no_other_down(files, capsys, name, ri
     (files / "other.csv").write_text(FIGURES)
     (files / name).write_text((files / name).read_text().replace(right, wrong))
     assert main(["studies"]) == 1
-    told = capsys.readouterr()
-    assert "lat_ping" in told.out and said in told.err
+    output = capsys.readouterr()
+    assert "lat_ping" in output.out and said in output.err
     assert main(["studies", "--json"]) == 1
     assert '"lat_netperf"' in capsys.readouterr().out
     card = scorecard(files)
@@ -241,9 +241,9 @@ WRONG = {
 @pytest.mark.parametrize("mistake", WRONG)
 def test_a_wrong_kind_of_thing_is_answered_by_labkit_and_not_by_python(mistake):
     call, said = WRONG[mistake]
-    with pytest.raises(BadInput) as refused:
+    with pytest.raises(BadInput) as error:
         call()
-    assert said in str(refused.value)
+    assert said in str(error.value)
 
 
 def test_sizes_whose_quotient_is_too_large_are_no_error_of_python():

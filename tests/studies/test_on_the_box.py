@@ -37,19 +37,19 @@ def test_a_quick_run_measures_judges_and_puts_everything_back(name, box_of, labk
         simulator_or_skip()
     bring(*study.loads)
     lab_file = box_of(study.topology or PAIR)
-    done = labkit("run", name, "--quick", "--where", str(lab_file), "--json")
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    results = Results.open(Path(told["results"]))
+    result = labkit("run", name, "--quick", "--where", str(lab_file), "--json")
+    assert result.returncode == 0, result.stderr
+    answer = json.loads(result.stdout)
+    results = Results.open(Path(answer["results"]))
     own_kernels = results.asked.get("kernels")
     label = f"One machine. {kernels.told(own_kernels)}." if own_kernels else "Emulated"
-    assert told["note"].startswith(label)
+    assert answer["note"].startswith(label)
     assert measured(results) == asked(study, results)
     assert all(run.check() == [] and (run.rows or run.why) for run in results.runs())
-    assert [verdict["claim"] for verdict in told["verdicts"]] == [
+    assert [verdict["claim"] for verdict in answer["verdicts"]] == [
         claim.id for claim in study.claims
     ]
-    assert Path(told["report"]).stat().st_size > 10_000
+    assert Path(answer["report"]).stat().st_size > 10_000
     with opened(lab_file) as lab:
         assert [hello(host).open for host in lab.hosts.values()] == [()] * len(lab.hosts)
 

@@ -94,8 +94,8 @@ def test_what_no_document_says_is_in_no_claim_and_no_notebook():
     assert "vms=20" not in str(claim("hadoop_v6", 3).names())
     assert "half" not in claim("sqlserver_monster", 3).statement
     assert "the document's own" in claim("kvm_docker_report", 1).source
-    told = (HOME / "notebooks/05-lat-10us.ipynb").read_text("utf-8")
-    assert "slowest in ten thousand" not in told and "90th percentile" in told
+    text = (HOME / "notebooks/05-lat-10us.ipynb").read_text("utf-8")
+    assert "slowest in ten thousand" not in text and "90th percentile" in text
 
 
 def test_pages_say_unconfirmed_where_no_public_text_was_found():

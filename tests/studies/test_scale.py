@@ -73,11 +73,11 @@ def memory_free(text):
 @pytest.mark.parametrize("name", LARGE)
 def test_the_plan_of_the_documents_scale_says_what_it_takes_and_what_a_box_here_lacks(name, capsys):
     assert main(["plan", name, "-p", "scale=document"]) == 0
-    said = capsys.readouterr().out
-    assert "The document's scale takes:\n" in said and "This lab lacks" in said
+    output = capsys.readouterr().out
+    assert "The document's scale takes:\n" in output and "This lab lacks" in output
     study = with_load(studies.find(name), scale=DOCUMENT)
     for line in (*lacking.takes(study), *lacking.of_box(study, Machine.read())):
-        assert memory_free(f"  {line}\n") in memory_free(said)
+        assert memory_free(f"  {line}\n") in memory_free(output)
     assert main(["plan", name, "-p", "scale=document", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["scale"]
     assert told["takes"] == lacking.takes(study) and told["lacks"]
@@ -109,18 +109,20 @@ def test_hosts_of_ones_own_carry_it_or_are_refused_for_what_they_lack(guest, lac
     found = lacking.of_hosts(study, capacities(**guest))
     assert [line.partition(": ")[2] for line in found] == lacks
     if lacks:
-        with pytest.raises(BadInput, match="mine cannot carry the document's scale") as refused:
+        with pytest.raises(BadInput, match="mine cannot carry the document's scale") as error:
             lacking.refuse(study, "mine", found)
-        assert lacks[0] in str(refused.value) and "scale = fit" in str(refused.value)
+        assert lacks[0] in str(error.value) and "scale = fit" in str(error.value)
     lacking.refuse(study, "mine", [])
 
 
 def test_the_documents_scale_is_refused_before_a_box_is_started(monkeypatch, capsys):
     monkeypatch.setattr("labkit.box.up", None)
     assert main(["run", "redis_scaleout", "-p", "scale=document"]) == 2
-    said = capsys.readouterr().err
-    assert "a box on this machine cannot carry the document's scale" in said
-    assert "no guest3 to guest8" in said and "labkit plan redis_scaleout -p scale=document" in said
+    output = capsys.readouterr().err
+    assert "a box on this machine cannot carry the document's scale" in output
+    assert (
+        "no guest3 to guest8" in output and "labkit plan redis_scaleout -p scale=document" in output
+    )
     with pytest.raises(BadInput, match="cannot carry"):
         open_lab("box", with_load(studies.find("redis_scaleout"), scale=DOCUMENT))
 

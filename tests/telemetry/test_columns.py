@@ -283,9 +283,9 @@ def test_what_cannot_be_read_is_refused_with_its_place(file, change, said, few):
     lines = csv_of([["1.00"] * 40] * 5).encode().split(b"\n")
     lines[3] = change(lines)
     path = file(b"\n".join(lines))
-    with pytest.raises(ResultsError) as refused:
+    with pytest.raises(ResultsError) as error:
         read(path, counters(path)[:1] if few else None)
-    assert said in str(refused.value)
+    assert said in str(error.value)
 
 
 def test_of_several_odd_lines_the_first_is_told_whatever_is_odd_of_it(file):
@@ -372,9 +372,9 @@ def test_a_file_that_cannot_be_read_to_its_end_says_so(file, monkeypatch):
             raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(columns, "FileIO", Broken)
-    with pytest.raises(ResultsError, match="cannot be read") as refused:
+    with pytest.raises(ResultsError, match="cannot be read") as error:
         read(file(csv_of([["1.50"]])))
-    assert "Input/output error" in refused.value.said
+    assert "Input/output error" in error.value.said
 
 
 @pytest.mark.slow

@@ -25,10 +25,10 @@ MIB = 1 << 20
 @pytest.mark.slow
 def test_a_result_says_when_and_how_long_on_both_clocks(host):
     before = datetime.now(UTC)
-    done = host.run("sleep", "0.3")
-    assert before <= done.begun < done.ended <= datetime.now(UTC)
-    assert 0.3 <= done.seconds < 5 and 0.28 <= done.host_seconds <= done.seconds + 0.02
-    assert (done.ended - done.begun).total_seconds() == pytest.approx(done.seconds, abs=0.01)
+    result = host.run("sleep", "0.3")
+    assert before <= result.begun < result.ended <= datetime.now(UTC)
+    assert 0.3 <= result.seconds < 5 and 0.28 <= result.host_seconds <= result.seconds + 0.02
+    assert (result.ended - result.begun).total_seconds() == pytest.approx(result.seconds, abs=0.01)
 
 
 @pytest.mark.parametrize(
@@ -37,23 +37,23 @@ def test_a_result_says_when_and_how_long_on_both_clocks(host):
      ("exit 255", 255, ""), ("exit 0", 0, ""), ("exit 128", 128, "")],
 )  # fmt: skip
 def test_ends_by_signals_and_codes_are_told_apart(host, script, code, name):
-    done = host.run("sh", "-c", script)
-    assert (done.code, done.signal, done.stderr) == (code, name, "")
+    result = host.run("sh", "-c", script)
+    assert (result.code, result.signal, result.stderr) == (code, name, "")
 
 
 def test_all_bytes_arrive_as_they_are_on_both_streams(host, tmp_path):
     content = bytes(range(256)) * 40 + b"\r50%\r100%\x00\xff\xfe no end of line"
     (tmp_path / "bytes").write_bytes(content)
-    done = host.run("sh", "-c", f"cat {tmp_path}/bytes; cat {tmp_path}/bytes >&2")
-    assert done.stdout_bytes == done.stderr_bytes == content
-    assert not done.truncated
+    result = host.run("sh", "-c", f"cat {tmp_path}/bytes; cat {tmp_path}/bytes >&2")
+    assert result.stdout_bytes == result.stderr_bytes == content
+    assert not result.truncated
 
 
 def test_more_than_the_cap_is_read_counted_and_dropped(host):
     fill = f"head -c {8 * MIB} /dev/zero"
-    done = host.run("sh", "-c", f"printf begin; {fill}; {fill} >&2; exit 4", cap=MIB)
-    assert (done.stdout_size, done.stderr_size, done.code) == (8 * MIB + 5, 8 * MIB, 4)
-    assert done.truncated and done.stdout_bytes == b"begin" + bytes(MIB - 5)
+    result = host.run("sh", "-c", f"printf begin; {fill}; {fill} >&2; exit 4", cap=MIB)
+    assert (result.stdout_size, result.stderr_size, result.code) == (8 * MIB + 5, 8 * MIB, 4)
+    assert result.truncated and result.stdout_bytes == b"begin" + bytes(MIB - 5)
     with pytest.raises(HostError, match="printed 100 bytes; 10 were kept"):
         host.check("head", "-c", "100", "/dev/zero", cap=10)
     assert host.run("printf", "0123456789", cap=10).truncated is False
@@ -62,9 +62,9 @@ def test_more_than_the_cap_is_read_counted_and_dropped(host):
 def test_forged_ends_are_only_text(host):
     forged = "0" * 32 + " 1 0 1.0 2.0 \n"
     script = "for n in 1 2 3; do echo labkit $n 0; echo labkit $n 0 >&2; done; printf '%s' \"$1\""
-    done = host.run("sh", "-c", f"{script}; exit 5", "sh", forged * 3)
-    assert done.code == 5
-    assert done.stdout == "labkit 1 0\nlabkit 2 0\nlabkit 3 0\n" + forged * 3
+    result = host.run("sh", "-c", f"{script}; exit 5", "sh", forged * 3)
+    assert result.code == 5
+    assert result.stdout == "labkit 1 0\nlabkit 2 0\nlabkit 3 0\n" + forged * 3
     assert host.check("echo", "next") == "next\n"
 
 
@@ -73,9 +73,9 @@ def test_the_mark_is_in_no_list_of_processes_and_no_environment(host, monkeypatc
     monkeypatch.setattr(secrets, "token_hex", lambda size: made.append(f"{size:032}") or made[-1])
     host.close()
     look = "cat /proc/$PPID/environ /proc/$PPID/cmdline /proc/self/environ | tr '\\0' '\\n'"
-    said = host.check("sh", "-c", look)
-    assert "PATH=" in said and made and not any(mark in said for mark in made)
-    assert not re.search("^labkit", said, re.MULTILINE)
+    output = host.check("sh", "-c", look)
+    assert "PATH=" in output and made and not any(mark in output for mark in made)
+    assert not re.search("^labkit", output, re.MULTILINE)
 
 
 def test_a_command_that_closes_its_streams_ends_as_usual(host):
@@ -86,9 +86,9 @@ def test_a_command_that_closes_its_streams_ends_as_usual(host):
 def test_what_holds_the_output_at_the_end_is_said_and_not_waited_for(host, tmp_path):
     start = time.monotonic()
     late = f"trap '' PIPE; sleep 2; echo late; echo late >&2; touch {tmp_path}/done"
-    done = host.run("sh", "-c", f"({late}) & echo first")
+    result = host.run("sh", "-c", f"({late}) & echo first")
     assert not (tmp_path / "done").exists()
-    assert done.left_behind and done.stdout == "first\n"
+    assert result.left_behind and result.stdout == "first\n"
     seen = ""
     while not (tmp_path / "done").exists():
         after = host.run("sh", "-c", "sleep 0.05; echo next")
@@ -100,8 +100,8 @@ def test_what_holds_the_output_at_the_end_is_said_and_not_waited_for(host, tmp_p
 @pytest.mark.parametrize("how", ["", "setsid ", "nohup setsid "])
 def test_a_daemon_that_let_go_of_its_output_is_nothing_left_behind(host, tmp_path, how):
     script = f"{how}sh -c 'echo $$ >{tmp_path}/pid; exec sleep 30' </dev/null >/dev/null 2>&1 &"
-    done = host.run("sh", "-c", script)
-    assert not done.left_behind and done.seconds < 2
+    result = host.run("sh", "-c", script)
+    assert not result.left_behind and result.seconds < 2
     written(tmp_path / "pid")
     pid = int((tmp_path / "pid").read_text())
     assert host.check("echo", "on") == "on\n"
@@ -113,9 +113,9 @@ def test_a_daemon_that_let_go_of_its_output_is_nothing_left_behind(host, tmp_pat
 def test_an_orphan_in_a_session_of_its_own_never_writes_into_the_next_result(host, tmp_path):
     late = f"trap '' PIPE; sleep 0.3; echo LATE; echo LATE >&2; touch {tmp_path}/done"
     assert host.run("sh", "-c", 'setsid sh -c "$1" &', "sh", late).left_behind
-    done = host.run("sleep", "0.5")
+    result = host.run("sleep", "0.5")
     assert (tmp_path / "done").exists()
-    assert (done.stdout, done.stderr) == ("", "")
+    assert (result.stdout, result.stderr) == ("", "")
 
 
 @pytest.mark.slow
@@ -127,9 +127,9 @@ def test_a_command_that_kills_its_shell_has_no_known_end(host):
 
 
 def test_hostile_output_never_reaches_the_terminal_in_an_error(host):
-    with pytest.raises(CommandFailed) as failed:
+    with pytest.raises(CommandFailed) as error:
         host.check("sh", "-c", "printf '\\033]0;owned\\007\\033[2Jno' >&2; exit 1")
-    assert "\x1b" not in str(failed.value) and "\\x1b[2Jno" in str(failed.value)
+    assert "\x1b" not in str(error.value) and "\\x1b[2Jno" in str(error.value)
 
 
 # --- streams -----------------------------------------------------------------------------------

@@ -123,10 +123,10 @@ def test_who_does_not_know_the_secret_gets_no_answer_and_leaves_nothing(hosts, s
 def test_a_port_for_partial_answers_that_somebody_has_is_named(hosts):
     with (
         socket.create_server((AT, distributed_query.EXCHANGE_PORT)),
-        pytest.raises(HostError, match="the leader gave up") as refused,
+        pytest.raises(HostError, match="the leader gave up") as error,
     ):
         SMALL.run(hosts)
-    assert f"TCP port 9480 of {AT}" in str(refused.value) and "in use" in str(refused.value)
+    assert f"TCP port 9480 of {AT}" in str(error.value) and "in use" in str(error.value)
 
 
 @pytest.fixture
@@ -148,9 +148,9 @@ def altered(hosts, monkeypatch, served_folder):
 def test_data_of_another_scale_or_with_other_answers_is_named(hosts, altered, change, said):
     manifest = json.loads((altered / "manifest.json").read_text())
     (altered / "manifest.json").write_text(json.dumps({**manifest, **change}))
-    with pytest.raises(HostError, match="the leader gave up") as refused:
+    with pytest.raises(HostError, match="the leader gave up") as error:
         SMALL.run(hosts)
-    assert said in str(refused.value)
+    assert said in str(error.value)
 
 
 @pytest.mark.slow
@@ -158,9 +158,9 @@ def test_data_of_another_scale_or_with_other_answers_is_named(hosts, altered, ch
 def test_a_node_that_cannot_compute_is_named_with_its_query(hosts, altered):
     for file in altered.glob("lineitem-02-*"):
         file.write_bytes(b"no columns")
-    with pytest.raises(HostError, match="worker2 could not compute the query") as refused:
+    with pytest.raises(HostError, match="worker2 could not compute the query") as error:
         SMALL.run(hosts)
-    assert "ArrowInvalid" in str(refused.value)
+    assert "ArrowInvalid" in str(error.value)
 
 
 @pytest.mark.slow
@@ -198,9 +198,9 @@ def test_a_store_without_room_for_the_tables_says_so_and_keeps_nothing(
 ):
     monkeypatch.setattr(tables, "own_folder", lambda *_: str(tmp_path))
     host = replace(hosts["store"], transport=Full("store"))
-    with pytest.raises(HostError, match="the tables do not fit") as refused:
+    with pytest.raises(HostError, match="the tables do not fit") as error:
         tables.bring(host, SMALL.factor)
-    assert "MiB" in refused.value.hint and list(tmp_path.iterdir()) == []
+    assert "MiB" in error.value.hint and list(tmp_path.iterdir()) == []
 
 
 class Full(Local):

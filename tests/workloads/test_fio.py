@@ -38,8 +38,8 @@ def test_its_figures_are_those_of_fio_run_by_hand():
     file = f"{capacity(HERE).folder}/labkit-by-hand"
 
     def by_hand():
-        said = subprocess.run(SHORT.words(file), capture_output=True, text=True, check=True)
-        jobs = json.loads(said.stdout)["jobs"]
+        result = subprocess.run(SHORT.words(file), capture_output=True, text=True, check=True)
+        jobs = json.loads(result.stdout)["jobs"]
         return next(j["write"]["iops"] for j in jobs if j["jobname"] == "write")
 
     try:

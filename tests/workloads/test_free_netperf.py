@@ -99,8 +99,8 @@ def test_a_stream_is_as_fast_as_iperf3_s_own_by_hand(way, back):
     def by_hand():
         with Netperf("TCP_STREAM", load.size, 1, True).asking(both) as typed:
             words = [*typed[: typed.index("-l")], *back, "-l", str(load.size), "-t", "1", "-f", "m"]
-            said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-        return re.search(r"([\d.]+) Mbits/sec +receiver", said)[1]
+            output = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        return re.search(r"([\d.]+) Mbits/sec +receiver", output)[1]
 
     insist_same(ours, by_hand)
 

@@ -251,9 +251,9 @@ def test_what_a_try_of_the_run_under_other_changes_left_is_ended_first(here, tmp
 
 @pytest.mark.slow
 def test_a_job_of_a_run_fails_as_any_command_does(here):
-    with pytest.raises(CommandFailed, match="code 3") as failed:
+    with pytest.raises(CommandFailed, match="code 3") as error:
         checked(here, "sh", "-c", "echo why >&2; exit 3", seconds=30)
-    assert "why" in str(failed.value)
+    assert "why" in str(error.value)
     with pytest.raises(TimedOut, match="had not ended"):
         checked(here, "sleep", "50", seconds=1)
     assert here.jobs() == {}

@@ -75,8 +75,8 @@ def test_its_figure_is_that_of_the_program_run_by_hand(tmp_path):
     words = [str(program), LIBRARY, "1", "yes", "500", "1950"]
 
     def by_hand():
-        said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-        return float(said.split("gflops ")[1].split()[0])
+        output = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        return float(output.split("gflops ")[1].split()[0])
 
     insist_same(lambda: rate(SMALL.run({"server": HERE})), by_hand)
 

@@ -63,8 +63,8 @@ def told(workload, host):
 
 
 def servers():
-    found = subprocess.run(["pgrep", "-f", f"^redis-server {AT}:"], capture_output=True, text=True)
-    return {int(pid) for pid in found.stdout.split()}
+    result = subprocess.run(["pgrep", "-f", f"^redis-server {AT}:"], capture_output=True, text=True)
+    return {int(pid) for pid in result.stdout.split()}
 
 
 @needs_redis
@@ -79,8 +79,8 @@ def test_the_figure_is_that_of_redis_benchmark_by_hand(here):
 
 def benchmark(port, *more):
     words = ("redis-benchmark", "-h", AT, "-p", str(port), "-d", "1", "--csv", *more)
-    said = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
-    return float(said.stdout.splitlines()[-1].split(",")[1].strip('"'))
+    result = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    return float(result.stdout.splitlines()[-1].split(",")[1].strip('"'))
 
 
 @pytest.mark.slow
@@ -237,8 +237,8 @@ def test_a_stream_is_as_fast_as_netperf_s_own_by_hand(here, way, test):
 
     def by_hand():
         with typed.asking(hosts_of(typed, here)) as words:
-            said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-        return next(line for line in said.splitlines() if line.startswith("THROUGHPUT="))[11:]
+            output = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        return next(line for line in output.splitlines() if line.startswith("THROUGHPUT="))[11:]
 
     insist_same(lambda: told(load, here)[f"throughput [way={way}]"], by_hand)
 

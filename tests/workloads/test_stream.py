@@ -34,8 +34,8 @@ def test_its_figures_are_those_of_the_program_run_by_hand(tmp_path, name):
     words = ["env", "OMP_NUM_THREADS=1", str(program), str(elements), "6"]
 
     def by_hand():
-        said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-        trials = [line.split() for line in said.splitlines() if line.startswith(f"{name} ")]
+        output = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        trials = [line.split() for line in output.splitlines() if line.startswith(f"{name} ")]
         return max(float(moved) / float(took) for _, trial, took, moved in trials if int(trial))
 
     def ours():

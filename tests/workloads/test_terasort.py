@@ -33,8 +33,8 @@ def figures(text):
 def test_every_setting_of_a_cluster_is_filled_in_and_shown_in_the_run():
     settings = {n: v for rows in _hadoop.filled(VALUES).values() for n, v in rows.items()}
     assert not [value for value in settings.values() if set("{}") & {*value}]
-    shown = TEXT.partition("=== settings ===\n")[2].partition("\n===")[0].splitlines()
-    assert [line.partition(" = ")[0] for line in shown] == [*settings]
+    lines = TEXT.partition("=== settings ===\n")[2].partition("\n===")[0].splitlines()
+    assert [line.partition(" = ")[0] for line in lines] == [*settings]
 
 
 def test_each_jar_is_there_once_with_its_hash_and_those_that_hadoop_is_made_of_have_its_version():
@@ -119,10 +119,10 @@ DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 def test_a_hadoop_that_is_somebody_else_s_is_named_and_goes_on():
     with called_java(DATA_NODE) as other:
         cluster = _hadoop.cluster(HERE, {HERE.name: HERE}, VALUES, {})
-        with pytest.raises(HostError, match="no cluster can be set up") as refused, cluster:
+        with pytest.raises(HostError, match="no cluster can be set up") as error, cluster:
             pytest.fail("it must not begin")
-        assert f"another Hadoop runs here: process {other.pid}" in refused.value.said
-        assert other.poll() is None and "changes nothing" in refused.value.hint
+        assert f"another Hadoop runs here: process {other.pid}" in error.value.said
+        assert other.poll() is None and "changes nothing" in error.value.hint
 
 
 def test_what_a_run_left_that_was_killed_is_ended_before_the_next(tmp_path):
@@ -216,9 +216,9 @@ def test_a_disk_that_is_full_in_mid_sort_is_named_and_nothing_is_left(box_of):
         guest.check("mkdir", "-p", "/tmp/small")
         guest.check("mount", "-t", "tmpfs", "-o", "size=52m", "tmpfs", "/tmp/small")
         try:
-            with pytest.raises(HostError, match="the job to sort failed") as failed:
+            with pytest.raises(HostError, match="the job to sort failed") as error:
                 TeraSort(rows=320_000, disks="/tmp/small").run(hosts)
-            assert "a disk is full" in failed.value.hint
+            assert "a disk is full" in error.value.hint
             assert left_on(hosts) == "" and not guest.check("ls", "/tmp/small")
         finally:
             guest.check("umount", "/tmp/small")

@@ -193,9 +193,9 @@ def test_a_real_web_serves_all_shapes_by_tls_too_and_leaves_nothing(nginx):
 
 def left():
     """Folders of a web, and processes that work in them."""
-    found = HERE.run("sh", "-c", "ls /tmp/labkit-$(id -u); ps ax").stdout
+    output = HERE.run("sh", "-c", "ls /tmp/labkit-$(id -u); ps ax").stdout
     return [
-        line for line in found.splitlines() if re.search(r"(^|/)web(_users)?-[0-9a-f]{8}", line)
+        line for line in output.splitlines() if re.search(r"(^|/)web(_users)?-[0-9a-f]{8}", line)
     ]
 
 

@@ -47,9 +47,9 @@ def test_each_output_is_read_as_expected(case):
     expected = json.loads((case / "expected.json").read_text())
     parse = KNOWN[case.parent.name].parse
     if isinstance(expected, dict):
-        with pytest.raises(ResultsError) as refused:
+        with pytest.raises(ResultsError) as error:
             parse(text)
-        assert expected["refused"] in str(refused.value)
+        assert expected["refused"] in str(error.value)
     else:
         assert [readable(sample) for sample in parse(text)] == expected
 
