@@ -137,12 +137,13 @@ def with_claimed(claimed: Claimed | None, condition: str, told: Sequence[Sample]
     return [*first, *(sample for sample in told if sample.metric not in named)]
 
 
-def check_unit(sample: Sample, unit: str, where: str) -> None:
+def check_unit(sample: Sample, unit: str, where: str, hint: str = "") -> None:
     """Refuse a figure in another unit than claims, or other files, have of it."""
     if unit and sample.unit and sample.unit != unit:
         raise BadInput(
             f"{where}: {sample.metric} is in {shown(sample.unit)}, not in {shown(unit)}",
-            hint="an expression scales it, or turns it round: "
+            hint=hint
+            or "an expression scales it, or turns it round: "
             f"--metric \"{sample.metric}=1e6 / 'its name there'\"",
         )
 

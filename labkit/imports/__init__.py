@@ -133,8 +133,7 @@ def take_in(
         replace(part, number=number)
         for number, one in enumerate(sources) for part in _parts(*one, trials)
     ))  # fmt: skip
-    if claimed:
-        _check(claimed, parts)
+    _insist_one_unit(parts, claimed)
     _refuse_twice(parts, claimed)
     path = out() / "results" / STUDY / label
     if path.exists():
@@ -272,13 +271,15 @@ def _refuse_again(tools: Sequence[str], parts: Sequence[_Part], claimed: Claimed
     )
 
 
-# What is compared has to be in one unit, whatever each file has.
-def _check(claimed: Claimed, parts: Sequence[_Part]) -> None:
+# What claims compare has to be in one unit, whatever each file has; plain values are of one anyway.
+def _insist_one_unit(parts: Sequence[_Part], claimed: Claimed | None) -> None:
     units: dict[str, str] = {}
     for part in parts:
         where = str(part.source.path)
-        for sample in claimed.insist(part.condition, part.samples, where):
-            check_unit(sample, units.setdefault(sample.metric, sample.unit), where)
+        plain = part.samples if part.source.tool == "values" else ()
+        for sample in claimed.insist(part.condition, part.samples, where) if claimed else plain:
+            unit = units.setdefault(sample.metric, sample.unit)
+            check_unit(sample, unit, where, "" if claimed else "one metric has one unit")
 
 
 # A packed file may have been appended to, and is then several in a row. None is too large a text.

@@ -39,13 +39,15 @@ def read(text: str) -> list[Sample]:
 def parts(text: str) -> list[tuple[str, int, str]]:
     """The runs of a file: condition (or ""), block (or 0), and the text of that run alone."""
     runs: dict[tuple[str, int], list[_Row]] = {}
-    for row in _rows(text):
+    rows = list(_rows(text))
+    for row in rows:
         runs.setdefault((row.condition, row.block), []).append(row)
     if not runs:
         raise ResultsError("the text holds no values")
-    for rows in runs.values():
-        _samples(rows)
-    return [(*key, _text(rows)) for key, rows in runs.items()]
+    _insist_one_unit(rows)
+    for of_run in runs.values():
+        _samples(of_run)
+    return [(*key, _text(of_run)) for key, of_run in runs.items()]
 
 
 def as_values(samples: Sequence[Sample], condition: str, block: int) -> str:
@@ -66,17 +68,24 @@ def _text(rows: Sequence[_Row]) -> str:
 
 
 def _samples(rows: Sequence[_Row]) -> list[Sample]:
+    _insist_one_unit(rows)
     values: dict[str, list[float]] = {}
-    first: dict[str, _Row] = {}
     for row in rows:
         values.setdefault(row.metric, []).append(row.value)
-        begun = first.setdefault(row.metric, row)
-        if row.unit != begun.unit:
+    units = {row.metric: row.unit for row in rows}
+    samples = [sample(metric, units[metric], numbers) for metric, numbers in values.items()]
+    return insist(samples, "values")
+
+
+# Also of two runs of one file, which are compared.
+def _insist_one_unit(rows: Sequence[_Row]) -> None:
+    first: dict[str, _Row] = {}
+    for row in rows:
+        before = first.setdefault(row.metric, row)
+        if row.unit != before.unit:
             what = f"line {row.line}: {row.metric} is in {row.unit or 'no unit'}"
-            raise ResultsError(f"{what}, and in {begun.unit or 'none'} on line {begun.line}",
+            raise ResultsError(f"{what}, and in {before.unit or 'none'} on line {before.line}",
                                hint="one metric has one unit")  # fmt: skip
-    found = [sample(metric, first[metric].unit, each) for metric, each in values.items()]
-    return insist(found, "values")
 
 
 def _rows(text: str) -> Iterator[_Row]:

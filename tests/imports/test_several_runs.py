@@ -65,6 +65,17 @@ def test_a_block_is_in_one_file_and_a_file_with_conditions_gets_no_other(home, c
     assert not (home / "out").exists()
 
 
+def test_one_metric_has_one_unit_in_all_runs_of_a_file_and_in_all_files(home, capsys):
+    (home / "a.csv").write_text(ROWS + "Native,2,latency,0.009,ms\n")
+    message = take(home, capsys, "--from", "values", home / "a.csv", code=1)
+    assert "a.csv: line 7: latency is in ms, and in us on line 2" in message
+    (home / "a.csv").write_text(ROWS)
+    (home / "b.csv").write_text("condition,metric,value,unit\nDocker,latency,0.009,ms\n")
+    message = take(home, capsys, "--from", "values", home / "a.csv", home / "b.csv", code=2)
+    assert "b.csv: latency is in ms, not in \N{MICRO SIGN}s" in message
+    assert not (home / "out").exists()
+
+
 def test_files_are_matched_in_the_order_of_their_numbers_and_may_be_of_two_tools(home, capsys):
     for n in (10, 2, 1):
         (home / f"run{n}.txt").write_text(f"{n}\n")
