@@ -7,6 +7,8 @@ What is wrong is refused with its file, its line and the claim.
 """
 
 import functools
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
@@ -42,6 +44,9 @@ HEAD = ("document", "metric", "statistics", "claim")
 SUCH = {"statistics": '["median"]', "claim": "{ ... }, or [[claim]]", "form": '"order"'}
 HEAD_KEYS = {*HEAD, "url", "point", "units", "answer"}
 ANSWER = ("says", "what", "form", "claim", "document")
+ID = re.compile(r"[\w.-]+")
+AT_A_POINT = re.compile(r"[^\[\]]+( \[[^\[\]]+\])?")
+"""A condition, and perhaps its point: `VM [vms=4]`."""
 SHAPES = ("percent", "times", "number")
 """The forms of a figure in an answer."""
 
@@ -51,7 +56,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float)
+    return type(value) in (int, float) and math.isfinite(value)
 
 
 def _each_is(test: Callable[[Any], bool], many: int = 0) -> Callable[[Any], bool]:
@@ -229,6 +234,10 @@ def _claim(
             [_plain(metric, main) for metric in fields.get("metrics", ())],
         )  # fmt: skip
     with written.locating(*place, "id"):
+        if not ID.fullmatch(claim.id):
+            raise BadInput(f"{claim.id!r} is no id", hint="letters, digits, dots and dashes")
+        if torn := [name for name in claim.names() if not AT_A_POINT.fullmatch(name)]:
+            raise BadInput(f"{torn[0]!r} is no condition", hint="such as VM, or VM [vms=4]")
         for comparison in claim.comparisons():  # refuses a quantity that is none, and a margin
             comparison.near(claim.margin, {})
     return claim

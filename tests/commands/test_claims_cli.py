@@ -1,6 +1,7 @@
 """`labkit claims` writes a file of claims, and names all that is wrong in one."""
 
 import json
+import re
 
 import pytest
 
@@ -44,6 +45,19 @@ def test_every_claim_that_is_wrong_is_named_and_the_others_are_read(paper, capsy
         output.out.split()
     )
     assert max(map(len, output.out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("old, new, message", [
+    ("published = 1.8", "published = inf", "published is a number, or two numbers to divide, not"),
+    ('under = "Native"', 'under = "Guest"', "a ratio needs two conditions, over and under"),
+    ('under = "Native"', 'under = "VM [vms=4"', "'VM [vms=4' is no condition"),
+    ('id = "my-paper-02"', 'id = "../02"', "'../02' is no id"),
+])  # fmt: skip
+def test_a_claim_that_could_mean_nothing_is_refused_with_its_line(paper, capsys, old, new, message):
+    paper.write_text(paper.read_text().replace(old, new))
+    assert main(["claims", "check", str(paper)]) == 1
+    error = capsys.readouterr().err
+    assert re.search(r"my_paper.toml:\d+: claim ", error) and message in error
 
 
 def test_two_names_that_are_nearly_alike_are_doubted_and_numbered_ones_are_not(paper, capsys):
