@@ -181,7 +181,7 @@ class Ratio(Claim):
     within: float = 1.25
 
     def __post_init__(self) -> None:
-        if not self.over or not self.under or self.over == self.under:
+        if not (self.over and self.under):
             raise BadInput(f"claim {self.id}: a ratio needs two conditions, over and under")
         if not (self.published > 0 and self.within > 1):
             raise BadInput(f"claim {self.id}: published is above 0, and within a factor above 1")

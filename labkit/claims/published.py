@@ -236,6 +236,8 @@ def _claim(
     with written.locating(*place, "id"):
         if not ID.fullmatch(claim.id):
             raise BadInput(f"{claim.id!r} is no id", hint="letters, digits, dots and dashes")
+        if "over" in fields and fields["over"] == fields.get("under"):
+            raise BadInput(f"over and under are both {fields['over']!r}")
         if torn := [name for name in claim.names() if not AT_A_POINT.fullmatch(name)]:
             raise BadInput(f"{torn[0]!r} is no condition", hint="such as VM, or VM [vms=4]")
         for comparison in claim.comparisons():  # refuses a quantity that is none, and a margin

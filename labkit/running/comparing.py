@@ -20,10 +20,11 @@ from labkit.errors import BadInput, ResultsError
 from labkit.judging import judge
 from labkit.lab import Lab
 from labkit.results import Results
-from labkit.running import loop, possible
+from labkit.running import loop, possible, until_decided
 from labkit.running.open_lab import study_results
 from labkit.runs.progress import Tell
 from labkit.setting import Setting
+from labkit.statistics.comparison import check_margin
 from labkit.statistics.estimate import estimated
 from labkit.statistics.interval import Interval
 from labkit.statistics.pooled import BEYOND, FEWEST_BLOCKS
@@ -148,6 +149,8 @@ def compare_sides(
     comparing: Comparing, lab: Lab, *, label: str, repeats: int | str, tell: Tell = lambda _: None
 ) -> Outcome:
     """Measure both in shuffled blocks, until it is decided or the budget is spent."""
+    check_margin(comparing.margin)
+    until_decided.asked(repeats)  # refused before a command is tried
     able = _fitted(comparing, lab)
     if refused := possible.refusals(able.study(), lab):
         name, why = next(iter(refused.items()))

@@ -22,7 +22,7 @@ from labkit.study import Study
 from labkit.verdict import UNDECIDED, Verdict
 
 WORDS = "until decided"
-ASKED = re.compile(rf"{WORDS}(?: in (?P<minutes>\d+(?:\.\d+)?) min(?:utes?)?)?")
+ASKED = re.compile(rf"{WORDS}(?: in (?P<minutes>-?\d+(?:\.\d+)?) min(?:utes?)?)?")
 MINUTES = 30.0
 """The budget where none is named."""
 MOST_MINUTES = 60 * 24 * 7.0

@@ -90,9 +90,9 @@ class Command(Workload):
         found = list(_compiled(pattern).finditer(TOOK.sub("", text[head.end() :])))
         if not found:
             said = text[head.end() :][-400:]
-            raise ResultsError(f"the pattern {pattern!r} finds nothing in the output", said=said)
+            raise ResultsError(f"the pattern `{pattern}` finds nothing in the output", said=said)
         numbers = [_number(one[1] if one.re.groups else one[0], pattern) for one in found]
-        check_range(np.array(numbers), f"found by {pattern!r}")
+        check_range(np.array(numbers), f"found by `{pattern}`")
         return [Sample(metric, unit, np.array(numbers)), took]
 
 
@@ -100,7 +100,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern, re.MULTILINE)
     except re.error as error:
-        what = f"the pattern {pattern!r} is no regular expression: {error}"
+        what = f"the pattern `{pattern}` is no regular expression: {error}"
         raise BadInput(what, hint=r'such as: "requests/s: ([\d.]+)"') from None
 
 
@@ -110,6 +110,6 @@ def _number(text: str | None, pattern: str) -> float:
     except ValueError:
         value = float("nan")
     if not np.isfinite(value):
-        what = f"the pattern {pattern!r} finds {text!r}, which is not a number"
+        what = f"the pattern `{pattern}` finds {text!r}, which is not a number"
         raise ResultsError(what, hint=r"its first group is the number: ([\d.]+)")
     return value

@@ -49,7 +49,7 @@ def test_every_claim_that_is_wrong_is_named_and_the_others_are_read(paper, capsy
 
 @pytest.mark.parametrize("old, new, message", [
     ("published = 1.8", "published = inf", "published is a number, or two numbers to divide, not"),
-    ('under = "Native"', 'under = "Guest"', "a ratio needs two conditions, over and under"),
+    ('under = "Native"', 'under = "Guest"', "over and under are both 'Guest'"),
     ('under = "Native"', 'under = "VM [vms=4"', "'VM [vms=4' is no condition"),
     ('id = "my-paper-02"', 'id = "../02"', "'../02' is no id"),
 ])  # fmt: skip

@@ -88,6 +88,8 @@ REFUSED = {
     ("true", "true", "--unit", "ms"): "--unit is of a --metric",
     ("true", "true", "--prepare", "false"): "it was not prepared: false",
     ("true",): "A and B are the same: true",
+    ("true", "no-such-program", "--margin", "2"): "a margin lies above 0",
+    ("true", "no-such-program", "--minutes", "-1"): "a budget is above 0",
     ("true", "--b", "Mtu(9000)", "--on", "nobody"): "unknown role 'nobody'",
     (): "which command?",
 }
