@@ -81,23 +81,23 @@ class Claim(ABC):
     def decide(self, found: Sequence[Found]) -> Verdict:
         """Holds if every comparison clearly comes out as claimed; contradicted if any does not."""
         if wrong := [f for f in found if f.clear and not f.good]:
-            shown = min(wrong, key=lambda f: f.p)
-            return self._verdict(CONTRADICTED, [self._seen(shown)], shown)
+            finding = min(wrong, key=lambda f: f.p)
+            return self._verdict(CONTRADICTED, [self._seen(finding)], finding)
         clear, clearly = sum(f.clear for f in found), (self._clearly,)
         so_far = [Reason(What.AS_CLAIMED, clearly, count=clear, of=len(found))] if clear else []
         if waiting := [f for f in found if not f.clear and not f.same]:
-            shown = max(waiting, key=lambda f: (f.estimate.enough, f.more))
-            return self._verdict(UNDECIDED, [*so_far, *wanting(waiting, shown)], shown)
+            finding = max(waiting, key=lambda f: (f.estimate.enough, f.more))
+            return self._verdict(UNDECIDED, [*so_far, *wanting(waiting, finding)], finding)
         if alike := [f for f in found if not f.clear]:
-            shown = max(alike, key=lambda f: f.p_same)
-            low, high = shown.band or (math.nan, math.nan)
-            close = Reason(What.CLOSE, effect=shown.effect, low=low, high=high)
-            return self._verdict(SAME, [*so_far, close], shown)
-        shown = max(found, key=lambda f: f.p)
-        seen = self._seen(shown)
+            finding = max(alike, key=lambda f: f.p_same)
+            low, high = finding.band or (math.nan, math.nan)
+            close = Reason(What.CLOSE, effect=finding.effect, low=low, high=high)
+            return self._verdict(SAME, [*so_far, close], finding)
+        finding = max(found, key=lambda f: f.p)
+        sight = self._seen(finding)
         if len(found) > 1:
-            seen = replace(seen, of=len(found), about=(self._many,))
-        return self._verdict(HOLDS, [seen], shown)
+            sight = replace(sight, of=len(found), about=(self._many,))
+        return self._verdict(HOLDS, [sight], finding)
 
     def judge(self, measured: Mapping[str, Blocks]) -> Verdict:
         """The verdict on this claim alone."""
@@ -331,7 +331,7 @@ def judge(
     claims = list(claims)
     whys = {claim.id: _untestable(claim, measured, emulated, decided or {}) for claim in claims}
     testable = [claim for claim in claims if not whys[claim.id]]
-    asked = {
+    comparisons_of = {
         c.id: [
             comparison.keyed(c.margin)
             .asked_of(measured, kinds or {})
@@ -340,17 +340,21 @@ def judge(
         ]
         for c in testable
     }
-    found, refused = found_of((c for claim in testable for c in asked[claim.id]), measured)
-    judged = {f.comparison: f for f in together(found, looks, before)}
+    findings, refused = found_of(
+        (c for claim in testable for c in comparisons_of[claim.id]), measured
+    )
+    judged = {f.comparison: f for f in together(findings, looks, before)}
     for claim in testable:
-        odd = [Reason(What.DECLARED, said=refused[c]) for c in asked[claim.id] if c in refused]
+        odd = [
+            Reason(What.DECLARED, said=refused[c]) for c in comparisons_of[claim.id] if c in refused
+        ]
         whys[claim.id] = odd[:1]
     return [
         claim.not_testable(*whys[claim.id])
         if whys[claim.id]
         else replace(
-            claim.decide([judged[c] for c in asked[claim.id]]),
-            comparisons={c.key: judged[c].history for c in asked[claim.id]},
+            claim.decide([judged[c] for c in comparisons_of[claim.id]]),
+            comparisons={c.key: judged[c].history for c in comparisons_of[claim.id]},
         )
         for claim in claims
     ]
@@ -377,7 +381,7 @@ def compare(
     order = Order("compare", f"{names[0]} is lower than {names[1]}", "", (percentile,), names)
     # Stretches of single runs do not belong together, so no number may occur in both.
     firsts = zip(names, (a, b), (-1000, -2000), strict=True)
-    measured = {name: as_blocks(one, first, name) for name, one, first in firsts}
+    measured = {name: as_blocks(side, first, name) for name, side, first in firsts}
     now = max(len(blocks) for blocks in measured.values())
     all_looks = [*looks, now] if looks and looks[-1] != now else looks
     verdict = judge([order], measured, looks=all_looks, margin=margin)[0]

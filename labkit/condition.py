@@ -83,7 +83,7 @@ class Condition:
         several = max(map(len, played.values()))
         each = [{role: p[n % len(p)] for role, p in played.items()} for n in range(several)]
         last = workload.roles[-1]
-        return {one[last]: {role: lab.host(p) for role, p in one.items()} for one in each}
+        return {pair[last]: {role: lab.host(p) for role, p in pair.items()} for pair in each}
 
     def players(self, role: str) -> tuple[str, ...]:
         """The lab's roles that play this role of the workload."""
@@ -120,9 +120,9 @@ class Condition:
         """
         if lab.emulated:
             return self.here
-        found = {step.setting: step for step in plan.steps}
-        steps = [found[setting] for setting in self.asked(lab) if setting in found]
-        made = [
+        steps_of = {step.setting: step for step in plan.steps}
+        steps = [steps_of[setting] for setting in self.asked(lab) if setting in steps_of]
+        settings = [
             f"{step.setting} ({step.way.more.stands_for})"
             if step.way.more.stands_for
             else str(step.setting)
@@ -130,7 +130,7 @@ class Condition:
             if step.way and not step.why
         ]
         knobs = [f"{name}: {value}" for name, value in self.knobs.items()]
-        return "; ".join([*dict.fromkeys(made), *knobs]) or "these hosts as they are"
+        return "; ".join([*dict.fromkeys(settings), *knobs]) or "these hosts as they are"
 
     def lacks_host(self, lab: Lab, workload: Workload) -> str:
         """The host that the condition needs and the lab lacks; empty if it has all."""

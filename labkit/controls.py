@@ -97,11 +97,11 @@ class Controls:
     def _positive(self) -> str:
         if self.found is None:
             return f"Positive control not made: {self.lacking}."
-        found = f"{_ms(self.found.value)} ({self.found.ends(_ms)})"
+        delay = f"{_ms(self.found.value)} ({self.found.ends(_ms)})"
         verdict = "passed" if self.size_found else "FAILED"
         doubt = "" if self.size_found else ", so do not trust sizes measured here"
         return (
-            f"Positive control {verdict}: {self.put_in / 1000:.2f} ms put in, {found} found{doubt}."
+            f"Positive control {verdict}: {self.put_in / 1000:.2f} ms put in, {delay} found{doubt}."
         )
 
     def _negative(self) -> str:
@@ -136,11 +136,11 @@ def of_results(results: Results) -> Controls:
         sides.setdefault(run.condition, {})[run.block] = sample.values
     if len(set(sides.get(ONE, ())) & set(sides.get(OTHER, ()))) < FEWEST_BLOCKS:
         raise ResultsError(f"{results.path}: holds fewer than {FEWEST_BLOCKS} blocks of controls")
-    asked = results.asked
+    question = results.asked
     return Controls(
-        str(asked["lab"]["name"]), str(asked["when"]), len(sides[ONE]),
-        Pooled.of(sides[ONE]).percentile(50), float(asked["put_in"]),
-        _longer(sides), str(asked["lacking"]), ratio(sides[ONE], sides[OTHER], 50),
+        str(question["lab"]["name"]), str(question["when"]), len(sides[ONE]),
+        Pooled.of(sides[ONE]).percentile(50), float(question["put_in"]),
+        _longer(sides), str(question["lacking"]), ratio(sides[ONE], sides[OTHER], 50),
         str(results.path),
     )  # fmt: skip
 
@@ -148,8 +148,8 @@ def of_results(results: Results) -> Controls:
 def _longer(sides: Mapping[str, Blocks]) -> Interval | None:
     if LESS not in sides or MORE not in sides:
         return None
-    asked = Quantity(f"'{MORE}' - '{LESS}'")
-    return estimated(asked, sides).interval()
+    quantity = Quantity(f"'{MORE}' - '{LESS}'")
+    return estimated(quantity, sides).interval()
 
 
 def folder(lab: str) -> Path:
@@ -159,8 +159,8 @@ def folder(lab: str) -> Path:
 
 def kept(lab: str) -> Controls | None:
     """The newest controls of a lab that came to their end; None if there are none."""
-    found = folder(lab).glob("*/study.json")
-    for file in sorted(found, key=lambda file: file.stat().st_mtime, reverse=True):
+    files = folder(lab).glob("*/study.json")
+    for file in sorted(files, key=lambda file: file.stat().st_mtime, reverse=True):
         try:
             return of_results(Results.open(file.parent))
         except ResultsError:
@@ -173,23 +173,23 @@ def said_of(results: Results) -> list[str]:
 
     Imported results have no lab, and so nothing is said of one.
     """
-    asked = results.asked
-    if fields := asked.get(STUDY):
+    question = results.asked
+    if fields := question.get(STUDY):
         return from_kept(fields).lines()
-    lab = asked.get("lab", {})
+    lab = question.get("lab", {})
     if not lab.get("hosts"):
         return []
     # Those of another machine may have a lab of the same name.
     ours = results.path.is_relative_to(out())
-    found = kept(str(lab.get("name", ""))) if ours else None
-    return found.lines() if found else [NONE_KEPT]
+    controls = kept(str(lab.get("name", ""))) if ours else None
+    return controls.lines() if controls else [NONE_KEPT]
 
 
 def from_kept(fields: Mapping[str, Any]) -> Controls:
     """The controls that results of their lab have kept."""
     try:
-        found = fields["found"] and Interval.of(fields["found"])
-        return Controls(**{**fields, "found": found, "equal": Interval.of(fields["equal"])})
+        interval = fields["found"] and Interval.of(fields["found"])
+        return Controls(**{**fields, "found": interval, "equal": Interval.of(fields["equal"])})
     except (TypeError, KeyError) as error:
         what = "these results hold controls of another labkit version"
         raise ResultsError(what, said=str(error)) from None

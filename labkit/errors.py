@@ -66,7 +66,7 @@ def last_words(text: str, lines: int = LAST_WORDS) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """The known word that was most likely meant, however it was capitalized; empty if none is."""
-    plain = {one.casefold(): one for one in known}
+    plain = {word_known.casefold(): word_known for word_known in known}
     near = difflib.get_close_matches(word.casefold(), plain, n=1)
     return plain[near[0]] if near else ""
 

@@ -141,8 +141,8 @@ class Say:
 
     def clocks(self, read: Mapping[str, ClockReading]) -> None:
         """Add a line for each host on how far its clock is from ours."""
-        for name, one in read.items():
-            self(clock=name, offset=round(one.offset, 6), bound=round(one.bound, 6))
+        for name, clock in read.items():
+            self(clock=name, offset=round(clock.offset, 6), bound=round(clock.bound, 6))
 
     @property
     def text(self) -> str:
@@ -256,7 +256,9 @@ def event_samples(events: Iterable[Event], loads: Iterable[Workload], text: Text
     over_time: dict[str, Series] = {}
     for load in loads:
         over_time |= load.over_time(text(f"{load.name}.txt") or "")
-    return [one for event, kept in texts.items() if kept for one in event.parse(kept, over_time)]
+    return [
+        sample for event, kept in texts.items() if kept for sample in event.parse(kept, over_time)
+    ]
 
 
 def all_succeeded(events: Iterable[Event], text: Text) -> bool:

@@ -68,14 +68,14 @@ class Completed:
         Read from the code as a shell counts it, 128 and the number: a command that itself ends
         with code 137 cannot be distinguished from a killed one.
         """
-        known = {number.value: number.name for number in signal.Signals}
-        return known.get(self.code - 128, "").removeprefix("SIG")
+        names = {number.value: number.name for number in signal.Signals}
+        return names.get(self.code - 128, "").removeprefix("SIG")
 
     @property
     def truncated(self) -> bool:
         """Whether it printed more than was kept; what was kept is the beginning."""
-        kept = len(self.stdout_bytes), len(self.stderr_bytes)
-        return kept != (self.stdout_size, self.stderr_size)
+        sizes = len(self.stdout_bytes), len(self.stderr_bytes)
+        return sizes != (self.stdout_size, self.stderr_size)
 
     @cached_property
     def stdout(self) -> str:
@@ -209,19 +209,20 @@ class Host:
         seconds: float = 60.0, cap: int = KEPT,
     ) -> str:  # fmt: skip
         """Run a command that must end with code 0; return all that it printed."""
-        done = self.transport.run(words, stdin=stdin, env=env, seconds=seconds, cap=cap)
-        if not done.ok:
+        completed = self.transport.run(words, stdin=stdin, env=env, seconds=seconds, cap=cap)
+        if not completed.ok:
             raise CommandFailed(
-                f"{self.name}: `{done.command}` ended with code {done.code}",
-                said=done.stderr or done.stdout,
-                hint=_hint(done),
+                f"{self.name}: `{completed.command}` ended with code {completed.code}",
+                said=completed.stderr or completed.stdout,
+                hint=_hint(completed),
             )
-        if done.stdout_size > len(done.stdout_bytes):
+        if completed.stdout_size > len(completed.stdout_bytes):
+            many = f"printed {completed.stdout_size} bytes; {cap} were kept"
             raise HostError(
-                f"{self.name}: `{done.command}` printed {done.stdout_size} bytes; {cap} were kept",
+                f"{self.name}: `{completed.command}` {many}",
                 hint="allow more with cap=, or take its lines one by one with stream()",
             )
-        return done.stdout
+        return completed.stdout
 
     def stream(
         self, *words: str, stdin: bytes | Path = b"", env: Mapping[str, str] = NOTHING,
@@ -300,9 +301,9 @@ def _hint(done: Completed) -> str:
     if done.code == 127 and " " in done.words[0]:
         return f"a command is a list of words: host.check(*{shlex.split(done.words[0])!r})"
     if done.code == 127:
-        asked = f"is `{done.words[0]}` installed on {done.host}, and on the PATH there?"
+        question = f"is `{done.words[0]}` installed on {done.host}, and on the PATH there?"
         brought = " `labkit prepare STUDY --lab FILE` installs it over SSH"
-        return asked + (brought if installable(done.words[0]) else "")
+        return question + (brought if installable(done.words[0]) else "")
     if done.code == 126:
         return f"`{done.words[0]}` exists on {done.host} but may not be run"
     return ""

@@ -208,8 +208,8 @@ def _host(path: Path, role: str, table: Any, defaults: Address) -> Host:
         raise BadInput(f"{path}: [hosts.{role}] port must be 1 to 65535, not {port!r}")
     lab = str(path.absolute())
     if text["control"] == LOCAL:
-        here = _as_root(path, role, _local(path, role, table), text)
-        return Host(role, text["address"] or "localhost", here, text["interface"], lab=lab)
+        login = _as_root(path, role, _local(path, role, table), text)
+        return Host(role, text["address"] or "localhost", login, text["interface"], lab=lab)
     key = str(path.parent / Path(os.path.expanduser(text["key"]))) if text["key"] else ""
     control = _bare(path, role, text["control"])
     at = replace(
@@ -298,9 +298,9 @@ def _for_all(path: Path, asked: Mapping[str, Any]) -> Address:
         if own.is_dir():
             raise BadInput(f"{path}: {own}, which known_hosts = names, is a folder")
         return Address("", "", known_hosts=(str(own),), ssh_config=file, lab=str(path))
-    known = (str(path.with_suffix(".known_hosts")), *(SSH_KNOWN_HOSTS if file == NOT_READ else ()))
+    files = (str(path.with_suffix(".known_hosts")), *(SSH_KNOWN_HOSTS if file == NOT_READ else ()))
     shared = file != NOT_READ
-    return Address("", "", known_hosts=known, ssh_config=file, shared=shared, lab=str(path))
+    return Address("", "", known_hosts=files, ssh_config=file, shared=shared, lab=str(path))
 
 
 def _gates(path: Path, named: Any) -> tuple[str, ...]:
@@ -317,8 +317,8 @@ def _links(path: Path, tables: Any, hosts: Mapping[str, Host]) -> dict[str, dict
     ):
         raise BadInput(f"{path}: links are tables: [links.client]")
     _refuse_unknown(path, "machine with a link", tables, set(hosts))
-    return {role: {str(key): str(text) for key, text in one.items() if key != RELAYS}
-            for role, one in tables.items()}  # fmt: skip
+    return {role: {str(key): str(text) for key, text in link.items() if key != RELAYS}
+            for role, link in tables.items()}  # fmt: skip
 
 
 def _power(path: Path, tables: Any, hosts: Mapping[str, Host]) -> dict[str, dict[str, str]]:

@@ -64,7 +64,9 @@ class Noise:
 
         `among` comparisons share the risk.
         """
-        level = next((found for found in self.levels if found.percentile == percentile), None)
+        level = next(
+            (candidate for candidate in self.levels if candidate.percentile == percentile), None
+        )
         if level is None or not level.ratio.enough or self.blocks < FEWEST_BLOCKS:
             return None
         # Few blocks may have shown too little, so that 80 of 100 would be fewer.
@@ -86,7 +88,9 @@ class Noise:
 
     def hides(self, percentile: float, effect: float) -> float:
         """The floor that a ratio drowns in; 0 if it does not."""
-        level = next((found for found in self.levels if found.percentile == percentile), None)
+        level = next(
+            (candidate for candidate in self.levels if candidate.percentile == percentile), None
+        )
         if level is None or not level.ratio.enough or max(effect, 1 / effect) - 1 > level.floor:
             return 0.0
         return level.floor
@@ -108,9 +112,9 @@ def kept(study: Read, lab: str) -> Noise | None:
 
     A quick look counts only as long as there is nothing better: its floor is high.
     """
-    found = folder(lab, study.name).glob("*/study.json")
+    files = folder(lab, study.name).glob("*/study.json")
     quick: Path | None = None
-    for file in sorted(found, key=lambda file: file.stat().st_mtime, reverse=True):
+    for file in sorted(files, key=lambda file: file.stat().st_mtime, reverse=True):
         pairs = _pairs(file.parent)
         if pairs > QUICK_BLOCKS:
             return read(study, Results.open(file.parent))
@@ -124,11 +128,11 @@ def _pairs(path: Path) -> int:
         runs, _ = Results.open(path).readable()
     except ResultsError:
         return 0
-    one, other = (
+    first, other = (
         {run.block for run in runs if run.condition == side and run.state == "finished"}
         for side in (ONE, OTHER)
     )
-    return len(one & other)
+    return len(first & other)
 
 
 def read(study: Read, results: Results) -> Noise:
@@ -136,13 +140,13 @@ def read(study: Read, results: Results) -> Noise:
     sides: Mapping[str, dict[int, Values]] = {ONE: {}, OTHER: {}}
     for run in results.finished():
         sides[run.condition][run.block] = study.sample(run).values
-    one, other = sides[ONE], sides[OTHER]
-    if not one or not other:
+    first, other = sides[ONE], sides[OTHER]
+    if not first or not other:
         raise ResultsError(f"{results.path}: holds no finished pair of runs")
-    asked = results.asked
+    question = results.asked
     return Noise(
-        study.name, asked["lab"]["name"], asked["condition"], asked["metric"], asked["unit"],
-        len(set(one) & set(other)), levels(one, other), str(results.path),
+        study.name, question["lab"]["name"], question["condition"], question["metric"],
+        question["unit"], len(set(first) & set(other)), levels(first, other), str(results.path),
     )  # fmt: skip
 
 

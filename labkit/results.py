@@ -111,13 +111,13 @@ class Run:
     @classmethod
     def of(cls, fields: Mapping[str, Any], folder: Path) -> Run:
         """The run that run.json describes."""
-        known = {name: value for name, value in fields.items() if name != "format"}
+        values = {name: value for name, value in fields.items() if name != "format"}
         try:
             if fields.get("format", FORMAT) != FORMAT:
                 raise TypeError(f"it has format {fields['format']!r}, not {FORMAT}")
-            if odd := sorted(known.keys() - cls.__dataclass_fields__.keys()):
+            if odd := sorted(values.keys() - cls.__dataclass_fields__.keys()):
                 raise TypeError(f"it holds {odd[0][:80]!r}, which a newer labkit may know")
-            return _sensible(cls(**{**known, "rows": tuple(known["rows"]), "path": folder}))
+            return _sensible(cls(**{**values, "rows": tuple(values["rows"]), "path": folder}))
         except (TypeError, KeyError) as error:
             what = f"{folder / 'run.json'}: is not a run of this labkit"
             raise ResultsError(what, said=str(error)) from None
@@ -177,26 +177,26 @@ class Results:
     @classmethod
     def open(cls, path: Path) -> Results:
         """Results that exist."""
-        asked = records.read_json(path / "study.json")
-        if asked.get("format") != FORMAT:
+        question = records.read_json(path / "study.json")
+        if question.get("format") != FORMAT:
             raise ResultsError(
-                f"{path}: has format {asked.get('format')!r}; this labkit reads format {FORMAT}",
+                f"{path}: has format {question.get('format')!r}; this labkit reads format {FORMAT}",
                 hint="open it with the labkit that wrote it",
             )
         shapes = {"study": str, "lab": dict, "refused": dict, "workload": dict}
         for name, shape in shapes.items():
-            if not isinstance(asked.get(name, shape()), shape) or not asked.get("study"):
+            if not isinstance(question.get(name, shape()), shape) or not question.get("study"):
                 raise ResultsError(f"{path / 'study.json'}: is not a study of this labkit")
-        return cls(path, asked)
+        return cls(path, question)
 
     @classmethod
     def begin(cls, path: Path, asked: Mapping[str, Any]) -> Results:
         """New results, or those of the same name to go on with; a different question is refused."""
-        whole = {"format": FORMAT, **asked}
+        question = {"format": FORMAT, **asked}
         if (path / "study.json").exists():
             results = cls.open(path)
-            if dict(results.asked) != json.loads(json.dumps(whole)):
-                odd = records.unlike(results.asked, json.loads(json.dumps(whole)))
+            if dict(results.asked) != json.loads(json.dumps(question)):
+                odd = records.unlike(results.asked, json.loads(json.dumps(question)))
                 raise BadInput(
                     f"{path} holds results of something else: {odd} differ",
                     hint="give this run another label",
@@ -204,8 +204,8 @@ class Results:
             return results
         with records.keeping(f"the question in {path}"):
             path.mkdir(parents=True, exist_ok=True)
-            records.write(path / "study.json", records.pretty(whole))
-        return cls(path, whole)
+            records.write(path / "study.json", records.pretty(question))
+        return cls(path, question)
 
     @property
     def study(self) -> str:
@@ -253,8 +253,8 @@ class Results:
     def gaps(self) -> list[tuple[int, int]]:
         """The places in the order, from and to, that have no run though a later one has."""
         # Whatever became of a run, its folder is there before the next one begins.
-        found = (re.match(r"\d+", folder.name) for folder in self.folders())
-        places = sorted({int(place[0]) for place in found if place})
+        places_of = (re.match(r"\d+", folder.name) for folder in self.folders())
+        places = sorted({int(place[0]) for place in places_of if place})
         return [(a + 1, b - 1) for a, b in pairwise([0, *places]) if b > a + 1]
 
     def finished(self) -> list[Run]:
@@ -293,11 +293,11 @@ class Results:
         if large := [name for name, text in raw.items() if len(text) > MOST_TEXT]:
             raise ResultsError(f"{large[0]} of {run.name} is larger than {MOST_TEXT >> 20} MiB")
         digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in raw.items()}
-        kept = replace(run, raw=digests, facts=run.facts or self.facts)
+        record = replace(run, raw=digests, facts=run.facts or self.facts)
         path = self.path / "runs" / (name or run.name)
         with records.keeping(f"a run in {path.parent}"), records.half(path) as half:
-            self._fill(half, kept, raw)
-            return replace(kept, path=self._placed(half, path))
+            self._fill(half, record, raw)
+            return replace(record, path=self._placed(half, path))
 
     def _fill(self, half: Path, run: Run, raw: Mapping[str, str]) -> None:
         (half / "raw").mkdir(parents=True)
@@ -356,8 +356,8 @@ def _read(folder: Path) -> Run | None:
 
 def stored(study: str) -> list[Path]:
     """The results of a study on this machine, oldest first."""
-    found = (out() / "results" / study).glob("*/study.json")
-    return sorted((file.parent for file in found), key=lambda path: path.stat().st_mtime)
+    files = (out() / "results" / study).glob("*/study.json")
+    return sorted((file.parent for file in files), key=lambda path: path.stat().st_mtime)
 
 
 # A file may come from anywhere: names in it become paths, and figures go into charts.
@@ -375,7 +375,7 @@ def _sensible(run: Run) -> Run:
     for name, value in (pair for row in run.rows for pair in row.items()):
         if FIGURE.fullmatch(name) and not _is_figure(value):
             raise TypeError(f"{name} of a row is {str(value)[:40]!r}, which is not a number")
-    if not all(isinstance(one, dict) for one in (*run.gates.values(), *run.untold.values())):
+    if not all(isinstance(gate, dict) for gate in (*run.gates.values(), *run.untold.values())):
         raise TypeError("gates or untold holds something else than objects")
     if odd := [name for name in run.raw if not RAW_NAME.fullmatch(name)]:
         raise TypeError(f"{odd[0][:80]!r} is not a name of a raw text")
@@ -393,10 +393,12 @@ def _is_figure(value: object) -> bool:
 def _unpacked(file: Path) -> bytes:
     unpacker = zlib.decompressobj(wbits=31)
     try:
-        whole = unpacker.decompress(file.read_bytes(), MOST_TEXT)
+        content = unpacker.decompress(file.read_bytes(), MOST_TEXT)
     except (OSError, zlib.error) as error:
         raise ResultsError(f"{file}: cannot be read", said=str(error)) from None
     if not unpacker.eof or unpacker.unused_data:
-        why = "is cut short" if len(whole) < MOST_TEXT else f"is larger than {MOST_TEXT >> 20} MiB"
+        why = (
+            "is cut short" if len(content) < MOST_TEXT else f"is larger than {MOST_TEXT >> 20} MiB"
+        )
         raise ResultsError(f"{file}: {why if not unpacker.eof else 'has extra data after its end'}")
-    return whole
+    return content

@@ -68,8 +68,8 @@ class Details:
     @property
     def told(self) -> Mapping[str, Any]:
         """The details that differ from the plain case."""
-        given = {slot.name: getattr(self, slot.name) for slot in fields(self)}
-        return {name: value for name, value in given.items() if value != getattr(PLAIN, name)}
+        values = {slot.name: getattr(self, slot.name) for slot in fields(self)}
+        return {name: value for name, value in values.items() if value != getattr(PLAIN, name)}
 
 
 PLAIN = Details()
@@ -184,13 +184,13 @@ def refuse_conflicts(settings: Sequence[Setting]) -> None:
     if not isinstance(settings, Sequence) or not all(isinstance(s, Setting) for s in settings):
         hint = "such as: [Mtu(1400, role='client')]"
         raise BadInput(f"a list of settings is needed, not {settings!r}", hint=hint)
-    asked: dict[str, str] = {}
+    owners: dict[str, str] = {}
     of_role: dict[str, list[Setting]] = {}
     for setting in settings:
-        if (other := asked.setdefault(setting.thing, setting.wanted)) != setting.wanted:
+        if (other := owners.setdefault(setting.thing, setting.wanted)) != setting.wanted:
             raise BadInput(f"{setting.thing} cannot be both {other!r} and {setting.wanted!r}")
         of_role.setdefault(setting.role, []).append(setting)
-    for some in of_role.values():
-        for setting, two in permutations(some, 2):
+    for settings_of in of_role.values():
+        for setting, two in permutations(settings_of, 2):
             if why := setting.clash(two):
                 raise BadInput(f"{setting.thing} and {two.thing} rule each other out: {why}")

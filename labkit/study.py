@@ -167,14 +167,14 @@ class Study:
 
     # What a study says of a name, such as why no lab measures it, makes the claim known.
     def _odd(self, claim: Claim, metrics: Mapping[str, str]) -> Iterator[Unknown]:
-        known = [*(condition.name for condition in self.conditions), *self.absent]
-        bases = {Measurand.of(name).condition for name in known}
+        names = [*(condition.name for condition in self.conditions), *self.absent]
+        bases = {Measurand.of(name).condition for name in names}
         spoken, reasons = measurands(claim.names()), {**self.untold, **self.unmeasured}
         if any(name.has(key) for key in reasons for name in spoken):
             return
         for name in spoken:
             if name.condition not in bases:
-                yield Unknown(f"condition of {self.name}", name.at, known)
+                yield Unknown(f"condition of {self.name}", name.at, names)
             if name.metric and metrics and plain(name.metric) not in metrics:
                 yield Unknown(f"metric of {self.name}", name.metric, metrics.values())
 
@@ -203,22 +203,26 @@ class Study:
             raise Unknown(f"scale of {self.name}", scale, SCALES)
         if scale in (FIT, self.scale):
             return self
-        asked = self.document.sizes
-        if not asked and not self.document.machines:
+        sizes_asked = self.document.sizes
+        if not sizes_asked and not self.document.machines:
             what = f"{self.name} has one scale: it declares no sizes of its document"
             raise BadInput(what, hint=f"scale = {FIT}")
-        fitting = {name: {**vars(self.workload), **self.sizes}[name] for name in asked}
-        sizes: dict[str, Any] = {name: asked[name] for name in asked if name in self.sizes}
-        knobs: dict[str, Any] = {name: asked[name] for name in asked if name not in sizes}
+        fitting = {name: {**vars(self.workload), **self.sizes}[name] for name in sizes_asked}
+        sizes: dict[str, Any] = {
+            name: sizes_asked[name] for name in sizes_asked if name in self.sizes
+        }
+        knobs: dict[str, Any] = {
+            name: sizes_asked[name] for name in sizes_asked if name not in sizes
+        }
         load = replace(self.workload, **knobs)
         return replace(self.sized(**sizes), workload=load, scale=scale, fitting=fitting)
 
     def left_open(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Values that the scale does not set; another value of one that it sets is refused."""
         for name, value in given.items():
-            own = self.document.sizes.get(name)
-            if name in self.fitting and value not in (self.fitting[name], own):
-                what = f"scale = {self.scale} of {self.name} sets {name} = {own} itself"
+            documented = self.document.sizes.get(name)
+            if name in self.fitting and value not in (self.fitting[name], documented):
+                what = f"scale = {self.scale} of {self.name} sets {name} = {documented} itself"
                 raise BadInput(what, hint="choose one: the scale, or the value")
         return {name: value for name, value in given.items() if name not in self.fitting}
 
@@ -254,14 +258,14 @@ class Study:
 
     def condition(self, name: str | None) -> Condition:
         """The condition of a name; a study of one condition needs none."""
-        known = {condition.name: condition for condition in self.conditions}
-        if name is None and len(known) == 1:
+        by_name = {condition.name: condition for condition in self.conditions}
+        if name is None and len(by_name) == 1:
             return self.conditions[0]
         if name is None:
-            raise BadInput(f"which condition of {self.name}?", hint=f"known: {', '.join(known)}")
-        if name not in known:
-            raise Unknown(f"condition of {self.name}", name, known)
-        return known[name]
+            raise BadInput(f"which condition of {self.name}?", hint=f"known: {', '.join(by_name)}")
+        if name not in by_name:
+            raise Unknown(f"condition of {self.name}", name, by_name)
+        return by_name[name]
 
     def blocks(self, results: Results) -> Measured:
         """All values by condition and block, read from the raw text of the finished runs."""
@@ -309,7 +313,14 @@ class Study:
 
     def events(self, condition: str) -> tuple[Event, ...]:
         """The events while a condition is measured."""
-        return next((one.events for one in self.conditions if one.name == condition), ())
+        return next(
+            (
+                condition_of.events
+                for condition_of in self.conditions
+                if condition_of.name == condition
+            ),
+            (),
+        )
 
     def measured(self, results: Results) -> Measured:
         """The `blocks` and all other metrics and points, as `ready_time: VM-Default [vms=4]`."""
@@ -379,6 +390,6 @@ def _framed(sample: Sample, facts: Mapping[str, Any], tier: str) -> pl.DataFrame
     import polars as pl
 
     numbers = np.arange(1, len(sample.values) + 1)
-    whole = pl.DataFrame({"number": numbers, "value": sample.values})
+    frame = pl.DataFrame({"number": numbers, "value": sample.values})
     same = {name: pl.lit(fact) for name, fact in {**facts, "tier": tier}.items()}
-    return whole.with_columns(**same).select(*FRAME)
+    return frame.with_columns(**same).select(*FRAME)

@@ -143,7 +143,7 @@ def wanting(waiting: Sequence[Found], shown: Found) -> list[Reason]:
         few = Reason(What.FEW_BLOCKS, count=lacking.blocks, of=FEWEST_BLOCKS, more=lacking.more)
         reasons.append(few)
     elif lacking:
-        q, (more, beyond) = max(lacking.lacking.items(), key=lambda found: found[1])
+        q, (more, beyond) = max(lacking.lacking.items(), key=lambda pair: pair[1])
         reasons.append(Reason(What.FEW_SAMPLES, number=q, count=beyond, more=more))
     return reasons
 

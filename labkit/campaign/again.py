@@ -11,10 +11,10 @@ FIRST_PAUSE, MOST_PAUSE = 5.0, 300.0
 
 def passes(kind: str) -> bool:
     """Whether an error of this class may be gone the next time."""
-    found = getattr(errors, kind, None)
-    if not (isinstance(found, type) and issubclass(found, LabkitError)):
+    kind_of_error = getattr(errors, kind, None)
+    if not (isinstance(kind_of_error, type) and issubclass(kind_of_error, LabkitError)):
         return False
-    return issubclass(found, PASSING) and not issubclass(found, LASTING)
+    return issubclass(kind_of_error, PASSING) and not issubclass(kind_of_error, LASTING)
 
 
 def pause(tries: int) -> float:

@@ -75,8 +75,8 @@ class Campaign:
         written = Written.read(path, "campaign", hint)
         tables = written.tables()
         written.insist_known(tables, KEYS)
-        asked = _insist_list(written, tables, "study", dict)
-        if not asked:
+        entries = _insist_list(written, tables, "study", dict)
+        if not entries:
             hint = '[[study]] and below it name = "lat_ping"; `labkit studies` lists all names'
             raise BadInput(f"{path}: names no study", hint=hint)
         name = str(tables.get("name", path.stem))
@@ -90,7 +90,7 @@ class Campaign:
             raise written.wrong(f"no such order: {order!r}", "order", hint=hint)
         return cls(
             name, path.resolve(), written.text,
-            tuple(_study(written, tables, one, n) for n, one in enumerate(asked)),
+            tuple(_study(written, tables, entry, n) for n, entry in enumerate(entries)),
             order,
             _whole(written, tables, "seed", 1, 0, 2**31),
             _whole(written, tables, "retries", 2, 0, MOST_RETRIES),
@@ -100,18 +100,20 @@ class Campaign:
 
 
 def _study(written: Written, tables: Values, values: Values, n: int) -> AskedStudy:
-    here = ("study", n)
-    written.insist_known(values, STUDY_KEYS, *here)
+    keys_above = ("study", n)
+    written.insist_known(values, STUDY_KEYS, *keys_above)
     if not isinstance(values.get("name"), str):
         hint = "`labkit studies` lists all names"
-        raise written.wrong('a study needs name = "..."', *here, hint=hint)
-    with written.locating(*here, "name"):
+        raise written.wrong('a study needs name = "..."', *keys_above, hint=hint)
+    with written.locating(*keys_above, "name"):
         name = studies.find(values["name"]).name
-    labs = _labs(written, name, values if "labs" in values else tables, here, "labs" in values)
-    holder, at = (values, here) if "repetitions" in values else (tables, ())
+    labs = _labs(
+        written, name, values if "labs" in values else tables, keys_above, "labs" in values
+    )
+    holder, at = (values, keys_above) if "repetitions" in values else (tables, ())
     return AskedStudy(
         name, labs, _whole(written, holder, "repetitions", 1, 1, MOST_REPETITIONS, at),
-        *_values(written, name, values, here, labs[0]),
+        *_values(written, name, values, keys_above, labs[0]),
     )  # fmt: skip
 
 
@@ -124,7 +126,7 @@ def _labs(
         hint = 'such as: labs = ["box", "basement.toml"]'
         raise written.wrong("labs is a list of places", *keys, hint=hint)
     with written.locating(*keys):
-        return tuple(dict.fromkeys(_place(written.path, study, one) for one in named))
+        return tuple(dict.fromkeys(_place(written.path, study, name) for name in named))
 
 
 # A path is meant from where the campaign's file lies.
@@ -133,9 +135,9 @@ def _place(file: Path, study: str, named: str) -> str:
         named = str(file.resolve().parent / os.path.expanduser(named))
     check_place(named)
     if is_stored(named):
-        kept = stored_results(study, named).study
-        if kept != study:
-            raise BadInput(f"{named} holds results of {kept}, not of {study}")
+        of_study = stored_results(study, named).study
+        if of_study != study:
+            raise BadInput(f"{named} holds results of {of_study}, not of {study}")
     return named
 
 
@@ -150,29 +152,29 @@ def _values(
         for name, value in fixed.items()
     }
     sweep = {}
-    for name, some in several.items():
+    for name, choices in several.items():
         keys = (*here, "sweep", name)
         if name in fixed:
             hint = "keep it under sweep, or under parameters"
             raise written.wrong(f"{name} is both swept and fixed", *keys, hint=hint)
-        if not isinstance(some, list) or not some:
+        if not isinstance(choices, list) or not choices:
             hint = f"such as: {name} = [1, 2]; a single value stands under parameters"
             raise written.wrong(f"a sweep over {name} is a list of values", *keys, hint=hint)
-        each = [_read(written, source, study, keys, value, lab) for value in some]
-        if len({repr(one) for one in each}) < len(each):
+        values_read = [_read(written, source, study, keys, value, lab) for value in choices]
+        if len({repr(value_read) for value_read in values_read}) < len(values_read):
             raise written.wrong(f"the sweep over {name} has a value twice", *keys, hint=TWICE)
-        sweep[name] = tuple(each)
+        sweep[name] = tuple(values_read)
     with written.locating(*here, "sweep" if "quick" in sweep else "parameters", "quick"):
         check_quick(studies.find(study), {**sweep, **read})
     return read, sweep
 
 
 def _table(written: Written, values: Values, name: str, here: tuple[str, int]) -> Values:
-    found = values.get(name, {})
-    if not isinstance(found, dict):
+    table = values.get(name, {})
+    if not isinstance(table, dict):
         hint = f"[study.{name}] and below it lines such as repeats = 5"
         raise written.wrong(f"{name} is a table", *here, name, hint=hint)
-    return found
+    return table
 
 
 # One value as the notebook takes it; ranges are those of the study and of its workload.
@@ -195,29 +197,29 @@ def _read(
 
 
 def _insist_list(written: Written, tables: Values, key: str, kind: type) -> list[Any]:
-    found = tables.get(key, [])
-    if not isinstance(found, list) or not all(isinstance(one, kind) for one in found):
+    entries = tables.get(key, [])
+    if not isinstance(entries, list) or not all(isinstance(entry, kind) for entry in entries):
         raise written.wrong(f"{key} is a list of tables", key, hint=f"[[{key}]] begins each")
-    return found
+    return entries
 
 
 def _whole(
     written: Written, tables: Values, key: str, usual: int, least: int, most: int,
     above: tuple[str | int, ...] = (),
 ) -> int:  # fmt: skip
-    found = tables.get(key, usual)
-    if type(found) is not int or not least <= found <= most:
-        what = f"{key} is a whole number from {least} to {most}, not {found!r}"
+    number = tables.get(key, usual)
+    if type(number) is not int or not least <= number <= most:
+        what = f"{key} is a whole number from {least} to {most}, not {number!r}"
         raise written.wrong(what, *above, key, hint=f"such as: {key} = {max(usual, least)}")
-    return found
+    return number
 
 
 def _span(written: Written, tables: Values, key: str) -> float | None:
-    found = tables.get(key)
-    if found is None:
+    span = tables.get(key)
+    if span is None:
         return None
-    match = SPAN.fullmatch(found.strip()) if isinstance(found, str) else None
+    match = SPAN.fullmatch(span.strip()) if isinstance(span, str) else None
     if not match or not float(match[1]):
         hint = f'such as: {key} = "90 min", or "30 s", "8 h", "2 d"'
-        raise written.wrong(f"{key} is a span of time, not {found!r}", key, hint=hint)
+        raise written.wrong(f"{key} is a span of time, not {span!r}", key, hint=hint)
     return float(match[1]) * UNITS[match[2]]

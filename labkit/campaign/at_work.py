@@ -98,8 +98,8 @@ class AtWork(PointAtWork):
                 self._hear(json.loads(line))
 
     def _hear(self, told: dict[str, dict[str, float | str] | str]) -> None:
-        if isinstance(said := told.get("said"), str):
-            self.said, self.seconds_left = said, None
+        if isinstance(text := told.get("said"), str):
+            self.said, self.seconds_left = text, None
         elif isinstance(progress := told.get("progress"), dict):
             at = f"{progress['step']} {progress['condition']}"
             self.said = f"{at}, {progress['done']} of {progress['of']} runs"

@@ -87,7 +87,7 @@ class Attempt:
 def attempts(folder: Path) -> list[Attempt]:
     """All attempts at the point of a folder, the first one first."""
     files = folder.glob("attempt-*.json")
-    return sorted(map(Attempt.read, files), key=lambda one: one.number)
+    return sorted(map(Attempt.read, files), key=lambda attempt: attempt.number)
 
 
 def make_safe(*files: Path) -> None:

@@ -112,15 +112,17 @@ def compare(a: CampaignFolder, b: CampaignFolder, least: float = MARGIN) -> Comp
             measured |= _asked(pair)
         except LabkitError as error:
             why_not.append(f"{pair.name}: {error.what}")
-    orders = [one.order for pair in pairs for one in pair.asked]
+    orders = [asked_comparison.order for pair in pairs for asked_comparison in pair.asked]
     if not orders:
         what = f"{a.name} and {b.name} have no finished point in common"
         raise ResultsError(what, said="\n".join(why_not), hint="labkit campaign report NAME")
     verdicts = {verdict.claim: verdict for verdict in judge(orders, measured)}
-    each = [compared for pair in pairs for compared in _compared(pair, verdicts, least)]
+    comparisons = [compared for pair in pairs for compared in _compared(pair, verdicts, least)]
     lost = (*lost, *(f"{pair.name}: {name}" for pair in pairs for name in pair.lost))
     units = {_unit(pair) for pair in pairs if pair.asked}
-    return Comparisons(a.name, b.name, tuple(each), lost, tuple(why_not), "; ".join(sorted(units)))
+    return Comparisons(
+        a.name, b.name, tuple(comparisons), lost, tuple(why_not), "; ".join(sorted(units))
+    )
 
 
 def _unit(pair: _Pair) -> str:
@@ -135,7 +137,9 @@ def _unit(pair: _Pair) -> str:
 def _pairs(a: CampaignFolder, b: CampaignFolder) -> tuple[list[_Pair], tuple[str, ...]]:
     old, new = _finished(a), _finished(b)
     if len({lab for _, lab in old}) == len({lab for _, lab in new}) == 1:
-        old, new = ({(ask, ""): some for (ask, _), some in each.items()} for each in (old, new))
+        old, new = (
+            {(ask, ""): attempts for (ask, _), attempts in each.items()} for each in (old, new)
+        )
     both = [key for key in old if key in new]
     pairs = [
         _Pair(n, _said(old[key][0][0], key[1]), studies.find(old[key][0][0].study),
@@ -149,11 +153,13 @@ def _pairs(a: CampaignFolder, b: CampaignFolder) -> tuple[list[_Pair], tuple[str
 def _finished(
     folder: CampaignFolder,
 ) -> dict[tuple[str, str], list[tuple[CampaignPoint, Attempt]]]:
-    found: dict[tuple[str, str], list[tuple[CampaignPoint, Attempt]]] = defaultdict(list)
-    for point in sorted(folder.points, key=lambda one: (one.study, one.said, one.repetition)):
+    attempts_of: dict[tuple[str, str], list[tuple[CampaignPoint, Attempt]]] = defaultdict(list)
+    for point in sorted(
+        folder.points, key=lambda point_of: (point_of.study, point_of.said, point_of.repetition)
+    ):
         if attempt := folder.finished(point):
-            found[point.question, point.place].append((point, attempt))
-    return dict(found)
+            attempts_of[point.question, point.place].append((point, attempt))
+    return dict(attempts_of)
 
 
 def _said(point: CampaignPoint, lab: str) -> str:
@@ -222,7 +228,7 @@ def _keyed(what: Quantity) -> str:
 
 
 def _renamed(text: str, number: int, side: str) -> str:
-    return QUOTED.sub(lambda found: f"'{_own(found[1] or found[2], number, side)}'", text)
+    return QUOTED.sub(lambda match: f"'{_own(match[1] or match[2], number, side)}'", text)
 
 
 def _own(name: str, number: int, side: str) -> str:
@@ -237,41 +243,45 @@ def _statistic(q: Statistic) -> str:
 def _measured(
     pair: _Pair, attempts: Sequence[Attempt], folder: CampaignFolder, sign: int
 ) -> dict[str, dict[int, Any]]:
-    found: dict[str, dict[int, Any]] = defaultdict(dict)
+    values_by_name: dict[str, dict[int, Any]] = defaultdict(dict)
     for n, attempt in enumerate(attempts, 1):
         results = Results.open(folder.results(attempt))
         for name, blocks in pair.study.measured(results).items():
             if pair.by_session:
-                found[name][sign * n] = np.concatenate([*blocks.values()])
+                values_by_name[name][sign * n] = np.concatenate([*blocks.values()])
             else:
-                found[name] |= {sign * (n * 10**6 + b): values for b, values in blocks.items()}
+                values_by_name[name] |= {
+                    sign * (n * 10**6 + b): values for b, values in blocks.items()
+                }
     least = FEWEST_BLOCKS if pair.by_session else 1
-    return {name: blocks for name, blocks in found.items() if len(blocks) >= least}
+    return {name: blocks for name, blocks in values_by_name.items() if len(blocks) >= least}
 
 
 def _compared(pair: _Pair, verdicts: Mapping[str, Verdict], least: float) -> Iterator[Compared]:
     better = more_is_better(pair.study.metric, pair.study.unit)
-    for one in pair.asked:
-        verdict = verdicts[one.order.id]
+    for comparison in pair.asked:
+        verdict = verdicts[comparison.order.id]
         if verdict.verdict == NOT_TESTABLE:
             continue
-        change = _change(verdict, least, one.ratio)
-        if not one.claim:
+        change = _change(verdict, least, comparison.ratio)
+        if not comparison.claim:
             outcome = _of_measure(change, verdict, better)
-            yield Compared(pair.name, one.what, outcome, verdict, one.ratio)
+            yield Compared(pair.name, comparison.what, outcome, verdict, comparison.ratio)
             continue
-        was, now = (_usual(attempts, one.claim) for attempts in (pair.old, pair.new))
+        was, now = (_usual(attempts, comparison.claim) for attempts in (pair.old, pair.new))
         outcome = _of_claim(change, was, now)
-        yield Compared(pair.name, one.what, outcome, verdict, False, one.claim, was, now)
+        yield Compared(
+            pair.name, comparison.what, outcome, verdict, False, comparison.claim, was, now
+        )
 
 
 # The verdict that most repetitions came to.
 def _usual(attempts: Sequence[Attempt], claim: str) -> str:
-    found = Counter(
+    counts = Counter(
         v["verdict"] for attempt in attempts for v in attempt.verdicts if v["claim"] == claim
     )
-    (word, many), *_ = found.most_common(1) or [(UNDECIDED, 0)]
-    return str(word) if many * 2 > sum(found.values()) else UNDECIDED
+    (word, many), *_ = counts.most_common(1) or [(UNDECIDED, 0)]
+    return str(word) if many * 2 > sum(counts.values()) else UNDECIDED
 
 
 def _change(verdict: Verdict, least: float, ratio: bool) -> str:

@@ -29,11 +29,11 @@ ORDER = (WORSE, BETTER, CHANGED, UNCLEAR, ALIKE)
 def found(those: Comparisons) -> str:
     """The findings, in a sentence."""
     counts = Counter(compared.outcome for compared in those.each)
-    said = ", ".join(
+    outcomes = ", ".join(
         f"{counts[word]} {_plural(word, counts[word])}" for word in ORDER if counts[word]
     )
     lost = f"; points or conditions of {those.a} missing: {len(those.lost)}" if those.lost else ""
-    return f"{those.b} against {those.a}: {len(those.each)} comparisons: {said}{lost}."
+    return f"{those.b} against {those.a}: {len(those.each)} comparisons: {outcomes}{lost}."
 
 
 def _plural(word: str, many: int) -> str:
@@ -107,8 +107,10 @@ def _suite(root: ElementTree.Element, name: str, figures: list[Compared]) -> Non
 
 # What changed, the worst first.
 def _shown(comparisons: Comparisons) -> list[Compared]:
-    changed = [one for one in comparisons.each if one.outcome in (WORSE, BETTER, CHANGED)]
-    return sorted(changed, key=lambda one: ORDER.index(one.outcome))
+    changed = [
+        compared for compared in comparisons.each if compared.outcome in (WORSE, BETTER, CHANGED)
+    ]
+    return sorted(changed, key=lambda compared: ORDER.index(compared.outcome))
 
 
 def _row(one: Compared) -> tuple[str, ...]:

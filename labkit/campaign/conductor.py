@@ -140,11 +140,11 @@ class Conductor:
 
     # Its conductor has died, and it ends by itself as soon as it has noticed.
     def _settled(self, point: CampaignPoint, attempt: Attempt) -> Attempt:
-        until, told = time.monotonic() + ORPHAN_SECONDS, False
+        until, announced = time.monotonic() + ORPHAN_SECONDS, False
         while attempt.alive:
-            if not told:
+            if not announced:
                 self.note(f"{point.name}: waiting for process {attempt.pid} of an earlier run")
-            told = True
+            announced = True
             if time.monotonic() > until:
                 what = f"process {attempt.pid} of an earlier run is still at {point.name}"
                 raise Busy(what, hint=f"wait, or end it: kill {attempt.pid}")
@@ -156,14 +156,14 @@ class Conductor:
         return again if again.state != BEGUN else clean(self.folder, point, attempt)
 
     def _step(self) -> None:
-        for one in list(self.working):
-            one.insist()
-            self._say_waiting(one)
-            if self.limit is not None and one.seconds > self.limit and not one.asked:
-                one.stop(f"it took longer than its limit of {self.limit:.0f} s")
-            if (attempt := one.ended()) is not None:
-                self.working.remove(one)
-                self._ended(one, attempt)
+        for worker in list(self.working):
+            worker.insist()
+            self._say_waiting(worker)
+            if self.limit is not None and worker.seconds > self.limit and not worker.asked:
+                worker.stop(f"it took longer than its limit of {self.limit:.0f} s")
+            if (attempt := worker.ended()) is not None:
+                self.working.remove(worker)
+                self._ended(worker, attempt)
         if self._is_late():
             self._leave_off()
         self._begin_more()
@@ -242,7 +242,7 @@ class Conductor:
 
     def standing(self) -> CampaignStanding:
         """The campaign's current standing."""
-        texts = tuple(f"{_called(one.point)}: {one.said}" for one in self.working)
+        texts = tuple(f"{_called(worker.point)}: {worker.said}" for worker in self.working)
         return CampaignStanding(
             self.finished, len(self.failed), len(self.folder.points), texts, self._left()
         )  # fmt: skip
@@ -250,12 +250,14 @@ class Conductor:
     # By what points took so far beside what was foreseen of them.
     def _left(self) -> float:
         pace = self._took / self._expected if self._expected else 1.0
-        each = [(needs, pace * seconds) for needs, seconds in self.waiting.left()]
-        for one in self.working:
-            number = pace * self.foreseen[one.point.name].seconds
-            left = one.seconds_left if one.seconds_left is not None else number - one.seconds
-            each.append((one.needs, max(left, 0.0)))
-        return together(each)
+        times = [(needs, pace * seconds) for needs, seconds in self.waiting.left()]
+        for worker in self.working:
+            number = pace * self.foreseen[worker.point.name].seconds
+            left = (
+                worker.seconds_left if worker.seconds_left is not None else number - worker.seconds
+            )
+            times.append((worker.needs, max(left, 0.0)))
+        return together(times)
 
 
 def _called(point: CampaignPoint) -> str:

@@ -47,12 +47,12 @@ class CampaignFolder:
         if not (path / "campaign.json").is_file():
             hint = "labkit campaign run FILE"
             raise ResultsError(f"no campaign at {path}", hint=hint)
-        kept = records.read_json(path / "campaign.json", large=LARGE)
-        if kept.get("format") != FORMAT:
-            raise ResultsError(f"{path}: has format {kept.get('format')!r}, not {FORMAT}")
+        record = records.read_json(path / "campaign.json", large=LARGE)
+        if record.get("format") != FORMAT:
+            raise ResultsError(f"{path}: has format {record.get('format')!r}, not {FORMAT}")
         try:
-            points = tuple(CampaignPoint(**one) for one in kept["points"])
-            return cls(path, kept["name"], points, kept["text"], kept["file"])
+            points = tuple(CampaignPoint(**fields) for fields in record["points"])
+            return cls(path, record["name"], points, record["text"], record["file"])
         except (TypeError, LookupError) as error:
             what = f"{path / 'campaign.json'}: is not a campaign of this labkit"
             raise ResultsError(what, said=str(error)) from None
@@ -86,11 +86,11 @@ class CampaignFolder:
     @property
     def record(self) -> bytes:
         """The content of its campaign.json."""
-        kept = {
+        content = {
             "format": FORMAT, "name": self.name, "file": self.file, "labkit": __version__,
             "text": self.text, "points": [asdict(point) for point in self.points],
         }  # fmt: skip
-        return records.pretty(kept)
+        return records.pretty(content)
 
     def numbered(self, number: int) -> CampaignPoint:
         """The point of this number."""
@@ -122,7 +122,7 @@ class CampaignFolder:
 
 
 def _unlike(campaign_points: Sequence[CampaignPoint], here: Sequence[CampaignPoint]) -> str:
-    keys = {campaign_point.key for campaign_point in campaign_points}, {one.key for one in here}
+    keys = {campaign_point.key for campaign_point in campaign_points}, {point.key for point in here}
     gone, new = len(keys[0] - keys[1]), len(keys[1] - keys[0])
     return f"{gone} are not in the file, {new} are new" if gone or new else "their order differs"
 
@@ -159,19 +159,19 @@ def named_campaign(named: str) -> CampaignFolder:
         return CampaignFolder.open(path.resolve())
     if (folder_of(named) / "campaign.json").is_file():
         return CampaignFolder.open(folder_of(named))
-    known = sorted(file.parent.name for file in out().glob("campaigns/*/campaign.json"))
-    hint = f"known: {', '.join(known)}" if known else "labkit campaign run FILE"
+    names = sorted(file.parent.name for file in out().glob("campaigns/*/campaign.json"))
+    hint = f"known: {', '.join(names)}" if names else "labkit campaign run FILE"
     raise ResultsError(f"no campaign {named}", hint=hint)
 
 
 def told(folder: CampaignFolder) -> dict[str, Any]:
     """The whole campaign for a machine to read."""
-    each = []
+    rows = []
     for point in folder.points:
         tries = folder.attempts(point)
-        done = next((one for one in tries if one.state == FINISHED), None)
+        done = next((attempt for attempt in tries if attempt.state == FINISHED), None)
         last = done or (tries[-1] if tries else None)
-        each.append(
+        rows.append(
             {**asdict(point), "name": point.name, "attempts": len(tries),
              "state": last.state if last else "not begun", "why": last.why if last else "",
              "kind": last.kind if last else "", "began": last.began if last else "",
@@ -180,4 +180,4 @@ def told(folder: CampaignFolder) -> dict[str, Any]:
              "verdicts": list(last.verdicts) if last else [],
              "remarks": list(last.remarks) if last else []}
         )  # fmt: skip
-    return {"name": folder.name, "folder": str(folder.path), "points": each}
+    return {"name": folder.name, "folder": str(folder.path), "points": rows}

@@ -37,25 +37,27 @@ class Foreseen:
 
 def earlier(points: Iterable[CampaignPoint]) -> Earlier:
     """Seconds that such points took in the newest campaigns here, by question and lab."""
-    found: dict[tuple[str, str], list[float]] = {(one.question, one.lab): [] for one in points}
+    times: dict[tuple[str, str], list[float]] = {
+        (point_of.question, point_of.lab): [] for point_of in points
+    }
     files = out().glob("campaigns/*/campaign.json")
     newest = sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)
     for file in newest[:MOST_CAMPAIGNS]:
         with suppress(LabkitError):
             folder = CampaignFolder.open(file.parent)
             for point in folder.points:
-                took = found.get((point.question, point.lab))
-                if took is not None and len(took) < ENOUGH and (done := folder.finished(point)):
-                    took.append(done.seconds)
-    return found
+                took = times.get((point.question, point.lab))
+                if took is not None and len(took) < ENOUGH and (attempt := folder.finished(point)):
+                    took.append(attempt.seconds)
+    return times
 
 
 def foreseen(points: Sequence[CampaignPoint]) -> dict[str, Foreseen]:
     """The expected times by point name; points of one question on one lab take the same."""
     before = earlier(points)
     one_of = {(point.question, point.lab): point for point in points}
-    known = {key: best_known(point, before) for key, point in one_of.items()}
-    return {point.name: known[point.question, point.lab] for point in points}
+    best = {key: best_known(point, before) for key, point in one_of.items()}
+    return {point.name: best[point.question, point.lab] for point in points}
 
 
 def best_known(point: CampaignPoint, before: Earlier) -> Foreseen:
@@ -69,9 +71,9 @@ def best_known(point: CampaignPoint, before: Earlier) -> Foreseen:
     if (budget := until_decided.asked(repeats)) is not None:
         return Foreseen(60 * budget.minutes + AROUND_SECONDS, "its budget")
     blocks = int(repeats)
-    each = _stored(study, point.lab)
-    if each:
-        return Foreseen(blocks * each + AROUND_SECONDS, "stored runs")
+    times = _stored(study, point.lab)
+    if times:
+        return Foreseen(blocks * times + AROUND_SECONDS, "stored runs")
     plan = Demand.of(study, study.conditions, blocks)
     return Foreseen(plan.seconds + AROUND_SECONDS, "its plan")
 
@@ -79,11 +81,11 @@ def best_known(point: CampaignPoint, before: Earlier) -> Foreseen:
 # The study with the load that the point asks for, and the number of its blocks.
 def _asked(point: CampaignPoint) -> tuple[Study, int | str]:
     study = studies.find(point.study)
-    known = notebook.parameters(notebook.notebook(study.name))
+    parameters_of = notebook.parameters(notebook.notebook(study.name))
     values: dict[str, Any] = dict(point.values)
     if values.get("quick"):
         values |= study.quick
-    blocks = known.get("repeats", {}).get("default", "1")
+    blocks = parameters_of.get("repeats", {}).get("default", "1")
     knobs = knobs_among(study, values)
     if values.get("quick"):
         study = shortened(study, point.lab)
@@ -101,7 +103,9 @@ def _stored(study: Study, lab: str) -> float:
             same = results.asked.get("workload") == wanted and results.asked.get("where") == lab
             runs = results.finished() if same else []
             if runs:
-                return sum(run.seconds for run in runs) / len({one.block for one in runs})
+                return sum(run.seconds for run in runs) / len(
+                    {run_of_block.block for run_of_block in runs}
+                )
     return 0.0
 
 

@@ -31,8 +31,8 @@ class CampaignPoint:
     @cached_property
     def key(self) -> str:
         """A few letters that no other point of the campaign has, whatever its place."""
-        asked = {**asdict(self), "number": 0}
-        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:10]
+        question = {**asdict(self), "number": 0}
+        return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()[:10]
 
     @property
     def name(self) -> str:
@@ -48,8 +48,8 @@ class CampaignPoint:
     @property
     def said(self) -> str:
         """The values that were asked for, as words."""
-        asked = ((name, value) for name, value in self.values.items() if name != "seed")
-        return ", ".join(f"{name}={_word(value)}" for name, value in asked)
+        pairs = ((name, value) for name, value in self.values.items() if name != "seed")
+        return ", ".join(f"{name}={_word(value)}" for name, value in pairs)
 
     @property
     def place(self) -> str:
@@ -80,19 +80,19 @@ def points(campaign: Campaign) -> tuple[CampaignPoint, ...]:
     seeded = {study.name: _is_seeded(study.name) for study in campaign.studies}
     for repetition in range(1, max(study.repetitions for study in campaign.studies) + 1):
         seed = campaign.seed + repetition - 1
-        some = [
-            one for study in campaign.studies
-            for one in _of(study, {"seed": seed} if seeded[study.name] else {}, repetition)
+        drawn = [
+            point for study in campaign.studies
+            for point in _of(study, {"seed": seed} if seeded[study.name] else {}, repetition)
         ]  # fmt: skip
         if campaign.order == SHUFFLED:
-            random.Random(f"{campaign.seed}/{repetition}").shuffle(some)
-        campaign_points += some
+            random.Random(f"{campaign.seed}/{repetition}").shuffle(drawn)
+        campaign_points += drawn
         if len(campaign_points) > MOST_POINTS:
             what = f"{campaign.path}: has more than {MOST_POINTS:,} points"
             raise BadInput(what, hint="sweep over fewer values, or name fewer repetitions")
     numbered = tuple(
-        CampaignPoint(n, one.study, one.lab, one.values, one.repetition)
-        for n, one in enumerate(campaign_points, 1)
+        CampaignPoint(n, point.study, point.lab, point.values, point.repetition)
+        for n, point in enumerate(campaign_points, 1)
     )
     _refuse_twins(campaign, numbered)
     return numbered
@@ -112,10 +112,10 @@ def _of(asked: AskedStudy, seeded: Mapping[str, int], repetition: int) -> Iterat
 
 
 def _refuse_twins(campaign: Campaign, campaign_points: tuple[CampaignPoint, ...]) -> None:
-    seen: set[str] = set()
+    keys: set[str] = set()
     for point in campaign_points:
-        if point.key in seen:
+        if point.key in keys:
             values = point.said or "its own values"
             what = f"{campaign.path}: {point.study} with {values} is there twice"
             raise BadInput(what, hint=TWICE)
-        seen.add(point.key)
+        keys.add(point.key)

@@ -69,9 +69,9 @@ class Queue:
     def heads(self, most: int) -> Iterator[Waiting]:
         """The points that may be next, in their order."""
         several = (
-            islice(some, 1 if needs.hosts else most) for needs, some in self._by.items() if some
+            islice(queue, 1 if needs.hosts else most) for needs, queue in self._by.items() if queue
         )
-        return heapq.merge(*several, key=lambda one: one.place)
+        return heapq.merge(*several, key=lambda waiting_point: waiting_point.place)
 
     def left(self) -> list[tuple[Needs, float]]:
         """The seconds of all that wait, by what they need."""
@@ -120,14 +120,14 @@ def to_begin(
     taken, chosen, claimed = taken or Taken(), [], set[str]()
     for needs in working:
         taken.take(needs)
-    for one in waiting:
+    for head in waiting:
         if taken.full:
             break
-        due = now >= one.after
-        if due and taken.leaves(one.needs) and not claimed & one.needs.hosts:
-            taken.take(one.needs)
-            chosen.append(one)
-        elif due and one.needs.alone:
+        due = now >= head.after
+        if due and taken.leaves(head.needs) and not claimed & head.needs.hosts:
+            taken.take(head.needs)
+            chosen.append(head)
+        elif due and head.needs.alone:
             break
-        claimed |= one.needs.hosts
+        claimed |= head.needs.hosts
     return chosen

@@ -44,7 +44,7 @@ def whole(
     texts = [f"All points take about {spoken(seconds)}."]
     if finished:
         texts.append(f"{finished} of them are finished already and are not run again.")
-    guessed = {one.by for one in foreseen.values()} & {"its plan", "a guess"}
+    guessed = {forecast.by for forecast in foreseen.values()} & {"its plan", "a guess"}
     if guessed:
         texts.append("Where nothing was run here yet, the time is that of the plan: a first guess.")
     if campaign.deadline is not None and seconds > campaign.deadline:
@@ -62,8 +62,8 @@ def took(points: Sequence[CampaignPoint], foreseen: Mapping[str, Foreseen]) -> f
 
 def standing(now: CampaignStanding) -> str:
     """One line of progress: how many points, how long still, what is at work."""
-    done = now.finished + now.failed
-    full = round(BAR * done / now.of) if now.of else BAR
+    count = now.finished + now.failed
+    full = round(BAR * count / now.of) if now.of else BAR
     bar = f"[{'#' * full}{'.' * (BAR - full)}]"
     failed = f", {now.failed} failed" if now.failed else ""
     left = f", about {spoken(now.seconds_left)} left" if now.at_work else ""
@@ -82,8 +82,8 @@ def ended(told: Mapping[str, Any]) -> str:
         f"verdicts  {_counted(verdicts)}" if verdicts else "",
     ]
     wrong = [
-        (one["number"], one["study"], one["state"], one["attempts"], one["why"].splitlines()[0])
-        for one in points if one["why"]
+        (row["number"], row["study"], row["state"], row["attempts"], row["why"].splitlines()[0])
+        for row in points if row["why"]
     ]  # fmt: skip
     if wrong:
         lines += ["", table(wrong[:MOST_ROWS], ("point", "study", "state", "attempts", "why"))]

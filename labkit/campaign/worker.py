@@ -85,9 +85,9 @@ def main(words: list[str]) -> None:
 
 # What libraries print is for the log, which standard error goes to.
 def _own_output() -> TextIO:
-    own = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    return own
+    return output
 
 
 def _until_alone() -> None:

@@ -47,12 +47,14 @@ class Claimed:
     def said(cls, study: str, words: Iterable[str]) -> Claimed:
         """Read it from a command line, `METRIC=WAY` each; refuse what no claim is about."""
         wanted = published.published(study).wanted()
-        metrics = {metric for asked in wanted.values() for metric in asked}
-        known = metrics | {f"{one}: {name}" for name, asked in wanted.items() for one in asked}
+        metrics = {metric for metrics_of in wanted.values() for metric in metrics_of}
+        keys = metrics | {
+            f"{one}: {name}" for name, metrics_of in wanted.items() for one in metrics_of
+        }
         ways: dict[str, tuple[str, ...]] = {}
         for word in words:
-            key = max((k for k in known if word.startswith(f"{k}=")), key=len, default="")
-            if word in known:
+            key = max((k for k in keys if word.startswith(f"{k}=")), key=len, default="")
+            if word in keys:
                 hint = f"--metric '{word}=...': a metric of the tool, or an expression of several"
                 raise BadInput(f"--metric {word}: which metric of the tool is it?", hint=hint)
             if not key:
@@ -63,20 +65,23 @@ class Claimed:
     @classmethod
     def of(cls, asked: Mapping[str, Any]) -> Claimed | None:
         """Read it from study.json; None if nothing is said of claims."""
-        told = asked.get(KEY)
-        if told is None:
+        fields = asked.get(KEY)
+        if fields is None:
             return None
         try:
-            ways = {str(key): tuple(map(str, each)) for key, each in told["ways"].items()}
-            return cls(published.published(str(told["study"])).study, ways)
+            ways = {
+                str(key): tuple(map(str, expressions))
+                for key, expressions in fields["ways"].items()
+            }
+            return cls(published.published(str(fields["study"])).study, ways)
         except (AttributeError, KeyError, TypeError) as error:
             raise ResultsError("study.json: the claims cannot be read", said=repr(error)) from None
 
     def samples(self, condition: str, told: Sequence[Sample]) -> list[Sample]:
         """The samples that the claims ask of this condition, as far as the tool reported them."""
-        known = {sample.metric: sample for sample in told}
+        by_metric = {sample.metric: sample for sample in told}
         metrics = published.published(self.study).wanted().get(condition, ())
-        found = (self._sample(metric, condition, known) for metric in metrics)
+        found = (self._sample(metric, condition, by_metric) for metric in metrics)
         return [sample for sample in found if sample]
 
     def by_name(self, condition: str, told: Sequence[Sample]) -> dict[str, Sample]:
@@ -95,19 +100,19 @@ class Claimed:
         )
         if condition not in wanted:
             raise Unknown(f"condition of {self.study}", condition, wanted)
-        found = self.samples(condition, told)
-        if not found:
+        samples = self.samples(condition, told)
+        if not samples:
             raise _which(condition, wanted[condition], told, units, where)
-        for sample in found:
+        for sample in samples:
             check_unit(sample, units.get(sample.metric, ""), where)
-        return found
+        return samples
 
     def _sample(self, metric: str, condition: str, known: Mapping[str, Sample]) -> Sample | None:
         ways = (*self.ways.get(f"{metric}: {condition}", ()), *self.ways.get(metric, ()))
         for way in ways or (metric, metric.replace("_", " ")):
-            if found := _follow(way, known):
-                unit = found.unit or published.published(self.study).units.get(metric, "")
-                return Sample(metric, unit, found.values, found.lost)
+            if figure := _follow(way, known):
+                unit = figure.unit or published.published(self.study).units.get(metric, "")
+                return Sample(metric, unit, figure.values, figure.lost)
         return None
 
     def judge(
@@ -116,17 +121,19 @@ class Claimed:
     ) -> list[Verdict]:  # fmt: skip
         """A verdict on each claim. Metrics with one value a run are judged by their mean."""
         plain = published.of(self.study)
-        asked = [_of_single(claim, measured) for claim in plain]
-        of_means = {one.id for one, was in zip(asked, plain, strict=True) if one != was}
-        whys = {claim.id: _untold(claim, measured) for claim in asked}
-        able = (claim for claim in asked if not whys[claim.id])
+        questions = [_of_single(claim, measured) for claim in plain]
+        of_means = {
+            question.id for question, was in zip(questions, plain, strict=True) if question != was
+        }
+        whys = {claim.id: _untold(claim, measured) for claim in questions}
+        able = (claim for claim in questions if not whys[claim.id])
         verdicts = judge(able, measured, looks=looks, before=before, margin=margin)
         judged = {v.claim: _with_mean(v) if v.claim in of_means else v for v in verdicts}
         return [
             claim.not_testable(Reason(What.DECLARED, said=whys[claim.id]))
             if whys[claim.id]
             else judged[claim.id]
-            for claim in asked
+            for claim in questions
         ]
 
 
@@ -168,8 +175,8 @@ def _with_mean(verdict: Verdict) -> Verdict:
 
 
 def _untold(claim: Claim, measured: Mapping[str, Blocks]) -> str:
-    asked = [pair for c in claim.comparisons() for pair in c.what.percentiles.items()]
-    lacking = [(q, name) for name, q in asked if _single(measured.get(name, {}))]
+    terms = [pair for c in claim.comparisons() for pair in c.what.percentiles.items()]
+    lacking = [(q, name) for name, q in terms if _single(measured.get(name, {}))]
     if not lacking or claim.missing(measured):
         return ""
     q, name = max(lacking)
@@ -186,13 +193,13 @@ def _which(
     condition: str, metrics: Sequence[str], told: Sequence[Sample], units: Mapping[str, str],
     where: str,
 ) -> BadInput:  # fmt: skip
-    asked = ", ".join(_with_unit(name, units.get(name, "")) for name in metrics)
+    names = ", ".join(_with_unit(name, units.get(name, "")) for name in metrics)
     first = metrics[0]
     unit = units.get(first, "")
-    alike = [one.metric for one in told if unit in ("", one.unit)]
+    alike = [sample.metric for sample in told if unit in ("", sample.unit)]
     way = alike[0] if alike else f"1e6 / '{told[0].metric}'"
     return BadInput(
-        f"{where}: which of its metrics is {asked} of {condition}?",
+        f"{where}: which of its metrics is {names} of {condition}?",
         said=f"it has {_named(told)}",
         hint=f'such as --metric "{first}={way}", or of several '
         f"--metric \"{first}='one' + 'other'\"",
@@ -203,25 +210,25 @@ def _which(
 def _follow(way: str, known: Mapping[str, Sample]) -> Sample | None:
     if way in known or not {"'", '"'} & {*way}:
         return known.get(way)
-    whole = Quantity(way, EACH)
-    if not {*whole.names} <= known.keys():
+    quantity = Quantity(way, EACH)
+    if not {*quantity.names} <= known.keys():
         return None
     figures = {
         (name, of): known[name].values if of == EACH else summary(of, [known[name].values])
-        for name, of in whole.terms()
+        for name, of in quantity.terms()
     }
-    return Sample(way, "", _figures(whole, figures))
+    return Sample(way, "", _figures(quantity, figures))
 
 
 def _figures(whole: Quantity, figures: Mapping[Any, Any]) -> Values:
     try:
-        found = np.atleast_1d(whole.all_of(figures))
+        numbers = np.atleast_1d(whole.all_of(figures))
     except ValueError:
         what = f"{whole.shown} is of metrics that have different numbers of values"
         raise BadInput(what, hint="mean('...') or median('...') combines several") from None
-    if not np.isfinite(found).all():
+    if not np.isfinite(numbers).all():
         raise BadInput(f"{whole.shown} has no value here: it divides by 0")
-    return found
+    return numbers
 
 
 def _with_unit(name: str, unit: str) -> str:

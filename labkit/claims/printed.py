@@ -87,13 +87,13 @@ def _figure(row: dict[str, str], where: str) -> PrintedFigure:
 
 def chosen(known: Sequence[PrintedFigure], choices: Iterable[str]) -> list[PrintedFigure]:
     """The figures that these words choose: `metric`, `condition: metric [x] statistic`."""
-    found: list[PrintedFigure] = []
+    figures_chosen: list[PrintedFigure] = []
     for choice in choices:
         fits = [figure for figure in known if _fits(figure, choice)]
         if not fits:
             raise Unknown("printed figure", choice, {figure.metric for figure in known})
-        found += (figure for figure in fits if figure not in found)
-    return found
+        figures_chosen += (figure for figure in fits if figure not in figures_chosen)
+    return figures_chosen
 
 
 def words(found: Iterable[PrintedFigure]) -> str:
@@ -113,14 +113,14 @@ def _fits(figure: PrintedFigure, choice: str) -> bool:
 # The two ends of a range are two rows of the file.
 def _each(group: Sequence[PrintedFigure]) -> list[str]:
     highs = {f.condition: f.value for f in group if f.statistic.startswith("range_high")}
-    said = []
+    parts = []
     for f in group:
         if f.statistic.startswith("range_high"):
             continue
         to = f" to {highs[f.condition]}" if f.statistic.startswith("range_low") else ""
         name = f.condition.replace(";", ", ")
-        said.append(f"{name} {f.relation} {f.value}{to} {_unit(f.unit)}")
-    return said
+        parts.append(f"{name} {f.relation} {f.value}{to} {_unit(f.unit)}")
+    return parts
 
 
 def _unit(unit: str) -> str:

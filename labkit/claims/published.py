@@ -124,10 +124,10 @@ class Published:
 
     def wanted(self) -> dict[str, list[str]]:
         """Condition -> the metrics that the claims ask of it."""
-        found: dict[str, list[str]] = {}
+        metrics_of: dict[str, list[str]] = {}
         for name in measurands(key for claim in self.claims for key in claim.names()):
-            found.setdefault(name.at, []).append(name.metric or self.metric)
-        return found
+            metrics_of.setdefault(name.at, []).append(name.metric or self.metric)
+        return metrics_of
 
 
 def names() -> list[str]:
@@ -179,9 +179,9 @@ def read(
                 raise
             wrong.append(error)
     units = dict(tables.get("units", {}))
-    known = [claim.id for claim in claims]
+    ids = [claim.id for claim in claims]
     answers = tuple(
-        _headline(written, n, table, tables["statistics"][0], known)
+        _headline(written, n, table, tables["statistics"][0], ids)
         for n, table in enumerate(tables.get("answer", ()))
     )
     return Published(study, tables["document"], tables["metric"], tuple(claims), units, answers,

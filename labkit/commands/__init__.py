@@ -12,8 +12,8 @@ from typing import Any
 @functools.cache
 def names() -> tuple[str, ...]:
     """The verbs, in order; looked up once, for the folder may be out of reach later."""
-    found = (module.name for module in pkgutil.iter_modules(__path__))
-    return tuple(sorted(name for name in found if not name.startswith("_")))
+    modules = (module.name for module in pkgutil.iter_modules(__path__))
+    return tuple(sorted(name for name in modules if not name.startswith("_")))
 
 
 def add_all(verbs: Any) -> None:

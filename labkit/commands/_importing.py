@@ -55,7 +55,7 @@ def add_import(inner: Any) -> None:
 
 def _import(args: argparse.Namespace) -> None:
     if args.format != "labkit":
-        said = [(_files(args), "imported")]
+        pairs = [(_files(args), "imported")]
     elif args.study or args.metric or args.trials:
         flag = "--study" if args.study else "--metric" if args.metric else "--trials"
         raise BadInput(
@@ -63,16 +63,16 @@ def _import(args: argparse.Namespace) -> None:
             hint="name the tool, such as --from fio; a bundle needs no tool",
         )
     else:
-        said = _bundles(args)
-    told = [
+        pairs = _bundles(args)
+    rows = [
         {"path": str(results.path), "state": state, "left_out": _left_out(results),
          **(_of_claims(results) if args.study else {})}
-        for results, state in said
+        for results, state in pairs
     ]  # fmt: skip
     if args.json:
-        print_json(told)
+        print_json(rows)
         return
-    for one in told:
+    for one in rows:
         lines = [f"{one['path']}: {one['state']}", *one["left_out"]]
         print(readable("\n  left out of ".join(lines)))
         if args.study:
@@ -151,8 +151,8 @@ def _of_claims(results: Results) -> dict[str, Any]:
 def _judging(told: dict[str, Any]) -> str:
     from labkit.pages import terminal
 
-    found, lacking = told["found"], told["lacking"]
-    of = f"{len(found)} of {len(found) + len(lacking)} figures that the claims are about"
+    figures, lacking = told["found"], told["lacking"]
+    of = f"{len(figures)} of {len(figures) + len(lacking)} figures that the claims are about"
     rest = f"; not: {'; '.join(lacking)}" if lacking else ""
     lines = [f"measured {of}{rest}", f"labkit scorecard --study {told['study']} judges them"]
     return "\n".join(terminal.paragraph(f"  {line}") for line in lines)

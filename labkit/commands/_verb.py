@@ -27,8 +27,10 @@ class Help(argparse.HelpFormatter):
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         parts = text.strip().split("\n\n")
-        shown = [part if "\n  " in f"\n{part}" else textwrap.fill(part, width) for part in parts]
-        return textwrap.indent("\n\n".join(shown), indent)
+        paragraphs = [
+            part if "\n  " in f"\n{part}" else textwrap.fill(part, width) for part in parts
+        ]
+        return textwrap.indent("\n\n".join(paragraphs), indent)
 
 
 class Parser(argparse.ArgumentParser):
@@ -126,12 +128,12 @@ def show_answer(study: Study, given: Mapping[str, str], args: argparse.Namespace
 
     with progress_line() as line:
         line.say("getting ready")
-        found = answer(study, given, line)
+        reply = answer(study, given, line)
     if args.json:
-        print_json(asdict(found))
+        print_json(asdict(reply))
     else:
-        print(painted(rendered(study, found)))
-    return found
+        print(painted(rendered(study, reply)))
+    return reply
 
 
 @contextmanager

@@ -45,13 +45,13 @@ def add(verbs: Any) -> None:
         ("report", _report, CAMPAIGN, "write the report of a campaign, even an unfinished one",
          "nightly | one folder that opens anywhere, without a network"),
     ):  # fmt: skip
-        one = verb(inner, name, call, text, *examples)
-        metavar, kind, said = named
-        one.add_argument(metavar.lower(), type=kind, metavar=metavar, help=said)
+        command = verb(inner, name, call, text, *examples)
+        metavar, kind, about = named
+        command.add_argument(metavar.lower(), type=kind, metavar=metavar, help=about)
         if name == "run":
-            _add_cluster(one)
+            _add_cluster(command)
         if name != "new":
-            json_flag(one)
+            json_flag(command)
     add_compare(inner)
 
 
@@ -171,11 +171,11 @@ def _show(args: argparse.Namespace, folder: CampaignFolder, index: Path) -> None
     from labkit.campaign.shown import ended
     from labkit.errors import readable
 
-    whole = {**told(folder), "report": str(index)}
+    content = {**told(folder), "report": str(index)}
     if args.json:
-        print_json(whole)
+        print_json(content)
     else:
-        print(readable("\n".join([ended(whole), f"report    {index}", *_boxes(folder)])))
+        print(readable("\n".join([ended(content), f"report    {index}", *_boxes(folder)])))
 
 
 # As after `labkit run`.
@@ -184,7 +184,7 @@ def _boxes(folder: CampaignFolder) -> list[str]:
 
     used = {studies.find(point.study).topology for point in folder.points if point.lab == "box"}
     return [
-        f"box       stays up for the next run; `labkit box down{own}` ends it"
+        f"box       stays up for the next run; `labkit box down{flags}` ends it"
         for topology in sorted(used) if box.status(topology or "lab").state == "up"
-        for own in [f" --name {topology}" if topology else ""]
+        for flags in [f" --name {topology}" if topology else ""]
     ]  # fmt: skip

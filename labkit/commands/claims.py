@@ -30,19 +30,21 @@ def add(verbs: Any) -> None:
         "check paper.toml | its errors with line and claim, and what it needs",
     )  # fmt: skip
     inner = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    one = verb(
+    command = verb(
         inner, "new", _new, "write a file of claims, and one for printed figures",
         "published/paper.toml --document 'A Paper' --url https://example.org/paper.pdf",
     )  # fmt: skip
-    one.add_argument("file", type=Path, metavar="FILE", help="file to write, such as paper.toml")
-    one.add_argument("--document", default="", metavar="TEXT", help="title of the document")
-    one.add_argument("--url", default="", metavar="URL", help="where it can be read")
-    one = verb(
+    command.add_argument(
+        "file", type=Path, metavar="FILE", help="file to write, such as paper.toml"
+    )
+    command.add_argument("--document", default="", metavar="TEXT", help="title of the document")
+    command.add_argument("--url", default="", metavar="URL", help="where it can be read")
+    command = verb(
         inner, "check", _check, "check a file of claims; exit code 1 if one is wrong",
         "published/paper.toml | ids, names, units, forms and expressions",
     )  # fmt: skip
-    one.add_argument("file", type=Path, metavar="FILE", help="file of claims")
-    json_flag(one)
+    command.add_argument("file", type=Path, metavar="FILE", help="file of claims")
+    json_flag(command)
 
 
 def _new(args: argparse.Namespace) -> None:
@@ -59,9 +61,9 @@ def _new(args: argparse.Namespace) -> None:
         raise BadInput(f"{odd[0]!r} holds a quote, a backslash or a second line")
     skeleton = Path(__file__).parents[1] / "running/skeleton/claims.toml"
     words = {**texts, "stem": file.stem.replace("_", "-"), "file": os.path.relpath(file)}
-    whole = Template(skeleton.read_text("utf-8")).substitute(words)
+    content = Template(skeleton.read_text("utf-8")).substitute(words)
     head = ",".join(printed.PrintedFigure.__dataclass_fields__) + "\n"
-    for path, text in ((file, whole), (file.with_suffix(".csv"), head)):
+    for path, text in ((file, content), (file.with_suffix(".csv"), head)):
         if path.exists():
             raise BadInput(f"{path} is there already", hint="choose another name")
         with records.keeping(f"{path}"):
@@ -80,15 +82,15 @@ def _check(args: argparse.Namespace) -> int:
     except (OSError, UnicodeDecodeError) as odd:
         raise BadInput(f"{file}: cannot be read", said=str(odd)) from None
     wrong: list[BadInput] = []
-    found = published.read(text, file.stem, file.parent, wrong)
-    names = _conditions(found)
+    paper = published.read(text, file.stem, file.parent, wrong)
+    names = _conditions(paper)
     doubts = [f"{a!r} and {b!r}: is one of them misspelt?" for a, b in combinations(names, 2)
               if _alike(a, b)]  # fmt: skip
     if args.json:
-        print_json({"file": str(file), "claims": _rows(found), "conditions": names,
+        print_json({"file": str(file), "claims": _rows(paper), "conditions": names,
                     "wrong": [*map(str, wrong)], "doubts": doubts})  # fmt: skip
     else:
-        print(_told(file, found, names, doubts, len(wrong)))
+        print(_told(file, paper, names, doubts, len(wrong)))
         for error in wrong:
             print(f"labkit: {error}", file=sys.stderr)
     return int(bool(wrong))
@@ -120,7 +122,7 @@ def _told(file: Path, found: Published, names: list[str], doubts: list[str], wro
 
     rows = [(row["claim"], row["form"], "; ".join(row["tests"]) or "cannot be tested")
             for row in _rows(found)]  # fmt: skip
-    metrics = dict.fromkeys(metric for some in found.wanted().values() for metric in some)
+    metrics = dict.fromkeys(metric for names_of in found.wanted().values() for metric in names_of)
     units = ", ".join(f"{m} ({found.units[m]})" if m in found.units else m for m in metrics)
     good = f"{len(rows)} claims can be read" + (f", {wrong} cannot" if wrong else "")
     parts = [

@@ -77,8 +77,8 @@ def _print(args: argparse.Namespace, found: Columns, files: list[Path], left: in
         print_json({"from": times[0], "to": times[1], "moments": found.times.size, "counters": rows,
                     "left_out": found.cut, "files": [str(file) for file in files]})  # fmt: skip
         return
-    shown = [{k: figure(v) if isinstance(v, float) else v for k, v in row.items()} for row in rows]
-    print(tables.table(shown, ("counter", "mean", "least", "most", "values")).text())
+    table = [{k: figure(v) if isinstance(v, float) else v for k, v in row.items()} for row in rows]
+    print(tables.table(table, ("counter", "mean", "least", "most", "values")).text())
     print(f"{found.times.size} moments, from {times[0]} to {times[1]}")
     if left:
         print(f"left out: {left} counters that share their name with another")
@@ -90,12 +90,12 @@ def _print(args: argparse.Namespace, found: Columns, files: list[Path], left: in
 def _summary(name: str, values: Any) -> dict[str, Any]:
     import numpy as np
 
-    there = values[np.isfinite(values)]
-    if not there.size:
+    finite = values[np.isfinite(values)]
+    if not finite.size:
         return {"counter": name, "mean": None, "least": None, "most": None, "values": 0}
-    told = {"mean": there.mean(), "least": there.min(), "most": there.max()}
-    plain = {key: float(value) for key, value in told.items()}
-    return {"counter": name, **plain, "values": int(there.size)}
+    row = {"mean": finite.mean(), "least": finite.min(), "most": finite.max()}
+    plain = {key: float(value) for key, value in row.items()}
+    return {"counter": name, **plain, "values": int(finite.size)}
 
 
 def _last(name: str) -> str:

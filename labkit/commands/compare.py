@@ -100,10 +100,10 @@ def measure_and_show(args: argparse.Namespace, comparing: Comparing) -> None:
     repeats = args.blocks or f"until decided in {args.minutes:g} minutes"
     with progress_line() as line:
         line.say("trying each command once")
-        found = compare_sides(
+        outcome = compare_sides(
             comparing, lab, label=args.label or now(), repeats=repeats, tell=line.tell
         )
-    show(found, args.json)
+    show(outcome, args.json)
 
 
 def show(found: Outcome, as_json: bool) -> None:

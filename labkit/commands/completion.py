@@ -29,7 +29,7 @@ def _completion(args: argparse.Namespace) -> None:
     parsers: dict[str, argparse.ArgumentParser] = args.verbs.choices
     words = {"labkit": parsers, **{name: _words(parser) for name, parser in parsers.items()}}
     rows = [
-        f"_labkit_words[{name}]={shlex.quote(' '.join(known))}" for name, known in words.items()
+        f"_labkit_words[{name}]={shlex.quote(' '.join(flags))}" for name, flags in words.items()
     ]
     print(START[args.shell], "declare -A _labkit_words", *rows, SCRIPT, sep="\n")
 

@@ -50,14 +50,14 @@ def _controls(args: argparse.Namespace) -> int:
         assert lab is not None  # stored results were refused
         try:
             label = args.label or now()
-            found = control_runs.measure(lab, label=label, blocks=args.repeats, say=line.say)
+            outcome = control_runs.measure(lab, label=label, blocks=args.repeats, say=line.say)
         finally:
             lab.close()
-    if isinstance(found, NotMade):
-        raise BadInput(found.lines()[0], hint="name a lab with both roles")
+    if isinstance(outcome, NotMade):
+        raise BadInput(outcome.lines()[0], hint="name a lab with both roles")
     if args.json:
-        print_json({**found.kept_as(), "passed": found.passed, "said": found.lines()})
+        print_json({**outcome.kept_as(), "passed": outcome.passed, "said": outcome.lines()})
     else:
-        print("\n".join([f"{found.lab}, client to server\n", *map(paragraph, found.lines())]))
-        print(f"\nkept in {found.results}; reports of this lab show it")
-    return int(found.failed)
+        print("\n".join([f"{outcome.lab}, client to server\n", *map(paragraph, outcome.lines())]))
+        print(f"\nkept in {outcome.results}; reports of this lab show it")
+    return int(outcome.failed)

@@ -44,11 +44,11 @@ def _demo(args: argparse.Namespace) -> None:
     was_up = box.status(BOX).state == "up"
     lab = _demo_box_up(study.topology)
     place = str(lab) if lab else "recorded"
-    args.json, given = False, {"where": place, "label": now(), **(LOAD if lab else {})}
+    args.json, parameters = False, {"where": place, "label": now(), **(LOAD if lab else {})}
     try:
         if lab:
             _controls(lab)
-        answer = show_answer(study, given, args)
+        answer = show_answer(study, parameters, args)
     finally:
         if lab and not was_up:
             box.down(BOX)
@@ -80,8 +80,8 @@ def _controls(lab: Path) -> None:
     from labkit.pages.terminal import progress_line
     from labkit.running import control_runs
 
-    with progress_line() as line, opened(lab) as there:
-        control_runs.measure(there, label=now(), blocks=CONTROL_BLOCKS, say=line.say)
+    with progress_line() as line, opened(lab) as opened_lab:
+        control_runs.measure(opened_lab, label=now(), blocks=CONTROL_BLOCKS, say=line.say)
 
 
 # An installed labkit is on the PATH.

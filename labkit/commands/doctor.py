@@ -85,8 +85,8 @@ def rendered(name: str, findings: Sequence[Finding], counts: dict[str, int], fil
 
     parts = [name]
     for where in dict.fromkeys(_place(finding) for finding in findings):
-        here = [finding for finding in findings if _place(finding) == where]
-        rows = _conditions(here) if where == STUDIES else _checks(here)
+        of_place = [finding for finding in findings if _place(finding) == where]
+        rows = _conditions(of_place) if where == STUDIES else _checks(of_place)
         head, *lines = table(rows, ("", "", "")).split("\n")
         assert not head.strip()
         parts.append("\n".join([where, *lines]))
@@ -120,13 +120,13 @@ def _mended(finding: Finding) -> list[str]:
 # What is true of many conditions, such as that there is no guest, is said once.
 def _conditions(findings: Sequence[Finding]) -> list[Row]:
     groups: dict[tuple[str, ...], list[Finding]] = {}
-    for one in findings:
-        groups.setdefault((one.state, one.found, one.said), []).append(one)
+    for finding in findings:
+        groups.setdefault((finding.state, finding.found, finding.said), []).append(finding)
     rows: list[Row] = []
     for alike in groups.values():
-        one, named = alike[0], [other.where.partition(": ") for other in alike]
-        rows.append((SIGNS[one.state], "", one.found))
-        rows += [("", "", line) for line in _mended(one)]
+        finding, named = alike[0], [other.where.partition(": ") for other in alike]
+        rows.append((SIGNS[finding.state], "", finding.found))
+        rows += [("", "", line) for line in _mended(finding)]
         for study in dict.fromkeys(study for study, _, _ in named):
             rows.append(("", study, "; ".join(name for of, _, name in named if of == study)))
     return rows

@@ -33,8 +33,8 @@ def _journal(args: argparse.Namespace) -> None:
     with busy(f"asking {host.name}"):
         chapters = history(host, args.sets)
     if args.json:
-        told = [(chapter, [[f.kind, *f.fields] for f in chapter.frames]) for chapter in chapters]
-        print_json([{"set": o.name, "damage": o.damage, "frames": f} for o, f in told])
+        content = [(chapter, [[f.kind, *f.fields] for f in chapter.frames]) for chapter in chapters]
+        print_json([{"set": o.name, "damage": o.damage, "frames": f} for o, f in content])
         return
     for chapter in chapters:
         print("\n".join(lines_of(chapter)))

@@ -20,16 +20,16 @@ def add(verbs: Any) -> None:
         "lab lab.toml | asks for your hosts, finds their links and guests",
     )  # fmt: skip
     inner = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
-    one = verb(
+    command = verb(
         inner, "study", _new_study, "write the skeleton of a new study into this checkout",
         "disk_cache | a study that runs, with a claim that can fail",
         "disk_cache --document 'Disk Caches' | a claim of this document",
     )  # fmt: skip
-    one.add_argument("name", metavar="NAME", help="name of the study, such as disk_cache")
-    one.add_argument("--title", default="", metavar="TEXT", help="title of the notebook")
-    one.add_argument("--question", default="", metavar="TEXT", help="question that it answers")
-    one.add_argument("--document", default="", metavar="TEXT", help="title of its document")
-    one.add_argument(
+    command.add_argument("name", metavar="NAME", help="name of the study, such as disk_cache")
+    command.add_argument("--title", default="", metavar="TEXT", help="title of the notebook")
+    command.add_argument("--question", default="", metavar="TEXT", help="question that it answers")
+    command.add_argument("--document", default="", metavar="TEXT", help="title of its document")
+    command.add_argument(
         "--in", dest="folder", type=Path, metavar="DIR",
         help="a folder of your own for it (default: the workspace here, else this checkout)",
     )  # fmt: skip
@@ -76,10 +76,10 @@ def _ask_for_hosts() -> list[str]:
         hint = "labkit new lab lab.toml client=root@192.0.2.10 server=root@192.0.2.11"
         raise BadInput("no hosts are named, and there is no terminal to ask on", hint=hint)
     asks = {"client": "asks", "server": "answers"}
-    said = {
+    answers = {
         role: input(f"{role}, the host that {does}: [user@]address ") for role, does in asks.items()
     }
-    return [f"{role}={word.strip()}" for role, word in said.items() if word.strip()]
+    return [f"{role}={word.strip()}" for role, word in answers.items() if word.strip()]
 
 
 def _new_study(args: argparse.Namespace) -> None:
@@ -91,8 +91,8 @@ def _new_study(args: argparse.Namespace) -> None:
     from labkit.running import new_study  # its registries are read once, now with the folder
 
     name = args.name.replace("-", "_")
-    made = new_study.NewStudy(name, args.title, args.question, args.document, folder)
-    for path in new_study.write(made):
+    study = new_study.NewStudy(name, args.title, args.question, args.document, folder)
+    for path in new_study.write(study):
         print(f"wrote {os.path.relpath(path)}")
     inside = folder is None or Path.cwd().resolve().is_relative_to(folder)
     move = "" if inside else f"cd {shlex.quote(str(args.folder))} && "

@@ -65,16 +65,17 @@ def _noise(args: argparse.Namespace) -> None:
         try:
             seconds = 2 * repeats * sum(load.seconds for load in study.loads)
             line.say(f"{2 * repeats} runs, at least {seconds:.0f} s of measuring")
-            found = noise.measure(
+            outcome = noise.measure(
                 study, lab, where=args.where, label=label,
                 condition=args.condition, repeats=repeats, tell=line.tell,
             )  # fmt: skip
         finally:
             lab.close()
     if args.json:
-        print_json(noise.told(found))
+        print_json(noise.told(outcome))
         return
-    print(f"{found.metric} of {found.study}, {found.condition} against itself on {found.lab}\n")
-    print(table(noise.rows(found), ["percentile", "noise", FOUND, "what it means"]))
+    equal = f"{outcome.condition} against itself on {outcome.lab}"
+    print(f"{outcome.metric} of {outcome.study}, {equal}\n")
+    print(table(noise.rows(outcome), ["percentile", "noise", FOUND, "what it means"]))
     print("\n80 of 100 studies with this number of blocks find such a difference.")
-    print(f"\nkept in {found.results}; verdicts on this lab are held against it")
+    print(f"\nkept in {outcome.results}; verdicts on this lab are held against it")

@@ -95,8 +95,8 @@ def _plan_study(args: argparse.Namespace) -> None:
     study = sizes.grown(study, lab)
     repeats = args.repeats or usual_repeats(study)
     with busy(f"asking {', '.join(lab.hosts)}"):
-        found = possible.plan(study, lab, args.condition)
-        demand, capacities = sizes.foretold(study, lab, found, repeats, args.condition)
+        planned = possible.plan(study, lab, args.condition)
+        demand, capacities = sizes.foretold(study, lab, planned, repeats, args.condition)
     scale = _scale(study, capacities)
     if args.json:
         print_json(
@@ -105,17 +105,21 @@ def _plan_study(args: argparse.Namespace) -> None:
                 "condition": args.condition,
                 "lab": args.lab,
                 **({"scale": scale} if scale else {}),
-                **found.told(),
+                **planned.told(),
                 "foreseen": foreseen(study, lab.name, repeats),
                 "demand": demand.told(),
                 "free": {
-                    name: {"memory_kib": one.free, "disk_kib": one.disk, "cpus": one.cpus}
-                    for name, one in capacities.items()
+                    name: {
+                        "memory_kib": capacity.free,
+                        "disk_kib": capacity.disk,
+                        "cpus": capacity.cpus,
+                    }
+                    for name, capacity in capacities.items()
                 },
             }
         )
     else:
-        print(*([_told(scale), ""] if scale else []), rendered(study.title, found), sep="\n")
+        print(*([_told(scale), ""] if scale else []), rendered(study.title, planned), sep="\n")
         print(f"\n{demanded(demand, capacities)}")
         print(f"\n{foreseen(study, lab.name, repeats)}")
 
@@ -168,8 +172,8 @@ def usual_repeats(study: Study) -> int:
     from labkit.running import notebook
 
     try:
-        said = notebook.parameters(notebook.notebook(study.name))["repeats"]["default"]
-        return int(said)
+        default = notebook.parameters(notebook.notebook(study.name))["repeats"]["default"]
+        return int(default)
     except (LookupError, ValueError, BadInput):
         return FEW
 
@@ -177,7 +181,9 @@ def usual_repeats(study: Study) -> int:
 def demanded(demand: Demand, capacities: Mapping[str, Capacity]) -> str:
     """Sizes, memory, disk and time of all runs, and which host has too little of it."""
     text = f"To measure: {demand}."
-    short = [line for name, one in capacities.items() for line in _short(demand, name, one)]
+    short = [
+        line for name, capacity in capacities.items() for line in _short(demand, name, capacity)
+    ]
     return "\n".join([text, *short])
 
 
@@ -215,8 +221,8 @@ def rendered(title: str, plan: Plan) -> str:
     """A plan for a person to read."""
     from labkit.pages.tables import plan_table
 
-    made = replace(plan, steps=tuple(step for step in plan.steps if not step.why))
-    parts = [title, plan_table(made).text() if made.steps else "Nothing would be changed."]
+    changes = replace(plan, steps=tuple(step for step in plan.steps if not step.why))
+    parts = [title, plan_table(changes).text() if changes.steps else "Nothing would be changed."]
     if lacking := _lacking(plan):
         parts.append(f"Not possible there; conditions that need it are left out:\n{lacking}")
     end = (

@@ -52,21 +52,21 @@ def _prepare(args: argparse.Namespace) -> int:
     studies = _studies(args)
     lab = None if args.lab == "box" else open_lab(args)
     with busy("looking at the hosts"):
-        found = lacking(studies, lab, args.non_free)
+        lacks = lacking(studies, lab, args.non_free)
     if not args.json:
-        print(rendered(found))
-    if any(one.packages or one.built for one in found) and (args.yes or _agreed(args)):
-        _install(lab, found, args)
-        found = lacking(studies, lab, args.non_free)
+        print(rendered(lacks))
+    if any(lack.packages or lack.built for lack in lacks) and (args.yes or _agreed(args)):
+        _install(lab, lacks, args)
+        lacks = lacking(studies, lab, args.non_free)
         if not args.json:
-            print(rendered(found))
-    ready = not any(one.packages or one.built or one.trouble for one in found)
-    silent = {one.host for one in found if one.trouble}
+            print(rendered(lacks))
+    ready = not any(lack.packages or lack.built or lack.trouble for lack in lacks)
+    silent = {lack.host for lack in lacks if lack.trouble}
     brought = [_brought(load, host, args, ready) for load, host in unpackaged_of(studies, lab)
                if host.name not in silent]  # fmt: skip
     ready = ready and all(brought)
     if args.json:
-        print_json({"ready": ready, "hosts": [asdict(one) for one in found]})
+        print_json({"ready": ready, "hosts": [asdict(lack) for lack in lacks]})
     if lab:
         lab.close()
     return 0 if ready else 1
@@ -89,9 +89,9 @@ def _agreed(args: argparse.Namespace) -> bool:
 def _install(lab: Lab | None, found: Sequence[Lack], args: argparse.Namespace) -> None:
     from labkit.running.preparing import bring
 
-    for one in found:
-        if one.packages or one.built:
-            bring(lab, one, lambda line: print(line, file=sys.stderr), args.non_free)
+    for lack in found:
+        if lack.packages or lack.built:
+            bring(lab, lack, lambda line: print(line, file=sys.stderr), args.non_free)
 
 
 # Where packages are missing, it could not be installed.
@@ -108,7 +108,7 @@ def _brought(load: Workload, host: Host, args: argparse.Namespace, able: bool) -
 
 def rendered(found: Sequence[Lack]) -> str:
     """Describe what each host lacks, who calls it, and what brings it."""
-    return "\n".join(line for one in found for line in _lines(one))
+    return "\n".join(line for lack in found for line in _lines(lack))
 
 
 def _lines(one: Lack) -> list[str]:

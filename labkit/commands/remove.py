@@ -14,12 +14,12 @@ def add(verbs: Any) -> None:
         "study disk_cache | list its files", "study disk_cache --yes | remove them",
     )  # fmt: skip
     inner = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
-    one = verb(
+    command = verb(
         inner, "study", _study, "remove the files of a study, and its rows in tables",
         "disk_cache | list what would go", "disk_cache --yes | module, claims, notebook, rows",
     )  # fmt: skip
-    one.add_argument("name", metavar="NAME", help="name of the study")
-    one.add_argument("--yes", action="store_true", help="remove them, without a list first")
+    command.add_argument("name", metavar="NAME", help="name of the study")
+    command.add_argument("--yes", action="store_true", help="remove them, without a list first")
 
 
 def _study(args: argparse.Namespace) -> None:

@@ -44,33 +44,37 @@ def add(verbs: Any) -> None:
 
 def _restore(args: argparse.Namespace) -> int:
     hosts = chosen(args, args.hosts, everything=args.all)
-    told: dict[str, Any] = {}
+    outcomes: dict[str, Any] = {}
     # A guest cannot be reached while its host has it stopped: it has its turn again after the rest.
     for again in (False, True):
-        told |= _each({n: h for n, h in hosts.items() if not again or told[n].get("again")}, args)
+        outcomes |= _each(
+            {n: h for n, h in hosts.items() if not again or outcomes[n].get("again")}, args
+        )
     if args.json:
-        print_json(told)
+        print_json(outcomes)
     else:
-        for name, one in told.items():
-            print("\n".join(f"{name}: {line}" for line in one["lines"] or ["nothing to put back"]))
+        for name, outcome in outcomes.items():
+            print(
+                "\n".join(f"{name}: {line}" for line in outcome["lines"] or ["nothing to put back"])
+            )
     if args.all:
         print(looked_at(args, hosts), file=sys.stderr)
-    return 0 if all(one["ok"] for one in told.values()) else 1
+    return 0 if all(outcome["ok"] for outcome in outcomes.values()) else 1
 
 
 def _each(hosts: Mapping[str, Host], args: argparse.Namespace) -> dict[str, Any]:
     from labkit.changes.restore import restore
 
-    told: dict[str, Any] = {}
+    outcomes: dict[str, Any] = {}
     for name, host in hosts.items():
         try:
             with busy(f"putting back {name}"):
-                done = restore(host, breaking=args.breaking, forgetting=args.forget)
+                report = restore(host, breaking=args.breaking, forgetting=args.forget)
         except LabkitError as error:
             again = isinstance(error, Unreachable)
-            told[name] = {"ok": False, "again": again, "lines": [str(error)], "things": []}
+            outcomes[name] = {"ok": False, "again": again, "lines": [str(error)], "things": []}
         else:
             names = ("set", "thing", "outcome", "now", "original")
-            things = [dict(zip(names, answer.fields, strict=False)) for answer in done.answers]
-            told[name] = {"ok": done.ok, "lines": done.lines, "things": things}
-    return told
+            things = [dict(zip(names, answer.fields, strict=False)) for answer in report.answers]
+            outcomes[name] = {"ok": report.ok, "lines": report.lines, "things": things}
+    return outcomes

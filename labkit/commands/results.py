@@ -146,8 +146,8 @@ def _show(args: argparse.Namespace) -> None:
             print("~ marks a percentile with too few samples beyond it")
         return
     runs, damaged = results.readable()
-    given = {k: v for k, v in results.asked.items() if k != "format"}
-    print(tables.table(_pairs(given), ("what", "value")).text(), end="\n\n")
+    facts = {k: v for k, v in results.asked.items() if k != "format"}
+    print(tables.table(_pairs(facts), ("what", "value")).text(), end="\n\n")
     rows = [(r.path.name, r.state, _figures(r), r.why) for r in runs]
     rows += [(name, "damaged", "", why) for name, why in damaged.items()]
     print(tables.Table(("run", "state", "found", "why"), tuple(rows)).text())
@@ -198,9 +198,9 @@ def _pairs(whole: Any, above: str = "") -> list[dict[str, object]]:
 # Words one after another, without Python's brackets.
 def _plain(value: Any) -> object:
     if isinstance(value, dict):
-        return " ".join(f"{key}={_plain(one)}" for key, one in value.items())
+        return " ".join(f"{key}={_plain(part)}" for key, part in value.items())
     return (
-        ", ".join(str(_plain(one)) for one in value) if isinstance(value, list | tuple) else value
+        ", ".join(str(_plain(part)) for part in value) if isinstance(value, list | tuple) else value
     )
 
 
@@ -296,8 +296,8 @@ def _csv(frame: pl.DataFrame, file: Path, as_json: bool) -> None:
     from labkit.charts.export import save_csv
 
     save_csv(frame, file)
-    said = {"path": str(file), "rows": frame.height, "columns": frame.columns}
-    print_json(said) if as_json else print(f"{file}: {frame.height} rows")
+    row = {"path": str(file), "rows": frame.height, "columns": frame.columns}
+    print_json(row) if as_json else print(f"{file}: {frame.height} rows")
 
 
 def _query(args: argparse.Namespace) -> None:

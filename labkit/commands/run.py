@@ -43,13 +43,13 @@ def _run(args: argparse.Namespace) -> None:
     from labkit import studies
 
     study = studies.find(args.study)
-    given = given_in(args.parameter)
+    parameters = given_in(args.parameter)
     for name, value in {"where": args.where, "label": args.label or now()}.items():
-        given.setdefault(name, value)
+        parameters.setdefault(name, value)
     if args.quick:
-        given["quick"] = "true"
-    result = show_answer(study, given, args)
-    if given["where"] == "box" and not args.json:
+        parameters["quick"] = "true"
+    result = show_answer(study, parameters, args)
+    if parameters["where"] == "box" and not args.json:
         text = f" --name {study.topology}" if study.topology else ""
         print(f"box       stays up for the next run; `labkit box down{text}` ends it")
     result.insist()

@@ -43,13 +43,13 @@ def add(verbs: Any) -> None:
     )  # fmt: skip
     parser.add_argument("--all", action="store_true", help="all claims, not one screen")
     parser.add_argument("--disputed", action="store_true", help="only claims in dispute")
-    shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--markdown", action="store_true", help="print the whole table as Markdown")
-    shown.add_argument(
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--markdown", action="store_true", help="print the whole table as Markdown")
+    forms.add_argument(
         "--html", action="store_true", help="print an HTML page with links to the results"
     )
-    shown.add_argument("--csv", type=Path, metavar="FILE", help="write a row for each claim")
-    json_flag(shown)
+    forms.add_argument("--csv", type=Path, metavar="FILE", help="write a row for each claim")
+    json_flag(forms)
 
 
 def _scorecard(args: argparse.Namespace) -> None:
@@ -60,12 +60,12 @@ def _scorecard(args: argparse.Namespace) -> None:
     study = args.study.replace("-", "_")
     with busy("judging results that are new"):
         if args.margin is None:
-            whole = kept_scorecard(*args.folders, study=study)
+            everything = kept_scorecard(*args.folders, study=study)
         else:
-            whole = scorecard(*args.folders, study=study, margin=args.margin)
+            everything = scorecard(*args.folders, study=study, margin=args.margin)
     verdict = dict(zip(VERDICTS, WORDS, strict=True)).get(args.verdict, "")
-    card = whole.only(args.document, verdict, args.disputed)
-    empty = not whole.unread and not any(line.evidence for line in whole.lines)
+    card = everything.only(args.document, verdict, args.disputed)
+    empty = not everything.unread and not any(line.evidence for line in everything.lines)
     if args.folders and not args.study and empty:
         named = ", ".join(map(str, args.folders))
         raise ResultsError(

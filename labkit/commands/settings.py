@@ -33,7 +33,7 @@ def _settings(args: argparse.Namespace) -> int:
     from labkit.settings import errors, kinds_of_setting
 
     if not args.host:
-        rows = [{"name": one.__name__, "what": _first_line(one)} for one in kinds_of_setting()]
+        rows = [{"name": kind.__name__, "what": _first_line(kind)} for kind in kinds_of_setting()]
     else:
         host = one_there(args, args.host)
         with busy(f"asking {args.host}"):

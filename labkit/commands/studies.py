@@ -24,16 +24,16 @@ def add(verbs: Any) -> None:
         "--launch https://github.com/you/labkit | links that open your copy's notebooks on Binder",
     )  # fmt: skip
     parser.add_argument("study", nargs="?", default="", metavar="STUDY", help="show only this one")
-    shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--markdown", action="store_true", help="the table of the README")
-    shown.add_argument("--write", action="store_true", help="write the tables of a checkout again")
-    shown.add_argument(
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--markdown", action="store_true", help="the table of the README")
+    forms.add_argument("--write", action="store_true", help="write the tables of a checkout again")
+    forms.add_argument(
         "--deciders", action="store_true", help="the table of who can decide each claim"
     )
-    shown.add_argument(
+    forms.add_argument(
         "--launch", metavar="URL", help="a table of links to Binder, for the repository at URL"
     )
-    json_flag(shown)
+    json_flag(forms)
 
 
 def _studies(args: argparse.Namespace) -> int:
@@ -108,12 +108,15 @@ def _whole(study: Study) -> str:
         "topology": study.topology or "pair", "module": str(studies.file_of(study.name)),
         "notebook": str(notebook.found(study.name) or "a plain one for each run"),
     }  # fmt: skip
-    known = [(name, one["default"], one["help"]) for name, one in plain["parameters"].items()]
+    parameters = [
+        (name, parameter["default"], parameter["help"])
+        for name, parameter in plain["parameters"].items()
+    ]
     parts = [
         f"{study.name}: {studies.asks(study)}", paragraph(study.question),
         table(list(facts.items()), ["", ""]).strip("\n "),
         table([(c.name, c.means) for c in study.conditions], ["condition", "in the document"]),
         table([(c.id, c.form, c.statement) for c in study.claims], ["claim", "form", "it says"]),
-        table(known, ["-p", "default", "what it is"]),
+        table(parameters, ["-p", "default", "what it is"]),
     ]  # fmt: skip
     return "\n\n".join(parts)

@@ -90,21 +90,21 @@ def trust_host(file: Path, named: str, fingerprint: str, *, as_json: bool = Fals
             if at.name not in lab.hosts:
                 raise _no_role(silent, lab) from None
             raise
-    known = trust.is_known(target, keys)
+    trusted = trust.is_known(target, keys)
     if fingerprint:
         chosen = _chosen(target, keys, fingerprint)
     else:
         again = ("labkit", "trust", named, "--lab", str(file), "--yes", "FINGERPRINT")
-        chosen = () if known else _agreed(target, keys, again, may_ask=not as_json)
-    kept = () if known else chosen
-    if kept:
-        trust.keep(kept_in, target, kept)
+        chosen = () if trusted else _agreed(target, keys, again, may_ask=not as_json)
+    keys_to_keep = () if trusted else chosen
+    if keys_to_keep:
+        trust.keep(kept_in, target, keys_to_keep)
     machine = _machine(at, target) if at.name in lab.hosts else ""
-    done = Trusted(
-        at.name, target.address, target.port, keys, known,
-        tuple(key.fingerprint for key in kept), str(kept_in), machine,
+    outcome = Trusted(
+        at.name, target.address, target.port, keys, trusted,
+        tuple(key.fingerprint for key in keys_to_keep), str(kept_in), machine,
     )  # fmt: skip
-    _say(done, as_json)
+    _say(outcome, as_json)
 
 
 # A role, or where a role's SSH goes, or a jump host: HOST is then as `ssh -J` takes it.

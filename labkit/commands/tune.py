@@ -89,8 +89,8 @@ def _show(args: argparse.Namespace, profile: Profile) -> None:
     side = _tuned(args, profile)
     lab = open_lab(args)
     with busy(f"asking {args.on}"):
-        found = plan([*side.settings, *side.optional], {args.on: lab.host(args.on)})
-    print_json(found.told()) if args.json else print(rendered(profile.what, found))
+        steps = plan([*side.settings, *side.optional], {args.on: lab.host(args.on)})
+    print_json(steps.told()) if args.json else print(rendered(profile.what, steps))
 
 
 def _tuned(args: argparse.Namespace, profile: Profile) -> Side:

@@ -109,10 +109,10 @@ def of_results(old: Results, new: Results) -> Difference:
     both = {name: blocks for _, of in pairs.values() for name, blocks in of.items()}
     judged = [*zip(judge(pairs, both), (of for of, _ in pairs.values()), strict=True)]
     why_not += [f"{s.condition}: {v.why}" for v, s in judged if v.verdict == NOT_TESTABLE]
-    kept = [(replace(v, claim="compare"), s) for v, s in judged if v.verdict != NOT_TESTABLE]
+    pairs_left = [(replace(v, claim="compare"), s) for v, s in judged if v.verdict != NOT_TESTABLE]
     return Difference(
-        str(old.path), str(new.path), facts, tuple(v for v, _ in kept), tuple(s for _, s in kept),
-        tuple(why_not),
+        str(old.path), str(new.path), facts, tuple(v for v, _ in pairs_left),
+        tuple(s for _, s in pairs_left), tuple(why_not),
     )  # fmt: skip
 
 
@@ -120,9 +120,14 @@ def of_results(old: Results, new: Results) -> Difference:
 def _names(
     both: tuple[Results, Results], measured_in: tuple[measured.Measured, measured.Measured]
 ) -> list[str]:
-    there = [*measured_in[0], *measured_in[1]]
-    names = [name for one in both for name in one.asked.get("conditions", ()) if name in there]
-    return list(dict.fromkeys([*names, *there]))
+    names_measured = [*measured_in[0], *measured_in[1]]
+    names = [
+        name
+        for results in both
+        for name in results.asked.get("conditions", ())
+        if name in names_measured
+    ]
+    return list(dict.fromkeys([*names, *names_measured]))
 
 
 def _unit(results: Results, metric: str) -> str:
@@ -162,13 +167,13 @@ def _told(run: Run) -> dict[str, str]:
 
 
 def _conditions(results: Results) -> dict[str, str]:
-    seen: dict[str, dict[str, None]] = {}
+    values_of: dict[str, dict[str, None]] = {}
     for run in results.readable()[0]:
-        told = {f"settings of {run.condition}": run.settings, "facts": run.facts,
+        facts_of_run = {f"settings of {run.condition}": run.settings, "facts": run.facts,
                 f"runs of {run.condition}": run.state}  # fmt: skip
-        for what, value in _flat(told):
-            seen.setdefault(what, {})[value] = None
-    return {what: " | ".join(values) for what, values in seen.items()}
+        for what, value in _flat(facts_of_run):
+            values_of.setdefault(what, {})[value] = None
+    return {what: " | ".join(values) for what, values in values_of.items()}
 
 
 def _flat(whole: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:

@@ -94,9 +94,9 @@ class Comparing:
 
     def _condition(self, name: str) -> Condition:
         side = self.sides[name]
-        shown = f"{shlex.join(side.words)} ({side.shown}, on {side.role})"
+        text = f"{shlex.join(side.words)} ({side.shown}, on {side.role})"
         return Condition(
-            name, means=shown, here=shown, settings=side.settings, optional=side.optional,
+            name, means=text, here=text, settings=side.settings, optional=side.optional,
             roles={"server": side.role}, knobs={"words": side.words},
         )  # fmt: skip
 
@@ -112,14 +112,14 @@ class Comparing:
     def of(cls, results: Results) -> Comparing:
         """The question that results are about."""
         try:
-            told, load = results.asked[STUDY], dict(results.asked["workload"])
+            fields, load = results.asked[STUDY], dict(results.asked["workload"])
             sides = {
                 name: Side(tuple(s["words"]), s["role"], shown=s["shown"],
                            lacks=tuple(s.get("lacks", ())))
-                for name, s in told["sides"].items()
+                for name, s in fields["sides"].items()
             }  # fmt: skip
             del load["name"]
-            return cls(sides, Command(**{**load, "words": tuple(load["words"])}), told["margin"])
+            return cls(sides, Command(**{**load, "words": tuple(load["words"])}), fields["margin"])
         except (KeyError, TypeError, AttributeError) as error:
             what = f"{results.path / 'study.json'}: is no comparison of A with B"
             raise ResultsError(what, said=repr(error)) from None
@@ -191,14 +191,14 @@ def fitted(side: Side, lab: Lab) -> Side:
     if not side.optional:
         return side
     steps = plan([*side.settings, *side.optional], lab.hosts).steps
-    made = {step.setting: step for step in steps if not step.why}
+    steps_of = {step.setting: step for step in steps if not step.why}
     lacks = tuple(f"{in_words([step.setting])} ({step.why})" for step in steps
                   if step.why and step.setting in side.optional)  # fmt: skip
     if not any(step.changes or step.setting in side.settings for step in steps):
         raise _changes_nothing(side, steps, lab)
-    shown = f"{side.shown}: {in_words([*made])}"
-    optional = tuple(setting for setting in side.optional if setting in made)
-    return replace(side, optional=optional, shown=shown, lacks=lacks)
+    text = f"{side.shown}: {in_words([*steps_of])}"
+    optional = tuple(setting for setting in side.optional if setting in steps_of)
+    return replace(side, optional=optional, shown=text, lacks=lacks)
 
 
 def _changes_nothing(side: Side, steps: Sequence[Step], lab: Lab) -> BadInput:

@@ -54,13 +54,13 @@ def measure(
         raise BadInput(f"the controls of {lab.name} cannot be run", said=why)
     lacking = _lacking(lab)
     sides = (ONE, OTHER) if lacking else (ONE, OTHER, LESS, MORE)
-    asked = {
+    question = {
         "study": STUDY, "where": str(lab.path), "seed": seed, "label": check_label(label),
         "lab": facts(lab), "workload": vars(LOAD), "metric": METRIC, "unit": UNIT,
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "put_in": 1000 * PUT_IN_MS, "lacking": lacking,
     }  # fmt: skip
-    results = Results.begin(folder(lab.name) / label, asked)
+    results = Results.begin(folder(lab.name) / label, question)
     steps = list(_order(sides, blocks, seed))
     for at, (block, side) in enumerate(steps, 1):
         say(f"controls: {at} of {len(steps)} runs: {side}")
@@ -80,9 +80,9 @@ def _run(lab: Lab, results: Results, run: Run) -> None:
     text = LOAD.run(lab.hosts)
     took = time.monotonic() - begun
     rows = tuple(row(sample) for sample in LOAD.parse(text))
-    whole = Run(run.condition, run.block, run.order, "finished", started=started, seconds=took,
+    record = Run(run.condition, run.block, run.order, "finished", started=started, seconds=took,
                 measured_seconds=took, rows=rows)  # fmt: skip
-    results.keep(whole, {"ping.txt": text})
+    results.keep(record, {"ping.txt": text})
 
 
 # Both delays are made by the same means, so that its own work is in both and cancels. In a box each

@@ -32,11 +32,11 @@ def knobs(workload: Workload) -> dict[str, Any]:
 
 def words_of(workload: Workload, module: str) -> dict[str, str]:
     """Words for the skeleton, from a workload and the file of its study."""
-    known = knobs(workload)
+    knobs_of = knobs(workload)
     remark = f"  # a knob of {type(workload).__name__}"
     lines = [f"{name}: {type(value).__name__} = {_literal(value)}{remark}"
-             for name, value in known.items()]  # fmt: skip
-    passed = ", ".join(f"{name}={name}" for name in known)
+             for name, value in knobs_of.items()]  # fmt: skip
+    passed = ", ".join(f"{name}={name}" for name in knobs_of)
     return {
         "module": module, "parameters": "".join(f"{line}\n" for line in lines),
         "knobs": textwrap.fill(passed, 90, initial_indent="    ", subsequent_indent="    "),

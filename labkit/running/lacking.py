@@ -86,10 +86,10 @@ def _number(role: str) -> int:
 
 def _smaller(study: Study, machines: Mapping[str, Had]) -> Iterator[str]:
     for role, had in study.document.machines.items():
-        like = {name: one for name, one in machines.items() if name.rstrip("0123456789") == role}
+        like = {name: host for name, host in machines.items() if name.rstrip("0123456789") == role}
         lacks: dict[str, list[str]] = {}
-        for name, one in sorted(like.items(), key=lambda item: _number(item[0])):
-            lacks.setdefault(_lack(had, one), []).append(name)
+        for name, host in sorted(like.items(), key=lambda item: _number(item[0])):
+            lacks.setdefault(_lack(had, host), []).append(name)
         for what, names in lacks.items():
             yield from [f"{', '.join(names)}: {what}"] if what else []
 

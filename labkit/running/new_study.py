@@ -80,14 +80,14 @@ class NewStudy:
         if self.folder:
             number, book = 0, self.folder / f"notebooks/{stem}.ipynb"
         module = "study_of_claims.txt" if self.claimed else "study.txt"
-        made = {
+        contents = {
             (self.folder or HOME) / self.module: filled(module, self.words),
             book: draft_notebook.text(number, self.words),
         }
         published_in = self.folder / printed.KIND if self.folder else printed.FOLDER
         for name, ending in () if self.claimed else (("claims", "toml"), ("figures", "csv")):
-            made[published_in / f"{self.name}.{ending}"] = filled(f"{name}.txt", self.words)
-        return made
+            contents[published_in / f"{self.name}.{ending}"] = filled(f"{name}.txt", self.words)
+        return contents
 
 
 def write(study: NewStudy) -> list[Path]:
@@ -149,8 +149,8 @@ def write_tables() -> list[Path]:
     if not readme.is_file():
         raise BadInput("an installed labkit has no tables to write", hint="clone it and try again")
     readme.write_text(_in_the_table(readme.read_text("utf-8")), "utf-8")
-    shown = [studies.find(name) for name in studies.built_in()]
-    page.write_text(who_decides.page(page.read_text("utf-8"), shown), "utf-8")
+    studies_listed = [studies.find(name) for name in studies.built_in()]
+    page.write_text(who_decides.page(page.read_text("utf-8"), studies_listed), "utf-8")
     return [readme, page, *book_links.write()]
 
 
@@ -159,17 +159,21 @@ def _refuse_name(name: str) -> None:
         hint = f"small letters, digits and single underscores, at most {LONGEST}: disk_cache"
         raise BadInput(f"a study cannot be called {name!r}", hint=hint)
     if name in studies.names():
-        known = ", ".join(studies.names())
-        raise BadInput(f"there is a study {name} already", hint=f"known: {known}")
+        names = ", ".join(studies.names())
+        raise BadInput(f"there is a study {name} already", hint=f"known: {names}")
 
 
 # A document that is known gets one more study in its row, and any other a row below the last.
 def _listed(sources: str, words: Mapping[str, str]) -> str:
     lines = sources.split("\n")
     rows = [n for n, line in enumerate(lines[: lines.index("", _head(lines))]) if line[:2] == "| "]
-    own = [n for n in rows if re.match(rf"\| {re.escape(words['document'])} [(|]", lines[n])]
-    if own:
-        lines[own[0]] = f"{lines[own[0]].removesuffix(' |')}, {words['name']} |"
+    rows_of_document = [
+        n for n in rows if re.match(rf"\| {re.escape(words['document'])} [(|]", lines[n])
+    ]
+    if rows_of_document:
+        lines[rows_of_document[0]] = (
+            f"{lines[rows_of_document[0]].removesuffix(' |')}, {words['name']} |"
+        )
     else:
         lines.insert(rows[-1] + 1, f"| {words['document']} | not named | {words['name']} |")
     return "\n".join(lines)

@@ -32,11 +32,11 @@ def measure(
     chosen = _chosen(study, lab, condition)
     both = (replace(chosen, name=ONE), replace(chosen, name=OTHER))
     itself = replace(study, conditions=both, claims=())
-    asked = {
+    question = {
         **itself.asked(where, seed), "label": label, "lab": facts(lab), "refused": {},
         "condition": chosen.name, "metric": study.metric, "unit": study.unit,
     }  # fmt: skip
-    results = Results.begin(folder(lab.name, study.name) / label, asked)
+    results = Results.begin(folder(lab.name, study.name) / label, question)
     loop.run(itself, lab, results, repeats=repeats, tell=tell)
     return read(itself, results)
 
@@ -54,9 +54,9 @@ FORESEEN = (5, 10, 20)
 
 
 def _finds(noise: Noise, level: Level) -> str:
-    found = [noise.finds(level.percentile, blocks) for blocks in FORESEEN]
-    known = [number for number in found if number is not None]
-    return " / ".join(percent(number) for number in known) if known else "not known"
+    differences = [noise.finds(level.percentile, blocks) for blocks in FORESEEN]
+    numbers = [number for number in differences if number is not None]
+    return " / ".join(percent(number) for number in numbers) if numbers else "not known"
 
 
 def told(noise: Noise) -> dict[str, Any]:
@@ -66,9 +66,9 @@ def told(noise: Noise) -> dict[str, Any]:
 
 
 def _foreseen(noise: Noise, level: Level) -> dict[str, Any]:
-    found = {str(blocks): noise.finds(level.percentile, blocks) for blocks in FORESEEN}
+    differences = {str(blocks): noise.finds(level.percentile, blocks) for blocks in FORESEEN}
     return {"finds": {n: number if number is not None and number <= FAR else None
-                      for n, number in found.items()}}  # fmt: skip
+                      for n, number in differences.items()}}  # fmt: skip
 
 
 def _told(level: Level) -> dict[str, Any]:

@@ -75,27 +75,27 @@ def parameters(source: Path) -> dict[str, dict[str, Any]]:
     """The parameters of a notebook by name: type, default, what it is for."""
     try:
         nbformat.validate(nbformat.read(source, as_version=4))  # type: ignore[no-untyped-call]
-        found: dict[str, dict[str, Any]] = papermill.inspect_notebook(str(source))
+        inspected: dict[str, dict[str, Any]] = papermill.inspect_notebook(str(source))
     except NO_NOTEBOOK as error:
         hint = "`git diff` shows what has changed of it"
         raise BadInput(f"{source}: is not a notebook", said=str(error), hint=hint) from None
-    return found
+    return inspected
 
 
 def read_parameters(source: Path, given: Mapping[str, str]) -> dict[str, Any]:
     """Values for a notebook from NAME=VALUE words: an unknown name or a wrong type is refused."""
-    known = parameters(source)
+    parameters_of = parameters(source)
     values: dict[str, Any] = {}
     for name, word in given.items():
-        kind = known[name]["inferred_type_name"] if name in known else ""
+        kind = parameters_of[name]["inferred_type_name"] if name in parameters_of else ""
         # A number of a study, such as its token_ms, is no secret.
         if kind not in SUCH and any(part in name.lower() for part in SECRET):
             raise BadInput(
                 f"parameter {name}: a secret would be written into the notebook",
                 hint="use a key file or an ssh-agent",
             )
-        if name not in known:
-            raise Unknown("parameter", name, known)
+        if name not in parameters_of:
+            raise Unknown("parameter", name, parameters_of)
         values[name] = _value(name, kind, word)
     return values
 
@@ -109,8 +109,8 @@ def _value(name: str, kind: str, word: str) -> object:
     except (ValueError, KeyError):
         such = SUCH.get(kind, (kind, ""))
         hint = f"such as: -p {name}={such[1]}"
-        found = word if len(word) <= LONGEST_TOLD else f"{word[:LONGEST_TOLD]}..."
-        raise BadInput(f"parameter {name} must be {such[0]}, not {found!r}", hint=hint) from None
+        text = word if len(word) <= LONGEST_TOLD else f"{word[:LONGEST_TOLD]}..."
+        raise BadInput(f"parameter {name} must be {such[0]}, not {text!r}", hint=hint) from None
 
 
 def _flag(word: str) -> bool:
@@ -161,11 +161,11 @@ class Rerun:
 
     # An event, as Thread.join that was interrupted takes a thread that lives for dead (3.11).
     def _watch(self, progress: Path, tell: Callable[[Progress], None]) -> bool:
-        interrupted, seen = False, 0
+        interrupted, count = False, 0
         while not self.ended.is_set():
             try:
                 self.ended.wait(LOOK_SECONDS)
-                seen = self._tell_new(progress, seen, tell)
+                count = self._tell_new(progress, count, tell)
             except KeyboardInterrupt:
                 if interrupted:
                     raise Stopped("stopped at once; settings may still be in force") from None
@@ -174,16 +174,16 @@ class Rerun:
                     raise Stopped("stopped before anything started") from None
                 interrupted = True
                 ask_to_stop(progress)
-        self._tell_new(progress, seen, tell)
+        self._tell_new(progress, count, tell)
         return interrupted
 
     def _tell_new(self, progress: Path, seen: int, tell: Callable[[Progress], None]) -> int:
         lines = progress.read_text("utf-8").splitlines(keepends=True) if progress.exists() else []
-        whole = [json.loads(line) for line in lines if line.endswith("\n")]
-        for line in whole[seen:]:
+        records_read = [json.loads(line) for line in lines if line.endswith("\n")]
+        for line in records_read[seen:]:
             self.results = Path(line["results"])
             tell(Progress(**line["progress"]))
-        return len(whole)
+        return len(records_read)
 
     # The kernel sees what Ctrl-C in a terminal would be, so the study unwinds its settings. It may
     # just have come to its end.
@@ -301,10 +301,10 @@ def _corrected(executed: dict[str, Any], died: bool) -> bool:
     begun = [cell for cell in noted if cell["metadata"]["papermill"].get("start_time")]
     unsure = [cell for cell in noted if cell["execution_count"] is None]
     unsure += [cell for cell in begun[-1:] if died and cell not in unsure]
-    told = [cell["metadata"]["papermill"] for cell in unsure]
-    wrong = [said for said in told if said.get("status") == "completed"]
-    for said in wrong:
-        said["status"] = "failed" if said.get("start_time") else "pending"
+    metadata = [cell["metadata"]["papermill"] for cell in unsure]
+    wrong = [text for text in metadata if text.get("status") == "completed"]
+    for text in wrong:
+        text["status"] = "failed" if text.get("start_time") else "pending"
     if wrong:
         executed["metadata"].setdefault("papermill", {})["exception"] = True
     return bool(wrong)
@@ -355,7 +355,7 @@ def _told(failure: BaseException, target: Path, interrupted: bool) -> LabkitErro
 def _kind(failure: BaseException, name: str) -> type[LabkitError]:
     if isinstance(failure, DeadKernelError):
         return KernelDied
-    found = getattr(errors, name, None) if name != "Unknown" else BadInput
-    if not (isinstance(found, type) and issubclass(found, LabkitError)) or found is Stopped:
+    kind = getattr(errors, name, None) if name != "Unknown" else BadInput
+    if not (isinstance(kind, type) and issubclass(kind, LabkitError)) or kind is Stopped:
         return LabkitError
-    return found
+    return kind

@@ -66,7 +66,7 @@ def _file_of(where: str) -> Path:
 def is_stored(where: str) -> bool:
     """Whether `where` names results rather than a lab: `recorded`, a folder or a bundle of them."""
     if where not in ("box", LOCAL) and not where.endswith(".toml") and not _results(where):
-        known = [
+        names = [
             "box",
             LOCAL,
             "recorded",
@@ -74,7 +74,7 @@ def is_stored(where: str) -> bool:
             "a results folder",
             f"a bundle{bundle.SUFFIX}",
         ]
-        raise Unknown("place to run", where, known)
+        raise Unknown("place to run", where, names)
     return _results(where)
 
 
@@ -97,8 +97,8 @@ def study_results(
     """
     if lab is None:
         return of_one_scale(study, stored_results(study.name, where))
-    asked = study.asked(where, seed)
-    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
+    question = study.asked(where, seed)
+    digest = hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()[:8]
     path = out() / "results" / study.name / f"{check_label(label)}-{digest}"
     ways.check(study, lab)
     plan = possible.plan(study, lab)
@@ -108,15 +108,18 @@ def study_results(
         refused = possible.refusals(study, lab, plan)
         if not (path / "study.json").exists():
             possible.able(study, lab, refused)
-        here = {condition.name: condition.shown(lab, plan) for condition in study.conditions}
-        on = {one.name: kernels.label(lab, one.in_guest) for one in study.conditions}
+        meanings = {condition.name: condition.shown(lab, plan) for condition in study.conditions}
+        on = {
+            condition_of.name: kernels.label(lab, condition_of.in_guest)
+            for condition_of in study.conditions
+        }
         on = {name: label for name, label in on.items() if label}
-        whole = {
-            **asked,
+        content = {
+            **question,
             "label": label,
             "lab": facts(lab),
             "refused": refused,
-            "here": here,
+            "here": meanings,
             **({"kernels": on} if on else {}),
             **({"unseen": unseen} if (unseen := possible.unseen(study, lab)) else {}),
             **({"scaled": scaled} if (scaled := sizes.scaled(study)) else {}),
@@ -125,7 +128,7 @@ def study_results(
             **kept,
         }
         known = of_run(lab.hosts, lab.links_now(), _programs(study, lab))
-        return replace(Results.begin(path, whole), facts=known)
+        return replace(Results.begin(path, content), facts=known)
 
 
 def of_one_scale(study: Study, results: Results) -> Results:
@@ -145,8 +148,8 @@ def _controls(lab: Lab, path: Path) -> dict[str, Any]:
     if (path / "study.json").exists():
         before = Results.open(path).asked
         return {name: before[name] for name in (controls.STUDY,) if name in before}
-    found = controls.kept(lab.name)
-    return {controls.STUDY: found.kept_as()} if found else {}
+    controls_kept = controls.kept(lab.name)
+    return {controls.STUDY: controls_kept.kept_as()} if controls_kept else {}
 
 
 # What makes the load, and what runs guests and containers.
@@ -190,12 +193,12 @@ def check_parameters(study: Study, values: Mapping[str, Any]) -> None:
     check_quick(study, values)
     knobs = knobs_among(study, values)
     try:
-        asked = with_load(study, **knobs)
-        for condition in asked.conditions:
-            for load in asked.loads:
+        study_asked = with_load(study, **knobs)
+        for condition in study_asked.conditions:
+            for load in study_asked.loads:
                 condition.load(load)
         if values["where"] == "box":
-            lacking.check_box(asked)
+            lacking.check_box(study_asked)
     except BadInput as error:
         text = f"the study's own: `labkit run {study.name}` without -p {' or '.join(knobs)}"
         raise BadInput(error.what, said=error.said, hint=error.hint or text) from None
@@ -227,14 +230,14 @@ def with_load(study: Study, scale: str = FIT, **given: float | str) -> Study:
     knobs = study.left_open({n: v for n, v in given.items() if v or n not in study.grows})
     sizes: dict[str, Any] = {name: knobs.pop(name) for name in study.sizes if name in knobs}
     study = study.sized(**sizes).fixed(sizes)
-    known = vars(study.workload)
+    knobs_of = vars(study.workload)
     for knob in knobs:
-        if knob not in known:
+        if knob not in knobs_of:
             kind = f"knob of {type(study.workload).__name__}"
-            raise Unknown(kind, knob, [*known, *study.sizes])
+            raise Unknown(kind, knob, [*knobs_of, *study.sizes])
     workload = replace(study.workload, **knobs)  # refuses what is no number
     longest = cast("float", knobs.get("duration", math.inf))
-    also = tuple(_no_longer(one, longest) for one in study.also)
+    also = tuple(_no_longer(load, longest) for load in study.also)
     return replace(study, workload=workload, also=also)
 
 

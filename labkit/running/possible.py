@@ -19,8 +19,8 @@ from labkit.workloads import _pairs as pairs
 def settings(study: Study, lab: Lab, condition: str | None = None) -> list[Setting]:
     """List the settings of all conditions, or of one, for which this lab has the hosts."""
     conditions = [study.condition(condition)] if condition else study.conditions
-    asked = [setting for condition in conditions for setting in condition.asked(lab)]
-    return [setting for setting in dict.fromkeys(asked) if setting.role in lab.hosts]
+    settings_of = [setting for condition in conditions for setting in condition.asked(lab)]
+    return [setting for setting in dict.fromkeys(settings_of) if setting.role in lab.hosts]
 
 
 def plan(study: Study, lab: Lab, condition: str | None = None) -> Plan:
@@ -31,11 +31,11 @@ def plan(study: Study, lab: Lab, condition: str | None = None) -> Plan:
 def refusals(study: Study, lab: Lab, planned: Plan | None = None) -> dict[str, str]:
     """Name the conditions that this lab cannot do, each with the reason."""
     planned = planned or plan(study, lab)
-    each = [(c, load) for c in study.conditions for load in study.loads]
-    there = [(c, load) for c, load in each if not c.lacks_host(lab, load)]
-    absent = pairs.absent((c.load(load), c.pairs(lab, load)) for c, load in there)
+    loads = [(c, load) for c in study.conditions for load in study.loads]
+    with_hosts = [(c, load) for c, load in loads if not c.lacks_host(lab, load)]
+    absent = pairs.absent((c.load(load), c.pairs(lab, load)) for c, load in with_hosts)
     prepare, traffic, whys = prepare_command(study, lab), ways.Ways(lab), _blind(study, lab)
-    for c, load in each:
+    for c, load in loads:
         why = whys.get(c.name, "") or c.refusal(lab, load, planned, absent, prepare)
         whys[c.name] = why or traffic.refusal(c.load(load), c.pairs(lab, load).values())
     return {name: why for name, why in whys.items() if why}
@@ -81,8 +81,8 @@ def _kind(lab: Lab) -> str:
 
 def prepare_command(study: Study, lab: Lab) -> str:
     """The command that brings what the study calls to the hosts of this lab."""
-    own = () if lab.emulated or not lab.path.name else ("--lab", str(lab.path))
-    return shlex.join(["labkit", "prepare", study.name, *own])
+    flags = () if lab.emulated or not lab.path.name else ("--lab", str(lab.path))
+    return shlex.join(["labkit", "prepare", study.name, *flags])
 
 
 def able(study: Study, lab: Lab, refused: Mapping[str, str]) -> list[Condition]:

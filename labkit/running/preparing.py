@@ -61,16 +61,16 @@ class Lack:
 def needed(studies: Iterable[Study], lab: Lab | None) -> dict[str, dict[str, str]]:
     """By host, the programs that the studies call there; a box shares those of this machine."""
     if lab is None:
-        found = {
-            program: "the lab in a box" for one in missing().values() for program in one.absent
+        needs = {
+            program: "the lab in a box" for lack in missing().values() for program in lack.absent
         }
         for study in studies:
             for condition in _of_conditions(study):
-                found |= {
-                    program: who for program, who in condition.items() if program not in found
+                needs |= {
+                    program: who for program, who in condition.items() if program not in needs
                 }
-            found |= _compiled_for(study)
-        return {HERE: found}
+            needs |= _compiled_for(study)
+        return {HERE: needs}
     return _of_lab(studies, lab)
 
 
@@ -84,21 +84,21 @@ def _of_conditions(study: Study) -> Iterable[dict[str, str]]:
 
 
 def _of_lab(studies: Iterable[Study], lab: Lab) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {role: {} for role in lab.hosts}
+    lacks: dict[str, dict[str, str]] = {role: {} for role in lab.hosts}
     for study in studies:
         for condition in study.conditions:
             for load in study.loads if not condition.lacks_host(lab, study.workload) else ():
                 for pair in condition.pairs(lab, load).values():
                     for role in (role for role in load.roles if role not in load.beside):
-                        for one in (condition.load(load), load.freed()):
-                            called = _called_by(one, role)
-                            found.setdefault(pair[role].name, {}).update(called)
+                        for row in (condition.load(load), load.freed()):
+                            called = _called_by(row, role)
+                            lacks.setdefault(pair[role].name, {}).update(called)
             for setting in condition.asked(lab):
-                if setting.role in found:
-                    found[setting.role].update(_called(setting))
-    if here := dict(one for study in studies for one in _compiled_for(study).items()):
-        found[HERE] = here
-    return found
+                if setting.role in lacks:
+                    lacks[setting.role].update(_called(setting))
+    if compiled := dict(row for study in studies for row in _compiled_for(study).items()):
+        lacks[HERE] = compiled
+    return lacks
 
 
 def _compiled_for(study: Study) -> dict[str, str]:
@@ -119,15 +119,15 @@ def _called(one: object) -> dict[str, str]:
 
 def lacking(studies: Iterable[Study], lab: Lab | None, non_free: bool = False) -> list[Lack]:
     """List what each host lacks for these studies; nothing is changed."""
-    asked = needed(list(studies), lab)
+    needs = needed(list(studies), lab)
     hosts = _hosts(lab)
-    names = [name for name in asked if name in hosts]
-    return list(together(lambda n: _asked(hosts[n], asked[n], non_free), names, AT_ONCE))
+    names = [name for name in needs if name in hosts]
+    return list(together(lambda n: _asked(hosts[n], needs[n], non_free), names, AT_ONCE))
 
 
 def _hosts(lab: Lab | None) -> Mapping[str, Host]:
-    here = {HERE: Host(HERE, "127.0.0.1", Local())}
-    return {**lab.hosts, **here} if lab else here
+    hosts = {HERE: Host(HERE, "127.0.0.1", Local())}
+    return {**lab.hosts, **hosts} if lab else hosts
 
 
 def _asked(host: Host, calls: Callers, non_free: bool) -> Lack:
@@ -179,7 +179,7 @@ def _install(lab: Lab | None, lack: Lack, tell: Callable[[str], None], non_free:
 
 def unpackaged_of(studies: Iterable[Study], lab: Lab | None) -> list[tuple[Workload, Host]]:
     """Workloads with something to install that no package brings, and each host that runs them."""
-    found: dict[tuple[str, str], tuple[Workload, Host]] = {}
+    loads: dict[tuple[str, str], tuple[Workload, Host]] = {}
     for study in studies:
         for load in (load for load in study.loads if load.brings):
             hosts = list(_hosts(None).values())
@@ -187,5 +187,5 @@ def unpackaged_of(studies: Iterable[Study], lab: Lab | None) -> list[tuple[Workl
                 able = (c for c in study.conditions if not c.lacks_host(lab, study.workload))
                 pairs = (pair for c in able for pair in c.pairs(lab, load).values())
                 hosts = [h for p in pairs for role, h in p.items() if role not in load.beside]
-            found |= {(load.name, host.name): (load, host) for host in hosts}
-    return list(found.values())
+            loads |= {(load.name, host.name): (load, host) for host in hosts}
+    return list(loads.values())

@@ -21,10 +21,10 @@ def remarks(study: Study, results: Results) -> list[str]:
     blocks = study.blocks(results)
     gates = partial(generator.gates_of, loads=study.loads, asked=results.asked)
     odd = odd_runs.remarks(results, blocks, study.unit, gates)
-    known = [*integrity.remarks(results), *lab_faults.remarks(results)]
-    known += link_limit.remarks(results)
+    texts = [*integrity.remarks(results), *lab_faults.remarks(results)]
+    texts += link_limit.remarks(results)
     spoilt = watch.remarks(results, study.loads)
-    return [*draft, *spoilt, *known, *_older(results), *odd, *steady.told(blocks), *closed]
+    return [*draft, *spoilt, *texts, *_older(results), *odd, *steady.told(blocks), *closed]
 
 
 # Of results that do not say their design nobody knows whether it is that of today.

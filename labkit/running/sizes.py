@@ -38,12 +38,12 @@ class Demand:
         """Of the study with the sizes that it has."""
         loads = [[c.load(load) for load in study.loads] for c in conditions]
         beside = [sum(e.after + e.seconds + e.settle for e in c.events) for c in conditions]
-        each = [AROUND_SECONDS + sum(load.seconds for load in some) + more
-                for some, more in zip(loads, beside, strict=True)]  # fmt: skip
-        every = [load for some in loads for load in some]
+        seconds_of = [AROUND_SECONDS + sum(load.seconds for load in loads_of) + more
+                for loads_of, more in zip(loads, beside, strict=True)]  # fmt: skip
+        every = [load for loads_of in loads for load in loads_of]
         differs = "; ".join(filter(None, (scaled(study), substitutes(study))))
         return cls(
-            differs, repeats * len(each), repeats * sum(each),
+            differs, repeats * len(seconds_of), repeats * sum(seconds_of),
             max((load.memory for load in every), default=0),
             max((load.disk for load in every), default=0),
         )  # fmt: skip
@@ -62,8 +62,8 @@ class Demand:
     @property
     def time(self) -> str:
         """The number of runs and the time that all take, in words."""
-        each = self.seconds / self.runs
-        return f"{self.runs} runs of about {each:.0f} s: {self.seconds / 60:.0f} min"
+        seconds_of_run = self.seconds / self.runs
+        return f"{self.runs} runs of about {seconds_of_run:.0f} s: {self.seconds / 60:.0f} min"
 
     def told(self) -> dict[str, Any]:
         """The same for a machine to read."""
@@ -123,8 +123,8 @@ def _capacities(hosts: Mapping[str, Host]) -> dict[str, Capacity]:
 
 
 def _fitted(study: Study, capacities: Mapping[str, Capacity]) -> Study:
-    there = list(capacities.values())
-    return replace(study, workload=study.workload.fitted(there)) if there else study
+    places = list(capacities.values())
+    return replace(study, workload=study.workload.fitted(places)) if places else study
 
 
 def foretold(
@@ -138,11 +138,11 @@ def foretold(
     whys = {step.setting: step.why for step in plan.steps}
     chosen: Sequence[Condition] = [study.condition(condition)] if condition else study.conditions
     able = [
-        one for one in chosen
-        if not one.lacks_host(lab, study.workload) and not any(map(whys.get, one.settings))
+        row for row in chosen
+        if not row.lacks_host(lab, study.workload) and not any(map(whys.get, row.settings))
     ]  # fmt: skip
     off = {step.setting for step in plan.steps if step.changes and step.setting.starts}
-    awake = [one for one in able if not off & set(one.settings)]
+    awake = [row for row in able if not off & set(row.settings)]
     capacities = _capacities(_places(awake, study, lab))
     return Demand.of(_fitted(study, capacities), able, repeats), capacities
 

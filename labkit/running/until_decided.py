@@ -93,10 +93,10 @@ def first(study: Study, results: Results, able: Sequence[Condition], budget: Bud
     """The blocks before the first look; refused if the budget allows none."""
     have, affordable = looks.blocks(results), budget.blocks(study, results, len(able))
     if not have and not affordable:
-        each = run_seconds(study, results)
+        seconds = run_seconds(study, results)
         raise BadInput(
             f"a budget of {budget.minutes:g} min allows no block: one of {len(able)} runs of "
-            f"about {each:.0f} s takes {len(able) * each / 60:.1f} min"
+            f"about {seconds:.0f} s takes {len(able) * seconds / 60:.1f} min"
         )
     return Stage(tuple(able), max(min(FIRST_BLOCKS - have, affordable), 0))
 

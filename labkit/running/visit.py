@@ -74,8 +74,8 @@ class Visit:
 
     def through(self, steps: list[PlannedRun]) -> None:
         """Make the runs that the results lack."""
-        kept = {(run.condition, run.block) for run in self.results.finished()}
-        lacking = [step for step in steps if step.of not in kept]
+        finished = {(run.condition, run.block) for run in self.results.finished()}
+        lacking = [step for step in steps if step.of not in finished]
         self.done, self.looks = len(steps) - len(lacking), len(looks.taken(self.results))
         todo = [step for step in lacking if step.of not in self.left_out]
         if todo:
@@ -126,9 +126,9 @@ class Visit:
         self._unwritten.append(self._writer.submit(self._kept, run, raw, noted))
 
     def _kept(self, run: Run, raw: Mapping[str, str], noted: Future[Run]) -> Run:
-        kept = self.results.keep(run, raw)
+        record = self.results.keep(run, raw)
         self.results.forget(noted.result())
-        return kept
+        return record
 
     def _note(self, run: Run) -> Future[Run]:
         noted = self._writer.submit(self.results.note, run)
@@ -177,11 +177,11 @@ class Visit:
             watch.begin()
             raw |= self._around(around.BEFORE)
             self._say("measuring", step, of)
-            seen = len(changes.drifts)
+            before = len(changes.drifts)
             measured = self._measure(step, raw)
             raw |= self._around(around.AFTER)
             _, drifted = _both(watch.end, lambda: changes.drifted(settings, BEAT_SECONDS))
-            drifts = [*drifted, *changes.drifts[seen:]]
+            drifts = [*drifted, *changes.drifts[before:]]
             raw.update(watch.raw())
             rows = self._rows(step.condition, raw)
         except BaseException as error:
@@ -193,7 +193,7 @@ class Visit:
         tripped, untold = self._gates(step.condition, watch, raw)
         borne = (*step.condition.expects, *self.lab.tolerates)
         spoiled = gated.spoiling(tripped, borne, self.lab.emulated)
-        whole = replace(
+        record = replace(
             run,
             state="invalid" if drifts or spoiled else "finished",
             why="\n".join([*map(str, drifts), *spoiled]),
@@ -205,8 +205,8 @@ class Visit:
             gates=tripped,
             untold=untold,
         )
-        self._keep(whole, raw, noted)
-        return whole, bool(drifts)
+        self._keep(record, raw, noted)
+        return record, bool(drifts)
 
     def _rows(self, condition: Condition, raw: Mapping[str, str]) -> tuple[dict[str, Any], ...]:
         rows: list[dict[str, Any]] = []
@@ -258,8 +258,8 @@ class Visit:
             together = step.condition.pairs(self.lab, load)
             workload, key = step.condition.load(load), self._key(step, load)
             ours = beside or self.changes.changed
-            if not ours and (found := under_way(workload, together, key)):
-                raw["under_way.txt"] = found
+            if not ours and (text_of_job := under_way(workload, together, key)):
+                raw["under_way.txt"] = text_of_job
             with pairs.blaming(load, "run"):
                 text: object = pairs.run(workload, together, key, beside, self._name)
                 if not isinstance(text, str):
@@ -278,8 +278,8 @@ class Visit:
 
     def _say(self, step: str, at: PlannedRun, of: int, remark: str = "") -> None:
         expected = 3 + sum(load.seconds for load in self.loads)
-        each = float(np.mean(self.spent)) if self.spent else expected
-        left = (of - self.done) * each if step != "finished" else 0.0
+        seconds = float(np.mean(self.spent)) if self.spent else expected
+        left = (of - self.done) * seconds if step != "finished" else 0.0
         progress = Progress(step, at.condition.name, at.block, self.done, of, left, remark)
         to_file(progress, self.results)
         self.tell(progress)

@@ -51,8 +51,8 @@ def elsewhere(lab: Lab) -> dict[str, str]:
 
 def _interfaces(lab: Lab, hosts: Mapping[str, Host]) -> dict[str, list[str]]:
     named = {role: host for role, host in hosts.items() if host.interface and not _guest(lab, role)}
-    found = together(lambda role: _state(named[role]), named, AT_ONCE)
-    return dict(zip(named, found, strict=True))
+    states = together(lambda role: _state(named[role]), named, AT_ONCE)
+    return dict(zip(named, states, strict=True))
 
 
 # What one host does by itself needs no link.
@@ -148,6 +148,6 @@ class Ways:
 
 
 def _unanswered(client: Host, address: str) -> str:
-    done = client.run(*PING, address, seconds=ASKED_SECONDS)
+    ping = client.run(*PING, address, seconds=ASKED_SECONDS)
     # Where there is no ping, that is said elsewhere.
-    return "" if done.ok or done.code == 127 else done.stdout + done.stderr or "nothing"
+    return "" if ping.ok or ping.code == 127 else ping.stdout + ping.stderr or "nothing"

@@ -66,14 +66,14 @@ def rows(studies: Sequence[Study]) -> list[dict[str, str]]:
 
 
 def _row(study: Study, claim: Claim) -> dict[str, str]:
-    found = deciders(study, claim)
+    reasons = deciders(study, claim)
     whys: dict[str, list[str]] = {}
-    for decider in found:
+    for decider in reasons:
         if decider.why:
             whys.setdefault(decider.why, []).append(decider.lab)
     nobody = len(next(iter(whys.values()), ())) == len(LABS)
     text = "; ".join(f"{', '.join(labs)}: {why}" for why, labs in whys.items())
-    cells = {decider.lab: "no" if decider.why else "yes" for decider in found}
+    cells = {decider.lab: "no" if decider.why else "yes" for decider in reasons}
     return {"claim": claim.id, **cells, "why not": next(iter(whys)) if nobody else text}
 
 
@@ -157,9 +157,9 @@ def _of(reasons: object, claim: Claim) -> Iterator[str]:
 
 
 def _by_emulation(study: Study, claim: Claim) -> Iterator[str]:
-    made = {c.name: REAL_KERNEL if not c.in_guest else kernels.EMULATED
+    kinds = {c.name: REAL_KERNEL if not c.in_guest else kernels.EMULATED
             for c in study.conditions if c.in_guest is not None}  # fmt: skip
-    if kernels.decided([c.what.names for c in claim.comparisons()], made):
+    if kernels.decided([c.what.names for c in claim.comparisons()], kinds):
         yield "the emulation decides between a real kernel and a guest"
 
 

@@ -88,9 +88,9 @@ def export(
 
 def examine(file: Path) -> Bundle:
     """Look at a bundle without unpacking it: is it one, and is it safe to unpack?"""
-    with _opened(file) as whole:
+    with _opened(file) as archive:
         manifest = records.parse_json(
-            _read(whole, MANIFEST, records.MOST_JSON), f"{file}: {MANIFEST}"
+            _read(archive, MANIFEST, records.MOST_JSON), f"{file}: {MANIFEST}"
         )
         if manifest.get("bundle") not in FORMATS:
             raise ResultsError(
@@ -98,9 +98,9 @@ def examine(file: Path) -> Bundle:
                 f"{FORMAT}", hint="a newer labkit wrote it; update yours")  # fmt: skip
         listed = _listed(file, manifest)
         described = manifest["bundle"] != 1
-        _insist(file, whole, {*listed, *([crate.FILE] if described else [])})
+        _insist(file, archive, {*listed, *([crate.FILE] if described else [])})
         if described:
-            told_of = _read(whole, crate.FILE, records.MOST_JSON)
+            told_of = _read(archive, crate.FILE, records.MOST_JSON)
             _insist_same(told_of, str(manifest.get("crate")), f"{file}: {crate.FILE}")
     return Bundle(file, manifest["study"], manifest["name"], listed, records.digest(file))
 
@@ -109,9 +109,13 @@ def unpack(bundle: Bundle, folder: Path) -> Results:
     """Unpack to a folder that is not there yet: all of it, each file as its digest says."""
     if folder.exists():
         raise BadInput(f"{folder} is there already; nothing is overwritten")
-    with _opened(bundle.path) as whole, records.keeping(f"{folder}"), records.half(folder) as half:
+    with (
+        _opened(bundle.path) as archive,
+        records.keeping(f"{folder}"),
+        records.half(folder) as half,
+    ):
         for name, wanted in bundle.files.items():
-            _place(half / name, _read(whole, name, MOST_TEXT), wanted, f"{bundle.path}: {name}")
+            _place(half / name, _read(archive, name, MOST_TEXT), wanted, f"{bundle.path}: {name}")
         try:
             _look(Results.open(half), bundle)
         except ResultsError as error:
@@ -127,10 +131,10 @@ def take_in(file: Path) -> tuple[Results, bool]:
     folder = out() / "results" / bundle.study / bundle.name
     if not folder.exists():
         return unpack(bundle, folder), True
-    there = {name: records.digest(folder / name) for name in _names(folder)}
+    digests = {name: records.digest(folder / name) for name in _names(folder)}
     # Somebody may have looked at them once more since.
     wanted = {name: digest for name, digest in bundle.files.items() if name != looks.FILE}
-    if {name: there.get(name) for name in wanted} != wanted:
+    if {name: digests.get(name) for name in wanted} != wanted:
         raise BadInput(
             f"{folder} holds other results of that name; nothing was changed",
             hint=f"open the bundle where it is: where = {str(file)!r}",
@@ -191,7 +195,7 @@ ODD = (
 def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
     with _said_of(file), ExitStack() as opened:
         try:
-            whole = opened.enter_context(zipfile.ZipFile(opened.enter_context(_archive(file))))
+            archive = opened.enter_context(zipfile.ZipFile(opened.enter_context(_archive(file))))
         except FileNotFoundError:
             raise ResultsError(f"no bundle {file}") from None
         except ODD as error:
@@ -199,8 +203,8 @@ def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
                 f"{file}: is not a whole bundle", said=str(error),
                 hint="--from TOOL reads what another tool wrote",
             ) from None  # fmt: skip
-        whole.filename = str(file)
-        yield whole
+        archive.filename = str(file)
+        yield archive
 
 
 # A disk that is about to fail may say so when a file is closed.
@@ -214,8 +218,8 @@ def _said_of(file: Path) -> Iterator[None]:
 
 def read_json(bundle: Bundle, name: str) -> dict[str, Any]:
     """One of the files that a bundle holds, read where it lies."""
-    with _opened(bundle.path) as whole:
-        return records.parse_json(_read(whole, name, records.MOST_JSON), f"{bundle.path}: {name}")
+    with _opened(bundle.path) as archive:
+        return records.parse_json(_read(archive, name, records.MOST_JSON), f"{bundle.path}: {name}")
 
 
 def _archive(file: Path) -> IO[bytes]:

@@ -40,15 +40,15 @@ class Capacity:
     @classmethod
     def of(cls, text: str) -> Capacity:
         """Read what LOOK printed."""
-        found = {name: int(number) for name, number in LINE.findall(text)}
-        if missing := [name for name in ("cpus", "total", "free") if name not in found]:
+        numbers = {name: int(number) for name, number in LINE.findall(text)}
+        if missing := [name for name in ("cpus", "total", "free") if name not in numbers]:
             raise HostError(f"a host does not say its {', '.join(missing)}", said=text[:200])
-        limit = found.get("limit", 0) >> 10 or found["total"]
+        limit = numbers.get("limit", 0) >> 10 or numbers["total"]
         words = {name: re.search(rf"^{name} (.*)$", text, re.M) for name in ("huge", "folder")}
         huge, folder = (word[1] if word else "" for word in words.values())
         return cls(
-            found["cpus"], min(found["total"], limit), min(found["free"], limit), _last(text),
-            found.get("disk", 0), folder, huge, found.get("nodes", 0),
+            numbers["cpus"], min(numbers["total"], limit), min(numbers["free"], limit), _last(text),
+            numbers.get("disk", 0), folder, huge, numbers.get("nodes", 0),
         )  # fmt: skip
 
 

@@ -32,8 +32,8 @@ def metadata(results: Results, name: str, manifest: str, document: Mapping[str, 
         **({"citation": _named(about)} if about else {}),
     }  # fmt: skip
     graph = [_descriptor(), root, *parts, *about, *_software(), _action(runs)]
-    whole = {"@context": f"{PROFILE}/context", "@graph": graph}
-    return json.dumps(whole, indent=1)
+    content = {"@context": f"{PROFILE}/context", "@graph": graph}
+    return json.dumps(content, indent=1)
 
 
 def _descriptor() -> Entity:
@@ -42,12 +42,12 @@ def _descriptor() -> Entity:
 
 
 def _files(manifest: str) -> list[Entity]:
-    told = {manifest: "each file of the bundle, with its SHA-256",
+    about = {manifest: "each file of the bundle, with its SHA-256",
             "study.json": "what was asked, on which lab"}  # fmt: skip
     return [
         {"@id": file, "@type": "File", "name": file, "description": text,
          "encodingFormat": "application/json"}
-        for file, text in told.items()
+        for file, text in about.items()
     ]  # fmt: skip
 
 

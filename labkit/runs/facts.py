@@ -33,10 +33,10 @@ def of_host(host: Host, programs: Collection[str] = ()) -> dict[str, str]:
     facts = parse(host.check("sh", "-c", COMMAND, "facts", *programs))
     if at := host.transport.reached_at:
         facts["reached_at"] = at
-    there, middle = facts.pop("now", ""), (sent + datetime.now(UTC).timestamp()) / 2
-    if there.replace(".", "", 1).isdigit():
+    clock, middle = facts.pop("now", ""), (sent + datetime.now(UTC).timestamp()) / 2
+    if clock.replace(".", "", 1).isdigit():
         bound = datetime.now(UTC).timestamp() - middle
-        facts["clock_offset"] = f"{float(there) - middle:+.3f} within {bound:.3f}"
+        facts["clock_offset"] = f"{float(clock) - middle:+.3f} within {bound:.3f}"
     return facts
 
 
@@ -53,8 +53,8 @@ def of_run(
 ) -> dict[str, Any]:
     """Facts that a run keeps: our versions, those of each host by role, and of each shaped link."""
     of_each = together(lambda host: of_host(host, programs), hosts.values(), AT_ONCE)
-    found = {"versions": versions(), "hosts": dict(zip(hosts, of_each, strict=True))}
-    return found | ({"links": dict(links)} if links else {})
+    facts = {"versions": versions(), "hosts": dict(zip(hosts, of_each, strict=True))}
+    return facts | ({"links": dict(links)} if links else {})
 
 
 @functools.cache
@@ -69,9 +69,9 @@ def _commit() -> str:
     # An installed package may lie in a checkout of something else.
     if not (HOME / ".git").exists():
         return ""
-    asked = ("git", "-C", str(HOME), "describe", "--always", "--dirty", "--exclude", "*")
+    words = ("git", "-C", str(HOME), "describe", "--always", "--dirty", "--exclude", "*")
     try:
-        process = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=True)
+        process = subprocess.run(words, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
         return ""
     return f"+{process.stdout.strip()}"

@@ -67,16 +67,16 @@ class Store:
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """The rows that one SELECT gives, as name -> value."""
-        with closing(sqlite3.connect(f"{self.file.as_uri()}?mode=ro", uri=True)) as asked:
-            asked.row_factory = sqlite3.Row
-            asked.set_authorizer(_reading)
+        with closing(sqlite3.connect(f"{self.file.as_uri()}?mode=ro", uri=True)) as connection:
+            connection.row_factory = sqlite3.Row
+            connection.set_authorizer(_reading)
             # Python hears of a signal when it is called.
-            asked.set_progress_handler(lambda: 0, STEPS)
+            connection.set_progress_handler(lambda: 0, STEPS)
             try:
-                found = asked.execute(sql, values)
-                if not found.description:
+                rows = connection.execute(sql, values)
+                if not rows.description:
                     raise sqlite3.Error("the query is empty")
-                return [dict(row) for row in found]
+                return [dict(row) for row in rows]
             except (sqlite3.Error, sqlite3.Warning) as error:
                 if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
                     raise KeyboardInterrupt from None
@@ -146,15 +146,15 @@ def found(folders: Iterable[Path]) -> Iterator[Path]:
 
 def _refresh(file: Path, folders: Sequence[Path]) -> None:
     with _writing(file) as index:
-        known = {row[0]: row[1] for row in index.execute("select path, stamp from results")}
-        here = {str(path): _stamp(path) for path in found(folders)}
-        if known == here:
+        stamps = {row[0]: row[1] for row in index.execute("select path, stamp from results")}
+        stamps_now = {str(path): _stamp(path) for path in found(folders)}
+        if stamps == stamps_now:
             return
         index.execute("begin immediate")
-        for path in known.keys() - here.keys():
+        for path in stamps.keys() - stamps_now.keys():
             index.execute("delete from results where path = ?", (path,))
-        for path, stamp in here.items():
-            if known.get(path) != stamp:
+        for path, stamp in stamps_now.items():
+            if stamps.get(path) != stamp:
                 _take(index, Path(path), stamp)
         index.execute("commit")
 
@@ -175,29 +175,29 @@ def _writing(file: Path) -> Iterator[sqlite3.Connection]:
 # A run is renamed into its folder, which gives the folder a new time.
 def _stamp(path: Path) -> str:
     parts = [path / "study.json", path / "runs"] if path.is_dir() else [path]
-    seen = [part.stat() for part in parts if part.exists()]
-    return " ".join(f"{one.st_mtime_ns}-{one.st_size}" for one in seen)
+    stats = [part.stat() for part in parts if part.exists()]
+    return " ".join(f"{stat.st_mtime_ns}-{stat.st_size}" for stat in stats)
 
 
 def _take(index: sqlite3.Connection, path: Path, stamp: str) -> None:
     index.execute("insert or ignore into results (path) values (?)", (str(path),))
     (number,) = index.execute("select id from results where path = ?", (str(path),)).fetchone()
     damaged = ""
-    asked: Mapping[str, Any] = {}
+    question: Mapping[str, Any] = {}
     try:
         source: _Folder | _Bundle = _Folder(path) if path.is_dir() else _Bundle.of(path)
-        asked = source.asked
+        question = source.asked
         _take_runs(index, number, source)
     except LabkitError as error:
         damaged = error.what
-    lab = asked.get("lab")
+    lab = question.get("lab")
     lab = lab if isinstance(lab, dict) else {}
     index.execute(
         "update results set stamp=?, study=?, label=?, lab=?, tier=?, accelerator=?, seed=?, "
         "damaged=? where id=?",
-        (stamp, judged_as(asked), _plain(asked.get("label")),
+        (stamp, judged_as(question), _plain(question.get("label")),
          *(_plain(lab.get(key)) for key in ("name", "tier", "accelerator")),
-         _plain(asked.get("seed")), damaged, number),
+         _plain(question.get("seed")), damaged, number),
     )  # fmt: skip
 
 
@@ -242,12 +242,12 @@ class _Bundle:
 
 def _take_runs(index: sqlite3.Connection, number: int, source: _Folder | _Bundle) -> None:
     index.execute("delete from runs where results = ? and state = 'damaged'", (number,))
-    asked = index.execute("select name from runs where results = ?", (number,))
-    known, here = {row[0] for row in asked}, source.names()
-    for name in known - set(here):
+    rows = index.execute("select name from runs where results = ?", (number,))
+    names, names_now = {row[0] for row in rows}, source.names()
+    for name in names - set(names_now):
         index.execute("delete from runs where results = ? and name = ?", (number, name))
-    for name in here:
-        if name not in known:
+    for name in names_now:
+        if name not in names:
             _take_run(index, number, name, source)
 
 
@@ -259,9 +259,10 @@ def _take_run(index: sqlite3.Connection, number: int, name: str, source: Any) ->
     told = (number, name, run.condition, run.block, run.order, run.state, run.why, run.started,
             run.seconds, str(run.path))  # fmt: skip
     marks = ",".join("?" * len(told))
-    kept = index.execute(f"insert into runs values (null,{marks})", told)
+    cursor = index.execute(f"insert into runs values (null,{marks})", told)
     rows = [
-        (kept.lastrowid, *(_plain(row.get(k)) for k in KNOWN), json.dumps(row)) for row in run.rows
+        (cursor.lastrowid, *(_plain(row.get(k)) for k in KNOWN), json.dumps(row))
+        for row in run.rows
     ]
     index.executemany(f"insert into rows values (?{',?' * (len(KNOWN) + 1)})", rows)
 

@@ -20,26 +20,26 @@ def remarks(results: Results) -> list[str]:
     """List what to know before trusting a figure, a sentence each; empty if all is well."""
     runs, unreadable = results.readable()
     gaps = [f"{a}" if a == b else f"{a} to {b}" for a, b in results.gaps()]
-    found = [
+    texts = [
         *unreadable.values(),
         *(f"what was measured as number {gap} is gone" for gap in gaps),
         *copies(runs), *_links(runs), *_changed(runs), *_mixed(runs),
     ]  # fmt: skip
-    return [*found, ASK] if found else []
+    return [*texts, ASK] if texts else []
 
 
 def edited(results: Results) -> bool:
     """Whether what says on which lab all was measured is not what was written then."""
-    return any(one == EDITED for one in _changed(results.readable()[0]))
+    return any(change == EDITED for change in _changed(results.readable()[0]))
 
 
 # Once for all runs, as they share study.json.
 def _changed(runs: list[Run]) -> Iterator[str]:
-    kept = {run.path.name: records.listed(run.path) for run in runs if run.path.is_dir()}
-    if bare := [name for name, wanted in kept.items() if not wanted]:
+    files = {run.path.name: records.listed(run.path) for run in runs if run.path.is_dir()}
+    if bare := [name for name, wanted in files.items() if not wanted]:
         yield f"{bare[0]}: {records.SUMS} is gone, so changes cannot be detected"
     odd = {
-        name: [run.path.name for run in runs if _differs(run, name, kept.get(run.path.name, {}))]
+        name: [run.path.name for run in runs if _differs(run, name, files.get(run.path.name, {}))]
         for name in QUICK
     }
     if odd[STUDY]:
@@ -56,9 +56,9 @@ def _differs(run: Run, name: str, wanted: dict[str, str]) -> bool:
 # No two runs begin in the same millisecond at the same place.
 def copies(runs: list[Run]) -> Iterator[str]:
     """Name each measurement that is there several times, a sentence each."""
-    seen = Counter((run.condition, run.block, run.order, run.started) for run in runs
+    counts = Counter((run.condition, run.block, run.order, run.started) for run in runs
                    if run.started and run.state == "finished")  # fmt: skip
-    for (condition, block, order, _), times in seen.items():
+    for (condition, block, order, _), times in counts.items():
         if times > 1:
             yield f"run {order} ({condition}, block {block}) is there {times} times: it was copied"
     counted = {run.path for run in first_of_each(runs)}

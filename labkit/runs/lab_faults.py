@@ -22,9 +22,9 @@ def remarks(results: Results) -> list[str]:
 
 
 def _one_machine(hosts: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    here = _network(hosts.get(CLIENT, {}))
+    network = _network(hosts.get(CLIENT, {}))
     for role, facts in hosts.items():
-        if role != CLIENT and "" not in here and _network(facts) == here:
+        if role != CLIENT and "" not in network and _network(facts) == network:
             yield f"{CLIENT} and {role} are one machine: traffic between them never left it"
 
 

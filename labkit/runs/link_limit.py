@@ -19,11 +19,11 @@ def remarks(results: Results) -> list[str]:
     if not rates:
         return []
     name = min(rates, key=rates.__getitem__)
-    found: dict[str, list[str]] = {}
+    conditions: dict[str, list[str]] = {}
     for run in results.finished():
         for way in _full(run, rates[name]):
-            found.setdefault(way, []).append(run.condition)
-    return [_told(way, those, name, rates[name]) for way, those in sorted(found.items())]
+            conditions.setdefault(way, []).append(run.condition)
+    return [_told(way, those, name, rates[name]) for way, those in sorted(conditions.items())]
 
 
 def _mbit(told: Mapping[str, str]) -> float:

@@ -53,10 +53,10 @@ def taken(results: Results) -> tuple[int, ...]:
     """The blocks that there were at each look so far; refused if some of the looks are gone."""
     file, runs = results.path / FILE, results.runs()
     looks = tuple(sorted({*_read(results)["blocks"], *_elsewhere(results, runs)}))
-    told = max(runs, key=lambda run: run.looks, default=None)
-    if told and told.looks > len(looks):
+    latest = max(runs, key=lambda run: run.looks, default=None)
+    if latest and latest.looks > len(looks):
         raise ResultsError(
-            f"{file}: looks were deleted: {told.looks} had been taken before {told.path.name}, "
+            f"{file}: looks were deleted: {latest.looks} had been taken before {latest.path.name}, "
             f"and {len(looks)} are kept",
             hint="put the file back from a copy; without it verdicts would be wrong too often",
         )
@@ -175,18 +175,18 @@ def _read(results: Results) -> dict[str, Any]:
 
 
 def _parsed(file: Path) -> dict[str, Any]:
-    whole = records.read_json(file)
-    looks, at = whole.get("blocks"), whole.get("at")
+    content = records.read_json(file)
+    looks, at = content.get("blocks"), content.get("at")
     sound = (
-        whole.get("format") == FORMAT
+        content.get("format") == FORMAT
         and isinstance(looks, list)
         and isinstance(at, list)
         and len(at) <= len(looks) <= MOST_LOOKS
-        and bool(looks or whole.get("given_up"))
-        and all(type(one) is int and one > 0 for one in looks)
+        and bool(looks or content.get("given_up"))
+        and all(type(number) is int and number > 0 for number in looks)
         and all(a < b for a, b in pairwise(looks))
-        and _is_given_up(whole.get("given_up", {}))
-        and _is_history(whole.get("comparisons", {}))
+        and _is_given_up(content.get("given_up", {}))
+        and _is_history(content.get("comparisons", {}))
     )
     if not sound:
         raise ResultsError(
@@ -194,10 +194,10 @@ def _parsed(file: Path) -> dict[str, Any]:
             said=f"its blocks are {str(looks)[:80]}",
             hint="each look is at more blocks than the one before; put it back from a copy",
         )
-    if whole.get("sum", _sum(whole)) != _sum(whole):
+    if content.get("sum", _sum(content)) != _sum(content):
         changed = f"{file}: has changed since it was written (its checksum differs)"
         raise ResultsError(changed, hint="put it back from a copy")
-    return whole
+    return content
 
 
 def _is_history(histories: object) -> bool:
@@ -212,8 +212,10 @@ def _is_history(histories: object) -> bool:
 
 def _is_given_up(kept: object) -> bool:
     return isinstance(kept, dict) and all(
-        isinstance(one, dict) and type(one.get("blocks")) is int and isinstance(one.get("why"), str)
-        for one in kept.values()
+        isinstance(entry, dict)
+        and type(entry.get("blocks")) is int
+        and isinstance(entry.get("why"), str)
+        for entry in kept.values()
     )
 
 

@@ -65,12 +65,12 @@ def _odd(block: OddBlock, run: Run, tripped: Gates, runs: int, unit: str) -> str
 # Each run beside the median of its condition, in the order of time.
 def _changes(medians: Medians, runs: Sequence[Run]) -> list[str]:
     usual = {name: float(np.median([*blocks.values()])) for name, blocks in medians.items()}
-    known = sorted((run for run in runs if run.condition in medians), key=lambda run: run.order)
-    known = [run for run in known if medians[run.condition][run.block] > 0]
-    if len(known) < FEWEST_RUNS:
+    ordered = sorted((run for run in runs if run.condition in medians), key=lambda run: run.order)
+    ordered = [run for run in ordered if medians[run.condition][run.block] > 0]
+    if len(ordered) < FEWEST_RUNS:
         return []
-    series = [math.log(medians[run.condition][run.block] / usual[run.condition]) for run in known]
-    return [_change(known[change_point.at], change_point.after - change_point.before)
+    series = [math.log(medians[run.condition][run.block] / usual[run.condition]) for run in ordered]
+    return [_change(ordered[change_point.at], change_point.after - change_point.before)
             for change_point in change_points(series, RISK)]  # fmt: skip
 
 

@@ -55,17 +55,17 @@ def change_points(
     values = np.asarray(series, np.float64)
     if values.ndim != 1 or values.size > MOST or not np.isfinite(values).all():
         raise BadInput(f"a series is one list of at most {MOST} numbers")
-    found: dict[int, float] = {}
+    points: dict[int, float] = {}
     waiting = [(0, values.size)]
     while waiting:
         low, high = waiting.pop()
         at, p = _split(values[low:high], shuffles)
         if p <= risk:
-            found[low + at] = p
+            points[low + at] = p
             waiting += [(low, low + at), (low + at, high)]
-    ends = [0, *sorted(found), values.size]
+    ends = [0, *sorted(points), values.size]
     return [
-        ChangePoint(at, float(np.median(values[a:at])), float(np.median(values[at:b])), found[at])
+        ChangePoint(at, float(np.median(values[a:at])), float(np.median(values[at:b])), points[at])
         for a, at, b in zip(ends, ends[1:-1], ends[2:], strict=False)
     ]
 

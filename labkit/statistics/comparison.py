@@ -251,14 +251,14 @@ def found_of(
     asked: Iterable[Comparison], measured: Mapping[str, Blocks]
 ) -> tuple[list[Found], dict[Comparison, str]]:
     """The measurements of each; for what divides by nothing, the reason why it has no figure."""
-    found: list[Found] = []
+    findings: list[Found] = []
     refused: dict[Comparison, str] = {}
     for c in dict.fromkeys(asked):
         try:
-            found.append(Found.of(c, measured))
+            findings.append(Found.of(c, measured))
         except LabkitError as error:
             refused[c] = error.what
-    return found, refused
+    return findings, refused
 
 
 def together(

@@ -109,11 +109,13 @@ class Distribution:
             if kept["format"] != FORMAT:
                 raise ValueError(f"it has format {kept['format']!r}, not {FORMAT}")
             steps = _unpacked(kept["packed"], int(kept["bins"]))
-            found = cls(np.cumsum(steps[0]), steps[1], float(kept["least"]), float(kept["most"]))
-            found._insist()
+            distribution = cls(
+                np.cumsum(steps[0]), steps[1], float(kept["least"]), float(kept["most"])
+            )
+            distribution._insist()
         except (ValueError, TypeError, KeyError, zlib.error) as error:
             raise ResultsError("this is not a kept distribution", said=str(error)) from None
-        return found
+        return distribution
 
     def _insist(self) -> None:
         ends = _bins(np.array([self.least, self.most]))

@@ -55,8 +55,8 @@ def _estimated(what: Quantity, measured: Mapping[str, Blocks]) -> Estimate:
     if any(statistic in KINDS for _, statistic in what.terms()):
         return exact(what, {name: one_by_one(what, measured[name]) for name in what.names})
     if (alone := what.alone) and not isinstance(alone[1], str):
-        found = stats.estimate(Pooled.of(measured[alone[0]]), alone[1])
-        return replace(found, range=_range(what, measured))
+        interval = stats.estimate(Pooled.of(measured[alone[0]]), alone[1])
+        return replace(interval, range=_range(what, measured))
     plain = what.ratio is not None and not isinstance(what.statistic, str)
     sides = {name: measured[name] if plain else one_by_one(what, measured[name])
              for name in what.names}  # fmt: skip
@@ -88,20 +88,20 @@ def most_of(values: Values | Distribution) -> float:
 
 
 def _paired(quantity: Quantity, sides: Sides, blocks: int) -> Estimate:
-    seen = {term: Figure.of(sides[term[0]], term[1]) for term in quantity.terms()}
-    value = quantity.of(lambda term: seen[term].value)
-    by_block, without = _varied(quantity, seen, blocks)
+    by_term = {term: Figure.of(sides[term[0]], term[1]) for term in quantity.terms()}
+    value = quantity.of(lambda term: by_term[term].value)
+    by_block, without = _varied(quantity, by_term, blocks)
     of_name, figures = _range(quantity, sides), [value, *by_block, *without]
     logarithmic = of_name[0] >= 0 and min(figures) > 0
     scale = math.log if logarithmic else float
     by_block, without = [*map(scale, by_block)], [*map(scale, without)]
-    middle, down, up = _off(quantity, seen, scale, np.array(by_block), without)
+    middle, down, up = _off(quantity, by_term, scale, np.array(by_block), without)
     t = stats.student(blocks - 1)
     down, up = max(down / t, stats.LEAST), max(up / t, stats.LEAST)
     return Estimate(value, middle, middle, down, up, blocks - 1, blocks, _enough(quantity, sides),
-                    logarithmic, of_name, moves(quantity, {t: s.value for t, s in seen.items()}),
+                    logarithmic, of_name, moves(quantity, {t: s.value for t, s in by_term.items()}),
                     coarse=any(s.q > FAR_TAIL and s.pooled and s.pooled.spread_over
-                               for s in seen.values()))  # fmt: skip
+                               for s in by_term.values()))  # fmt: skip
 
 
 def moves(what: Quantity, figures: Mapping[Term, float]) -> float:
@@ -119,17 +119,20 @@ def moves(what: Quantity, figures: Mapping[Term, float]) -> float:
 def _off(
     what: Quantity, seen: Seen, scale: Scale, each: Values, without: Sequence[float]
 ) -> tuple[float, float, float]:
-    here, t = scale(what.of(lambda term: seen[term].value)), stats.student(len(without) - 1)
+    estimate_here, t = (
+        scale(what.of(lambda term: seen[term].value)),
+        stats.student(len(without) - 1),
+    )
     pooled = [figure.pooled for figure in seen.values() if figure.pooled]
     if not pooled or not each.size:
-        typical = float(each.mean()) if each.size and cancels(what) else here
-        half = t * middling([*each], without) + abs(here - typical) / 2
-        return (here + typical) / 2, half, half
+        typical = float(each.mean()) if each.size and cancels(what) else estimate_here
+        half = t * middling([*each], without) + abs(estimate_here - typical) / 2
+        return (estimate_here + typical) / 2, half, half
     error = stats.spread(each)
     away = stats.steps(error, _own(what, seen, scale, each.size), t)
     ranks, clock = _by_rank(what, seen, scale, away)
     few = stats.few_in_a_block(*pooled)
-    middle, down, up = stats.averaged(here, each, t * error, None if few else ranks)
+    middle, down, up = stats.averaged(estimate_here, each, t * error, None if few else ranks)
     low, high = _unseen(what, seen, scale, middle)
     q = max(figure.q for figure in seen.values() if figure.pooled)
     most = stats.unseen_most(down, up, q, *pooled) if cancels(what) else math.inf
@@ -168,9 +171,9 @@ def _by_rank(
 ) -> tuple[tuple[float, float], float]:
     def moved(term: Term, end: float) -> float:
         figure = what.of(lambda t: end if t == term else seen[t].value)
-        return scale(figure if scale is float else max(figure, SMALLEST)) - here
+        return scale(figure if scale is float else max(figure, SMALLEST)) - estimate_here
 
-    here = scale(what.of(lambda t: seen[t].value))
+    estimate_here = scale(what.of(lambda t: seen[t].value))
     ends = [sorted(moved(t, end) for end in seen[t].ends(errors)) for t in seen]
     clocks = [moved(t, s.value + s.clock) for t, s in seen.items() if s.clock]
     down = math.hypot(*(min(low, 0.0) for low, _ in ends))
@@ -195,14 +198,14 @@ def _varied(
     def figures(of: Callable[[Figure], Values]) -> list[float]:
         varied = {t: of(s) for t, s in seen.items() if only in (None, t)}
         fixed = {t: s.value for t, s in seen.items()}
-        found = what.all_of({**fixed, **varied})
-        if not np.isfinite(found).all():
+        values_of = what.all_of({**fixed, **varied})
+        if not np.isfinite(values_of).all():
             raise what.divides()
-        return [*map(float, np.broadcast_to(found, blocks))]
+        return [*map(float, np.broadcast_to(values_of, blocks))]
 
     one_run_has_it = not any(statistic == "variation" for _, statistic in seen)
-    each = figures(lambda term: term.each) if one_run_has_it else []
-    return each, figures(lambda term: term.without)
+    estimates = figures(lambda term: term.each) if one_run_has_it else []
+    return estimates, figures(lambda term: term.without)
 
 
 # Blocks that do not belong together: each condition's own error, added up.
@@ -216,7 +219,9 @@ def _apart(quantity: Quantity, sides: Mapping[str, Mapping[int, Values]]) -> Est
     }  # fmt: skip
     logarithmic = of_name[0] >= 0 and min([value, *chain(*without.values())]) > 0
     scale = math.log if logarithmic else float
-    errors = [stats.jackknife([*map(scale, some)]) if some else 0.0 for some in without.values()]
+    errors = [
+        stats.jackknife([*map(scale, values)]) if values else 0.0 for values in without.values()
+    ]
     fewest = min(len(runs) for runs in all_of.values())
     error = max(math.hypot(*errors), stats.LEAST)
     return Estimate(value, scale(value), scale(value), error, error, max(fewest - 1, 1),
@@ -246,6 +251,6 @@ def blocks_lacking(what: Quantity, measured: Mapping[str, Blocks] | Sides) -> di
 
 def samples_beyond(what: Quantity, q: float, measured: Mapping[str, Blocks]) -> int:
     """The fewest samples that any condition has beyond that percentile."""
-    names = [name for name, asked in what.percentiles.items() if asked == q]
+    names = [name for name, percentile_of in what.percentiles.items() if percentile_of == q]
     sizes = [stats.count(measured[name]) for name in names]
     return min(stats.beyond(q, size) for size in sizes)

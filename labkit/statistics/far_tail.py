@@ -59,14 +59,14 @@ def possible(sides: Sequence[tuple[Pooled, float]]) -> list[Values]:
     away = np.stack([luck - luck.mean() for luck in lucks])
     # Normal values, related as the blocks of the sides are.
     shared = np.linalg.qr(away.T)[1].T @ normal[: min(count, blocks)]
-    found = []
+    candidates = []
     for (pooled, q), luck, share, common in zip(sides, lucks, widths, shared, strict=True):
         wider = np.sqrt((blocks - 1) / chdtri(blocks - 1, share))
         logarithmic = bool(pooled.levels[0] > 0)
         moved = _moved(pooled, q, luck, luck.std(ddof=1) * wider, logarithmic)
         at = luck.mean() + moved + wider * common / np.sqrt(blocks * (blocks - 1))
-        found.append(np.exp(np.clip(at, -700, 700)) if logarithmic else at)
-    return found
+        candidates.append(np.exp(np.clip(at, -700, 700)) if logarithmic else at)
+    return candidates
 
 
 def _evenly(dimensions: int) -> Values:

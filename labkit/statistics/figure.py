@@ -47,7 +47,7 @@ class Figure:
         runs = [values for values in blocks.values() if isinstance(values, np.ndarray)]
         each = np.array([summary(q, [run]) for run in runs])
         others = ([*runs[:out], *runs[out + 1 :]] for out in range(len(runs)))
-        without = np.array([summary(q, some) for some in others])
+        without = np.array([summary(q, parts) for parts in others])
         return cls(summary(q, runs), each, without)
 
     def ends(self, errors: float) -> tuple[float, float]:

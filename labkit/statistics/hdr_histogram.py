@@ -26,22 +26,22 @@ def decoded(text: str) -> tuple[Values, Values]:
     """The values, each in the middle of its bucket, and how often each was counted."""
     payload, digits, unit = _unpacked(text)
     bits = _bits(digits)
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     index = 0
     for number in _numbers(payload):
         if number < 0:
             index -= number
         else:
-            found[index] = number
+            counts[index] = number
             index += 1
         if index > MOST_COUNTS:
             raise ResultsError("an HdrHistogram with more buckets than any has")
-    kept = {at: count for at, count in found.items() if count}
-    if sum(kept.values()) > MOST_SAMPLES:
+    present = {at: count for at, count in counts.items() if count}
+    if sum(present.values()) > MOST_SAMPLES:
         raise ResultsError(f"an HdrHistogram with more than {MOST_SAMPLES} samples")
     shift = max(unit.bit_length() - 1, 0)
-    middles = [_middle(at, bits) * (1 << shift) for at in kept]
-    return np.array(middles, np.float64), np.array([*kept.values()], np.float64)
+    middles = [_middle(at, bits) * (1 << shift) for at in present]
+    return np.array(middles, np.float64), np.array([*present.values()], np.float64)
 
 
 def _unpacked(text: str) -> tuple[bytes, int, int]:

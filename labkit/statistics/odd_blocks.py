@@ -45,21 +45,21 @@ class TwoStates:
 
 def two_states(medians: Mapping[str, Mapping[int, float]]) -> list[TwoStates]:
     """The conditions whose figures fall into two groups."""
-    found = [_two_groups(name, blocks) for name, blocks in medians.items()]
-    return [one for one in found if one]
+    states = [_two_groups(name, blocks) for name, blocks in medians.items()]
+    return [state for state in states if state]
 
 
 def odd_blocks(medians: Mapping[str, Mapping[int, float]]) -> list[OddBlock]:
     """The blocks that lie apart, of condition -> block -> figure."""
     away = {name: _away(blocks) for name, blocks in medians.items() if len(blocks) >= FEWEST}
     both = {two_state.condition for two_state in two_states(medians)}
-    every = [abs(x) for each in away.values() for x in each.values()]
+    every = [abs(x) for distances in away.values() for x in distances.values()]
     usual = SCALED * float(np.median(every)) if every else 0.0
     return [
         OddBlock(name, block, medians[name][block], float(np.median([*medians[name].values()])))
-        for name, each in away.items() if name not in both
-        for block, x in each.items()
-        if abs(x) > max(APART, TIMES * max(usual, _own(each)))
+        for name, distances in away.items() if name not in both
+        for block, x in distances.items()
+        if abs(x) > max(APART, TIMES * max(usual, _own(distances)))
     ]  # fmt: skip
 
 

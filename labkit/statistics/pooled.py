@@ -53,19 +53,21 @@ class Pooled:
         enough = len(parts) >= FEWEST_BLOCKS
         if not enough:
             parts = [piece for part in parts for piece in _cut(part)]
-        kept = [part for part in parts if not isinstance(part, Distribution)]
+        arrays = [part for part in parts if not isinstance(part, Distribution)]
         # Bins begin at 0, so what goes below it is kept however much there is.
-        few = sum(map(np.size, kept)) <= MOST_KEPT or any((np.asarray(p) < 0).any() for p in kept)
-        if few and len(kept) == len(parts):
-            checked = [checked_samples(part) for part in kept]
+        few = sum(map(np.size, arrays)) <= MOST_KEPT or any(
+            (np.asarray(p) < 0).any() for p in arrays
+        )
+        if few and len(arrays) == len(parts):
+            checked = [checked_samples(part) for part in arrays]
             return cls(*_one_by_one(checked), enough)
         return cls(*_in_bins([_counted(part) for part in parts]), enough)
 
     @cached_property
     def total(self) -> Whole:
         """The number of samples of all blocks at or below each level."""
-        whole: Whole = self.below.sum(axis=0)
-        return whole
+        counts: Whole = self.below.sum(axis=0)
+        return counts
 
     @property
     def size(self) -> int:
@@ -76,10 +78,10 @@ class Pooled:
     def step(self) -> float:
         """The step that time is printed in, as far as samples show it: if none are alike, none."""
         steps = np.diff(self.levels)
-        there = steps > 1e-12 * abs(self.levels[-1])
-        if not there.any() or (there.all() and len(self.levels) == self.size):
+        positive = steps > 1e-12 * abs(self.levels[-1])
+        if not positive.any() or (positive.all() and len(self.levels) == self.size):
             return 0.0
-        steps = steps[there]
+        steps = steps[positive]
         least = float(self.levels[0])  # a multiple of the step, unless it lies below 0
         return min(float(steps.min()), least) if least > 0 else float(steps.min())
 
@@ -122,11 +124,11 @@ class Pooled:
     def block_levels(self, shares: Values) -> Values:
         """[block, share]: the value that so large a share of the block's samples do not exceed."""
         ranks = [np.minimum((shares * row[-1]).astype(np.int64), row[-1] - 1) for row in self.below]
-        found = [
+        levels_of = [
             np.searchsorted(row, at, side="right")
             for row, at in zip(self.below, ranks, strict=True)
         ]
-        levels: Values = self.levels[np.stack(found)]
+        levels: Values = self.levels[np.stack(levels_of)]
         return levels
 
     def without_each(self, q: float) -> Values:
@@ -138,8 +140,8 @@ class Pooled:
     def shares(self, value: float) -> Values:
         """The share of each block's samples at or below a value."""
         at = np.searchsorted(self.levels, value, side="right") - 1
-        found: Values = self.below[:, at] / self.below[:, -1]
-        return found
+        shares_below: Values = self.below[:, at] / self.below[:, -1]
+        return shares_below
 
     def rank_error(self, q: float, value: float) -> float:
         """The standard error, in percent, of the share of samples at or below the percentile."""
@@ -163,10 +165,10 @@ class Pooled:
 
     # The figures of blocks are taken to be normal, in logarithms where they can be.
     def _of_blocks(self, q: float, value: float, errors: float) -> tuple[float, float]:
-        logarithmic, each = bool(self.levels[0] > 0), self.each(q)
+        logarithmic, values = bool(self.levels[0] > 0), self.each(q)
         at, clock = (
-            (np.log(each), math.log1p(self.clock(value) / value)) if logarithmic
-            else (each, self.clock(value))
+            (np.log(values), math.log1p(self.clock(value) / value)) if logarithmic
+            else (values, self.clock(value))
         )  # fmt: skip
         off = math.hypot(float(np.std(at, ddof=1)), clock)
         down, up = (off * far for far in reach(q, at.size, errors))
@@ -259,7 +261,7 @@ def as_blocks(given: npt.ArrayLike | Blocks, first: int, name: str) -> Blocks:
         return dict(enumerate(_cut(_samples(given, name)), first))
     if not given:
         raise BadInput(f"there are no samples of {name} to compare")
-    return {block: _samples(some, f"{name} in block {block}") for block, some in given.items()}
+    return {block: _samples(values, f"{name} in block {block}") for block, values in given.items()}
 
 
 def _samples(given: npt.ArrayLike | Distribution, name: str) -> Values | Distribution:
@@ -288,14 +290,14 @@ def _counted(part: Values | Distribution) -> Distribution:
 
 def _one_by_one(parts: list[Values]) -> tuple[Values, Whole]:
     # Equal samples are levels of their own: only the last of them shows how many are at or below.
-    whole = np.concatenate(parts)
-    order = np.argsort(whole)
+    values = np.concatenate(parts)
+    order = np.argsort(values)
     owner = np.repeat(np.arange(len(parts), dtype=np.int16), [part.size for part in parts])[order]
     below = np.stack([np.cumsum(owner == at, dtype=np.int64) for at in range(len(parts))])
-    return whole[order], below
+    return values[order], below
 
 
 def _in_bins(parts: list[Distribution]) -> tuple[Values, Whole]:
-    whole = Distribution.merged(parts)
-    counts = np.stack([part.counts_in(whole.bins) for part in parts])
-    return whole.values, np.cumsum(counts, axis=1, out=counts)
+    bins = Distribution.merged(parts)
+    counts = np.stack([part.counts_in(bins.bins) for part in parts])
+    return bins.values, np.cumsum(counts, axis=1, out=counts)

@@ -70,18 +70,18 @@ class Quantity:
     @property
     def ratio(self) -> tuple[str, str] | None:
         """The two names, if it is one over the other and nothing else."""
-        whole = tree(self.text)
-        if not (isinstance(whole, ast.BinOp) and isinstance(whole.op, ast.Div)):
+        expression = tree(self.text)
+        if not (isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Div)):
             return None
-        sides = (whole.left, whole.right)
+        sides = (expression.left, expression.right)
         over, under = map(self._key_of, sides) if all(map(is_name, sides)) else ("", "")
         return (over, under) if over else None
 
     def as_difference(self) -> Quantity:
         """The one less the other, of what is one over the other."""
-        whole = tree(self.text)
-        assert isinstance(whole, ast.BinOp)
-        text = f"{ast.unparse(whole.left)} - {ast.unparse(whole.right)}"
+        expression = tree(self.text)
+        assert isinstance(expression, ast.BinOp)
+        text = f"{ast.unparse(expression.left)} - {ast.unparse(expression.right)}"
         return replace(self, text=text)
 
     @property
@@ -96,9 +96,9 @@ class Quantity:
 
     def of_kinds(self, kinds: Mapping[str, str]) -> Quantity:
         """Itself, where these names have values that are counts or shares of trials."""
-        known = {name: kinds[name] for name in self.names if name in kinds}
-        wholes = {name: WHOLES[kind] for name, kind in known.items() if kind in WHOLES}
-        pairs = {name: kind for name, kind in known.items() if name not in wholes}
+        kinds_of = {name: kinds[name] for name in self.names if name in kinds}
+        wholes = {name: WHOLES[kind] for name, kind in kinds_of.items() if kind in WHOLES}
+        pairs = {name: kind for name, kind in kinds_of.items() if name not in wholes}
         distinct = {pairs.get(name, "") for name in self.names}
         statistic = self.statistic if len(distinct) > 1 else distinct.pop() or self.statistic
         return replace(
@@ -110,8 +110,8 @@ class Quantity:
 
         def of_name(node: ast.expr) -> Range:
             key, statistic = self._term(node) or ("", "")
-            whole = math.inf if statistic == "variation" else most.get(key, math.inf)
-            return least, whole
+            width = math.inf if statistic == "variation" else most.get(key, math.inf)
+            return least, width
 
         return range_of(tree(self.text), of_name)
 
@@ -162,14 +162,14 @@ class Quantity:
 
     def terms(self) -> list[Term]:
         """Each name with the figure taken of it, once."""
-        found, waiting = [], [tree(self.text)]
+        terms_of, waiting = [], [tree(self.text)]
         while waiting:
             node = waiting.pop()
             if (term := self._term(node)) is not None:
-                found.append(term)
+                terms_of.append(term)
             else:
                 waiting += [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(terms_of))
 
     def _term(self, node: ast.expr) -> Term | None:
         q: Statistic = self.statistic

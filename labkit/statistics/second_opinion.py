@@ -25,10 +25,10 @@ def by_student(what: Quantity, measured: Mapping[str, Blocks]) -> Estimate | Non
     if len(common) < FEWEST_BLOCKS:
         return None
     q = float(what.statistic)
-    each = [Pooled.of({k: side[k] for k in common}).each(q) for side in (over, under)]
-    if min(float(values.min()) for values in each) <= 0:
+    levels = [Pooled.of({k: side[k] for k in common}).each(q) for side in (over, under)]
+    if min(float(values.min()) for values in levels) <= 0:
         return None
-    logs = np.log(each[0] / each[1])
+    logs = np.log(levels[0] / levels[1])
     at, error = float(logs.mean()), spread(logs)
     return Estimate(math.exp(at), at, at, error, error, len(common) - 1, len(common), enough=True)
 

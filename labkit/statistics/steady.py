@@ -71,18 +71,20 @@ class Trend:
 
 def steady(values: npt.ArrayLike) -> Steady:
     """Find the end of a run's warm-up, and what remains of the run."""
-    whole = checked_samples(values)
-    if whole.size < FEWEST:
-        why = f"{whole.size} samples are too few to find a warm-up in; at least {FEWEST} are needed"
-        return Steady(whole.size, 0, effective_size(whole), False, why)
-    cut, half = warm_up(whole), whole.size / 2
+    series = checked_samples(values)
+    if series.size < FEWEST:
+        why = (
+            f"{series.size} samples are too few to find a warm-up in; at least {FEWEST} are needed"
+        )
+        return Steady(series.size, 0, effective_size(series), False, why)
+    cut, half = warm_up(series), series.size / 2
     if cut >= half:
         why = "it was still changing in its second half: run it for longer"
-        return Steady(whole.size, cut, effective_size(whole[cut:]), False, why)
-    effective = effective_size(whole[cut:])
-    left = f"{whole.size - cut} samples are worth {effective:.0f} independent ones"
+        return Steady(series.size, cut, effective_size(series[cut:]), False, why)
+    effective = effective_size(series[cut:])
+    left = f"{series.size - cut} samples are worth {effective:.0f} independent ones"
     why = f"the first {cut} samples are warm-up; {left}" if cut else left
-    return Steady(whole.size, cut, effective, True, why)
+    return Steady(series.size, cut, effective, True, why)
 
 
 def told(measured: Mapping[str, Blocks]) -> list[str]:
@@ -130,7 +132,7 @@ def _drifting(measured: Mapping[str, Blocks]) -> list[str]:
     risk = RISK if trend is None else RISK / 2
     alone = zip(trends.items(), holm([f.p for f in trends.values()]), strict=True)
     told = [("", trend)] if trend and trend.p <= risk else []
-    told += [(name, one) for (name, one), p in alone if p <= risk]
+    told += [(name, trend_of) for (name, trend_of), p in alone if p <= risk]
     return [_rises(name, trend) for name, trend in told]
 
 
@@ -157,8 +159,8 @@ def warm_up(values: npt.ArrayLike) -> int:
 
     Ranks instead of values, for one stall of a thousandfold near the end would hide any warm-up.
     """
-    whole = checked_samples(values)
-    batches = _ranked(whole)[: whole.size // BATCH * BATCH].reshape(-1, BATCH).mean(axis=1)
+    series = checked_samples(values)
+    batches = _ranked(series)[: series.size // BATCH * BATCH].reshape(-1, BATCH).mean(axis=1)
     if batches.size <= LAST:
         return 0
     left = batches.size - np.arange(batches.size - LAST)
@@ -172,26 +174,26 @@ def warm_up(values: npt.ArrayLike) -> int:
 
 def effective_size(values: npt.ArrayLike) -> float:
     """The number of independent samples these are worth, by how their ranks hang together."""
-    whole = checked_samples(values)
-    related = autocorrelation(_ranked(whole))
+    series = checked_samples(values)
+    related = autocorrelation(_ranked(series))
     if related.size < 2:
-        return float(whole.size)
+        return float(series.size)
     # Sums of neighbours are positive and fall, until only noise is left.
     pairs = related[: related.size // 2 * 2].reshape(-1, 2).sum(axis=1)
     ends = np.flatnonzero(pairs <= 0)
-    kept = np.minimum.accumulate(pairs[: ends[0]] if ends.size else pairs)
-    time = max(2 * kept.sum() - 1, 1.0)
-    return float(whole.size / time)
+    monotone = np.minimum.accumulate(pairs[: ends[0]] if ends.size else pairs)
+    time = max(2 * monotone.sum() - 1, 1.0)
+    return float(series.size / time)
 
 
 def autocorrelation(values: npt.ArrayLike) -> Values:
     """The likeness of samples by distance in places, from 0 on; 0 if all are equal."""
-    whole = checked_samples(values)
-    centred = whole - whole.mean()
-    padded = 1 << (2 * whole.size - 1).bit_length()
+    series = checked_samples(values)
+    centred = series - series.mean()
+    padded = 1 << (2 * series.size - 1).bit_length()
     power = np.abs(np.fft.rfft(centred, padded)) ** 2
-    product = np.fft.irfft(power, padded)[: whole.size]
-    alike: Values = product / product[0] if product[0] > 1e-12 * whole.size else np.zeros(1)
+    product = np.fft.irfft(power, padded)[: series.size]
+    alike: Values = product / product[0] if product[0] > 1e-12 * series.size else np.zeros(1)
     return alike
 
 

@@ -218,11 +218,11 @@ class OnCluster:
     def count(self) -> None:
         """See how many workers there are now, and whether one offers each lab."""
         self._threads = threads(self.client)
-        there = offered(self.client)
+        offers = offered(self.client)
         wanted = {name for far in self.working.values() if (name := resource(far.point.lab))}
-        for name in sorted(wanted - there.keys() - self._missed):
+        for name in sorted(wanted - offers.keys() - self._missed):
             self.note(f"no worker offers {name} any more; its points wait for one")
-        self._missed = wanted - there.keys()
+        self._missed = wanted - offers.keys()
 
     def listen(self) -> None:
         """Hear of points from now on, and have workers hear of stops."""

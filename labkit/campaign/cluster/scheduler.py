@@ -52,8 +52,8 @@ def cluster_here(workers: int, labs: Collection[str]) -> Iterator[tuple[str, Any
         }
         options = {"host": HOST, "protocol": "tls", "port": 0, "security": pair, **WEB}
         scheduler = {"cls": Scheduler, "options": options}
-        made: Any = SpecCluster
-        with made(spec, scheduler, security=pair, silence_logs=logging.CRITICAL) as cluster:
+        kind: Any = SpecCluster
+        with kind(spec, scheduler, security=pair, silence_logs=logging.CRITICAL) as cluster:
             yield cluster.scheduler_address, pair
 
 
@@ -84,20 +84,20 @@ def versions(client: Any) -> Mapping[str, Any]:
     """The reports of a cluster's processes about their packages."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found: Mapping[str, Any] = client.get_versions(packages=["labkit"])
-    return found
+        packages: Mapping[str, Any] = client.get_versions(packages=["labkit"])
+    return packages
 
 
 def insist_alike(found: Mapping[str, Any]) -> None:
     """Refuse a cluster with other versions, which would fail in stranger ways."""
-    here = {**_versions(found["client"]), "labkit": __version__}
+    ours = {**_versions(found["client"]), "labkit": __version__}
     others = {"the scheduler": found["scheduler"], **found["workers"]}
     for name, other in others.items():
-        there = _versions(other)
+        theirs = _versions(other)
         parts = set(SAME) - ({"labkit"} if name == "the scheduler" else set())
-        for part in sorted(part for part in parts if there.get(part) != here.get(part)):
-            what = f"{part} is {there.get(part) or 'missing'} on {name}, {here[part]} here"
-            same = COMMAND if part == "labkit" else f"pip install '{part}=={here[part]}'"
+        for part in sorted(part for part in parts if theirs.get(part) != ours.get(part)):
+            what = f"{part} is {theirs.get(part) or 'missing'} on {name}, {ours[part]} here"
+            same = COMMAND if part == "labkit" else f"pip install '{part}=={ours[part]}'"
             raise UnlikeVersions(what, hint=f"the same everywhere: {same}")
 
 
@@ -118,39 +118,39 @@ def resource(lab: str) -> str:
 
 def offered(client: Any) -> dict[str, float]:
     """The amount of each resource that all workers offer together."""
-    found: dict[str, float] = {}
+    offers: dict[str, float] = {}
     for worker in client.scheduler_info()["workers"].values():
         for name, many in worker["resources"].items():
-            found[name] = found.get(name, 0) + many
-    return found
+            offers[name] = offers.get(name, 0) + many
+    return offers
 
 
 def threads(client: Any) -> int:
     """The number of points that can be at work at once."""
-    return sum(one["nthreads"] for one in client.scheduler_info()["workers"].values())
+    return sum(worker["nthreads"] for worker in client.scheduler_info()["workers"].values())
 
 
 # Dask knows a lab by the name of its file alone.
 def _apart(labs: Collection[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    owners: dict[str, str] = {}
     for lab in sorted(labs):
-        if (name := resource(lab)) and found.setdefault(name, lab) != lab:
-            what = f"{found[name]} and {lab} would both be {name} on the cluster"
+        if (name := resource(lab)) and owners.setdefault(name, lab) != lab:
+            what = f"{owners[name]} and {lab} would both be {name} on the cluster"
             raise BadInput(what, hint="give one of the files another name")
-    return found
+    return owners
 
 
 def insist_offered(client: Any, labs: Collection[str], address: str) -> None:
     """Insist that each lab has a worker, and none has two, which might disturb each other."""
-    there = offered(client)
+    offers = offered(client)
     wanted = _apart(labs)
     for name in wanted:
-        if not there.get(name):
-            known = ", ".join(sorted(there)) or "nothing"
+        if not offers.get(name):
+            names = ", ".join(sorted(offers)) or "nothing"
             hint = f'dask worker {address} --nthreads 1 --resources "{name}=1"'
-            raise NoWorker(f"no worker offers {name}; offered: {known}", hint=hint)
-        if name != "box" and there[name] > 1:
-            what = f"workers offer {name} {there[name]:g} times, and a lab is there once"
+            raise NoWorker(f"no worker offers {name}; offered: {names}", hint=hint)
+        if name != "box" and offers[name] > 1:
+            what = f"workers offer {name} {offers[name]:g} times, and a lab is there once"
             raise NoWorker(what, hint=f'let one worker offer it: --resources "{name}=1"')
     if not threads(client):
         hint = f"dask worker {address} --nthreads 1"

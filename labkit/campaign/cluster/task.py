@@ -187,10 +187,10 @@ class Courier:
 
     def fetch(self, path: Path) -> None:
         """Have here what tries have left in the store; runs that are here stay as they are."""
-        own = self.folder.of(self.point)
-        own.mkdir(parents=True, exist_ok=True)
+        place = self.folder.of(self.point)
+        place.mkdir(parents=True, exist_ok=True)
         below = [name.removeprefix(f"{self.at}/") for name in self.store.below(self.at)]
-        places = {name: path / name if _is_run(name) else own / name for name in below}
+        places = {name: path / name if _is_run(name) else place / name for name in below}
         missing = sorted(
             (name for name in below if not (_is_run(name) and places[name].exists())),
             key=lambda name: _last(places[name]),
