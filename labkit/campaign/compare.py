@@ -155,7 +155,7 @@ def _finished(
 ) -> dict[tuple[str, str], list[tuple[CampaignPoint, Attempt]]]:
     attempts_of: dict[tuple[str, str], list[tuple[CampaignPoint, Attempt]]] = defaultdict(list)
     for point in sorted(
-        folder.points, key=lambda point_of: (point_of.study, point_of.said, point_of.repetition)
+        folder.points, key=lambda one_point: (one_point.study, one_point.said, one_point.repetition)
     ):
         if attempt := folder.finished(point):
             attempts_of[point.question, point.place].append((point, attempt))

@@ -38,7 +38,7 @@ class Foreseen:
 def earlier(points: Iterable[CampaignPoint]) -> Earlier:
     """Seconds that such points took in the newest campaigns here, by question and lab."""
     times: dict[tuple[str, str], list[float]] = {
-        (point_of.question, point_of.lab): [] for point_of in points
+        (one_point.question, one_point.lab): [] for one_point in points
     }
     files = out().glob("campaigns/*/campaign.json")
     newest = sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)
@@ -104,7 +104,7 @@ def _stored(study: Study, lab: str) -> float:
             runs = results.finished() if same else []
             if runs:
                 return sum(run.seconds for run in runs) / len(
-                    {run_of_block.block for run_of_block in runs}
+                    {measured_run.block for measured_run in runs}
                 )
     return 0.0
 

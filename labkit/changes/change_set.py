@@ -62,13 +62,15 @@ class ChangeSet:
             *(("back", back) for back in backs),
             *(
                 _make(step, known, number)
-                for number, one in enumerate(_rounds(makes), 1)
-                for step, known in one
+                for number, steps in enumerate(_rounds(makes), 1)
+                for step, known in steps
             ),
         ]
         cuts = any(step.way and step.way.more.cuts_management for step, _ in makes)
         try:
-            answers = self._ask("change", lines, SECONDS + sum(_longest(one) for one, _ in makes))
+            answers = self._ask(
+                "change", lines, SECONDS + sum(_longest(steps) for steps, _ in makes)
+            )
         except HostError as error:
             raise (self._cut_off(error) if cuts else error) from None
         if stale := [answer for answer in answers if answer.word == "stale"]:
@@ -81,9 +83,9 @@ class ChangeSet:
 
     def look(self, looks: Sequence[Look]) -> dict[str, Seen]:
         """Look at some things on the host as they are now; it hears that we are there."""
-        seen = show(self.host, looks, self.token)
+        texts = show(self.host, looks, self.token)
         self.heard = time.monotonic()
-        return seen
+        return texts
 
     def beat(self, after: float) -> None:
         """Let the host hear us, if it has not for that many seconds."""
@@ -136,8 +138,8 @@ class ChangeSet:
     ) -> list[ScriptReply]:  # fmt: skip
         introduction = self.introduction(flags)
         self._copy(verb, "asked", lines)
-        asked = [introduction, *lines]
-        return ask(self.host, verb, *words, lines=asked, seconds=seconds, kept=bool(self.token))
+        questions = [introduction, *lines]
+        return ask(self.host, verb, *words, lines=questions, seconds=seconds, kept=bool(self.token))
 
     def introduction(self, flags: str) -> tuple[str, ...]:
         """The asker's identity, in the form that the script expects."""

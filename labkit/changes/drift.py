@@ -42,12 +42,12 @@ def read_again(changes: ChangeSet, steps: Sequence[Step], beat: float) -> list[D
         with suppress(HostError):
             changes.beat(beat)
         return []
-    seen = changes.look(looks)
+    values = changes.look(looks)
     drifts = []
     for thing, (step, way) in ways.items():
-        one = seen[thing]
-        now = f"unreadable: {one.why.strip()}" if one.why else way.value(one.text)
-        runs = way.value(one.live) if way.more.live else now
+        text = values[thing]
+        now = f"unreadable: {text.why.strip()}" if text.why else way.value(text.text)
+        runs = way.value(text.live) if way.more.live else now
         if now != step.setting.wanted:
             drifts.append(Drift(changes.host.name, thing, now))
         elif runs != now:

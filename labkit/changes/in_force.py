@@ -57,17 +57,19 @@ class InForce:
 
     def learn(self, settings: Iterable[Setting]) -> Plan:
         """Look at what the settings are about; what is there now is what will be put back."""
-        asked = dict.fromkeys(settings)
-        fresh = [setting for setting in asked if setting not in self.steps or setting in self.stale]
-        found = plan(fresh, self.hosts, self.greetings)
+        wishes = dict.fromkeys(settings)
+        fresh = [
+            setting for setting in wishes if setting not in self.steps or setting in self.stale
+        ]
+        fresh_plan = plan(fresh, self.hosts, self.greetings)
         self.stale -= {*fresh}
-        there = (step for one, step in self.steps.items() if one not in {*fresh, *self.stale})
-        known = {(s.setting.role, s.thing): s for s in there}
-        for step in found.steps:
-            first = known.setdefault((step.setting.role, step.thing), step)
+        steps_known = (step for one, step in self.steps.items() if one not in {*fresh, *self.stale})
+        by_thing = {(s.setting.role, s.thing): s for s in steps_known}
+        for step in fresh_plan.steps:
+            first = by_thing.setdefault((step.setting.role, step.thing), step)
             self.steps[step.setting] = step.with_original_of(first)
-        self.greetings |= found.hosts
-        return found
+        self.greetings |= fresh_plan.hosts
+        return fresh_plan
 
     def possible_roles(self) -> list[str]:
         """The roles whose hosts have something to change."""
@@ -108,10 +110,13 @@ class InForce:
             on_all({role: partial(self._change, role, ops) for role, ops in stage.items()})
 
     def _ops(self, settings: Sequence[Setting], left: Collection[str]) -> list[Op]:
-        kept = {*(setting.thing for setting in settings), *left}
-        gone = [one for thing, one in reversed(self.changed.items()) if thing not in kept]
-        backs = [Op(one.role, self.steps[one], True, not self.steps[one].changes) for one in gone]
-        steps = in_order([self.steps[one] for one in dict.fromkeys(settings)])
+        things = {*(setting.thing for setting in settings), *left}
+        gone = [change for thing, change in reversed(self.changed.items()) if thing not in things]
+        backs = [
+            Op(change.role, self.steps[change], True, not self.steps[change].changes)
+            for change in gone
+        ]
+        steps = in_order([self.steps[change] for change in dict.fromkeys(settings)])
         return backs + [Op(s.setting.role, s, False, self._is_made(s)) for s in steps]
 
     def _is_made(self, step: Step) -> bool:
@@ -206,8 +211,8 @@ class InForce:
             }
             drifts = on_all(read)
             after, self._good = self._good, _now()
-        seen = [one for some in drifts.values() for one in some]
-        return [replace(drift, after=after, seen=self._good) for drift in seen]
+        drifted_things = [one for drifts_of_host in drifts.values() for one in drifts_of_host]
+        return [replace(drift, after=after, seen=self._good) for drift in drifted_things]
 
     def put_back(self) -> None:
         """Put everything back, last change first, whatever fails on the way."""
@@ -258,9 +263,9 @@ class InForce:
         rest = [role for role in order if role not in first]
         if self._barred():
             return [why for role in (*first, *rest) for why in self._put_back(role)]
-        whys = [on_all({role: partial(self._put_back, role) for role in some})
-                for some in (first, rest) if some]  # fmt: skip
-        return [why for found in whys for some in found.values() for why in some]
+        whys = [on_all({role: partial(self._put_back, role) for role in changes})
+                for changes in (first, rest) if changes]  # fmt: skip
+        return [why for whys_of in whys for changes in whys_of.values() for why in changes]
 
     def _put_back(self, role: str) -> list[str]:
         host = self.hosts[role]

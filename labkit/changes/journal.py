@@ -159,15 +159,16 @@ def ask(
     """
     # A host's shell, or a hostile host, may print lines of its own; ours carry a number used once.
     mark = secrets.token_hex(8)
-    done = _run(host, [verb, mark, *words], lines, seconds, kept)
+    completed = _run(host, [verb, mark, *words], lines, seconds, kept)
     # Not splitlines(): a text may hold what Unicode calls a line's end.
-    texts = [line for line in done.stdout.split("\n") if line.startswith(f"={mark} ")]
+    texts = [line for line in completed.stdout.split("\n") if line.startswith(f"={mark} ")]
     answers = [_answer(*line.split(" ")[1:]) for line in texts]
     if [answer.word for answer in answers] == [UNKEPT]:
         return ask(host, verb, *words, lines=lines, seconds=seconds)
-    if not done.ok and not answers:
+    if not completed.ok and not answers:
         raise CommandFailed(
-            f"{host.name}: `{verb}` of the journal ended with code {done.code}", said=done.stderr
+            f"{host.name}: `{verb}` of the journal ended with code {completed.code}",
+            said=completed.stderr,
         )
     return answers
 
@@ -203,8 +204,8 @@ def refuse(host: Host, answers: Sequence[ScriptReply]) -> None:
 def refusals(host: Host, answers: Sequence[ScriptReply]) -> Iterator[HostError]:
     """Yield an error for each answer that says that something went wrong."""
     for answer in answers:
-        if made := REFUSALS.get(answer.word):
-            yield made(host, answer.fields)
+        if refusal := REFUSALS.get(answer.word):
+            yield refusal(host, answer.fields)
 
 
 def _failed(host: Host, fields: Sequence[str]) -> HostError:
@@ -275,9 +276,9 @@ def hello(host: Host) -> Greeting:
     """Ask a host what it is; nothing changes there."""
     answers = ask(host, "hello")
     refuse(host, [answer for answer in answers if answer.word != "open"])
-    found = {answer.word: answer.fields for answer in answers}
-    user, kinds, boot, machine = found["facts"]
-    lives, *lease = found.get("lease", ("free",))
+    fields_of = {answer.word: answer.fields for answer in answers}
+    user, kinds, boot, machine = fields_of["facts"]
+    lives, *lease = fields_of.get("lease", ("free",))
     return Greeting(
         user, tuple(kinds.split()), boot, machine, lives, Lease.told(lease) if lease else None,
         tuple(_open_set(answer.fields) for answer in answers if answer.word == "open"),
@@ -331,7 +332,7 @@ def history(host: Host, sets: int = 20) -> list[Chapter]:
     for line in re.findall(f"^={mark} line .*\n?", text, re.MULTILINE):
         name, _, frame = line.removeprefix(f"={mark} line ").partition(" ")
         lines.setdefault(name, []).append(frame)
-    return [_chapter(name, whole, f"{host.name}: {name}") for name, whole in lines.items()]
+    return [_chapter(name, chapter, f"{host.name}: {name}") for name, chapter in lines.items()]
 
 
 def _chapter(name: str, lines: Sequence[str], where: str) -> Chapter:
@@ -367,12 +368,12 @@ def lines_of(chapter: Chapter) -> list[str]:
 
 
 def _words(kind: str, fields: Sequence[str]) -> list[str]:
-    shown = [readable(repr(field.strip())) for field in fields]
-    match kind, shown:
+    texts = [readable(repr(field.strip())) for field in fields]
+    match kind, texts:
         case "begin", _:
             return [f"begun by {Lease.told(fields[1:])}"]
         case "intent", _:
-            things = [(fields[i], shown[i + 1]) for i in range(0, len(fields) - 5, 6)]
+            things = [(fields[i], texts[i + 1]) for i in range(0, len(fields) - 5, 6)]
             return [f"{thing} was {text}" for thing, text in things]
         case ("writing", [_, "'%-'"]):
             return [f"{fields[0]}: about to be written"]
@@ -382,4 +383,4 @@ def _words(kind: str, fields: Sequence[str]) -> list[str]:
             return [f"{fields[0]}: given up, was {text}; then it was {now}"]
         case "restored", [_, outcome, text]:
             return [f"{fields[0]}: {outcome[1:-1]}, is {text}"]
-    return [" ".join([kind, *shown])]
+    return [" ".join([kind, *texts])]

@@ -151,9 +151,11 @@ def plan(
     def asked(role: str) -> tuple[Greeting, list[Step]]:
         return _planned(hosts[role], wanted[role], (known or {}).get(role))
 
-    found = dict(zip(wanted, together(asked, wanted, AT_ONCE), strict=True))
-    steps = _in_place({step.setting: step for _, some in found.values() for step in some})
-    greetings = {role: greeting for role, (greeting, _) in found.items()}
+    steps_of = dict(zip(wanted, together(asked, wanted, AT_ONCE), strict=True))
+    steps = _in_place(
+        {step.setting: step for _, steps_here in steps_of.values() for step in steps_here}
+    )
+    greetings = {role: greeting for role, (greeting, _) in steps_of.items()}
     warnings = tuple(_warnings(greetings, hosts))
     return Plan(tuple(in_order([steps[setting] for setting in order])), greetings, warnings)
 
@@ -192,9 +194,9 @@ def _planned(
         for step in ways
         if step.way and not step.why
     }
-    seen = show(host, list(looks.values())) if looks else {}
+    values = show(host, list(looks.values())) if looks else {}
     return greeting, [
-        _seen(step, seen[step.thing], host) if not step.why else step for step in ways
+        _seen(step, values[step.thing], host) if not step.why else step for step in ways
     ]
 
 
@@ -236,18 +238,18 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
     for second, firsts in waits.items():
         for first in firsts:
             followers.setdefault(first, []).append(second)
-    free, done = [n for n in range(len(steps)) if not waits[n]], list[Step]()
+    free, ordered = [n for n in range(len(steps)) if not waits[n]], list[Step]()
     while free:
-        made = heappop(free)
-        done.append(steps[made])
-        for second in followers.get(made, ()):
-            waits[second].remove(made)
+        number = heappop(free)
+        ordered.append(steps[number])
+        for second in followers.get(number, ()):
+            waits[second].remove(number)
             if not waits[second]:
                 heappush(free, second)
-    if len(done) < len(steps):
+    if len(ordered) < len(steps):
         names = " after ".join(steps[n].thing for n in _circle(waits))
         raise Impossible(f"these settings depend on each other in a circle: {names}")
-    return done
+    return ordered
 
 
 # What is not done waits for something that is not done either.

@@ -70,7 +70,7 @@ def _stages(ops: Iterable[Op]) -> list[dict[str, list[Op]]]:
 def on_all(work: Mapping[str, Callable[[], T]]) -> dict[str, T]:
     """Do something on each host; all are waited for, then the first failure is raised."""
     if len(work) == 1:
-        return {role: one() for role, one in work.items()}
+        return {role: work_of() for role, work_of in work.items()}
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        begun = {role: pool.submit(one) for role, one in work.items()}
+        begun = {role: pool.submit(work_of) for role, work_of in work.items()}
     return {role: future.result() for role, future in begun.items()}

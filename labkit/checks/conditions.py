@@ -32,9 +32,9 @@ def _look(place: Subject) -> Iterator[Finding]:
 
 def _finding(place: Subject, study: Study, condition: Condition, why: str) -> Finding:
     where = f"{study.name}: {condition.name}"
-    asked = dict.fromkeys(_roles(condition, study, place.lab))
-    silent = [role for role in asked if role not in place.roles]
-    cut = [way for way in place.cut if set(way) <= asked.keys()]
+    roles = dict.fromkeys(_roles(condition, study, place.lab))
+    silent = [role for role in roles if role not in place.roles]
+    cut = [way for way in place.cut if set(way) <= roles.keys()]
     if why and silent:
         return Finding(UNSEEN, f"{' and '.join(silent)} cannot be asked", where=where)
     if cut:
@@ -61,14 +61,14 @@ def _roles(condition: Condition, study: Study, lab: Lab) -> list[str]:
 
 def pairs(lab: Lab) -> set[tuple[str, str]]:
     """Which hosts of the lab talk to which in the studies: who asks, and who answers."""
-    found = set()
+    pairs_found = set()
     for study in studies.readable()[0]:
         for condition in study.conditions:
             with suppress(Unknown):
                 for between in condition.pairs(lab, study.workload).values():
                     asks, *answer = [host.name for host in between.values()]
-                    found |= {(asks, other) for other in answer if other != asks}
-    return found
+                    pairs_found |= {(asks, other) for other in answer if other != asks}
+    return pairs_found
 
 
 check = Check("conditions of studies that can be measured", _look, after="kind", about="lab")

@@ -12,10 +12,10 @@ BEST = "High Performance"
 
 
 def _look(place: Subject) -> Iterator[Finding]:
-    shown = place.host.run(*POLICY, seconds=20)
-    match = re.search(r"^ *String Value: *(.*)$", shown.stdout, re.MULTILINE)
+    policy = place.host.run(*POLICY, seconds=20)
+    match = re.search(r"^ *String Value: *(.*)$", policy.stdout, re.MULTILINE)
     if not match:
-        yield Finding(WARNING, "its power policy cannot be read", shown.stderr or shown.stdout,
+        yield Finding(WARNING, "its power policy cannot be read", policy.stderr or policy.stdout,
                       " ".join(POLICY))  # fmt: skip
     elif match[1].strip() != BEST:
         yield Finding(

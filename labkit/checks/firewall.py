@@ -15,7 +15,7 @@ def _look(place: Subject) -> Iterator[Finding]:
     if not lines:
         yield Finding(OK, "none is seen")
         return
-    service = next((one for one in lines if not one.startswith("rules")), "")
+    service = next((line for line in lines if not line.startswith("rules")), "")
     fix = f"systemctl stop {service}   # in a lab that nobody else can reach" if service else (
         "nft list ruleset   # and take out what test traffic passes"
     )  # fmt: skip

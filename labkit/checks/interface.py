@@ -13,7 +13,9 @@ SHOWN = beside(__file__, "interface_shown.sh")
 
 def _look(place: Subject) -> Iterator[Finding]:
     host, table = place.host, f"[hosts.{place.role}] of {place.lab.path}"
-    if not host.interface and any(place.role in one.guests for one in place.lab.hosts.values()):
+    if not host.interface and any(
+        place.role in other_host.guests for other_host in place.lab.hosts.values()
+    ):
         yield Finding(OK, "not named, because a guest has another name for it on each network")
         return
     if not host.interface:

@@ -20,14 +20,14 @@ def _look(place: Subject) -> Iterator[Finding]:
     if not place.host.guests:
         yield Finding(OK, f"none of its guests is in {place.lab.path} (vm = ...)")
         return
-    found = place.shown(DEVICE).split()
-    if "kvm" in found:
+    device = place.shown(DEVICE).split()
+    if "kvm" in device:
         yield Finding(OK, "/dev/kvm exists (only a guest that boots shows that it works)")
     else:
         yield Finding(WARNING, "no /dev/kvm: guests are emulated", fix="modprobe kvm_intel || "
                       "modprobe kvm_amd   # and VT-x or AMD-V on in the BIOS")  # fmt: skip
-    functions = next((word[4:] for word in found if word.startswith("vfs=")), "")
-    if "iommu" in found:
+    functions = next((word[4:] for word in device if word.startswith("vfs=")), "")
+    if "iommu" in device:
         more = f"; a NIC has up to {functions} virtual functions" if functions else ""
         yield Finding(OK, f"an IOMMU is on{more}")
     else:

@@ -16,15 +16,17 @@ def _look(place: Subject) -> Iterator[Finding]:
     place.shown(f"sleep {APART:g}")
     after = collect(place.host)
     try:
-        found = gates(before, after, APART)
+        gates_of = gates(before, after, APART)
     except LabkitError as error:
         yield Finding(WARNING, "its load cannot be read", error.what, "top -b -n 1")
         return
-    wrong = [gate for gate in tripped(found) if gate.name in NOISE]
+    wrong = [gate for gate in tripped(gates_of) if gate.name in NOISE]
     for gate in wrong:
         yield Finding(WARNING, gate.why, fix="top -b -n 1 | head -n 15   # and end what is busy")
     if not wrong:
-        yield Finding(OK, "; ".join(gate.why for gate in found if gate.name in NOISE and gate.ok))
+        yield Finding(
+            OK, "; ".join(gate.why for gate in gates_of if gate.name in NOISE and gate.ok)
+        )
 
 
 check = Check("nothing else is busy", _look, "kind", kinds=("linux",))

@@ -24,8 +24,8 @@ def _look(place: Subject) -> Iterator[Finding]:
         yield Finding(FAILED, f"{text}: no SSH server answers", str(error), _fix(place, error))
         return
     if "SSH-" not in banner:
-        said = banner or "it closed the connection without a reply"
-        yield Finding(FAILED, f"{text} is no SSH server", said, _port(place))
+        greeting = banner or "it closed the connection without a reply"
+        yield Finding(FAILED, f"{text} is no SSH server", greeting, _port(place))
         return
     line = next(line for line in banner.splitlines() if "SSH-" in line)
     yield Finding(OK, f"{text}: {line}")

@@ -16,14 +16,14 @@ def _look(place: Subject) -> Iterator[Finding]:
         yield Finding(OK, f"{target}, through `{first.proxy}`")
         return
     try:
-        found = names.addresses(first.address, first.port, socket.AF_UNSPEC, first.seconds)
+        answers = names.addresses(first.address, first.port, socket.AF_UNSPEC, first.seconds)
     except (OSError, UnicodeError) as error:
         yield Finding(
             FAILED, f"{first.address!r} does not resolve to an address", str(error),
             f'put the right control = "..." into [hosts.{place.role}] of {place.lab.path}',
         )  # fmt: skip
         return
-    addresses = ", ".join(dict.fromkeys(str(one[4][0]) for one in found))
+    addresses = ", ".join(dict.fromkeys(str(answer[4][0]) for answer in answers))
     way = "" if first is target else f", through {first.address}"
     yield Finding(OK, f"{target}{way}: {addresses}")
 

@@ -29,13 +29,13 @@ def _look(place: Subject) -> Iterator[Finding]:
     wanted = [t for t, end in TOOLS.items() if end in (BOTH, ASKS if asks else ANSWERS)]
     lines = place.shown(SHOWN, *wanted).splitlines()
     absent = [line[1:] for line in lines if line.startswith("-") and line[1:] not in NOT_FREE]
-    there = [_version(line[1:]) for line in lines if line.startswith("+")]
+    versions = [_version(line[1:]) for line in lines if line.startswith("+")]
     system = next((line[1:] for line in lines if line.startswith("=")), "")
     if absent:
         worst = FAILED if REQUIRED & set(absent) else WARNING
         text = f"missing {', '.join(absent)}; workloads and settings with them cannot run"
         yield Finding(worst, text, fix=_install(system, absent))
-    yield Finding(OK, ", ".join(there) or "none")
+    yield Finding(OK, ", ".join(versions) or "none")
     if asks and "ping" not in absent:
         yield from _pings(place)
 

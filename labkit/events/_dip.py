@@ -35,7 +35,7 @@ class Span:
 
 def samples(span: Span, loads: Mapping[str, Series]) -> list[Sample]:
     """Depth, time to recover, work lost, and the load while memory was copied."""
-    return [one for at, values in loads.values() for one in _of(span, at, values)]
+    return [sample for at, values in loads.values() for sample in _of(span, at, values)]
 
 
 def _of(span: Span, at: Values, values: Values) -> Iterable[Sample]:

@@ -74,25 +74,25 @@ def words(asked: AskedMove, vm: str, there: str) -> tuple[str, ...]:
 
 def move(lab: Lab, asked: AskedMove, say: Say) -> None:
     """Move the machine; where that fails libvirt leaves it running where it was."""
-    here, there = lab.host(asked.origin), lab.host(asked.to)
+    origin, target = lab.host(asked.origin), lab.host(asked.to)
     vm = _vm(lab, asked)
     with ExitStack() as watched:
-        for host, other in ((here, there), (there, here)):
+        for host, other in ((origin, target), (target, origin)):
             watched.enter_context(_listened(host, vm, say))
             watched.enter_context(_watched(host, vm, _link(host, other), say))
-        sent = watched.enter_context(_polled(here, vm, say))
-        say(host=here.name, event="MIGRATION", status="setup", at=time.time(), by=US)
-        with _given_up(here, vm, asked) as late:
-            done = here.run(*words(asked, vm, there.address), seconds=asked.deadline + 600)
-        if done.ok:
+        sent = watched.enter_context(_polled(origin, vm, say))
+        say(host=origin.name, event="MIGRATION", status="setup", at=time.time(), by=US)
+        with _given_up(origin, vm, asked) as late:
+            completed = origin.run(*words(asked, vm, target.address), seconds=asked.deadline + 600)
+        if completed.ok:
             if COMPLETED not in say.text:
-                say(host=here.name, event="MIGRATION", status="completed", at=time.time(), by=US)
-            if figures := job(there.run("virsh", "domjobinfo", vm, "--completed").stdout):
-                say(host=here.name, said=figures, by=US)
-    if not done.ok:
-        _not_moved(here, there, vm, done.stderr, under_way=bool(sent or late))
-    if _runs(here, vm) or not _runs(there, vm):
-        raise HostError(f"{vm} does not run on {there.name} alone after it has moved")
+                say(host=origin.name, event="MIGRATION", status="completed", at=time.time(), by=US)
+            if figures := job(target.run("virsh", "domjobinfo", vm, "--completed").stdout):
+                say(host=origin.name, said=figures, by=US)
+    if not completed.ok:
+        _not_moved(origin, target, vm, completed.stderr, under_way=bool(sent or late))
+    if _runs(origin, vm) or not _runs(target, vm):
+        raise HostError(f"{vm} does not run on {target.name} alone after it has moved")
 
 
 # One that was under way and runs on has not arrived; one that never began says nothing of moves.
@@ -127,10 +127,10 @@ def _given_up(host: Host, vm: str, move: AskedMove) -> Iterator[list[float]]:
 
 def back(lab: Lab, asked: AskedMove) -> None:
     """Move it back, if it is there."""
-    here, there, vm = lab.host(asked.origin), lab.host(asked.to), _vm(lab, asked)
-    if _runs(there, vm):
+    origin, target, vm = lab.host(asked.origin), lab.host(asked.to), _vm(lab, asked)
+    if _runs(target, vm):
         home = Homeward(asked.disks)
-        there.check(*words(home, vm, here.address), seconds=home.deadline + 600)
+        target.check(*words(home, vm, origin.address), seconds=home.deadline + 600)
 
 
 @dataclass(frozen=True)
@@ -154,19 +154,19 @@ def refusal(lab: Lab, asked: AskedMove) -> str:
     """It takes two hosts with libvirt, and a link and a storage that are as asked for."""
     if missing := [role for role in (asked.origin, asked.to) if role not in lab.hosts]:
         return f"the lab has no host for it: no {missing[0]}"
-    here, there = lab.host(asked.origin), lab.host(asked.to)
-    if asked.guest not in here.guests:
-        return f"{here.name} has no guest {asked.guest}: give it a vm = in the lab file"
-    for host in (here, there):
+    origin, target = lab.host(asked.origin), lab.host(asked.to)
+    if asked.guest not in origin.guests:
+        return f"{origin.name} has no guest {asked.guest}: give it a vm = in the lab file"
+    for host in (origin, target):
         if not host.run("virsh", "version").ok:
             how = brings("virsh")
             return f"libvirt does not answer on {host.name}; to get it: {how}"
     vm = _vm(lab, asked)
     return (
-        _other_cpu(here, there, vm)
-        or _too_far(here, there, asked.rtt_ms)
-        or _other_rate(here, there, asked)
-        or _stored(here, there, vm, asked.disks)
+        _other_cpu(origin, target, vm)
+        or _too_far(origin, target, asked.rtt_ms)
+        or _other_rate(origin, target, asked)
+        or _stored(origin, target, vm, asked.disks)
     )
 
 
@@ -177,8 +177,8 @@ def _other_cpu(here: Host, there: Host, vm: str) -> str:
         return ""
     kind = KIND.search(described)
     words = ("hypervisor-cpu-compare", "/dev/stdin", *(("--virttype", kind[1]) if kind else ()))
-    done = there.run("virsh", *words, stdin=cpu[0].encode())
-    if done.ok or "incompatible" not in done.stdout + done.stderr:
+    completed = there.run("virsh", *words, stdin=cpu[0].encode())
+    if completed.ok or "incompatible" not in completed.stdout + completed.stderr:
         return ""
     why = f"{there.name} lacks the CPU that {vm} uses on {here.name}"
     return f"{why}; give it a model that both have (virsh hypervisor-cpu-baseline)"
@@ -192,8 +192,8 @@ def _too_far(here: Host, there: Host, wanted: float) -> str:
     match = MEASURED.search(output)
     if match and float(match[1]) <= wanted * (NEAR - 1):
         return ""
-    seen = f"{float(match[1]):g} ms" if match else "no answer"
-    return f"the way to {there.name} takes {seen} by itself, so it cannot take {wanted:g} ms"
+    delay = f"{float(match[1]):g} ms" if match else "no answer"
+    return f"the way to {there.name} takes {delay} by itself, so it cannot take {wanted:g} ms"
 
 
 # As its NIC says, or as it was shaped; a line that is slower elsewhere is not seen from here.
@@ -240,13 +240,13 @@ def _link(host: Host, other: Host) -> str:
 
 @contextmanager
 def _listened(host: Host, vm: str, say: Say) -> Iterator[None]:
-    done = threading.Event()
+    ended = threading.Event()
 
     def read() -> None:
         command = ("virsh", "event", "--all", "--loop", "--timestamp")
         with suppress(LabkitError), host.stream(*command, seconds=3600) as lines:
             for line in lines:
-                if done.is_set():
+                if ended.is_set():
                     return
                 heard(host.name, vm, line.text, say)
 
@@ -255,7 +255,7 @@ def _listened(host: Host, vm: str, say: Say) -> Iterator[None]:
     try:
         yield
     finally:
-        done.set()
+        ended.set()
 
 
 def heard(host: str, vm: str, text: str, say: Say) -> None:
@@ -323,8 +323,8 @@ def _polled(host: Host, vm: str, say: Say) -> Iterator[list[float]]:
 
 def job(text: str) -> dict[str, float]:
     """The figures that `virsh domjobinfo` gives of a migration, under QEMU's names."""
-    figures = {found[1]: float(found[2]) * UNITS.get(found[3], 1)
-               for found in map(FIGURE.match, text.splitlines()) if found}  # fmt: skip
+    figures = {match[1]: float(match[2]) * UNITS.get(match[3], 1)
+               for match in map(FIGURE.match, text.splitlines()) if match}  # fmt: skip
     names = {"Memory processed": "transferred", "Memory remaining": "remaining",
              "Memory total": "total", "Iteration": "dirty-sync-count",
              "Total downtime": "downtime", "Time elapsed": "total-time"}  # fmt: skip

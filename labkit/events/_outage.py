@@ -39,27 +39,27 @@ def awaited(host: Host, after: float, deadline: float) -> dict[str, float]:
 def heard(log: str, after: float) -> dict[str, float]:
     """The moments when Corosync missed a host, and when it was sure."""
     year = datetime.fromtimestamp(after, UTC).year
-    found: dict[str, float] = {}
+    times: dict[str, float] = {}
     for stamp, words in HEARD.findall(log):
         then = datetime.strptime(f"{year} {stamp}", "%Y %b %d %H:%M:%S.%f").replace(tzinfo=UTC)
         if then.timestamp() >= after:
-            found.setdefault(MEANS[words], then.timestamp())
-    return found
+            times.setdefault(MEANS[words], then.timestamp())
+    return times
 
 
 def moments(text: str) -> dict[str, float]:
     """All that was seen, by what it was."""
-    seen = {line["event"]: line["at"] for line in said(text) if "event" in line}
-    steps = _steps(seen)
-    if lacking := [end for _, *ends in steps for end in ends if end not in seen]:
+    times = {line["event"]: line["at"] for line in said(text) if "event" in line}
+    steps = _steps(times)
+    if lacking := [end for _, *ends in steps for end in ends if end not in times]:
         raise ResultsError(f"these lines are of an outage without {lacking[0]}")
-    return seen
+    return times
 
 
 def time_line(name: str, text: str) -> TimeLine:
     """Its steps, from when the server was gone to when it was as before."""
-    seen = moments(text)
-    phases = tuple(Phase(step, seen[a], seen[b]) for step, a, b in _steps(seen))
+    times = moments(text)
+    phases = tuple(Phase(step, times[a], times[b]) for step, a, b in _steps(times))
     return TimeLine(name, phases, offsets(said(text)))
 
 
@@ -78,18 +78,18 @@ def _steps(seen: Mapping[str, float]) -> tuple[tuple[str, str, str], ...]:
 
 def samples(text: str, loads: Mapping[str, Series]) -> list[Sample]:
     """Both downtimes by who asked, and what each step took."""
-    seen = moments(text)
-    if "boot" not in seen:
-        away = np.array([seen["answers"] - seen["lost"]])
+    times = moments(text)
+    if "boot" not in times:
+        away = np.array([times["answers"] - times["lost"]])
         return [Sample("failover downtime", "s", away)]
     logins, lists = loads["login"][0], loads["list"][0]
     figures = {
-        "failover downtime": _downtime(seen, lists),
-        "login downtime": _first(logins, seen["boot"]) - seen["down"],
-        **{f"{step} time": seen[b] - seen[a] for step, a, b in _steps(seen)},
+        "failover downtime": _downtime(times, lists),
+        "login downtime": _first(logins, times["boot"]) - times["down"],
+        **{f"{step} time": times[b] - times[a] for step, a, b in _steps(times)},
     }
-    if "start" in seen:
-        figures["ha time"] = seen["start"] - seen["down"]
+    if "start" in times:
+        figures["ha time"] = times["start"] - times["down"]
     return [
         Sample(metric, unit, np.array([figures[metric]]))
         for metric, unit in MEASURES.items()

@@ -36,15 +36,15 @@ class MoveSeen:
     @cached_property
     def about(self) -> Mapping[str, Any]:
         """The migration that was asked for."""
-        found = next((line for line in self.lines if "moves" in line), None)
-        if found is None:
+        line_found = next((line for line in self.lines if "moves" in line), None)
+        if line_found is None:
             raise ResultsError("these lines are not of a migration")
-        return found
+        return line_found
 
     def events(self, host: str, name: str, **about: str) -> list[float]:
         """The times at which QEMU on a host reported such an event."""
-        asked = {"host": host, "event": name, **about}
-        return [line["at"] for line in self.lines if asked.items() <= line.items()]
+        fields = {"host": host, "event": name, **about}
+        return [line["at"] for line in self.lines if fields.items() <= line.items()]
 
     @property
     def origin(self) -> str:
@@ -59,8 +59,8 @@ class MoveSeen:
     @cached_property
     def begun(self) -> float:
         """Time when the first of its disks was copied, or the first of its memory could go."""
-        found = [*self.copying, *self.events(self.origin, "MIGRATION", status="setup")]
-        return min(found) if found else float(self.about["t"])
+        starts = [*self.copying, *self.events(self.origin, "MIGRATION", status="setup")]
+        return min(starts) if starts else float(self.about["t"])
 
     @cached_property
     def copying(self) -> list[float]:
@@ -80,8 +80,8 @@ class MoveSeen:
     @cached_property
     def arrived(self) -> bool:
         """Whether it runs at the destination, all of it."""
-        done = self.events(self.origin, "MIGRATION", status=DONE)
-        return bool(done) and bool(self.resumed is not None or self.events(self.to, ARRIVED))
+        ends = self.events(self.origin, "MIGRATION", status=DONE)
+        return bool(ends) and bool(self.resumed is not None or self.events(self.to, ARRIVED))
 
     @cached_property
     def ended(self) -> float:
@@ -108,15 +108,15 @@ class MoveSeen:
     def said(self) -> Mapping[str, Any]:
         """QEMU's last words on it."""
         mine = [line for line in self.lines if line.get("host") == self.origin and "said" in line]
-        told = [one["said"] for one in mine if one["said"].get("transferred")]
-        return told[-1] if told else {}
+        texts = [entry["said"] for entry in mine if entry["said"].get("transferred")]
+        return texts[-1] if texts else {}
 
     @cached_property
     def first_round(self) -> float:
         """Bytes that the first pass over its memory sent."""
         mine = (line["said"] for line in self.lines if line.get("host") == self.origin
                 and "said" in line and line["t"] >= self.begun)  # fmt: skip
-        sent = [one["transferred"] for one in mine if one.get("dirty-sync-count") == 1]
+        sent = [entry["transferred"] for entry in mine if entry.get("dirty-sync-count") == 1]
         return float(max(sent, default=0))
 
     @cached_property
@@ -128,8 +128,8 @@ class MoveSeen:
 
     def cpus(self, host: str) -> int:
         """The number of a host's CPUs, if the host says it."""
-        own = (line for line in self.lines if line.get("host") == host)
-        return next((one["cpus"] for one in own if "cpus" in one), 0)
+        lines_of_host = (line for line in self.lines if line.get("host") == host)
+        return next((entry["cpus"] for entry in lines_of_host if "cpus" in entry), 0)
 
     def cpu(self, host: str, *names: str) -> Series:
         """CPUs that threads kept busy on a host, and when; of no name those of all of them."""
@@ -143,21 +143,21 @@ class MoveSeen:
 
 def time_line(text: str) -> TimeLine:
     """Rounds, standing still, and what followed."""
-    seen = MoveSeen(said(text))
-    phases = [*_disks(seen), *seen.rounds]
-    if seen.stopped and seen.resumed:
-        phases.append(Phase("switch-over", seen.stopped, seen.resumed))
-        if seen.ended > seen.resumed:
-            phases.append(Phase("after the switch-over", seen.resumed, seen.ended))
-    whole = tuple(phases) or (Phase("migration", seen.begun, seen.ended),)
-    return TimeLine("migration", whole, offsets(seen.lines))
+    move = MoveSeen(said(text))
+    phases = [*_disks(move), *move.rounds]
+    if move.stopped and move.resumed:
+        phases.append(Phase("switch-over", move.stopped, move.resumed))
+        if move.ended > move.resumed:
+            phases.append(Phase("after the switch-over", move.resumed, move.ended))
+    move_phases = tuple(phases) or (Phase("migration", move.begun, move.ended),)
+    return TimeLine("migration", move_phases, offsets(move.lines))
 
 
 def samples(text: str, loads: Mapping[str, Series]) -> list[Sample]:
     """All figures of one migration; times in s, rates in Mbit/s."""
-    seen = MoveSeen(said(text))
-    figures = [*_times(seen), *_speeds(seen), *_dip.samples(_whole(seen), loads)]
-    _insist(seen, {sample.metric for sample in figures})
+    move = MoveSeen(said(text))
+    figures = [*_times(move), *_speeds(move), *_dip.samples(_whole(move), loads)]
+    _insist(move, {sample.metric for sample in figures})
     return figures
 
 
@@ -183,10 +183,10 @@ def _insist(move: MoveSeen, metrics: set[str]) -> None:
 
 def over_time(text: str) -> dict[str, Series]:
     """Mbit/s that came in at the destination, and the CPUs of both sides in percent of one."""
-    seen = MoveSeen(said(text))
-    (left, origin), (came, to) = seen.cpu(seen.origin), seen.cpu(seen.to)
+    move = MoveSeen(said(text))
+    (left, origin), (came, to) = move.cpu(move.origin), move.cpu(move.to)
     return {
-        "bandwidth": seen.arriving,
+        "bandwidth": move.arriving,
         "cpu of the origin": (left, 100 * origin),
         "cpu of the destination": (came, 100 * to),
     }
@@ -241,8 +241,8 @@ def _speeds(seen: MoveSeen) -> Iterable[Sample]:
 
 # On a link of its own, where there is one.
 def _came(net: Mapping[str, Sequence[int]]) -> int:
-    own = [name for name in net if name.startswith("crossing")]
-    return sum(net[name][0] for name in own or net)
+    names = [name for name in net if name.startswith("crossing")]
+    return sum(net[name][0] for name in names or net)
 
 
 # From counts that never fall; where one does its thread has ended.

@@ -54,9 +54,9 @@ def relocated(
         raise type(error)(problem, said=str(error)) from None
     if machine.runtime.host.name != to:
         raise HostError(f"the task has ended well, and {vm} is not on {to}")
-    done = {"at": time.time(), "by": "controller"}
-    say(host=roles[0], event="MIGRATION", status="completed", **done)
-    say(host=roles[1], event="ARRIVED", **done)
+    stamp = {"at": time.time(), "by": "controller"}
+    say(host=roles[0], event="MIGRATION", status="completed", **stamp)
+    say(host=roles[1], event="ARRIVED", **stamp)
 
 
 def ended_well(task: Any, say: Say, host: str, deadline: float) -> None:

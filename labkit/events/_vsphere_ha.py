@@ -20,9 +20,9 @@ def seen(session: Any, after: datetime) -> dict[str, float]:
     """The first moment of each kind of event since then, in order, in seconds since 1970."""
     vim = importlib.import_module("pyVmomi").vim
     times = vim.event.EventFilterSpec.ByTime(beginTime=after)
-    asked = vim.event.EventFilterSpec(time=times, eventTypeId=list(MEANS))
+    filters = vim.event.EventFilterSpec(time=times, eventTypeId=list(MEANS))
     first: dict[str, float] = {}
-    for event in session.RetrieveContent().eventManager.QueryEvents(asked):
+    for event in session.RetrieveContent().eventManager.QueryEvents(filters):
         for name in _names(event):
             if name in MEANS and event.createdTime >= after:
                 at = event.createdTime.timestamp()

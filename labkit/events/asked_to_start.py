@@ -45,8 +45,8 @@ class AskedToStart(Event):
 
     def happen(self, lab: Lab, say: Say) -> None:
         """Ask, and keep the answer."""
-        asked = lab.host(self.host).run(*self._words(lab, START), seconds=60)
-        say(asked=self.guest, code=asked.code, answer=(asked.stdout + asked.stderr).strip())
+        answer = lab.host(self.host).run(*self._words(lab, START), seconds=60)
+        say(asked=self.guest, code=answer.code, answer=(answer.stdout + answer.stderr).strip())
 
     def undo(self, lab: Lab) -> None:
         """Have it off, as it was."""
@@ -78,7 +78,7 @@ class AskedToStart(Event):
 
 
 def _answer(text: str) -> Mapping[str, str | int | float]:
-    lines = [one for one in said(text) if "asked" in one]
+    lines = [line for line in said(text) if "asked" in line]
     if not lines:
         raise ResultsError("nothing says how the start was answered")
     return lines[-1]

@@ -44,8 +44,8 @@ class HostFailure(Event):
             return
         at = _cluster.off(lab.host(self.host))
         say(host=self.host, event="down", at=at)
-        seen = _outage.awaited(lab.host(self.standby), at, self.deadline)
-        for event, when in sorted(seen.items(), key=lambda one: one[1]):
+        times = _outage.awaited(lab.host(self.standby), at, self.deadline)
+        for event, when in sorted(times.items(), key=lambda pair: pair[1]):
             say(host=self.standby, event=event, at=when)
 
     # The cluster is its owner's: what it does is seen from its other host, by pings.

@@ -49,12 +49,12 @@ class NetworkHiccup(Event):
         say(host=self.host, event="cut", at=at)
         say(host=self.host, event="healed", at=at + self.length)
         time.sleep(self.patience)
-        for role, each in ((self.host, host), (self.standby, standby)):
-            noted = _cluster.notes(_cluster.log(each), at)
+        for role, peer in ((self.host, host), (self.standby, standby)):
+            noted = _cluster.notes(_cluster.log(peer), at)
             if "asked" in noted:
                 say(host=role, event="asked", at=noted["asked"])
             if "start" in noted:
-                begun = _cluster.ready(each, at, self.deadline)
+                begun = _cluster.ready(peer, at, self.deadline)
                 say(host=role, event="ready", at=begun["ready"])
 
     def undo(self, lab: Lab) -> None:
@@ -74,29 +74,29 @@ class NetworkHiccup(Event):
     @staticmethod
     def time_line(text: str) -> TimeLine:
         """The hiccup, and what came of it."""
-        seen = _seen(text)
-        phases = [Phase("hiccup", seen["cut"], seen["healed"])]
-        if "asked" in seen and "ready" in seen:
-            phases.append(Phase("false failover", seen["asked"], seen["ready"]))
+        times = _seen(text)
+        phases = [Phase("hiccup", times["cut"], times["healed"])]
+        if "asked" in times and "ready" in times:
+            phases.append(Phase("false failover", times["asked"], times["ready"]))
         return TimeLine("network hiccup", tuple(phases), offsets(said(text)))
 
     @staticmethod
     def parse(text: str, loads: Mapping[str, Series]) -> list[Sample]:
         """Whether a host that lived was taken for dead, and the longest time without a list."""
-        seen, lists = _seen(text), loads["list"][0]
-        around = lists[lists >= seen["cut"]]
-        before = lists[lists < seen["cut"]]
+        times, lists = _seen(text), loads["list"][0]
+        around = lists[lists >= times["cut"]]
+        before = lists[lists < times["cut"]]
         if not around.size or not before.size:
             raise ResultsError("the server gave no answer before or after the hiccup")
         gaps = np.diff(np.array([before.max(), *around]))
         return [
             Sample("failover downtime", "s", np.array([float(gaps.max())])),
-            Sample("false failovers", "1", np.array([float("asked" in seen)]), kind="share"),
+            Sample("false failovers", "1", np.array([float("asked" in times)]), kind="share"),
         ]
 
 
 def _seen(text: str) -> dict[str, float]:
-    seen = {line["event"]: line["at"] for line in said(text) if "event" in line}
-    if lacking := [word for word in ("cut", "healed") if word not in seen]:
+    times = {line["event"]: line["at"] for line in said(text) if "event" in line}
+    if lacking := [word for word in ("cut", "healed") if word not in times]:
         raise ResultsError(f"these lines are of a hiccup without {lacking[0]}")
-    return seen
+    return times

@@ -48,7 +48,7 @@ def line_of(pipe: Pipe, name: str) -> str:
 
 def reading(name: str, ask: Callable[[], str]) -> ClockReading:
     """The best of some readings; `ask` has the host print its time, in seconds since 1970."""
-    return min((_read(name, ask) for _ in range(ASKED)), key=lambda one: one.round_trip)
+    return min((_read(name, ask) for _ in range(ASKED)), key=lambda answer: answer.round_trip)
 
 
 def _read(name: str, ask: Callable[[], str]) -> ClockReading:

@@ -48,21 +48,21 @@ class Outcomes(Mapping[str, T | LabkitError], Generic[T]):
     def ok(self) -> dict[str, T]:
         """The outcomes that went well: no error, and code 0 if there is one."""
         return {
-            name: one
-            for name, one in self.all.items()
-            if not isinstance(one, LabkitError) and _well(one)
+            name: outcome
+            for name, outcome in self.all.items()
+            if not isinstance(outcome, LabkitError) and _well(outcome)
         }
 
     @property
     def failed(self) -> dict[str, T | LabkitError]:
         """The others: the error, or what ended with another code."""
         ok = self.ok
-        return {name: one for name, one in self.all.items() if name not in ok}
+        return {name: outcome for name, outcome in self.all.items() if name not in ok}
 
     def check(self) -> dict[str, T]:
         """All answers; if a host failed, one error that names every host that did."""
         if failed := self.failed:
-            lines = [f"{name}: {_why(name, one)}" for name, one in failed.items()]
+            lines = [f"{name}: {_why(name, outcome)}" for name, outcome in failed.items()]
             raise FleetFailed(
                 f"{len(failed)} of {len(self.all)} hosts failed: {', '.join(failed)}",
                 said="\n".join(lines[:3]),
@@ -88,7 +88,7 @@ class Start(Outcomes[Started]):
 
     @property
     def _started(self) -> list[Started]:
-        return [one for one in self.all.values() if isinstance(one, Started)]
+        return [outcome for outcome in self.all.values() if isinstance(outcome, Started)]
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class StartLine:
         for armed in order:
             armed.release(when)
         deadline = time.monotonic() + lead + far + seconds
-        return Start(_each(self.waiting, lambda one: one.done(deadline)))
+        return Start(_each(self.waiting, lambda waiting: waiting.done(deadline)))
 
 
 @dataclass(frozen=True)
@@ -138,19 +138,21 @@ class Fleet:
                 return begun.pop(name).done()
             return admitted(host).run(*words, stdin=stdin, seconds=seconds, cap=cap)
 
-        found = dict[str, Completed | LabkitError]()
+        outcomes = dict[str, Completed | LabkitError]()
         try:
             if not stdin:
                 self._begin(begun, words, seconds, cap)
             if len(begun) == len(self.hosts):
-                found = _heard(begun, tell)
-            rest = {name: host for name, host in self.hosts.items() if name not in found}
-            found |= _each({name: name for name in rest}, lambda name: done(name, rest[name]), tell)
-            return Outcomes({name: found[name] for name in self.hosts})
+                outcomes = _heard(begun, tell)
+            rest = {name: host for name, host in self.hosts.items() if name not in outcomes}
+            outcomes |= _each(
+                {name: name for name in rest}, lambda name: done(name, rest[name]), tell
+            )
+            return Outcomes({name: outcomes[name] for name in self.hosts})
         except BaseException:  # Ctrl-C: nobody waits for a host any longer
             self.close()
-            for one in begun.values():
-                one.close()
+            for command in begun.values():
+                command.close()
             raise
 
     def each(
@@ -203,8 +205,8 @@ class Fleet:
     ) -> None:
         for name, host in self.hosts.items():
             with suppress(LabkitError):  # said of each host by what runs it there
-                if one := host.transport.begin(words, seconds=seconds, cap=cap):
-                    begun[name] = one
+                if command := host.transport.begin(words, seconds=seconds, cap=cap):
+                    begun[name] = command
 
     def close(self) -> None:
         """Close all connections."""
@@ -263,38 +265,38 @@ def _each(
     action: Callable[[Any], T],
     tell: Callable[[str], None] | None = None,
 ) -> dict[str, T | LabkitError]:
-    found: dict[str, T | LabkitError] = {}
+    outcomes: dict[str, T | LabkitError] = {}
     if not those:
-        return found
+        return outcomes
     pool = ThreadPoolExecutor(min(AT_ONCE, len(those)))
     try:
         futures: dict[Future[T], str] = {
-            pool.submit(action, one): name for name, one in those.items()
+            pool.submit(action, item): name for name, item in those.items()
         }
         for future in as_completed(futures):
             name, failed = futures[future], future.exception()
             if failed is not None and not isinstance(failed, LabkitError):
                 raise failed
-            found[name] = future.result() if failed is None else failed
+            outcomes[name] = future.result() if failed is None else failed
             if tell:
                 tell(name)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-    return {name: found[name] for name in those}
+    return {name: outcomes[name] for name in those}
 
 
 # Those that end within a moment; the others are left to threads, for each may print a lot.
 def _heard(
     begun: dict[str, Begun], tell: Callable[[str], None] | None
 ) -> dict[str, Completed | LabkitError]:
-    found: dict[str, Completed | LabkitError] = {}
+    outcomes: dict[str, Completed | LabkitError] = {}
     until = time.monotonic() + MOMENT_SECONDS
     for name in [*begun]:
         if begun[name].ended(until):
-            found[name] = begun.pop(name).done()
+            outcomes[name] = begun.pop(name).done()
             if tell:
                 tell(name)
-    return found
+    return outcomes
 
 
 def _clock(host: Host) -> ClockReading:

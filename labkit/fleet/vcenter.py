@@ -26,9 +26,9 @@ def connected(
             host=address, port=port, user=user, pwd=password, sslContext=trust
         )
     except Exception as error:
-        said = getattr(error, "msg", "") or str(error)
+        message = getattr(error, "msg", "") or str(error)
         hint = "keep the password with `keyring set labkit " + f"{user}@{address}`"
-        raise LoginRefused(f"vCenter at {address} refused the login of {user}", said=said,
+        raise LoginRefused(f"vCenter at {address} refused the login of {user}", said=message,
                            hint=hint) from None  # fmt: skip
     try:
         yield session
@@ -38,13 +38,13 @@ def connected(
 
 def kept_password(address: str) -> str:
     """The password of our user there."""
-    login, kept = f"{USER}@{address}", None
+    login, password = f"{USER}@{address}", None
     if importlib.util.find_spec("keyring"):
-        kept = importlib.import_module("keyring").get_password("labkit", login)
-    if kept is None:
+        password = importlib.import_module("keyring").get_password("labkit", login)
+    if password is None:
         raise LoginRefused(f"the keyring has no password of {login}",
                            hint=f"keep it with `keyring set labkit {login}`")  # fmt: skip
-    return str(kept)
+    return str(password)
 
 
 def named(session: Any, kind: Any, name: str) -> Any:
@@ -52,9 +52,9 @@ def named(session: Any, kind: Any, name: str) -> Any:
     content = session.RetrieveContent()
     view = content.viewManager.CreateContainerView(content.rootFolder, [kind], True)
     try:
-        found = {one.name: one for one in view.view}
+        machines = {machine.name: machine for machine in view.view}
     finally:
         view.Destroy()
-    if name not in found:
-        raise Unknown(f"{kind.__name__.rpartition('.')[2]} of vCenter", name, found)
-    return found[name]
+    if name not in machines:
+        raise Unknown(f"{kind.__name__.rpartition('.')[2]} of vCenter", name, machines)
+    return machines[name]

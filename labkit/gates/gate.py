@@ -132,8 +132,8 @@ class _Reading:
     @property
     def uptime(self) -> float | None:
         """Seconds since the host was started, suspended ones included."""
-        found = self.lines.get("/proc/uptime")
-        return float(found[0].split()[0]) if found else None
+        line = self.lines.get("/proc/uptime")
+        return float(line[0].split()[0]) if line else None
 
     @cached_property
     def tcp(self) -> dict[str, int]:
@@ -145,15 +145,15 @@ class _Reading:
     @cached_property
     def processes(self) -> dict[str, _Process]:
         """By process id. A name may hold spaces and brackets, but no line break that we keep."""
-        found = {}
+        times = {}
         for file, lines in self.lines.items():
             if re.fullmatch(r"/proc/\d+/stat", file) and ")" in lines[0]:
                 name, rest = lines[0].partition("(")[2].rpartition(")")[::2]
                 words = rest.split()  # from field 3 of proc(5) on
                 ticks = int(words[11]) + int(words[12])
                 kernel = bool(int(words[6]) & KERNEL_THREAD)
-                found[file.split("/")[2]] = _Process(name, int(words[19]), ticks, kernel)
-        return found
+                times[file.split("/")[2]] = _Process(name, int(words[19]), ticks, kernel)
+        return times
 
 
 @dataclass(frozen=True)

@@ -59,11 +59,11 @@ class Watch:
 
     def raw(self) -> dict[str, str]:
         """The counts, by the name of the file to keep them in."""
-        asked = {"before": self._before, "after": self._after}
+        texts_of = {"before": self._before, "after": self._after}
         roles = enumerate(self.hosts)
         return {
-            f"gates-{number}-{when}.txt": found[role][0]
-            for number, role in roles for when, found in asked.items() if role in found
+            f"gates-{number}-{when}.txt": texts[role][0]
+            for number, role in roles for when, texts in texts_of.items() if role in texts
         }  # fmt: skip
 
     def tripped(self) -> dict[str, dict[str, str]]:
@@ -75,15 +75,15 @@ class Watch:
         return self._saying(None)
 
     def _saying(self, ok: bool | None) -> dict[str, dict[str, str]]:
-        found = {
+        gates_of = {
             role: {one.name: one.why for one in self._gates(role) if one.ok is ok}
             for role in self.hosts
         }
-        return {role: some for role, some in found.items() if some}
+        return {role: gates for role, gates in gates_of.items() if gates}
 
     def _asked(self) -> dict[str, _Asked]:
         outcomes = Fleet(self.hosts).each(self._counted)
-        if lost := [one for role, one in outcomes.failed.items() if role in self.between]:
+        if lost := [failure for role, failure in outcomes.failed.items() if role in self.between]:
             raise lost[0] if isinstance(lost[0], LabkitError) else HostError(str(lost[0]))
         return dict(outcomes.ok)
 
@@ -120,8 +120,8 @@ def spoiling(
     """A sentence for each gate that makes the run invalid; the others are for the reader."""
     return [
         f"{role}: {name}: {why}"
-        for role, found in tripped.items()
-        for name, why in found.items()
+        for role, gates in tripped.items()
+        for name, why in gates.items()
         if name in gate.NAMES
         and name not in (*borne, *gate.SHOWN)
         and (name in ALONE or not shared)
@@ -168,27 +168,27 @@ def _invalid(runs: Sequence[Run], used: int) -> list[str]:
     bad = [run for run in runs if run.state == "invalid"]
     if not bad:
         return []
-    there = {(run.condition, run.block) for run in runs if run.state == "finished"}
-    lacking = {(run.condition, run.block) for run in bad} - there
-    shown = [f"{run.condition} in block {run.block} ({_one_line(run.why)})" for run in bad]
-    more = f", and {len(shown) - MOST_SHOWN} more" if len(shown) > MOST_SHOWN else ""
+    finished = {(run.condition, run.block) for run in runs if run.state == "finished"}
+    lacking = {(run.condition, run.block) for run in bad} - finished
+    texts = [f"{run.condition} in block {run.block} ({_one_line(run.why)})" for run in bad]
+    more = f", and {len(texts) - MOST_SHOWN} more" if len(texts) > MOST_SHOWN else ""
     again = f"; {len(lacking)} of them have no valid repetition" if lacking else ""
     return [
         f"{len(bad)} of {len(bad) + used} runs were invalid and are not used{again}: "
-        f"{'; '.join(shown[:MOST_SHOWN])}{more}"
+        f"{'; '.join(texts[:MOST_SHOWN])}{more}"
     ]
 
 
 def _doubted(gates: Sequence[generator.Gates]) -> list[str]:
-    seen: dict[tuple[str, str], list[str]] = {}
+    blocks: dict[tuple[str, str], list[str]] = {}
     for roles in gates:
         for role, reasons in roles.items():
             for name, why in reasons.items():
-                seen.setdefault((role, name), []).append(why)
+                blocks.setdefault((role, name), []).append(why)
     return [
         f"{role}: gate {name} tripped in {len(whys)} of {len(gates)} runs, such as: "
         f"{_one_line(whys[0])}"
-        for (role, name), whys in seen.items()
+        for (role, name), whys in blocks.items()
     ]
 
 

@@ -75,16 +75,16 @@ def find(name: str) -> Format:
 def text_of(file: Path) -> str:
     """The text of a file, unpacked from gzip or bzip2; what is too large or no text is refused."""
     try:
-        whole = file.read_bytes() if file.stat().st_size <= MOST_BYTES else None
+        content = file.read_bytes() if file.stat().st_size <= MOST_BYTES else None
     except OSError as error:
         raise ResultsError(f"{file}: cannot be read", said=str(error)) from None
     for first, unpacker in PACKED.items():
-        if whole and whole.startswith(first):
-            whole = _unpacked(file, whole, unpacker)
-    if whole is None:
+        if content and content.startswith(first):
+            content = _unpacked(file, content, unpacker)
+    if content is None:
         raise ResultsError(f"{file}: is larger than {MOST_BYTES >> 20} MiB")
     try:
-        return whole.decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         hint = "convert it to UTF-8: `iconv -f UTF-16` for PowerShell, `-f CP1252` for perfmon"
         raise ResultsError(f"{file}: is not text", said=str(error), hint=hint) from None
@@ -125,13 +125,13 @@ def take_in(
     numbered by tool, so that the first of each are one block. With `trials` each value is a block.
     With `claimed`, conditions and metrics are those of the claims that the runs can be judged on.
     """
-    sources = [(name, one if isinstance(one, Source) else Source(named, one))
-               for name, some in files.items() for one in some]  # fmt: skip
-    sources = [(name, replace(one, tool=one.tool.replace("-", "_"))) for name, one in sources]
+    sources = [(name, file if isinstance(file, Source) else Source(named, file))
+               for name, some in files.items() for file in some]  # fmt: skip
+    sources = [(name, replace(file, tool=file.tool.replace("-", "_"))) for name, file in sources]
     # Everything is read before anything is written.
     parts = list(_numbered(
         replace(part, number=number)
-        for number, one in enumerate(sources) for part in _parts(*one, trials)
+        for number, file in enumerate(sources) for part in _parts(*file, trials)
     ))  # fmt: skip
     _insist_one_unit(parts, claimed)
     _refuse_twice(parts, claimed)
@@ -160,27 +160,27 @@ def _keep(results: Results, run: Run, parts: Sequence[_Part], claimed: Claimed |
     left = "; ".join(filter(None, (part.left for part in parts)))
     names = ", ".join(part.source.path.name for part in parts)
     facts = {"file": names} | ({"left_out": left} if left else {})
-    told = [sample for part in parts for sample in part.samples]
-    rows = tuple(map(row, with_claimed(claimed, run.condition, told)))
+    samples = [sample for part in parts for sample in part.samples]
+    rows = tuple(map(row, with_claimed(claimed, run.condition, samples)))
     results.keep(replace(run, rows=rows, facts=facts), {part.raw: part.text for part in parts})
 
 
 # The runs that a file holds; block 0 is numbered by its place.
 def _parts(condition: str, source: Source, trials: bool) -> Iterator[_Part]:
-    kept, whole = find(source.tool), text_of(source.path)
-    left, split = left_out(kept, whole), getattr(kept, "parts", None)
-    told = _refusing(partial(split, whole), whole, source.path) if split else [("", 0, whole)]
-    named = {name for name, *_ in told}
+    format_of, content = find(source.tool), text_of(source.path)
+    left, split = left_out(format_of, content), getattr(format_of, "parts", None)
+    runs = _refusing(partial(split, content), content, source.path) if split else [("", 0, content)]
+    named = {name for name, *_ in runs}
     if condition and len(named) > 1:
         what = f"{source.path} names conditions itself: {', '.join(sorted(named))}"
         raise BadInput(what, hint="import it without naming a condition")
-    for own, block, text in told:
-        found = _refusing(partial(kept.read, text), text, source.path)
-        name = condition or own or source.path.name.split(".")[0]
+    for name_inside, block, text in runs:
+        samples = _refusing(partial(format_of.read, text), text, source.path)
+        name = condition or name_inside or source.path.name.split(".")[0]
         if trials:
-            yield from _trials(_Part(source, name, block, text, found, left))
+            yield from _trials(_Part(source, name, block, text, samples, left))
         else:
-            yield _Part(source, name, block, text, found, left)
+            yield _Part(source, name, block, text, samples, left)
 
 
 # As plain numbers, since the text of the tool holds all of them. Equal ones of different files, or
@@ -189,38 +189,42 @@ def _trials(part: _Part) -> Iterator[_Part]:
     from labkit.imports.values import as_values
 
     source = replace(part.source, tool="values")
-    whole = hashlib.sha256(part.text.encode()).hexdigest()[:12]
+    digest = hashlib.sha256(part.text.encode()).hexdigest()[:12]
     for n in range(max(len(sample.values) for sample in part.samples)):
-        some = [replace(s, values=s.values[n : n + 1]) for s in part.samples if len(s.values) > n]
-        text = as_values(some, f"of {whole}", n + 1)
-        yield replace(part, source=source, block=0, text=text, samples=some)
+        samples = [
+            replace(s, values=s.values[n : n + 1]) for s in part.samples if len(s.values) > n
+        ]
+        text = as_values(samples, f"of {digest}", n + 1)
+        yield replace(part, source=source, block=0, text=text, samples=samples)
 
 
 def _numbered(parts: Iterable[_Part]) -> Iterator[_Part]:
     taken: dict[tuple[str, str], dict[int, Path]] = {}
     for part in parts:
-        own = taken.setdefault((part.condition, part.source.tool), {})
-        block = part.block or max(own, default=0) + 1
-        if block in own:
-            what = f"{part.source.path}: block {block} of {part.condition} is in {own[block]} too"
+        blocks = taken.setdefault((part.condition, part.source.tool), {})
+        block = part.block or max(blocks, default=0) + 1
+        if block in blocks:
+            what = (
+                f"{part.source.path}: block {block} of {part.condition} is in {blocks[block]} too"
+            )
             raise BadInput(what, hint="each block is a measurement of its own")
-        own[block] = part.source.path
+        blocks[block] = part.source.path
         yield replace(part, block=block)
 
 
 def imported_as(study: str) -> list[Path]:
     """Imports to be judged as this study, oldest first; damaged ones are left out."""
-    found = []
+    paths = []
     for path in stored(STUDY):
         with suppress(ResultsError):
-            found += [path] if Results.open(path).judged_as == study else []
-    return found
+            paths += [path] if Results.open(path).judged_as == study else []
+    return paths
 
 
 def left_out(kept: Format, text: str) -> str:
     """The part of a text that is not read, such as a last line cut off; empty if all of it is."""
-    told = getattr(kept, "left_out", None)
-    return str(told(text)) if told else ""
+    reader = getattr(kept, "left_out", None)
+    return str(reader(text)) if reader else ""
 
 
 # Of several files it matters which one is no output of the tool.
@@ -286,15 +290,15 @@ def _insist_one_unit(parts: Sequence[_Part], claimed: Claimed | None) -> None:
 def _unpacked(file: Path, whole: bytes, unpacker: Callable[[], _Unpacker]) -> bytes | None:
     text = b""
     while whole:
-        one, room = unpacker(), MOST_BYTES - len(text)
+        unpacker_of, room = unpacker(), MOST_BYTES - len(text)
         try:
-            part = one.decompress(whole, room) if room else b""
+            part = unpacker_of.decompress(whole, room) if room else b""
         except (zlib.error, OSError) as error:
             raise ResultsError(f"{file}: cannot be unpacked", said=str(error)) from None
-        if not one.eof and len(part) == room:
+        if not unpacker_of.eof and len(part) == room:
             return None
-        if not one.eof:
+        if not unpacker_of.eof:
             raise ResultsError(f"{file}: is cut short")
         text += part
-        whole = one.unused_data.lstrip(b"\0")
+        whole = unpacker_of.unused_data.lstrip(b"\0")
     return text

@@ -15,8 +15,8 @@ MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4, "h": 3.6e6}
 def found_in(text: str, patterns: Patterns) -> Iterator[Sample]:
     """A sample for each line that a pattern finds."""
     for pattern, (metric, unit) in patterns.items():
-        for found in re.finditer(pattern, text, re.MULTILINE):
-            *words, value = found.groups()
+        for match in re.finditer(pattern, text, re.MULTILINE):
+            *words, value = match.groups()
             yield sample(metric.format(*words), unit, number(value, metric.format(*words)))
 
 

@@ -36,9 +36,9 @@ def read(text: str) -> Iterator[Sample]:
 
 def _job(text: str, before: str) -> Iterator[Sample]:
     kinds = [*NEW.finditer(text), *OLD.finditer(text)]
-    for found, below in pieces(text, kinds):
-        name = f"{before}{found[1]} "
-        iops, rate = _rates(found)
+    for kind, below in pieces(text, kinds):
+        name = f"{before}{kind[1]} "
+        iops, rate = _rates(kind)
         yield sample(f"{name}iops", "1/s", iops)
         yield sample(f"{name}bandwidth", "MB/s", rate / 1e6)
         yield from _latency(below, f"{name}completion latency")

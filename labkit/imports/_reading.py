@@ -32,21 +32,21 @@ def at(whole: Any, *path: str | int) -> Any:
 def number(value: Any, what: str) -> float:
     """A finite number, from a number or from text that is one."""
     try:
-        found = float(value) if not isinstance(value, bool) else math.nan
+        numeric = float(value) if not isinstance(value, bool) else math.nan
     except (TypeError, ValueError):
-        found = math.nan
-    if not math.isfinite(found):
+        numeric = math.nan
+    if not math.isfinite(numeric):
         raise ResultsError(f"{what} is {str(value)[:80]!r}, which is not a number")
-    return found
+    return numeric
 
 
 def sample(metric: str, unit: str, values: Sequence[float] | Any, lost: int = 0) -> Sample:
     """A sample that can be judged: some values, not too many."""
-    kept = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    if not 0 < kept.size <= MOST_VALUES:
-        raise ResultsError(f"{metric}: {kept.size} values; there must be 1 to {MOST_VALUES}")
-    check_range(kept, metric)
-    return Sample(metric, unit, kept, lost)
+    array = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    if not 0 < array.size <= MOST_VALUES:
+        raise ResultsError(f"{metric}: {array.size} values; there must be 1 to {MOST_VALUES}")
+    check_range(array, metric)
+    return Sample(metric, unit, array, lost)
 
 
 def insist(found: list[Sample], tool: str) -> list[Sample]:
@@ -54,8 +54,8 @@ def insist(found: list[Sample], tool: str) -> list[Sample]:
     if not found:
         raise ResultsError(f"the text holds no output of {tool}")
     alike: dict[str, list[Sample]] = {}
-    for one in found:
-        alike.setdefault(one.metric, []).append(one)
+    for figure in found:
+        alike.setdefault(figure.metric, []).append(figure)
     return [_joined(group) for group in alike.values()]
 
 
@@ -63,13 +63,13 @@ def _joined(group: list[Sample]) -> Sample:
     first = group[0]
     if len(group) == 1:
         return first
-    if len({one.unit for one in group}) > 1:
+    if len({figure.unit for figure in group}) > 1:
         raise ResultsError(
-            f"{first.metric} is in {' and in '.join(sorted({one.unit for one in group}))}",
+            f"{first.metric} is in {' and in '.join(sorted({figure.unit for figure in group}))}",
             hint="import each run from a file of its own",
         )
-    values = np.concatenate([one.values for one in group])
-    return sample(first.metric, first.unit, values, sum(one.lost for one in group))
+    values = np.concatenate([figure.values for figure in group])
+    return sample(first.metric, first.unit, values, sum(figure.lost for figure in group))
 
 
 def whole_lines(text: str) -> str:

@@ -13,9 +13,9 @@ def read(text: str) -> list[Sample]:
     A metric is named as the counter, such as `\\host\Physical Cpu(_Total)\% Util Time`, which says
     its unit too. Of several counters of one name, the second is `... #2`.
     """
-    found = counters.of_text(text)
+    columns = counters.of_text(text)
     samples = []
-    for name, values in zip(counters.numbered(found.names), found.values.T, strict=True):
+    for name, values in zip(counters.numbered(columns.names), columns.values.T, strict=True):
         numbers = values[np.isfinite(values)]
         if numbers.size:
             samples.append(sample(name, "", numbers))
@@ -25,5 +25,5 @@ def read(text: str) -> list[Sample]:
 def left_out(text: str) -> str:
     """The words about a last line that was cut off, and of words after the rows."""
     last = text.rstrip().rpartition("\n")[2]
-    whole = text.endswith("\n") and last[:1] in '"0123456789'
-    return "" if whole else counters.of_text(text).cut
+    complete = text.endswith("\n") and last[:1] in '"0123456789'
+    return "" if complete else counters.of_text(text).cut

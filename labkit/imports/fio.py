@@ -27,19 +27,19 @@ def read(text: str) -> list[Sample]:
     """IOPS, bandwidth and completion latency of each job and kind of I/O, once for each run."""
     if "{" not in text:
         return insist(list(_fio_text.read(text)), "fio")
-    runs = _runs([json_of(found, "fio") for found in DOCUMENT.findall(text) or [text]])
+    runs = _runs([json_of(samples, "fio") for samples in DOCUMENT.findall(text) or [text]])
     jobs = [list(_jobs(run)) for run in runs]
     names = {str(at(job, "jobname")) for run in jobs for job in run}
     several = len(names) > 1 or max(map(len, jobs)) > 1
-    found = [s for run in jobs for n, job in enumerate(run) for s in _job(job, n, several)]
-    return insist(found, "fio")
+    samples = [s for run in jobs for n, job in enumerate(run) for s in _job(job, n, several)]
+    return insist(samples, "fio")
 
 
 # Of what `--status-interval` prints of one run, the last, which is of the whole run.
 def _runs(told: list[dict[str, Any]]) -> list[dict[str, Any]]:
     after: list[dict[str, Any] | None] = [*told[1:], None]
     return [
-        one for one, then in zip(told, after, strict=True) if not (then and _goes_on(one, then))
+        job for job, then in zip(told, after, strict=True) if not (then and _goes_on(job, then))
     ]
 
 
@@ -84,9 +84,9 @@ def _job(job: Any, n: int, several: bool) -> Iterator[Sample]:
         raise ResultsError(f"job {n} of fio ended with error {job['error']}")
     before = f"{at(job, 'jobname')}: " if several else ""
     for kind in KINDS:
-        told = job.get(kind)
-        if isinstance(told, dict) and _requests(told):
-            yield from _kind(told, f"{before}{kind} ")
+        figures = job.get(kind)
+        if isinstance(figures, dict) and _requests(figures):
+            yield from _kind(figures, f"{before}{kind} ")
 
 
 def _kind(told: Mapping[str, Any], name: str) -> Iterator[Sample]:

@@ -35,32 +35,34 @@ AS_NEAR = 0.25
 
 def read(text: str) -> list[Sample]:
     """Each series with its raw values, if the file has them, and the mean by the tool."""
-    whole = json_of(text, "Flent")
-    series, raw = at(whole, "results"), whole.get("raw_values") or {}
-    units = at(whole, "metadata").get("SERIES_META") or {}
+    document = json_of(text, "Flent")
+    series, raw = at(document, "results"), document.get("raw_values") or {}
+    units = at(document, "metadata").get("SERIES_META") or {}
     if not all(isinstance(part, dict) for part in (series, raw, units)):
         raise ResultsError("the output of Flent has no series")
-    same = number(whole.get("version", 1), "the version") >= ONE_UNIT
-    found = []
+    same = number(document.get("version", 1), "the version") >= ONE_UNIT
+    samples = []
     for name, steps in series.items():
         values = _of_series(_values(steps, name), _values(raw.get(name) or [], name), same)
         if values.size:
             about = units.get(name)
             about = about if isinstance(about, dict) else {}
             unit = str(about.get("UNITS") or "")
-            found.append(sample(name, unit, values))
+            samples.append(sample(name, unit, values))
             # Values of a throughput are of unequal times, so that their mean is not that of all.
             if same and (mean := about.get("MEAN_VALUE")) is not None:
-                found.append(sample(f"{name} mean", unit, number(mean, f"the mean of {name[:80]}")))
-    return insist(found, "Flent")
+                samples.append(
+                    sample(f"{name} mean", unit, number(mean, f"the mean of {name[:80]}"))
+                )
+    return insist(samples, "Flent")
 
 
 def _values(points: Any, name: str) -> Numbers:
     if not isinstance(points, list):
         raise ResultsError(f"the series {name[:80]!r} of Flent is not a list")
-    seen = [point.get("val") if isinstance(point, dict) else point for point in points]
-    found = [number(value, f"a value of {name[:80]!r}") for value in seen if value is not None]
-    return np.array(found, np.float64)
+    numbers = [point.get("val") if isinstance(point, dict) else point for point in points]
+    values = [number(value, f"a value of {name[:80]!r}") for value in numbers if value is not None]
+    return np.array(values, np.float64)
 
 
 def _of_series(steps: Numbers, raw: Numbers, same: bool) -> Numbers:
@@ -69,7 +71,7 @@ def _of_series(steps: Numbers, raw: Numbers, same: bool) -> Numbers:
     if same and _apart(steps, raw) <= AS_NEAR:
         return raw
     changed = [values for change in CHANGES if (values := change(raw)).size]
-    apart, nearest = min(((_apart(steps, one), n) for n, one in enumerate(changed)))
+    apart, nearest = min(((_apart(steps, series), n) for n, series in enumerate(changed)))
     return changed[nearest] if apart <= AS_NEAR else steps
 
 

@@ -13,7 +13,7 @@ left_out = unended
 
 def read(text: str) -> list[Sample]:
     """All values of each tag, each in the middle of its bucket; a log says no unit."""
-    found: dict[str, list[tuple[int, str]]] = {}
+    by_tag: dict[str, list[tuple[int, str]]] = {}
     for number, line in enumerate(whole_lines(text).splitlines(), 1):
         if not line.strip() or line.startswith(("#", '"StartTimestamp"')):
             continue
@@ -21,8 +21,8 @@ def read(text: str) -> list[Sample]:
         if not packed.startswith(BEGINS):
             raise unread("HdrHistogram", number, line)
         tag = next((f.removeprefix("Tag=") for f in fields if f.startswith("Tag=")), "value")
-        found.setdefault(tag, []).append((number, packed))
-    return insist([_merged(tag, lines) for tag, lines in found.items()], "HdrHistogram")
+        by_tag.setdefault(tag, []).append((number, packed))
+    return insist([_merged(tag, lines) for tag, lines in by_tag.items()], "HdrHistogram")
 
 
 def _merged(tag: str, lines: list[tuple[int, str]]) -> Sample:
@@ -33,7 +33,7 @@ def _merged(tag: str, lines: list[tuple[int, str]]) -> Sample:
         except ResultsError as error:
             raise ResultsError(f"HdrHistogram: line {number}: {error.what}") from None
         values.append(np.repeat(levels, counts.astype(np.int64)))
-    whole = np.concatenate(values)
-    if not 0 < whole.size <= MOST_SAMPLES:
-        raise ResultsError(f"HdrHistogram: {tag} has {whole.size} values")
-    return sample(tag, "", whole)
+    array = np.concatenate(values)
+    if not 0 < array.size <= MOST_SAMPLES:
+        raise ResultsError(f"HdrHistogram: {tag} has {array.size} values")
+    return sample(tag, "", array)

@@ -18,31 +18,31 @@ EXTRAS = (
 
 def read(text: str) -> list[Sample]:
     """Throughput received, each way and per interval; TCP's retransmits, UDP's jitter and loss."""
-    whole = json_of(text, "iperf3")
-    if "error" in whole:
-        raise ResultsError("iperf3 ended with an error", said=str(whole["error"]))
-    found = _way(whole, "", "")
+    document = json_of(text, "iperf3")
+    if "error" in document:
+        raise ResultsError("iperf3 ended with an error", said=str(document["error"]))
+    samples = _way(document, "", "")
     # What `--bidir` sent the other way at the same time.
-    if "sum_received_bidir_reverse" in at(whole, "end"):
-        found += _way(whole, "_bidir_reverse", " back")
-    return insist(found, "iperf3")
+    if "sum_received_bidir_reverse" in at(document, "end"):
+        samples += _way(document, "_bidir_reverse", " back")
+    return insist(samples, "iperf3")
 
 
 def _way(whole: Mapping[str, Any], suffix: str, named: str) -> list[Sample]:
     end = at(whole, "end")
     came = end.get(f"sum_received{suffix}")
     rate = _rate(came) if came else _that_came(at(end, f"sum{suffix}"))
-    found = [sample(f"throughput{named}", "Mbit/s", rate)]
+    samples = [sample(f"throughput{named}", "Mbit/s", rate)]
     sums = [at(interval, f"sum{suffix}") for interval in at(whole, "intervals")]
     if parts := [_rate(one) for one in sums if not one.get("omitted")]:
-        found.append(sample(f"throughput{named} of an interval", "Mbit/s", parts))
+        samples.append(sample(f"throughput{named} of an interval", "Mbit/s", parts))
     for name, unit, sides in EXTRAS:
         for side in (end.get(f"{side}{suffix}") for side in sides):
             if isinstance(side, dict) and name in side:
                 metric = name.removesuffix("_ms").replace("_", " ") + named
-                found.append(sample(metric, unit, number(side[name], name)))
+                samples.append(sample(metric, unit, number(side[name], name)))
                 break
-    return found
+    return samples
 
 
 # Before iperf 3.11 the one sum of UDP has the rate sent, of packets of one size, beside the loss.

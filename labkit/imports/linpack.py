@@ -20,10 +20,10 @@ INTEL = re.compile(
 
 def read(text: str) -> list[Sample]:
     """The rate at each problem size; of several trials a value each."""
-    found = [*_of_hpl(text), *_of_intel(text)]
-    sizes = {size for size, _ in found}
+    samples = [*_of_hpl(text), *_of_intel(text)]
+    sizes = {size for size, _ in samples}
     rates = [sample(f"performance [n={size}]" if len(sizes) > 1 else "performance", "Gflop/s", rate)
-             for size, rate in found]  # fmt: skip
+             for size, rate in samples]  # fmt: skip
     return insist(rates, "LINPACK")
 
 
@@ -42,5 +42,5 @@ def _of_intel(text: str) -> Iterator[tuple[str, float]]:
 
 def _insist(size: str, checked: str) -> None:
     if not checked.startswith("PASS"):
-        found = "failed its check" if checked else "has no check: was the file cut off?"
-        raise ResultsError(f"the solution of size {size} {found}")
+        reason = "failed its check" if checked else "has no check: was the file cut off?"
+        raise ResultsError(f"the solution of size {size} {reason}")

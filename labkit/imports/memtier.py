@@ -20,18 +20,22 @@ SEVERAL = "several runs are in this file as their best, worst and mean"
 
 def read(text: str) -> list[Sample]:
     """Operations a second and latencies of sets, gets and all."""
-    found = _of_json(text) if text.lstrip().startswith("{") else _of_text(text)
-    return insist(list(found), "memtier_benchmark")
+    samples = _of_json(text) if text.lstrip().startswith("{") else _of_text(text)
+    return insist(list(samples), "memtier_benchmark")
 
 
 def _of_json(text: str) -> Iterator[Sample]:
-    whole = json_of(text, "memtier_benchmark")
-    if "BEST RUN RESULTS" in whole:
+    document = json_of(text, "memtier_benchmark")
+    if "BEST RUN RESULTS" in document:
         raise ResultsError(SEVERAL, hint="run it several times, each into a file of its own")
     for kind in KINDS:
-        told = at(whole, "ALL STATS").get(kind) if isinstance(at(whole, "ALL STATS"), dict) else {}
-        if isinstance(told, Mapping) and number(told.get("Count", 0), f"{kind} Count"):
-            yield from _kind(kind, told)
+        totals = (
+            at(document, "ALL STATS").get(kind)
+            if isinstance(at(document, "ALL STATS"), dict)
+            else {}
+        )
+        if isinstance(totals, Mapping) and number(totals.get("Count", 0), f"{kind} Count"):
+            yield from _kind(kind, totals)
 
 
 def _kind(kind: str, told: Mapping[str, Any]) -> Iterator[Sample]:

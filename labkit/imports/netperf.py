@@ -39,8 +39,8 @@ def read(text: str) -> list[Sample]:
             said=", ".join(sorted(kinds)),
             hint="import each kind from a file of its own",
         )
-    found = [one for test in tests or [before] for one in _test(test)]
-    return insist(found, "netperf")
+    samples = [figure for test in tests or [before] for figure in _test(test)]
+    return insist(samples, "netperf")
 
 
 def _test(text: str) -> list[Sample]:
@@ -51,8 +51,8 @@ def _test(text: str) -> list[Sample]:
         rows = list(csv.reader(lines[heads[0] : heads[0] + 2]))
         if len(rows) < 2 or len(rows[0]) != len(rows[1]):
             raise ResultsError("netperf: the row below the headings is not whole")
-        told = dict(zip(*rows, strict=True))
-        return _omni(told, told.get("Throughput Units", ""))
+        cells = dict(zip(*rows, strict=True))
+        return _omni(cells, cells.get("Throughput Units", ""))
     return _table(text)
 
 
@@ -69,14 +69,14 @@ def _runs(lines: list[str]) -> list[dict[str, str]]:
 
 
 def _omni(told: dict[str, str], unit: str) -> list[Sample]:
-    found = []
+    samples = []
     for name in ("THROUGHPUT", "Throughput"):
         if name in told:
-            found.append(sample("throughput", UNITS.get(unit, unit), number(told[name], name)))
+            samples.append(sample("throughput", UNITS.get(unit, unit), number(told[name], name)))
     for name, metric in LATENCIES.items():
         if name in told:
-            found.append(sample(metric, "us", number(told[name], name)))
-    return found
+            samples.append(sample(metric, "us", number(told[name], name)))
+    return samples
 
 
 # Buffers, sizes, seconds, the result; with -c or -C what both sides' processors did follows.
@@ -84,14 +84,14 @@ def _table(text: str) -> list[Sample]:
     kind, unit = KIND.search(text), UNIT.search(text)
     rows = [row[0].split() for row in ROW.finditer(text)]
     name = kind[1].upper() if kind else ""
-    told = "Trans/s" if name == "REQUEST/RESPONSE" else unit[1] if unit else ""
+    unit_of = "Trans/s" if name == "REQUEST/RESPONSE" else unit[1] if unit else ""
     if name.startswith("UDP"):
-        return _datagrams(rows, UNITS.get(told, told))
+        return _datagrams(rows, UNITS.get(unit_of, unit_of))
     place = 5 if name == "REQUEST/RESPONSE" else 4
     result = next((row[place] for row in rows if len(row) in (place + 1, place + 5)), None)
-    if not told or result is None:
+    if not unit_of or result is None:
         raise _no_table()
-    return [sample("throughput", UNITS.get(told, told), number(result, "the result"))]
+    return [sample("throughput", UNITS.get(unit_of, unit_of), number(result, "the result"))]
 
 
 # What was sent, and below it what came in: only the former has a column for the size of messages.

@@ -42,20 +42,20 @@ class _Told:
 def read(text: str) -> list[Sample]:
     """One metric for each test, metric, unit and condition; the values in the order written."""
     groups: dict[tuple[str, str], list[_Told]] = {}
-    for told in _samples(text):
-        groups.setdefault((told.metric, told.unit), []).append(told)
-    found = [one for group in groups.values() for one in _split(group)]
-    return insist(found, "PerfKit")
+    for fields in _samples(text):
+        groups.setdefault((fields.metric, fields.unit), []).append(fields)
+    samples = [figure for group in groups.values() for figure in _split(group)]
+    return insist(samples, "PerfKit")
 
 
 def _split(group: list[_Told]) -> Iterator[Sample]:
-    names = {name for told in group for name in told.labels} - HELD
-    telling = sorted(name for name in names if _tells(name, [told.labels for told in group]))
+    names = {name for fields in group for name in fields.labels} - HELD
+    telling = sorted(name for name in names if _tells(name, [fields.labels for fields in group]))
     parts: dict[str, list[float]] = {}
-    for told in group:
-        words = ", ".join(f"{n} {told.labels[n]}" for n in telling if told.labels.get(n))
-        metric = f"{told.metric} ({words})" if words else told.metric
-        parts.setdefault(metric, []).extend(told.values)
+    for fields in group:
+        words = ", ".join(f"{n} {fields.labels[n]}" for n in telling if fields.labels.get(n))
+        metric = f"{fields.metric} ({words})" if words else fields.metric
+        parts.setdefault(metric, []).extend(fields.values)
     for metric, values in parts.items():
         yield sample(metric, group[0].unit, values)
 
@@ -81,31 +81,31 @@ def _samples(text: str) -> Iterator[_Told]:
         line = line.strip().removeprefix("[").rstrip(",]")
         if not line:
             continue
-        told = json_of(line, f"PerfKitBenchmarker, line {n},")
-        if not {"metric", "value", "unit"} <= told.keys():
+        fields = json_of(line, f"PerfKitBenchmarker, line {n},")
+        if not {"metric", "value", "unit"} <= fields.keys():
             raise ResultsError(f"line {n} is not a sample of PerfKitBenchmarker", said=line[:200])
-        if str(told["metric"]) in OWN:
+        if str(fields["metric"]) in OWN:
             continue
-        labels, where = _labels(told), f"line {n}: the value"
-        value = number(told["value"], where)
+        labels, where = _labels(fields), f"line {n}: the value"
+        value = number(fields["value"], where)
         values = [value] if value or not HELD & labels.keys() else _held(labels, where)
         if not values:
             continue
-        named = (told.get("test"), told["metric"] or labels.get("Name"), labels.get("Subname"))
+        named = (fields.get("test"), fields["metric"] or labels.get("Name"), labels.get("Subname"))
         metric = ": ".join(str(part) for part in named if part)
-        texts = {name: str(one) for name, one in labels.items()}
-        yield _Told(metric, str(told["unit"] or ""), values, texts)
+        texts = {name: str(label) for name, label in labels.items()}
+        yield _Told(metric, str(fields["unit"] or ""), values, texts)
 
 
 # As "|name:value|,|name:value|", with "||" between in tables that were exported, or as an object
 # where it was asked not to flatten them. Names of machines hold the first part of the run's own
 # name, which is another one in each run.
 def _labels(told: dict[str, Any]) -> dict[str, Any]:
-    whole = told.get("metadata", told.get("labels"))
-    if isinstance(whole, dict):
-        pairs = whole
+    labels = told.get("metadata", told.get("labels"))
+    if isinstance(labels, dict):
+        pairs = labels
     else:
-        text = str(whole or "")
+        text = str(labels or "")
         parts = text.strip("|").split("|,|" if "|,|" in text else "||")
         pairs = dict(part.split(":", 1) for part in parts if ":" in part)
     run = str(told.get("run_uri") or "").split("-")[0]
@@ -120,10 +120,12 @@ def _held(labels: dict[str, Any], where: str) -> list[float]:
     if "values" in labels and "timestamps" in labels:
         series = _inner(labels["values"], where)
         return [number(value, where) for value in series] if isinstance(series, list) else []
-    told = _inner(labels.get("histogram", labels.get("Histogram")), where)
-    if not isinstance(told, dict) or any(isinstance(n, list | dict) for n in told.values()):
+    histogram = _inner(labels.get("histogram", labels.get("Histogram")), where)
+    if not isinstance(histogram, dict) or any(
+        isinstance(n, list | dict) for n in histogram.values()
+    ):
         return []
-    pairs = [(number(at, where), number(count, where)) for at, count in told.items()]
+    pairs = [(number(at, where), number(count, where)) for at, count in histogram.items()]
     counts = [count for _, count in pairs]
     if not 0 <= min(counts, default=0) <= sum(counts) <= MOST_VALUES:
         raise ResultsError(f"{where} is a histogram of an impossible number of values")

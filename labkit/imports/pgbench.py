@@ -33,9 +33,12 @@ def read(text: str) -> list[Sample]:
     if LOGGED.match(text):
         return _logged(whole_lines(text))
     insist_ended(text, r"^tps = [\d.]+ \(.*\)$", "pgbench")
-    found = insist(list(found_in(text, FIGURES)), "pgbench")
+    samples = insist(list(found_in(text, FIGURES)), "pgbench")
     lost = sum(map(int, FAILED.findall(text)))
-    return [replace(one, lost=lost) if one.metric == "throughput" else one for one in found]
+    return [
+        replace(figure, lost=lost) if figure.metric == "throughput" else figure
+        for figure in samples
+    ]
 
 
 def _logged(text: str) -> list[Sample]:

@@ -41,10 +41,10 @@ class _Node:
 
 def read(text: str) -> list[Sample]:
     """One metric for each result, or for each system where the file compares several."""
-    told = list(_told(text))
-    found = [sample(metric, unit, trials) for metric, unit, trials in told if trials]
-    if told and not found:
-        raise ResultsError("no test of this file gave a result", said=told[0][0])
+    rows = list(_told(text))
+    found = [sample(metric, unit, trials) for metric, unit, trials in rows if trials]
+    if rows and not found:
+        raise ResultsError("no test of this file gave a result", said=rows[0][0])
     return insist(found, "the Phoronix Test Suite")
 
 
@@ -65,9 +65,10 @@ def _told(text: str) -> Iterator[tuple[str, str, list[float]]]:
 
 def _results(text: str) -> list[_Node]:
     return [
-        one
-        for one in _tree(text).all("Result")
-        if one.one("DisplayFormat") not in NO_NUMBERS and one.one("Description") not in NOTES
+        element
+        for element in _tree(text).all("Result")
+        if element.one("DisplayFormat") not in NO_NUMBERS
+        and element.one("Description") not in NOTES
     ]
 
 
@@ -80,11 +81,11 @@ def _names(results: list[_Node]) -> list[str]:
     units: dict[str, set[str]] = {}
     for title, one in zip(titles, results, strict=True):
         units.setdefault(title, set()).add(one.one("Scale"))
-    names, seen = [], Counter[str]()
+    names, counts = [], Counter[str]()
     for title, one in zip(titles, results, strict=True):
         name = f"{title} ({one.one('Scale')})" if len(units[title]) > 1 else title
-        seen[name] += 1
-        names.append(f"{name} #{seen[name]}" if seen[name] > 1 else name)
+        counts[name] += 1
+        names.append(f"{name} #{counts[name]}" if counts[name] > 1 else name)
     return names
 
 
@@ -95,8 +96,8 @@ def _entries(result: _Node) -> list[_Node]:
 def _by_system(result: _Node, title: str) -> dict[str, list[float]]:
     by_system: dict[str, list[float]] = {}
     for entry in _entries(result):
-        told = entry.one("RawString") or entry.one("Value")
-        trials = [number(v, title) for v in re.split("[:,]", told)] if told else []
+        text = entry.one("RawString") or entry.one("Value")
+        trials = [number(v, title) for v in re.split("[:,]", text)] if text else []
         by_system.setdefault(entry.one("Identifier"), []).extend(trials)
     return by_system
 

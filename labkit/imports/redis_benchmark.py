@@ -34,7 +34,7 @@ def read(text: str) -> list[Sample]:
 
 
 def _csv(lines: list[str]) -> list[Sample]:
-    found, heads = [], ["test", "rps"]
+    samples, heads = [], ["test", "rps"]
     for n, line in enumerate(lines, 1):
         if not line.startswith('"'):
             continue
@@ -45,8 +45,8 @@ def _csv(lines: list[str]) -> list[Sample]:
         if len(cells) != len(heads):
             raise unread("redis-benchmark", n, line)
         for head, value in zip(heads[1:], cells[1:], strict=True):
-            found.append(_named(cells[0], head, value))
-    return found
+            samples.append(_named(cells[0], head, value))
+    return samples
 
 
 def _named(command: str, head: str, value: str, at: str = "") -> Sample:
@@ -57,12 +57,12 @@ def _named(command: str, head: str, value: str, at: str = "") -> Sample:
 
 
 def _quiet(text: str) -> list[Sample]:
-    found = []
+    samples = []
     for command, rate, p50 in QUIET.findall(text):
-        found.append(_named(command, "rps", rate))
+        samples.append(_named(command, "rps", rate))
         if p50:
-            found.append(_named(command, "p50_latency_ms", p50))
-    return found
+            samples.append(_named(command, "p50_latency_ms", p50))
+    return samples
 
 
 def _long(lines: list[str]) -> list[Sample]:

@@ -52,28 +52,28 @@ def _packets(lines: list[str], head: int) -> Sample:
 
 # Of each server or run there is a table of its own.
 def _summary(text: str) -> list[Sample]:
-    samples = [one for table in TABLE.split(text) for one in _table(table)]
+    samples = [figure for table in TABLE.split(text) for figure in _table(table)]
     # Of `sockperf throughput`: 1 MB is 2**20 bytes there.
     for metric, unit, kind, factor in (
         ("message rate", "1/s", RATE, 1.0),
         ("throughput", "Mbit/s", BANDWIDTH, 8 * 2**20 / 1e6),
     ):
-        samples += [sample(metric, unit, factor * number(told, metric))
-                    for told in kind.findall(text)]  # fmt: skip
+        samples += [sample(metric, unit, factor * number(match, metric))
+                    for match in kind.findall(text)]  # fmt: skip
     return samples
 
 
 def _table(text: str) -> list[Sample]:
     trip = "round trip" if "Summary: Round trip is" in text else "latency"
-    found = [
+    samples = [
         sample(f"{trip} {end.lower() or _level(q)}", "us", number(value, "an observation"))
         for end, q, value in SUMMARY.findall(text)
     ]
     if mean := MEAN.search(text):
         match = LOST.search(text)
-        told = number(mean[1], "the mean")
-        found.append(sample(f"{trip} mean", "us", told, int(match[1]) if match else 0))
-    return found
+        mean_of = number(mean[1], "the mean")
+        samples.append(sample(f"{trip} mean", "us", mean_of, int(match[1]) if match else 0))
+    return samples
 
 
 def _level(told: str) -> str:

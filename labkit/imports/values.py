@@ -52,8 +52,8 @@ def parts(text: str) -> list[tuple[str, int, str]]:
 
 def as_values(samples: Sequence[Sample], condition: str, block: int) -> str:
     """Samples in this format, as one run."""
-    rows = [_Row(0, condition, block, one.metric, float(value), one.unit)
-            for one in samples for value in one.values]  # fmt: skip
+    rows = [_Row(0, condition, block, figure.metric, float(value), figure.unit)
+            for figure in samples for value in figure.values]  # fmt: skip
     return _text(rows)
 
 

@@ -21,7 +21,7 @@ def read(text: str) -> list[Sample]:
     insist_ended(text, r"^Transfer/sec: +[\d.]+(B|KB|MB|GB)$", "wrk")
     lost = sum(int(word) for answers, sockets in LOST.findall(text)
                for word in re.findall(r"\d+", f"{answers} {sockets}"))  # fmt: skip
-    rates = [replace(one, lost=lost) for one in insist(list(found_in(text, FIGURES)), "wrk")]
+    rates = [replace(figure, lost=lost) for figure in insist(list(found_in(text, FIGURES)), "wrk")]
     return insist([*rates, *_beside(text)], "wrk")
 
 

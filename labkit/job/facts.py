@@ -36,20 +36,20 @@ def read(answer: bytes, nonce: str) -> list[tuple[Facts, Part]]:
 
 
 def _frame(frame: bytes) -> tuple[Facts, Part]:
-    head, found, content = frame.partition(b"\n\n")
+    head, separator, content = frame.partition(b"\n\n")
     folder, *lines = head.decode("utf-8", "surrogateescape").split("\n")
     if lines == ["gone"]:
         return Facts(folder, gone=True), Part()
-    if not found:
+    if not separator:
         raise ValueError("the answer has no end")
-    said: dict[str, list[list[str]]] = defaultdict(list)
+    fields: dict[str, list[list[str]]] = defaultdict(list)
     for line in lines:
         name, *words = line.split()
-        said[name].append(words)
-    offset, count = map(int, said["part"][0])
+        fields[name].append(words)
+    offset, count = map(int, fields["part"][0])
     if len(content) != count:
         raise ValueError(f"{len(content)} of {count} bytes arrived")
-    return _facts(folder, said), Part(offset, content)
+    return _facts(folder, fields), Part(offset, content)
 
 
 def _facts(folder: str, said: Mapping[str, list[list[str]]]) -> Facts:
@@ -72,7 +72,7 @@ def _streams(said: Mapping[str, list[list[str]]]) -> dict[str, Printed]:
     full = dict(word.split(":") for word in said["full"][0])
     streams = {}
     for name in ("out", "err"):
-        files = [(int(at), int(size)) for one, at, size in said["file"] if one == name]
+        files = [(int(at), int(size)) for owner, at, size in said["file"] if owner == name]
         dropped = int(full.get(name) or 0)
         size = max((at + size for at, size in files), default=0) + dropped
         streams[name] = Printed(size, sum(size for _, size in files), name in full)

@@ -190,8 +190,8 @@ class Job:
         def ask() -> tuple[JobStatus, Part]:
             nonce = secrets.token_hex(16)
             words = ("sh", "-c", LOOK, "look", self.folder, nonce, *numbers)
-            for seen, part in _answers(self.host, words, nonce, longest + ANSWER_SECONDS):
-                return judged(seen), part
+            for status, part in _answers(self.host, words, nonce, longest + ANSWER_SECONDS):
+                return judged(status), part
             raise HostError(
                 f"{self}: its state is missing from the answer",
                 hint="check that the job was started on this host",
@@ -256,17 +256,20 @@ def start(
 
 def attach(host: Runs, key: str, spool: str = "") -> Job:
     """The job that was started with this key, no matter who started it."""
-    known = {job.key: job for job in listed(host, spool)}
-    if key not in known:
-        raise Unknown(f"job of {host.name}", key, known)
-    return known[key]
+    jobs = {job.key: job for job in listed(host, spool)}
+    if key not in jobs:
+        raise Unknown(f"job of {host.name}", key, jobs)
+    return jobs[key]
 
 
 def listed(host: Runs, spool: str = "") -> dict[Job, JobStatus]:
     """All jobs that this user has on the host, with the known facts about each."""
     nonce = secrets.token_hex(16)
-    found = _answers(host, (*RUNNER, "list", spool, nonce), nonce, LIST_SECONDS)
-    return {Job(host, Path(one.folder).name, one.folder): judged(one) for one, _ in found}
+    answers = _answers(host, (*RUNNER, "list", spool, nonce), nonce, LIST_SECONDS)
+    return {
+        Job(host, Path(facts_of.folder).name, facts_of.folder): judged(facts_of)
+        for facts_of, _ in answers
+    }
 
 
 def _refuse(words: Sequence[str], key: str, spool: str) -> None:

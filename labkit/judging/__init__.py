@@ -49,8 +49,8 @@ def judged(reading: Reading, margin: float | None = None) -> list[Verdict]:
         verdict = doubts.on(verdict, names, latency, loads.of(claim))
         reach = reach_of(claim.names(), results)
         measured = {name: b for name, b in reading.measured.items() if name not in study.unmeasured}
-        seen = local_figure(claim, verdict, measured, reading.kinds, reach)
-        verdicts.append(replace(verdict, local=seen))
+        figure = local_figure(claim, verdict, measured, reading.kinds, reach)
+        verdicts.append(replace(verdict, local=figure))
     return verdicts
 
 
@@ -96,10 +96,14 @@ def _explained(v: Verdict, whys: Mapping[str, str], other: Sequence[str]) -> lis
             continue
         by: dict[tuple[What, str], list[str]] = {}
         for name in reason.about:
-            said = next((why for key, why in whys.items() if Measurand.of(name).has(key)), "")
+            reason_said = next(
+                (why for key, why in whys.items() if Measurand.of(name).has(key)), ""
+            )
             what = What.NOT_THE_DOCUMENTS if name in other else What.NOT_MEASURED
-            by.setdefault((what, said), []).append(name)
-        reasons += [Reason(what, tuple(about), said) for (what, said), about in by.items()]
+            by.setdefault((what, reason_said), []).append(name)
+        reasons += [
+            Reason(what, tuple(about), reason_said) for (what, reason_said), about in by.items()
+        ]
     return reasons
 
 

@@ -20,9 +20,9 @@ def is_emulated(results: Results) -> bool:
 
 def decided(study: Study, results: Results) -> dict[str, str]:
     """Name the claims that these hosts decide by what they are: other kernels, or few CPUs."""
-    made = results.asked.get("kernels", {})
-    compared = {one.id: [c.what.names for c in one.comparisons()] for one in study.claims}
-    whys = {claim: kernels.decided(names, made) for claim, names in compared.items()}
+    kernels_of = results.asked.get("kernels", {})
+    compared = {item.id: [c.what.names for c in item.comparisons()] for item in study.claims}
+    whys = {claim: kernels.decided(names, kernels_of) for claim, names in compared.items()}
     whys |= _few_cpus(study, results) | _shared_cpus(study, results) | _untold(study, results)
     return {claim: why for claim, why in whys.items() if why}
 
@@ -44,8 +44,10 @@ def _shared_cpus(study: Study, results: Results) -> dict[str, str]:
     if not is_emulated(results):
         return {}
     lab = results.asked["lab"]
-    told = [lab.get("hosts", {}).get(role, {}).get("allowed", "0") for role in ("client", "server")]
-    client, server = ({*cpus_of(cpus)} for cpus in told)
+    allowed = [
+        lab.get("hosts", {}).get(role, {}).get("allowed", "0") for role in ("client", "server")
+    ]
+    client, server = ({*cpus_of(cpus)} for cpus in allowed)
     shared = study.apart if client & server else {}
     return {claim: f"{SHARED_CPUS}, {why}: {APART}" for claim, why in shared.items()}
 
@@ -63,6 +65,6 @@ def _server_cpus(
 ) -> int:
     roles = [role for role in load.roles if role.startswith("server")]
     players = {player for role in roles for player in condition.players(role)}
-    told = [str(hosts.get(player, {}).get("cpus", "")) for player in players]
-    each = sum(int(one) for one in told if one.isdecimal())
-    return min(int(hosts["server"]["cpus"]), each or int(hosts["server"]["cpus"]))
+    counts = [str(hosts.get(player, {}).get("cpus", "")) for player in players]
+    total = sum(int(count) for count in counts if count.isdecimal())
+    return min(int(hosts["server"]["cpus"]), total or int(hosts["server"]["cpus"]))

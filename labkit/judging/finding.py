@@ -73,9 +73,9 @@ def find_figure(reading: Reading, verdicts: Sequence[Verdict]) -> AnswerFigure |
         if not all(reading.measured.get(name) for name in headline.what.names):
             continue
         comparison = Comparison(headline.what).asked_of(reading.measured, reading.kinds)
-        if found := found_of([comparison], reading.measured)[0]:
+        if findings := found_of([comparison], reading.measured)[0]:
             reach = reach_of([*headline.what.names], reading.results)
-            return AnswerFigure(headline, found[0].effect, reach, headline.claim not in untested)
+            return AnswerFigure(headline, findings[0].effect, reach, headline.claim not in untested)
     return None
 
 

@@ -38,4 +38,4 @@ class Loads:
             for run in self.results.finished():
                 with suppress(LabkitError):
                     metrics[load.name] |= {plain(s.metric) for s in pairs.samples(load, run)}
-        return {name: some for name, some in metrics.items() if some}
+        return {name: names for name, names in metrics.items() if names}

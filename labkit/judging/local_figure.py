@@ -30,21 +30,23 @@ def local_figure(
     """The figure beside the document's; None where nothing of the claim was measured."""
     comparisons = claim.comparisons()
     able = [c for c in comparisons if all(measured.get(name) for name in c.what.names)]
-    found, _ = found_of((c.asked_of(measured, kinds) for c in able), measured)
-    if not found:
+    findings, _ = found_of((c.asked_of(measured, kinds) for c in able), measured)
+    if not findings:
         return None
-    shown = max(found, key=lambda f: f.p)
-    says = {f.comparison: _says(f) for f in found}
-    if wrong := [f for f in found if says[f.comparison] == DIFFERS]:
-        shown, all_of = min(wrong, key=lambda f: f.p), DIFFERS
+    strongest = max(findings, key=lambda f: f.p)
+    says = {f.comparison: _says(f) for f in findings}
+    if wrong := [f for f in findings if says[f.comparison] == DIFFERS]:
+        strongest, all_of = min(wrong, key=lambda f: f.p), DIFFERS
     else:
-        complete = len(found) == len(dict.fromkeys(comparisons))
+        complete = len(findings) == len(dict.fromkeys(comparisons))
         agree = complete and {*says.values()} == {AGREES}
         all_of = AGREES if agree else UNCLEAR
     if verdict.verdict == NOT_TESTABLE:
-        return LocalFigure(all_of, shown.effect, reach, shown.p)
-    effect = next((r.effect for r in verdict.reasons if r.effect), shown.effect)
-    return LocalFigure(_decided(verdict, shown.comparison), effect, reach, verdict.p or shown.p)
+        return LocalFigure(all_of, strongest.effect, reach, strongest.p)
+    effect = next((r.effect for r in verdict.reasons if r.effect), strongest.effect)
+    return LocalFigure(
+        _decided(verdict, strongest.comparison), effect, reach, verdict.p or strongest.p
+    )
 
 
 # An order that is the same within the margin is none.

@@ -16,8 +16,8 @@ def name() -> str:
 
 def home() -> Path:
     """The home folder; without one, what Debian gives to such users: it never exists."""
-    found = os.path.expanduser("~")
-    return Path(found if found != "~" else "/nonexistent")
+    path = os.path.expanduser("~")
+    return Path(path if path != "~" else "/nonexistent")
 
 
 def state() -> Path:

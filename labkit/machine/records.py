@@ -140,9 +140,9 @@ def write(path: Path, content: bytes) -> None:
 
 def fill(folder: Path, files: Mapping[str, bytes]) -> None:
     """New files in a folder that has not its name yet, so that none of them needs a name twice."""
-    for name, whole in files.items():
+    for name, content in files.items():
         with (folder / name).open("xb") as file:
-            file.write(whole)
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
     for place in {(folder / name).parent for name in files}:
@@ -179,8 +179,8 @@ def sums(folder: Path, names: Iterable[str]) -> bytes:
 def digest(file: Path) -> str:
     """The SHA-256 of a file."""
     try:
-        with file.open("rb") as whole:
-            return hashlib.file_digest(whole, "sha256").hexdigest()
+        with file.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise ResultsError(f"{file}: cannot be read", said=str(error)) from None
 

@@ -38,7 +38,7 @@ def together(look: Callable[[A], B], those: Collection[A], at_once: int) -> list
     """The results of `look` for each, side by side; a stop does not wait for a silent host."""
     pool = ThreadPoolExecutor(max(1, at_once))
     try:
-        futures = [pool.submit(look, one) for one in those]
+        futures = [pool.submit(look, item) for item in those]
         # A signal that comes just before Python waits is seen only when it waits no longer.
         while wait(futures, TURN_SECONDS).not_done:
             pass

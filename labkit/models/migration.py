@@ -127,13 +127,13 @@ class FittedMigration:
 
     def rows(self) -> list[dict[str, float | str]]:
         """The differences between model and runs: seconds of both."""
-        found = [(observed, self.applied(observed.asked).planned()) for observed in self.observed]
+        pairs = [(observed, self.applied(observed.asked).planned()) for observed in self.observed]
         return [
             {"run": observed.label, "measured (s)": round(observed.total, 2),
              "model (s)": round(plan.total, 2), "rounds": observed.rounds,
              "of the model": len(plan.rounds),
              "stopped (s)": round(observed.stopped, 3), "by the model": round(plan.stopped, 3)}
-            for observed, plan in found
+            for observed, plan in pairs
         ]  # fmt: skip
 
 
@@ -147,28 +147,29 @@ def fitted(observed: Sequence[Observed]) -> FittedMigration:
     if len(observed) <= len(WORDS):
         raise BadInput(f"{len(observed)} migrations are too few to fit {len(WORDS)} parameters")
     first = observed[0].asked
-    fastest = max(one.asked.line for one in observed)
+    fastest = max(point.asked.line for point in observed)
     start = np.log([0.8, 0.5 * fastest, max(first.stop, 1e-3)])
     bounds = (start - np.log([20, 1000, 1000]), start + np.log([1.4, 1000, 1000]))
 
     def away(logs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         values = dict(zip(WORDS, np.exp(logs).tolist(), strict=True))
-        plans = [_with(one.asked, values).planned() for one in observed]
-        total = [math.log(p.total / one.total) for p, one in zip(plans, observed, strict=True)]
+        plans = [_with(point.asked, values).planned() for point in observed]
+        total = [math.log(p.total / point.total) for p, point in zip(plans, observed, strict=True)]
         # Standing still is short and noisy, and weighs less.
-        stop = [0.2 * math.log(max(p.stopped, 1e-4) / max(one.stopped, 1e-4))
-                for p, one in zip(plans, observed, strict=True)]  # fmt: skip
+        stop = [0.2 * math.log(max(p.stopped, 1e-4) / max(point.stopped, 1e-4))
+                for p, point in zip(plans, observed, strict=True)]  # fmt: skip
         return np.array([*total, *stop])
 
-    found = least_squares(away, start, bounds=bounds)
-    slopes: npt.NDArray[np.float64] = np.asarray(found.jac, dtype=np.float64)
+    solution = least_squares(away, start, bounds=bounds)
+    slopes: npt.NDArray[np.float64] = np.asarray(solution.jac, dtype=np.float64)
     freedom = max(1, 2 * len(observed) - len(WORDS))
-    spread = np.linalg.pinv(slopes.T @ slopes) * 2 * float(found.cost) / freedom
+    spread = np.linalg.pinv(slopes.T @ slopes) * 2 * float(solution.cost) / freedom
     wide = student(freedom) * np.sqrt(np.diag(spread))
     wide[np.abs(slopes).sum(axis=0) < 1e-9] = np.inf
-    at = np.asarray(found.x, dtype=np.float64)
+    at = np.asarray(solution.x, dtype=np.float64)
     ends = [
-        dict(zip(WORDS, np.exp(one).tolist(), strict=True)) for one in (at, at - wide, at + wide)
+        dict(zip(WORDS, np.exp(point).tolist(), strict=True))
+        for point in (at, at - wide, at + wide)
     ]
     return FittedMigration(ends[0], ends[1], ends[2], tuple(observed))
 

@@ -169,13 +169,13 @@ def _rows(study: Study, results: Results) -> list[dict[str, Any]]:
     rows, lost, by_condition = [], _lost(results), study.blocks(results)
     single = all(count(blocks) == len(blocks) for blocks in by_condition.values())
     for condition, blocks in by_condition.items():
-        asked = _mean(blocks) if single else _tails(blocks)
-        for q, found in asked:
+        rows_of = _mean(blocks) if single else _tails(blocks)
+        for q, estimate in rows_of:
             rows.append(
                 {"condition": condition, "metric": study.metric, "unit": study.unit,
                  "percentile": q, "blocks": len(blocks),
-                 "n": sum(len(values) for values in blocks.values()),
-                 "lost": lost[condition], **asdict(found), "low": found.least, "high": found.most}
+                 "n": sum(len(values) for values in blocks.values()), "lost": lost[condition],
+                 **asdict(estimate), "low": estimate.least, "high": estimate.most}
             )  # fmt: skip
     return rows
 
@@ -244,7 +244,7 @@ def _measured(study: Study, rows: list[dict[str, Any]]) -> str:
 
 def _single(study: Study, cells: Mapping[str, Sequence[str]]) -> str:
     return narrow_table(
-        [(name, *own) for name, own in cells.items()], [_title(study), "mean of the runs"]
+        [(name, *cells_of) for name, cells_of in cells.items()], [_title(study), "mean of the runs"]
     )
 
 
@@ -256,7 +256,8 @@ def _percentiles(study: Study, cells: Mapping[str, Sequence[str]]) -> str:
     document = _document(study)
     printed = ["document's median"] * any(name in document for name in cells)
     lines = [
-        (name, *own, *(document.get(name, "-") for _ in printed)) for name, own in cells.items()
+        (name, *cells_of, *(document.get(name, "-") for _ in printed))
+        for name, cells_of in cells.items()
     ]
     heads = [HEADS.get(q, f"{q:g} %") for q in PERCENTILES]
     return narrow_table(lines, [_title(study), *heads, *printed])

@@ -58,8 +58,8 @@ def told(results: Results) -> list[dict[str, Any]]:
 def _page(results: Results, card: Scorecard) -> str:
     judged = published.published(results.judged_as)
     rows = (_row(results, line, _claim(line)) for line in card.lines)
-    here = results.asked.get("here", {})
-    ran = Table(("condition", "what ran"), tuple((n, str(x)) for n, x in here.items()))
+    meanings = results.asked.get("here", {})
+    ran = Table(("condition", "what ran"), tuple((n, str(x)) for n, x in meanings.items()))
     return PAGE.format(
         title=safe(judged.document), document=linked(judged.document, judged.url),
         style=PAPER + STYLE, rows="".join(map(_cells, rows)), caption=safe(card.caption()),

@@ -140,15 +140,15 @@ class Dialling:
         """Measure until stopped, or `most` times; then everything is put back."""
         hosts = {role: self.lab.host(self.roles.get(role, role)) for role in self.workload.roles}
         with in_force(self.lab.hosts, "dials") as changes:
-            made: dict[str, str] = {}
+            texts: dict[str, str] = {}
             apart = not plan([Neighbour("busy", PLACES[1])], self.lab.hosts).steps[0].why
             while not stop.is_set() and (not most or self.measured < most):
                 with self._turned:
                     wanted, into = dict(self.position), self.now
-                if wanted != made:
+                if wanted != texts:
                     tell("turning the dial")
                     changes.move_to(self.settings(wanted, apart))
-                    made = wanted
+                    texts = wanted
                 # An answer from before a turn belongs to what was before it.
                 into.append(self.figures(self.workload.parse(self.workload.run(hosts))))
                 self.measured += 1
@@ -165,8 +165,8 @@ def histogram(values: Mapping[str, Values], unit: str = "us", note: str = "") ->
     """Shares of the answers by how long they took, on a logarithmic scale."""
     if not values:
         raise BadInput("nothing to draw: nothing was measured yet")
-    whole = np.concatenate(list(values.values()))
-    edges = np.geomspace(max(whole.min(), 1e-3) * 0.98, whole.max() * 1.02, BINS + 1)
+    values_of = np.concatenate(list(values.values()))
+    edges = np.geomspace(max(values_of.min(), 1e-3) * 0.98, values_of.max() * 1.02, BINS + 1)
     rows = [
         {"which": name, "low": round(float(a), 3), "high": round(float(b), 3),
          "share": round(float(count) / len(value), 5)}
@@ -273,9 +273,9 @@ class DialPanel:
             self.picture.show({"text/plain": "No answers yet: press Start dials."})
 
     def _dial(self, dial: str, choices: tuple[str, ...]) -> widgets.ToggleButtons:
-        made = widgets.ToggleButtons(options=list(choices), tooltips=[dial] * len(choices))
-        made.observe(lambda change: self._turned(dial, change["new"]), names="value")
-        return made
+        buttons = widgets.ToggleButtons(options=list(choices), tooltips=[dial] * len(choices))
+        buttons.observe(lambda change: self._turned(dial, change["new"]), names="value")
+        return buttons
 
     def _turned(self, dial: str, choice: str) -> None:
         if self.dialling is not None:

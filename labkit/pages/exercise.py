@@ -51,12 +51,12 @@ def check_name(answer: object, names: Mapping[str, float], right: str, unit: str
     """Whether the right one of these names is given; the answer to a name has its value."""
     if answer is None:
         return EMPTY
-    found = {name.lower(): name for name in names}.get(str(answer).strip().lower())
-    if found is None:
+    choice = {name.lower(): name for name in names}.get(str(answer).strip().lower())
+    if choice is None:
         known = ", ".join(f'"{name}"' for name in names)
         return f"not yet: {answer!r} is not among the names: {known}"
-    seen = f"{found} has {figure(names[found])} {shown(unit)}".strip()
-    return _right(seen) if found == right else f"not yet: {seen}"
+    measured_as = f"{choice} has {figure(names[choice])} {shown(unit)}".strip()
+    return _right(measured_as) if choice == right else f"not yet: {measured_as}"
 
 
 def _right(text: str) -> str:

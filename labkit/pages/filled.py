@@ -22,11 +22,11 @@ def _environment() -> Environment:
     from labkit.pages.paper import PAPER
     from labkit.pages.tables import CHIPS, chip, safe
 
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("labkit.pages"), undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, autoescape=True,
         finalize=lambda value: value if isinstance(value, Markup) else Markup(safe(str(value))),
     )  # fmt: skip
-    made.filters["chip"] = lambda word: Markup(chip(word)) if word in CHIPS else word
-    made.globals["paper"] = Markup(PAPER)
-    return made
+    environment.filters["chip"] = lambda word: Markup(chip(word)) if word in CHIPS else word
+    environment.globals["paper"] = Markup(PAPER)
+    return environment

@@ -74,7 +74,7 @@ class ScoreStore:
         """Keep it, but for results that changed while they were judged; a full disk keeps none."""
         now = {evidence.path: _stamp(Path(evidence.path)) for evidence in known.evidence.values()}
         same = {path for path, stamp in now.items() if _runs(stamp) == _runs(before.get(path, {}))}
-        kept = {
+        content = {
             "code": _code(),
             "untested": {name: [*map(asdict, lines)] for name, lines in known.untested.items()},
             "refused": known.refused,
@@ -86,7 +86,7 @@ class ScoreStore:
         for file in self.files:
             with suppress(OSError, ValueError):
                 file.parent.mkdir(parents=True, exist_ok=True)
-                records.write(file, records.pretty(kept))
+                records.write(file, records.pretty(content))
                 return
 
 
@@ -94,7 +94,7 @@ def _known(kept: Mapping[str, Any], now: Mapping[str, Stamp]) -> Judgements:
     if kept["code"] != _code():
         raise ValueError("it was kept by another labkit, or with other claims")
     untested = {name: tuple(map(line_of, lines)) for name, lines in kept["untested"].items()}
-    evidence = {one.path: one for fields in kept["evidence"] if (one := _as_it_was(fields, now))}
+    evidence = {item.path: item for fields in kept["evidence"] if (item := _as_it_was(fields, now))}
     return Judgements(untested, kept["refused"], evidence)
 
 

@@ -92,15 +92,15 @@ class LabPanel:
         """A description of the lab in one line."""
         if self.lab is None:
             keys = ("tier", "accelerator", "containers")
-            made = _made(*(self.facts.get(key, "") for key in keys))
-            return f"{self.facts.get('name', 'lab')}, as it was recorded: {made}"
+            machine = _made(*(self.facts.get(key, "") for key in keys))
+            return f"{self.facts.get('name', 'lab')}, as it was recorded: {machine}"
         return f"{self.lab.name}: {_made(self.lab.tier, self.lab.accelerator, self.lab.containers)}"
 
     def hosts(self) -> Table:
         """The hosts as a table, asked now."""
         rows = lab_rows(self.lab) if self.lab else recorded_rows(self.facts)
-        shown = [name for name in COLUMNS if any(row.get(name) for row in rows)]
-        return table(rows, shown)
+        columns = [name for name in COLUMNS if any(row.get(name) for row in rows)]
+        return table(rows, columns)
 
     def _ipython_display_(self) -> None:
         if alone():
@@ -196,16 +196,16 @@ class LadderPanel:
 
 def _saving(save: Callable[[], list[Path]]) -> widgets.HBox:
     button = widgets.Button(description="Save PNG, SVG, CSV", icon="download")
-    button.layout.width, said = "auto", widgets.HTML()
+    button.layout.width, message = "auto", widgets.HTML()
 
     def pressed(_: object) -> None:
         try:
-            said.value = paragraph("saved: " + ", ".join(safe(str(file)) for file in save()))
+            message.value = paragraph("saved: " + ", ".join(safe(str(file)) for file in save()))
         except LabkitError as error:
-            said.value = paragraph(safe(str(error)))
+            message.value = paragraph(safe(str(error)))
 
     button.on_click(pressed)
-    return wrapped([button, said])
+    return wrapped([button, message])
 
 
 def _tried(draw: Callable[[], alt.LayerChart]) -> dict[str, Any]:
@@ -232,8 +232,8 @@ def status(text: str) -> str:
 
 def _tick(name: str, here: str) -> widgets.Checkbox:
     layout = widgets.Layout(width="auto", margin="0 16px 0 0")
-    asked = {"description": name, "tooltip": here, "indent": False, "layout": layout}
-    return widgets.Checkbox(value=True, **asked)
+    options = {"description": name, "tooltip": here, "indent": False, "layout": layout}
+    return widgets.Checkbox(value=True, **options)
 
 
 def _made(tier: str, accelerator: str, containers: str) -> str:

@@ -17,10 +17,10 @@ def watched(study: Study, lab: Lab, condition: str, show: Show | None = None) ->
 
     `show` is given a new picture each second. Returns the texts that a run keeps, by their names.
     """
-    show, asked = show or _in_notebook(), study.condition(condition)
-    load = asked.load(study.workload)
-    hosts = next(iter(asked.pairs(lab, load).values()))
-    with ThreadPoolExecutor(1) as pool, happening(asked.events, lab) as beside:
+    show, condition_of = show or _in_notebook(), study.condition(condition)
+    load = condition_of.load(study.workload)
+    hosts = next(iter(condition_of.pairs(lab, load).values()))
+    with ThreadPoolExecutor(1) as pool, happening(condition_of.events, lab) as beside:
         loading = pool.submit(load.during, hosts, beside)
         while wait([loading], REDRAWN_SECONDS).not_done:
             _draw(beside, condition, show)

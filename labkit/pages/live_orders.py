@@ -26,10 +26,10 @@ def watched(load: DvdStore, hosts: Mapping[str, Host], show: Show | None = None)
             if now - drawn >= REDRAWN_SECONDS and len(seconds_in("".join(texts))) > 1:
                 drawn = now
                 show(picture("".join(texts)))
-    done = lines.done
-    if not done.ok:
-        raise CommandFailed(f"{done.host}: the driver ended with code {done.code}",
-                            said=done.stderr or texts[-1])  # fmt: skip
+    total = lines.done
+    if not total.ok:
+        raise CommandFailed(f"{total.host}: the driver ended with code {total.code}",
+                            said=total.stderr or texts[-1])  # fmt: skip
     text = "".join(texts)
     show(picture(text))
     return text

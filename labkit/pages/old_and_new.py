@@ -58,10 +58,10 @@ class OldAndNew:
             return f"No figure of {self.study} is in both."
         if not self.changed:
             return f"None of {number} figures of {self.study} has clearly changed."
-        verdict, sides = max(self.changed, key=lambda one: abs((one[0].effect or 1.0) - 1))
+        verdict, sides = max(self.changed, key=lambda pair: abs((pair[0].effect or 1.0) - 1))
         by, word = _delta(verdict, sides).lstrip("+-"), compared.OUTCOMES[verdict.verdict]
-        said = f"{sides.condition} ({_statistic(sides)}) is {by} {word} than it was"
-        return f"{len(self.changed)} of {number} figures of {self.study} have changed; {said}."
+        change = f"{sides.condition} ({_statistic(sides)}) is {by} {word} than it was"
+        return f"{len(self.changed)} of {number} figures of {self.study} have changed; {change}."
 
     def rows(self) -> list[tuple[str, ...]]:
         """Of each figure its condition, what it is, and the five columns."""
@@ -140,9 +140,9 @@ class OldAndNew:
         return [*without, *self.difference.why_not]
 
     def _caption(self) -> str:
-        said = "Old and new are pooled over all runs. The interval is of the delta, 95 %."
+        caption = "Old and new are pooled over all runs. The interval is of the delta, 95 %."
         alone = "Each comparison by itself has a risk of 5 % of a wrong answer."
-        return f"{said} {one_risk(v.among for v in self.difference.effects) or alone}"
+        return f"{caption} {one_risk(v.among for v in self.difference.effects) or alone}"
 
     def _facts(self) -> str:
         number = len(self.difference.facts)

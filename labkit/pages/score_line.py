@@ -114,10 +114,10 @@ class Judgements:
 
 def best(evidence: Iterable[Evidence], names: Collection[str]) -> list[Evidence]:
     """Of each of these studies and each lab the results with the most valid blocks, else newest."""
-    those = [one for one in evidence if one.study in names]
-    rising = sorted(those, key=lambda one: (one.blocks, one.when))
-    last = {(one.study, one.lab): one for one in rising}
-    return [one for one in those if last[one.study, one.lab] is one]
+    those = [item for item in evidence if item.study in names]
+    rising = sorted(those, key=lambda item: (item.blocks, item.when))
+    last = {(item.study, item.lab): item for item in rising}
+    return [item for item in those if last[item.study, item.lab] is item]
 
 
 def line_of(fields: Mapping[str, Any]) -> ScoreLine:
@@ -144,15 +144,15 @@ def _effect_of(fields: Mapping[str, Any]) -> Effect:
 def in_columns(line: ScoreLine) -> dict[str, Any]:
     """The line as a row of plain values: the claim, its verdict, and what was measured here."""
     local = line.local
-    seen = local.effect if local else None
+    figure = local.effect if local else None
     return {
         "document": line.document, "study": line.study, "claim": line.claim,
         "statement": line.statement, "verdict": line.verdict,
         "agrees": local.says if local else "", "reach": local.reach if local else "",
-        "quantity": seen.what if seen else "", "measured": seen.value if seen else None,
-        "low": seen.low if seen else None, "high": seen.high if seen else None,
-        "each": list(seen.each) if seen else [],
-        "printed": seen.printed if seen else line.published, "blocks": line.blocks,
+        "quantity": figure.what if figure else "", "measured": figure.value if figure else None,
+        "low": figure.low if figure else None, "high": figure.high if figure else None,
+        "each": list(figure.each) if figure else [],
+        "printed": figure.printed if figure else line.published, "blocks": line.blocks,
         "lab": line.lab, "tier": line.tier, "reason": line.reason, "answer": line.answer,
         "evidence": line.evidence,
     }  # fmt: skip
@@ -175,10 +175,10 @@ def found_and_printed(line: ScoreLine) -> tuple[str, str]:
     """The measured figure with its interval, and the one that the document prints, as text."""
     if line.local is None:
         return "", "" if line.published is None else short(line.published)
-    seen = line.local.effect
-    around = in_blocks(seen.each, short) or ends(seen.low, seen.high, short)
-    effect = f"{short(seen.value)} ({around}): {line.local.says}, {line.local.reach}"
-    return effect, "" if seen.printed is None else short(seen.printed)
+    figure = line.local.effect
+    around = in_blocks(figure.each, short) or ends(figure.low, figure.high, short)
+    effect = f"{short(figure.value)} ({around}): {line.local.says}, {line.local.reach}"
+    return effect, "" if figure.printed is None else short(figure.printed)
 
 
 def ran_on(line: ScoreLine) -> str:

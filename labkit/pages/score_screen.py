@@ -68,8 +68,8 @@ def _counts(name: str, lines: Sequence[ScoreLine]) -> str:
 def _row(name: str, cells: Sequence[str]) -> str:
     name = readable(name)
     cut = name if len(name) <= NAME else f"{name[: NAME - 3].rstrip()}..."
-    each = zip(cells, HEADS, strict=True)
-    return f"{cut:<{NAME}}{''.join(cell.rjust(len(head)) for cell, head in each)}"
+    cells_named = zip(cells, HEADS, strict=True)
+    return f"{cut:<{NAME}}{''.join(cell.rjust(len(head)) for cell, head in cells_named)}"
 
 
 # What tests a claim is stronger than a local figure, however clear that is.
@@ -77,5 +77,5 @@ def _strongest(what: str, says: str, lines: Sequence[ScoreLine]) -> str:
     those = [(line, line.local) for line in lines if line.local and line.local.says == says]
     if not those:
         return ""
-    line, local = min(those, key=lambda one: (one[0].verdict == NOT_TESTABLE, one[1].p))
+    line, local = min(those, key=lambda pair: (pair[0].verdict == NOT_TESTABLE, pair[1].p))
     return readable(f"Strongest {what}, {line.claim}: {line.statement}. Measured here: {local}.")

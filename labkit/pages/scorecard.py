@@ -65,12 +65,12 @@ class Scorecard:
         titles = {line.document for line in self.lines}
         if not any(document.lower() in title.lower() for title in titles):
             raise Unknown("document", document, titles)
-        kept = [
+        lines = [
             line for line in self.lines
             if document.lower() in line.document.lower()
             and verdict in ("", line.verdict) and (line.dispute or not disputed)
         ]  # fmt: skip
-        return replace(self, lines=tuple(kept), narrowed=True)
+        return replace(self, lines=tuple(lines), narrowed=True)
 
     def counts(self) -> Table:
         """Per document: how many of its claims hold, by the best evidence on each.
@@ -81,8 +81,8 @@ class Scorecard:
         for line in lines:
             counted.setdefault(line.document, Counter())[counts_as(line)] += 1
         for where, real in ((ON_EMULATED, False), (ON_REAL, True)):
-            there = (line for line in lines if line.evidence and is_real(line) is real)
-            counted[where] = Counter(map(counts_as, there))
+            lines_there = (line for line in lines if line.evidence and is_real(line) is real)
+            counted[where] = Counter(map(counts_as, lines_there))
         counted["all"] = Counter(map(counts_as, lines))
         rows = [(name, str(c.total()), *(str(c[word] or "") for word in COUNTED))
                 for name, c in counted.items()]  # fmt: skip
@@ -119,10 +119,10 @@ class Scorecard:
     def _counted(self) -> str:
         table = self.counts()
         lines = []
-        for name, whole, *numbers in table.rows:
-            each = zip(numbers, table.head[2:], strict=True)
-            told = ", ".join(f"{number} {word}" for number, word in each if number)
-            lines += [name, f"    {whole} claims: {told}" if told else "    no claims"]
+        for name, total, *numbers in table.rows:
+            pairs = zip(numbers, table.head[2:], strict=True)
+            counts = ", ".join(f"{number} {word}" for number, word in pairs if number)
+            lines += [name, f"    {total} claims: {counts}" if counts else "    no claims"]
         return "\n".join(map(terminal.paragraph, lines))
 
     def html(self) -> str:
@@ -130,8 +130,8 @@ class Scorecard:
         return self.counts().html() + self.table().html()
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
-        whole = self.table()._repr_mimebundle_()
-        return {**whole, "text/html": self.html(), "text/plain": self.text()}
+        bundle = self.table()._repr_mimebundle_()
+        return {**bundle, "text/html": self.html(), "text/plain": self.text()}
 
     def of_best(self) -> list[ScoreLine]:
         """One line for each claim: of real hosts or kernels, of the most valid blocks, newest."""
@@ -142,13 +142,13 @@ class Scorecard:
     def caption(self) -> str:
         """Notes on all lines: emulated labs, the shared risk, results that are unread."""
         tiers = {line.tier for line in self.lines}
-        said = [EMULATED] if tiers - {"", "hosts", IMPORTED} else []
-        said += [REAL] if any(line.kernel == REAL_KERNEL for line in self.lines) else []
-        said += [OF_TOOLS] if IMPORTED in tiers else []
+        notes = [EMULATED] if tiers - {"", "hosts", IMPORTED} else []
+        notes += [REAL] if any(line.kernel == REAL_KERNEL for line in self.lines) else []
+        notes += [OF_TOOLS] if IMPORTED in tiers else []
         if any(line.runs for line in self.lines):
-            said += ["The claims of one study share one risk of 5 % of a wrong verdict (Holm)."]
-        said += [f"{OTHERS}: {'; '.join(self.others)}."] if self.others else []
-        return " ".join([*said, *(f"Not read: {what}." for what in self.unread)])
+            notes += ["The claims of one study share one risk of 5 % of a wrong verdict (Holm)."]
+        notes += [f"{OTHERS}: {'; '.join(self.others)}."] if self.others else []
+        return " ".join([*notes, *(f"Not read: {what}." for what in self.unread)])
 
 
 def scorecard(*folders: Path, study: str = "", margin: float | None = None) -> Scorecard:
@@ -174,15 +174,23 @@ def card_of(known: Judgements, study: str = "") -> Scorecard:
     names = [study] if study else [*known.untested]
     judged = best(known.evidence.values(), names)
     lines: dict[str, list[ScoreLine]] = {name: [] for name in names}
-    for one in judged:
-        lines[one.study] += one.lines or ()
-    whole = [x for name, own in lines.items() for x in own or known.untested.get(name, ())]
-    others = [one for one in known.evidence.values() if one.study in names and one not in judged]
+    for evidence in judged:
+        lines[evidence.study] += evidence.lines or ()
+    lines_of_all = [
+        x
+        for name, lines_of_study in lines.items()
+        for x in lines_of_study or known.untested.get(name, ())
+    ]
+    others = [
+        evidence
+        for evidence in known.evidence.values()
+        if evidence.study in names and evidence not in judged
+    ]
     refused = (why for name, why in known.refused.items() if study in ("", name))
     return Scorecard(
-        tuple(sorted(whole, key=lambda line: line.document)),
+        tuple(sorted(lines_of_all, key=lambda line: line.document)),
         tuple(dict.fromkeys([*refused, *known.unread.values()])), bool(study),
-        tuple(f"{one.path} ({one.blocks} valid blocks)" for one in others),
+        tuple(f"{evidence.path} ({evidence.blocks} valid blocks)" for evidence in others),
     )  # fmt: skip
 
 
@@ -222,9 +230,9 @@ def _paragraph(line: ScoreLine) -> str:
     measured = [f"Measured here: {line.local}"] if line.local else []
     printed = f"Printed ({line.source}): {line.prints or NO_FIGURE}"
     disputed = [f"Disputed: {line.dispute}"] if line.dispute else []
-    said = [f"    {text}." for text in (line.statement, *measured, *reason, printed, *disputed)]
-    whole = [f"{line.claim}: {line.verdict}", *said]
-    return "\n".join(terminal.paragraph(readable(text)) for text in whole)
+    texts = [f"    {text}." for text in (line.statement, *measured, *reason, printed, *disputed)]
+    parts = [f"{line.claim}: {line.verdict}", *texts]
+    return "\n".join(terminal.paragraph(readable(text)) for text in parts)
 
 
 def plain(card: Scorecard) -> list[dict[str, object]]:

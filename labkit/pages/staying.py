@@ -23,8 +23,8 @@ class StayingOutput:
         if self._handle is not None and data == self.data:
             return
         self.data = dict(data)
-        asked: dict[str, Any] = {"raw": True, "metadata": charts.EMBEDDED}
+        options: dict[str, Any] = {"raw": True, "metadata": charts.EMBEDDED}
         if self._handle is None:
-            self._handle = display(self.data, display_id=True, **asked)  # type: ignore[no-untyped-call]
+            self._handle = display(self.data, display_id=True, **options)  # type: ignore[no-untyped-call]
         else:
-            self._handle.update(self.data, **asked)  # type: ignore[no-untyped-call]
+            self._handle.update(self.data, **options)  # type: ignore[no-untyped-call]

@@ -68,14 +68,16 @@ def standing(
 ) -> Standing:  # fmt: skip
     """Read a study's standing from its results; `figures` keeps what was read before."""
     runs = [run for run in results.finished() if run.block <= repeats]
-    kept = {(run.condition, run.block) for run in runs}
+    finished = {(run.condition, run.block) for run in runs}
     refused = results.asked.get("refused", {})
     # A condition may be younger than results that are shown.
     asked = results.asked.get("conditions") or [c.name for c in study.conditions]
     names = [c.name for c in study.conditions if c.name in asked and c.name not in refused]
-    lanes = {name: sum(1 for condition, _ in kept if condition == name) for name in names}
-    told = (figures or Figures(study)).of([run for run in runs if run.condition in names])
-    return Standing(lanes, repeats, words, state, {n: told[n] for n in names if n in told})
+    lanes = {name: sum(1 for condition, _ in finished if condition == name) for name in names}
+    figures_of = (figures or Figures(study)).of([run for run in runs if run.condition in names])
+    return Standing(
+        lanes, repeats, words, state, {n: figures_of[n] for n in names if n in figures_of}
+    )
 
 
 @dataclass
@@ -91,7 +93,7 @@ class Figures:
         by_condition: dict[str, list[Run]] = {}
         for run in runs:
             by_condition.setdefault(run.condition, []).append(run)
-        return {name: self._median(some) for name, some in by_condition.items()}
+        return {name: self._median(blocks) for name, blocks in by_condition.items()}
 
     def _median(self, runs: Sequence[Run]) -> str:
         paths = tuple(run.path for run in runs)
@@ -108,16 +110,16 @@ class Figures:
 def _figure(blocks: Mapping[int, Values], unit: str) -> str:
     if not blocks:
         return "no figure"
-    found = interval(blocks, 50)
+    estimate = interval(blocks, 50)
     if len(blocks) < 2:
-        return f"{figure(found.value)} {shown(unit)}"
-    said = f"{figure(found.value)} {shown(unit)}, {found.ends(figure)}"
-    if found.each:
-        return said
-    if lack := lacking(found.least, found.most, len(blocks)):
-        return f"{said} ({lack})"
-    width = (found.high - found.low) / found.value if found.value else 0.0
-    return f"{said} ({width:.0%} wide)"
+        return f"{figure(estimate.value)} {shown(unit)}"
+    text = f"{figure(estimate.value)} {shown(unit)}, {estimate.ends(figure)}"
+    if estimate.each:
+        return text
+    if lack := lacking(estimate.least, estimate.most, len(blocks)):
+        return f"{text} ({lack})"
+    width = (estimate.high - estimate.low) / estimate.value if estimate.value else 0.0
+    return f"{text} ({width:.0%} wide)"
 
 
 @dataclass
@@ -165,8 +167,8 @@ class StudyPanel:
     def _show_answer(self) -> None:
         if self._failure is None and self.results.finished():
             reading = Reading.of(self.study, self.results)
-            if said := sentence(reading, judged(reading)):
-                show(Markdown(f"**{said}**"))  # type: ignore[no-untyped-call]
+            if answer := sentence(reading, judged(reading)):
+                show(Markdown(f"**{answer}**"))  # type: ignore[no-untyped-call]
 
     def start(self) -> None:
         """Measure what is missing while the notebook stays free."""
@@ -215,23 +217,23 @@ class StudyPanel:
     def _keep(self, now: Standing) -> None:
         if self._kept is None:
             return
-        here = {row["condition"]: row["here"] for row in conditions(self.study, self.results)}
+        meanings = {row["condition"]: row["here"] for row in conditions(self.study, self.results)}
         rows = [
-            {"condition": name, "here": here.get(name, ""), "runs": f"{done} of {now.repeats}",
+            {"condition": name, "here": meanings.get(name, ""), "runs": f"{count} of {now.repeats}",
              f"median {self.study.metric}": now.figures.get(name, "none yet")}
-            for name, done in now.lanes.items()
+            for name, count in now.lanes.items()
         ]  # fmt: skip
         caption = f"{self.study.name}: {now.done} of {now.of} runs are there{self._source()}."
-        whole = replace(table(rows), caption=caption)
-        self._kept.show(whole._repr_mimebundle_())
+        captioned = replace(table(rows), caption=caption)
+        self._kept.show(captioned._repr_mimebundle_())
 
     def _now(self, words: str, state: str) -> Standing:
-        there = max((run.block for run in self.results.finished()), default=0)
+        latest = max((run.block for run in self.results.finished()), default=0)
         # Nothing will be added to what is recorded; until it is decided, nobody knows how much.
         growing = isinstance(self.repeats, str)
-        repeats = max(there, 1) if growing else int(self.repeats)
+        repeats = max(latest, 1) if growing else int(self.repeats)
         if self.lab is None:
-            repeats = there or repeats
+            repeats = latest or repeats
         self._figures = self._figures or Figures(self.study)
         now = standing(self.study, self.results, repeats, words, state, self._figures)
         if state == "running" and now.done == now.of:
@@ -285,11 +287,11 @@ class StudyPanel:
     def _end(self, seconds: float) -> tuple[str, str]:
         if isinstance(self._failure, Stopped):
             on = "Press Start study to go on, then run the cells below" if self._view else ""
-            said = "Stopped; everything was put back, finished runs are kept"
-            return ". ".join(filter(None, (said, on))), "stopped"
+            text = "Stopped; everything was put back, finished runs are kept"
+            return ". ".join(filter(None, (text, on))), "stopped"
         if self._failure is not None:
             return f"Failed: {self._failure}", "failed"
-        said = "; ".join(
+        text = "; ".join(
             [
                 f"Finished in {spoken(seconds)}",
                 *(["the cells below have all they need"] if self._view else []),
@@ -297,7 +299,7 @@ class StudyPanel:
                 *(remarks(self.study, self.results) if self._view else ()),
             ]
         )
-        return said, "finished"
+        return text, "finished"
 
     def _tell(self, words: str, state: str) -> None:
         if self._view is not None:
@@ -330,20 +332,20 @@ class _View:
     def draw(self, now: Standing) -> None:
         """Show how far the study has come."""
         self._make_lanes(now)
-        for name, done in now.lanes.items():
-            self.lanes[name].value = done
+        for name, count in now.lanes.items():
+            self.lanes[name].value = count
             self.figures[name].value = now.figures.get(name, "")
         self.all.max, self.all.value = max(1, now.of), now.done
         self.all.bar_style = {"failed": "danger", "stopped": "warning", "finished": "success"}.get(
             now.state, "info"
         )
-        whole = now.done >= now.of
+        complete = now.done >= now.of
         active = now.state in ("running", "stopping")
-        self.start.disabled = active or whole
+        self.start.disabled = active or complete
         self.stop.disabled = now.state != "running"
-        words = now.words or ("All runs are there." if whole else "Not all runs are there yet.")
-        said = f"<b>{now.done} of {now.of} runs.</b> <span>{safe(words)}</span>"
-        self.words.value = status(said)
+        words = now.words or ("All runs are there." if complete else "Not all runs are there yet.")
+        text = f"<b>{now.done} of {now.of} runs.</b> <span>{safe(words)}</span>"
+        self.words.value = status(text)
 
     def _make_lanes(self, now: Standing) -> None:
         if self.lanes.keys() == now.lanes.keys():

@@ -90,9 +90,9 @@ def conditions(study: Study, results: Results) -> list[dict[str, str]]:
 
     One that the study has since they were begun is not among them.
     """
-    here, on = results.asked.get("here", {}), results.asked.get("kernels", {})
+    meanings, on = results.asked.get("here", {}), results.asked.get("kernels", {})
     return [
-        {"condition": c.name, "in the document": c.means, "here": here.get(c.name, c.here),
+        {"condition": c.name, "in the document": c.means, "here": meanings.get(c.name, c.here),
          **({"ran on": on[c.name]} if c.name in on else {})}
         for c in study.conditions if c.name in results.asked.get("conditions", (c.name,))
     ]  # fmt: skip
@@ -170,8 +170,8 @@ def chip(verdict: str) -> str:
 
 def linked(text: str, url: str) -> str:
     """`text` as HTML, a link to `url` if that is an address of the web."""
-    shown = safe(text)
-    return f'<a href="{safe(url)}">{shown}</a>' if url.startswith(WEB) else shown
+    text_shown = safe(text)
+    return f'<a href="{safe(url)}">{text_shown}</a>' if url.startswith(WEB) else text_shown
 
 
 def safe(text: str) -> str:

@@ -141,9 +141,9 @@ class ProgressLine:
         while not self._ended.wait(TICK_SECONDS):
             gone = time.monotonic() - self.since
             now = self.progress
-            shown = _drawn(now, max(0.0, now.seconds_left - gone)) if now else self._busy(gone)
+            line = _drawn(now, max(0.0, now.seconds_left - gone)) if now else self._busy(gone)
             width = shutil.get_terminal_size().columns - 1
-            self.stream.write(f"\r\x1b[K{shown[:width]}")
+            self.stream.write(f"\r\x1b[K{line[:width]}")
             self.stream.flush()
 
     def _busy(self, gone: float) -> str:

@@ -36,14 +36,14 @@ class Transcript:
 
     def show(self, cell: str) -> None:
         """Show this cell's recorded output, under a line that says so; nothing if it had none."""
-        found = self.outputs.get(cell.strip(), [])
-        if found:
+        outputs = self.outputs.get(cell.strip(), [])
+        if outputs:
             print(f"On {self.recorded}, in a lab in a box, this cell showed:\n")
-        for one in found:
-            if "text" in one:
-                print(one["text"], end="")
+        for output in outputs:
+            if "text" in output:
+                print(output["text"], end="")
             else:
-                display(one["data"], raw=True)  # type: ignore[no-untyped-call]
+                display(output["data"], raw=True)  # type: ignore[no-untyped-call]
 
 
 def replay(lesson: str) -> None:

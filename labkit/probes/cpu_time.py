@@ -62,7 +62,9 @@ class Moment:
     def of(cls, text: str) -> Moment:
         """Read it."""
         at = AT.search(text)
-        counts = {name: [float(word) for word in some.split()] for name, some in LINE.findall(text)}
+        counts = {
+            name: [float(word) for word in numbers.split()] for name, numbers in LINE.findall(text)
+        }
         ticks = {
             name: np.array(count[: len(COLUMNS)])
             for name, count in counts.items()
@@ -111,11 +113,13 @@ def samples(text: str) -> list[Sample]:
     looks, used = moments(text), USED.search(text)
     if len(looks) < 2 or not used:
         raise ResultsError("the run did not finish: no CPU time", said=text[-200:])
-    own = float(used[1]) + float(used[2])
+    time_used = float(used[1]) + float(used[2])
     return [
         *CpuCounts.parse(looks[0], looks[-1]),
-        Sample("cpu time", "s", np.array([own])),
-        Sample("system share", "share", np.array([float(used[2]) / own if own else 0.0])),
+        Sample("cpu time", "s", np.array([time_used])),
+        Sample(
+            "system share", "share", np.array([float(used[2]) / time_used if time_used else 0.0])
+        ),
         Sample("times preempted", "1", np.array([float(used[4])])),
     ]
 

@@ -87,8 +87,8 @@ class Esxtop:
         columns = {name: n for n, name in enumerate(read.names)}
         machines = _named(head)
         shares = {
-            guest: {what: float(read.values[1:, n].mean()) / 100 for what, n in found.items()}
-            for guest, found in ((g, _columns_of(vm, columns)) for g, vm in machines.items())
+            guest: {what: float(read.values[1:, n].mean()) / 100 for what, n in columns_of.items()}
+            for guest, columns_of in ((g, _columns_of(vm, columns)) for g, vm in machines.items())
         }
         cpus = sorted({int(m[1]) for name in read.names if (m := CPU.fullmatch(_parts(name)[0]))})
         seconds = float((read.times[-1] - read.times[0]) / np.timedelta64(1, "s"))
@@ -130,10 +130,10 @@ def _chosen(text: str, machines: list[str]) -> str:
     if not rows or not rows[0]:
         raise ResultsError("esxtop printed nothing")
     head = rows[0]
-    kept = [n for n, name in enumerate(head) if n == 0 or _wanted(*_parts(name), machines)]
+    places = [n for n, name in enumerate(head) if n == 0 or _wanted(*_parts(name), machines)]
     out = io.StringIO()
     writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
-    writer.writerows([row[n] for n in kept] for row in rows if len(row) == len(head))
+    writer.writerows([row[n] for n in places] for row in rows if len(row) == len(head))
     return out.getvalue()
 
 
@@ -145,13 +145,15 @@ def _wanted(thing: str, counter: str, machines: list[str]) -> bool:
 
 def _columns_of(machine: str, columns: Mapping[str, int]) -> dict[str, int]:
     groups = {name: GROUP.fullmatch(_parts(name)[0]) for name in columns}
-    found = {_parts(name)[1]: columns[name] for name, m in groups.items() if m and m[1] == machine}
-    if missing := [what for what in WANTED if what not in found]:
+    by_counter = {
+        _parts(name)[1]: columns[name] for name, m in groups.items() if m and m[1] == machine
+    }
+    if missing := [what for what in WANTED if what not in by_counter]:
         known = sorted({m[1] for m in groups.values() if m})
         if machine in known:
             raise ResultsError(f"esxtop: it says no {missing[0]} of {machine}")
         raise Unknown("machine in what esxtop printed", machine, known)
-    return {what: found[what] for what in WANTED}
+    return {what: by_counter[what] for what in WANTED}
 
 
 def _parts(name: str) -> tuple[str, str]:

@@ -79,10 +79,10 @@ class Between:
     @classmethod
     def of(cls, before: str, after: str) -> Between:
         """From two texts of LOOK, in this order."""
-        made = cls(ReadyLook.of(before), ReadyLook.of(after))
-        if made.seconds <= 0:
+        between_looks = cls(ReadyLook.of(before), ReadyLook.of(after))
+        if between_looks.seconds <= 0:
             raise ResultsError("ready time: the clock of the host went back")
-        return made
+        return between_looks
 
     @property
     def seconds(self) -> float:
@@ -174,12 +174,12 @@ class ReadyTime(Probe):
     @staticmethod
     def parse(before: str, after: str) -> list[Sample]:
         """Per guest: `ready time of NAME`, and `CPU time of NAME`."""
-        found = between(before, after)
+        times = between(before, after)
         return [
-            Sample(f"{what} of {guest}", "ms/s", np.array([1000 * spent / found.seconds]))
-            for guest in found.guests
-            for what, spent in (("ready time", found.waited(guest)),
-                                ("CPU time", found.ran(guest)))
+            Sample(f"{what} of {guest}", "ms/s", np.array([1000 * spent / times.seconds]))
+            for guest in times.guests
+            for what, spent in (("ready time", times.waited(guest)),
+                                ("CPU time", times.ran(guest)))
         ]  # fmt: skip
 
 

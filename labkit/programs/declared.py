@@ -28,13 +28,13 @@ def declared(file: Path) -> tuple[str, ...]:
 
 def declared_under(places: Iterable[Path]) -> list[str]:
     """The programs that these files declare, and those in these folders; each once, sorted."""
-    found: set[str] = set()
+    programs: set[str] = set()
     for place in places:
         if not place.exists():
             raise BadInput(f"there is no {place}", hint="name files and folders of modules")
         files = [place] if place.is_file() else [*place.rglob("*.py"), *place.rglob("*.sh")]
-        found.update(word for file in files for word in declared(file))
-    return sorted(found)
+        programs.update(word for file in files for word in declared(file))
+    return sorted(programs)
 
 
 def of_class(kind: type) -> tuple[str, ...]:

@@ -51,11 +51,13 @@ def _today(system: str) -> str:
 
 
 def _row(name: str, row: Mapping[str, str]) -> Package:
-    here = {system: tuple(row[system].split()) for system in (*SYSTEMS, *OLDER) if system in row}
+    packages_of = {
+        system: tuple(row[system].split()) for system in (*SYSTEMS, *OLDER) if system in row
+    }
     if beside := tuple(row.get("with", "").split()):
-        here = {**dict.fromkeys(("debian", "ubuntu"), (name, *beside)), **here}
+        packages_of = {**dict.fromkeys(("debian", "ubuntu"), (name, *beside)), **packages_of}
     programs = tuple(row["programs"].split())
-    return Package(name, programs, here, row.get("source", ""), row.get("instead", ""))
+    return Package(name, programs, packages_of, row.get("source", ""), row.get("instead", ""))
 
 
 @cache
@@ -122,8 +124,8 @@ def system_of(release: Mapping[str, str]) -> str:
     """The system of the table, or older release of one, that an os-release describes; else ""."""
     words = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
     like = {"rhel": "fedora", "centos": "fedora", "sles": "suse", "opensuse": "suse"}
-    found = (like.get(word, word.partition("-")[0]) for word in words)
-    called = next((like.get(word, word) for word in found if like.get(word, word) in SYSTEMS), "")
+    systems = (like.get(word, word.partition("-")[0]) for word in words)
+    called = next((like.get(word, word) for word in systems if like.get(word, word) in SYSTEMS), "")
     older = f"{called}{release.get('VERSION_ID', '')}"
     return older if older in OLDER else called
 
@@ -137,8 +139,8 @@ def os_release(line: str) -> Mapping[str, str]:
 
 def brings(*programs: str, system: str = "") -> str:
     """Source of these programs on a system, else on Debian: a command for root, or the maker."""
-    if made := next((unpackaged()[word] for word in programs if word in unpackaged()), ""):
-        return made
+    if product := next((unpackaged()[word] for word in programs if word in unpackaged()), ""):
+        return product
     system = system or "debian"
     rows = [package_of(program) for program in programs]
     parts = "".join(sorted({f", of Debian's component {row.source}" for row in rows if row.source}))

@@ -33,8 +33,8 @@ def place() -> Path:
 
 def path() -> Path | None:
     """The program, on PATH or where it was built; None where there is neither."""
-    if here := shutil.which("vcsim"):
-        return Path(here)
+    if program := shutil.which("vcsim"):
+        return Path(program)
     return place() if place().exists() else None
 
 
@@ -45,10 +45,10 @@ def lacking() -> str:
 
 def vcsim() -> bytes:
     """The program, the same for all hosts."""
-    there = path()
-    if there is None:
+    program = path()
+    if program is None:
         raise NotInstalled(lacking())
-    return there.read_bytes()
+    return program.read_bytes()
 
 
 def way() -> str:
@@ -65,9 +65,9 @@ def build(tell: Tell) -> None:
         folder = Path(name)
         go = shutil.which("go") or _downloaded(folder, tell)
         tell(f"{go} builds {SOURCE}")
-        own = {"GOBIN": name, "GOPATH": f"{name}/path", "GOCACHE": f"{name}/cache",
+        environment = {"GOBIN": name, "GOPATH": f"{name}/path", "GOCACHE": f"{name}/cache",
                "GOFLAGS": "-modcacherw", "CGO_ENABLED": "0"}  # fmt: skip
-        _run([go, "install", "-ldflags=-s -w", SOURCE], own, f"Go cannot build {SOURCE}")
+        _run([go, "install", "-ldflags=-s -w", SOURCE], environment, f"Go cannot build {SOURCE}")
         (folder / "vcsim").replace(place())
     tell(f"{place()} has {place().stat().st_size // 1_000_000} MB")
 

@@ -29,8 +29,8 @@ class Devices:
         """
 
         def held(text: str) -> tuple[Way, str]:
-            device, _, shown = text.partition("\n")
-            return self._on(way, dev, device), shown
+            device, _, value = text.partition("\n")
+            return self._on(way, dev, device), value
 
         return self._on(way, dev, "").plus(Details(held=held))
 

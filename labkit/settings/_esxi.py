@@ -72,18 +72,18 @@ def of_vmx(machine: str, wanted: str, lines: Mapping[str, str | None]) -> Way:
 
     Edited while the machine is off; one that runs is shut down and started again.
     """
-    asked = _listed({key.lower(): value for key, value in lines.items()}, lines)
+    wishes = _listed({key.lower(): value for key, value in lines.items()}, lines)
 
     def value(text: str) -> str:
         pairs = (line.partition("=") for line in text.splitlines())
-        found = {key.strip().lower(): one.strip().strip('"') for key, _, one in pairs}
-        now = _listed(found, lines)
-        if "stopped" in found:
+        values = {key.strip().lower(): one.strip().strip('"') for key, _, one in pairs}
+        now = _listed(values, lines)
+        if "stopped" in values:
             return f"{now}, and stopped"
-        return wanted if now == asked else now
+        return wanted if now == wishes else now
 
     def writes(value: str) -> tuple[Words, ...]:
-        new = dict(_pair(word) for word in _parted(asked if value == wanted else value, lines))
+        new = dict(_pair(word) for word in _parted(wishes if value == wanted else value, lines))
         edits = {key: "" if one == ABSENT else f'{key} = "{one}"' for key, one in new.items()}
         return (
             script(EDITED, quoted(machine), *(word for edit in edits.items() for word in edit)),
@@ -108,13 +108,13 @@ def _pair(text: str) -> tuple[str, str]:
 
 # Values may have blanks and commas in them, so only the known keys part them.
 def _parted(value: str, keys: Mapping[str, str | None]) -> list[str]:
-    found: list[str] = []
+    parts: list[str] = []
     for word in value.split(", "):
-        if word.partition("=")[0] in keys or not found:
-            found.append(word)
+        if word.partition("=")[0] in keys or not parts:
+            parts.append(word)
         else:
-            found[-1] += f", {word}"
-    return found
+            parts[-1] += f", {word}"
+    return parts
 
 
 # A name stands in a pattern of sed.

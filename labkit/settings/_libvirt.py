@@ -80,8 +80,8 @@ def of_capability(vm: str, name: str) -> Way:
     """Whether QEMU uses one of its abilities to migrate, by its socket."""
 
     def told(value: str) -> tuple[Words, ...]:
-        one = {"capability": name, "state": value == "on"}
-        return (qmp(vm, "migrate-set-capabilities", {"capabilities": [one]}),)
+        capability = {"capability": name, "state": value == "on"}
+        return (qmp(vm, "migrate-set-capabilities", {"capabilities": [capability]}),)
 
     return Way(
         qmp(vm, "query-migrate-capabilities", asked_for=name), told,
@@ -92,5 +92,5 @@ def of_capability(vm: str, name: str) -> Way:
 
 def qmp(socket: str, execute: str, arguments: object = None, asked_for: str = "") -> Words:
     """A QMP command, sent to the socket by the host's Python."""
-    told = {"execute": execute} | ({"arguments": arguments} if arguments else {})
-    return ("python3", "-c", QMP, socket, asked_for, json.dumps(told))
+    command = {"execute": execute} | ({"arguments": arguments} if arguments else {})
+    return ("python3", "-c", QMP, socket, asked_for, json.dumps(command))

@@ -197,8 +197,8 @@ def of_sysctl(key: str) -> Way:
 
 def of_choice(path: str) -> Way:
     """A file that shows all choices, the one in force in brackets."""
-    found = re.compile(r"\[([^\]]+)\]")
-    return replace(of_machine(path), value=lambda text: "".join(found.findall(text)))
+    choice = re.compile(r"\[([^\]]+)\]")
+    return replace(of_machine(path), value=lambda text: "".join(choice.findall(text)))
 
 
 def switched(way: Way, on: str = "1", off: str = "0") -> Way:

@@ -130,9 +130,9 @@ class NetIoControl(OnEgress):
     def wanted(self) -> str:
         """The link's rate, then each kind of traffic."""
         kinds = [
-            f"port {one.port}: {one.shares} shares, {one.reservation_mbit or 1} to "
-            f"{one.limit_mbit or self.link_mbit} Mbit/s"
-            for one in sorted(self.traffic, key=lambda one: one.port)
+            f"port {traffic.port}: {traffic.shares} shares, {traffic.reservation_mbit or 1} to "
+            f"{traffic.limit_mbit or self.link_mbit} Mbit/s"
+            for traffic in sorted(self.traffic, key=lambda traffic: traffic.port)
         ]
         return "; ".join([f"link {self.link_mbit} Mbit/s", *kinds])
 
@@ -172,8 +172,8 @@ def _value(text: str) -> str:
     delay = options.get("delay", {}).get("delay", 0) * 1000
     rate = (options["rate"]["rate"] if root["kind"] == "netem" and "rate" in options
             else options.get("rate", 0)) * 8e-6  # fmt: skip
-    shown = (f"{rate:g} Mbit/s" if rate else "", f"{delay:g} ms" if delay else "")
-    return ", ".join(filter(None, shown))
+    parts = (f"{rate:g} Mbit/s" if rate else "", f"{delay:g} ms" if delay else "")
+    return ", ".join(filter(None, parts))
 
 
 def _shared(text: str) -> str:

@@ -112,9 +112,9 @@ def _pins(value: str) -> list[str]:
 
 def _pinned(text: str, nth: int, of: int) -> str:
     guest, emulator, cpus = (line.strip() for line in text.strip("\n").split("\n"))
-    own, each = cpus_of(cpus), len(guest.split())
-    last = [str(cpu) for cpu in own[: len(own) - nth * each][-each:]]
-    rest = own[: len(own) - of * each]
+    cpus_owned, count = cpus_of(cpus), len(guest.split())
+    last = [str(cpu) for cpu in cpus_owned[: len(cpus_owned) - nth * count][-count:]]
+    rest = cpus_owned[: len(cpus_owned) - of * count]
     if rest and guest.split() == last and emulator == ranges(rest):
         return EXCLUSIVE
     if set(guest.split()) == {cpus} and emulator == cpus:

@@ -65,7 +65,9 @@ class FullReservation(OfGuest):
                 return (script(RESERVED_ALL, vm), self.answers(host, "esxi"))
             pairs = (word.partition("=")[::2] for word in value.split(", "))
             lines = dict.fromkeys(KEYS, "") if value == FREE else dict(pairs)
-            words = [w for key, one in lines.items() for w in (key, f'{key} = "{one}"' * bool(one))]
+            words = [
+                w for key, line in lines.items() for w in (key, f'{key} = "{line}"' * bool(line))
+            ]
             return (script(EDITED, vm, *words), self.answers(host, "esxi"))
 
         return Way(
@@ -80,15 +82,17 @@ class FullReservation(OfGuest):
 
 def _value(text: str) -> str:
     pairs = (line.partition("=") for line in text.splitlines())
-    found = {key.strip().lower(): one.strip().strip('"') for key, _, one in pairs}
-    now = {key: found.get(key.lower(), "") for key in KEYS}
-    if "stopped" in found:
+    values = {key.strip().lower(): one.strip().strip('"') for key, _, one in pairs}
+    now = {key: values.get(key.lower(), "") for key in KEYS}
+    if "stopped" in values:
         return ", ".join(f"{key}={one}" for key, one in now.items()) + ", and stopped"
     if not any(now.values()):
         return FREE
-    memory, mhz = found.get("memsize"), now["sched.cpu.min"]
-    kept = [memory, memory, "TRUE"] == list(now.values())[:3] and now["sched.cpu.units"] == "mhz"
-    every = mhz.isdigit() and int(mhz) >= int(found.get(WHOLE, "0") or 0) > 0
-    if kept and every and now["sched.cpu.max"] in UNLIMITED:
+    memory, mhz = values.get("memsize"), now["sched.cpu.min"]
+    reserved = [memory, memory, "TRUE"] == list(now.values())[:3] and now[
+        "sched.cpu.units"
+    ] == "mhz"
+    every = mhz.isdigit() and int(mhz) >= int(values.get(WHOLE, "0") or 0) > 0
+    if reserved and every and now["sched.cpu.max"] in UNLIMITED:
         return RESERVED
     return ", ".join(f"{key}={one}" for key, one in now.items())

@@ -63,10 +63,10 @@ class GuestCores(OfMachine):
 
 def _way(vm: str, looks: str, makes: str, back: Callable[[str], Words]) -> Way:
     asks = f"{CHOSEN}{looks}{CHOOSE}"
-    made = f'{asks}[ "$2" = cores ] && wanted=$cores || wanted=$threads\n{makes}'
+    change = f'{asks}[ "$2" = cores ] && wanted=$cores || wanted=$threads\n{makes}'
     return Way(
         script(asks + SHOWN, vm),
-        lambda value: (script(made, vm, value, PINNED) if value in EACH else back(value),),
+        lambda value: (script(change, vm, value, PINNED) if value in EACH else back(value),),
         _value,
         lambda text: "" if all(text.split("\n")[1:3]) else NONE,
         needs=ROOT, legal="cores or threads",
@@ -76,5 +76,9 @@ def _way(vm: str, looks: str, makes: str, back: Callable[[str], Words]) -> Way:
 def _value(text: str) -> str:
     now, *chosen = text.split("\n")[:3]
     placed = same(now)
-    known = {cpu_list(one): each for one, each in zip(chosen, EACH, strict=True) if one}
+    known = {
+        cpu_list(chosen_cpus): each
+        for chosen_cpus, each in zip(chosen, EACH, strict=True)
+        if chosen_cpus
+    }
     return known.get(placed, placed)

@@ -102,7 +102,7 @@ class GuestNic(OfGuest):
     def _on_kvm(self, host: Host) -> Way:
         vm, merging = self.machine(host), on_or_off(self.lro)
         shows = f"{NETWORKS}\nvm=$1; shift; {DEFINED}"
-        shown = script(shows, vm, NETWORK, "virsh", "-q", "dumpxml", vm, "--inactive")
+        look = script(shows, vm, NETWORK, "virsh", "-q", "dumpxml", vm, "--inactive")
 
         def writes(value: str) -> tuple[Words, ...]:
             path, *guest = _words(value.removeprefix("nic="))
@@ -111,7 +111,7 @@ class GuestNic(OfGuest):
             return (script(MOVED, vm, RESTARTED, EDIT, *texts), self.answers(host, "kvm"))
 
         return Way(
-            shown, writes, self._placed, self._no_network,
+            look, writes, self._placed, self._no_network,
             needs=RESTART,
             legal=f"path {' or '.join(PATHS)}, lro on or off on the first",
             more=Details(
@@ -127,10 +127,10 @@ class GuestNic(OfGuest):
     def _placed(self, text: str) -> str:
         path, *guest = _words(text) or [""]
         off = {word.partition("=")[0] for word in guest if word.endswith("='off'")}
-        found = set(MERGES) & off
-        there = found == (set() if self.lro else set(MERGES)) or path == "direct"
-        there = there and path == self.path and "stopped" not in guest
-        return self.wanted if there else f"nic={' '.join(_words(text))}"
+        switches_off = set(MERGES) & off
+        as_wanted = switches_off == (set() if self.lro else set(MERGES)) or path == "direct"
+        as_wanted = as_wanted and path == self.path and "stopped" not in guest
+        return self.wanted if as_wanted else f"nic={' '.join(_words(text))}"
 
     def _no_network(self, text: str) -> str:
         paths = [word for word in _words(text) if word in PATHS]
@@ -139,8 +139,8 @@ class GuestNic(OfGuest):
                 f"the guest has no NIC on one of the networks labkit-bridge and labkit-direct, or "
                 f"several ({' '.join(paths) or 'none'})"
             )
-        there = f"{HAS}{self.path}" in text.split()
-        return "" if there else f"libvirt there has no network labkit-{self.path}"
+        present = f"{HAS}{self.path}" in text.split()
+        return "" if present else f"libvirt there has no network labkit-{self.path}"
 
     # Merging is the whole host's there, and takes its reboot: VnicMerging.
     def _on_esxi(self, host: Host) -> Way:
@@ -153,7 +153,9 @@ class GuestNic(OfGuest):
         def writes(value: str) -> tuple[Words, ...]:
             pairs = (word.partition("=")[::2] for word in value.split(", "))
             lines = of_ours if value == self.wanted else dict(pairs)
-            words = [w for key, one in lines.items() for w in (key, f'{key} = "{one}"' * bool(one))]
+            words = [
+                w for key, line in lines.items() for w in (key, f'{key} = "{line}"' * bool(line))
+            ]
             return (script(EDITED, vm, *words), self.answers(host, "esxi"))
 
         return Way(
@@ -187,11 +189,11 @@ def _words(text: str) -> list[str]:
 # On ESXi: what its description says for a path; "" is for no such line.
 def _lines(path: str, batch: int) -> dict[str, str]:
     on, off = "TRUE", "FALSE"
-    there = (on, off) if path == "bridge" else (off, on)
-    return {VNIC: there[0], FUNCTION: there[1], SCHEME: "disabled" if batch == 1 else ""}
+    switches = (on, off) if path == "bridge" else (off, on)
+    return {VNIC: switches[0], FUNCTION: switches[1], SCHEME: "disabled" if batch == 1 else ""}
 
 
 def _read(text: str) -> dict[str, str]:
     pairs = (line.partition("=") for line in text.splitlines())
-    found = {key.strip().lower(): one.strip().strip('"') for key, _, one in pairs}
-    return {key: found.get(key.lower(), "") for key in (VNIC, FUNCTION, SCHEME)}
+    values = {key.strip().lower(): one.strip().strip('"') for key, _, one in pairs}
+    return {key: values.get(key.lower(), "") for key in (VNIC, FUNCTION, SCHEME)}

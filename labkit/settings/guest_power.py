@@ -69,12 +69,12 @@ class GuestPower(OfGuest):
     def _of_hypervisor(self, kind: str, host: Host) -> Way:
         vm = self.machine(host)
         reads: Words = ("virsh", "-q", "domstate", vm)
-        told, vm = (KVM, vm) if kind == "kvm" else (ESXI, quoted(vm))
+        commands, vm = (KVM, vm) if kind == "kvm" else (ESXI, quoted(vm))
         if kind == "esxi":
             reads = script(f"{FOUND}\nstate", vm)
 
         def writes(value: str) -> tuple[Words, ...]:
-            return (script(told, vm, value), self.answers(host, kind))
+            return (script(commands, vm, value), self.answers(host, kind))
 
         def value(text: str) -> str:
             now = STATES.get(text.strip(), text.strip())

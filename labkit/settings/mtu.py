@@ -67,5 +67,5 @@ class PacketsAtOnce(OnHost):
 
 
 def _sizes(text: str) -> str:
-    _, own, _, below = text.split()
-    return own if own == below else f"{own}/{below}"
+    _, size, _, below = text.split()
+    return size if size == below else f"{size}/{below}"

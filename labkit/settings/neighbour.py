@@ -132,10 +132,10 @@ def _host(text: str) -> tuple[int, tuple[int, ...]]:
 
 # One line for each of them, then the host's CPUs.
 def _value(text: str) -> str:
-    found, (owned, every) = text.splitlines()[:-2], _host(text)
-    if not found:
+    lines_found, (owned, every) = text.splitlines()[:-2], _host(text)
+    if not lines_found:
         return NONE
-    pairs = [line.split() for line in found]
+    pairs = [line.split() for line in lines_found]
     kinds = " and ".join(sorted({kind for kind, _ in pairs}))
     on = tuple(sorted(n for _, cpus in pairs for n in cpus_of(cpus)))
     places = {every[:-owned]: PLACES[1], every: PLACES[0]}

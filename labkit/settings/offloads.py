@@ -49,13 +49,13 @@ class Offloads(Setting):
         """Some drivers fix an offload; then it can only stay as it is."""
         if kind not in ("box", "linux"):
             raise Impossible(f"offloads need ethtool, which {kind} hosts lack")
-        asked, driver = self._asked(), f"{host.name}: the driver of {nic(host)}"
-        shown = ";".join(f"s/^{FEATURES[short]}: /{short}=/p" for short in asked)
+        features, driver = self._asked(), f"{host.name}: the driver of {nic(host)}"
+        look = ";".join(f"s/^{FEATURES[short]}: /{short}=/p" for short in features)
         return of_nic(host, Way(
-            picked(shown, "ethtool", "-k", NIC),
+            picked(look, "ethtool", "-k", NIC),
             lambda value: (("ethtool", "-K", NIC, *value.replace("=", " ").split()),),
-            lambda text: _value({short: _states(text).get(short, "") for short in asked}),
-            lambda text: _fixed(asked, text, driver),
+            lambda text: _value({short: _states(text).get(short, "") for short in features}),
+            lambda text: _fixed(features, text, driver),
             needs=ROOT, legal=f"{', '.join(FEATURES)}: on or off",
         ))  # fmt: skip
 

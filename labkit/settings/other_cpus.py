@@ -112,5 +112,5 @@ def _pinned(text: str) -> str:
     guest, emulator, owned, allowed = text.splitlines()
     every = cpus_of(allowed)
     known = {every[: len(every) - int(owned)]: APART, every: SHARED}
-    placed = {cpus_of(one) for one in (*guest.split(), emulator)}
+    placed = {cpus_of(mask) for mask in (*guest.split(), emulator)}
     return known.get(min(placed), "") * (len(placed) == 1) or f"{guest} {emulator}"

@@ -88,11 +88,11 @@ class PowerPolicy(OnHost):
 
 
 def _governed(text: str) -> str:
-    found = dict(line.split("=") for line in text.split())
-    if len(set(found.values())) > 1:
+    values = dict(line.split("=") for line in text.split())
+    if len(set(values.values())) > 1:
         return " ".join(text.split())
-    governor = "".join(set(found.values()))
-    return next((name for name, (one, _) in POLICIES.items() if one == governor), governor)
+    governor = "".join(set(values.values()))
+    return next((name for name, (owner, _) in POLICIES.items() if owner == governor), governor)
 
 
 def _govern(value: str) -> tuple[Words, ...]:
@@ -197,8 +197,8 @@ class OnlineCpus(OnHost):
 
     def clash(self, other: Setting) -> str:
         """Nothing can be placed on a CPU that is taken away."""
-        asked = getattr(other, "cpus", "")
-        gone = set(cpus_of(asked)) - set(cpus_of(self.cpus)) if isinstance(asked, str) else set()
+        cpus = getattr(other, "cpus", "")
+        gone = set(cpus_of(cpus)) - set(cpus_of(self.cpus)) if isinstance(cpus, str) else set()
         return f"CPU {min(gone)} is taken away" if gone and other is not self else ""
 
     def on_linux(self, host: Host) -> Way:

@@ -141,8 +141,8 @@ def _ethtool(host: Host, letter: str, asked: Asked) -> Way:
     names = _named(asked)
     lines = [r"s/^Adaptive RX: \([a-z/]*\).*/adaptive-rx=\1/p" if name == "adaptive-rx" else
              rf"s/^{name}:[[:space:]]*/{name}=/Ip" for name in names]  # fmt: skip
-    shown = ";".join(lines)
-    program = shown if letter == "c" else f"/^Current/,${{{shown}}}"
+    look = ";".join(lines)
+    program = look if letter == "c" else f"/^Current/,${{{look}}}"
     return of_nic(host, Way(
         picked(program, "ethtool", f"-{letter}", NIC),
         lambda value: (("ethtool", f"-{letter.upper()}", NIC, *value.replace("=", " ").split()),),

@@ -35,17 +35,17 @@ class _OfMemory(OfGuest):
             what = f"{host.name}: {type(self).__name__} is for guests of the box"
             raise Impossible(f"{what}: {ELSEWHERE[kind]}" if kind in ELSEWHERE else what)
         off, on = values
-        told = (word, self.named, MARK.format(word, self.named))
+        arguments = (word, self.named, MARK.format(word, self.named))
 
         def writes(value: str) -> tuple[Words, ...]:
             program = PROGRAM if value == on else ""
-            return (script(WRITE, *told, "yes" if value == on else "no", program),)
+            return (script(WRITE, *arguments, "yes" if value == on else "no", program),)
 
         def foretold(text: str) -> str:
             return text.partition("\n")[0] + "\n" + f"{word}\n" * (self.wanted == on)
 
         return Way(
-            script(READS, *told), writes,
+            script(READS, *arguments), writes,
             lambda text: on if word in text.splitlines() else off,
             self._refused,
             legal=f"{on} or {off}",

@@ -68,7 +68,7 @@ class SwitchShares(OnHost):
     @property
     def kinds_of_it(self) -> list[str]:
         """The kinds of traffic that it is about."""
-        return sorted(one.kind for one in self.traffic)
+        return sorted(share.kind for share in self.traffic)
 
     @property
     def wanted(self) -> str:
@@ -89,15 +89,18 @@ class SwitchShares(OnHost):
 
 def shown(switch: Any, kinds: Sequence[str]) -> str:
     """The division of a switch of vCenter among these kinds of traffic."""
-    has = {one.key: one.allocationInfo for one in switch.config.infrastructureTrafficResourceConfig}
+    has = {
+        resource.key: resource.allocationInfo
+        for resource in switch.config.infrastructureTrafficResourceConfig
+    }
     if lacking := [kind for kind in kinds if kind not in has]:
         raise Unknown(f"kind of traffic of {switch.name}", lacking[0], has)
-    each = [
+    texts = [
         SwitchTraffic(kind, has[kind].shares.shares, has[kind].reservation or 0,
                       max(0, has[kind].limit or 0))
         for kind in sorted(kinds)
     ]  # fmt: skip
-    return "; ".join(map(str, each))
+    return "; ".join(map(str, texts))
 
 
 def spec(value: str) -> list[Any]:
@@ -119,10 +122,10 @@ def spec(value: str) -> list[Any]:
 def make(switch: Any, value: str) -> None:
     """Have it so, and wait until vCenter says that it is."""
     vim = importlib.import_module("pyVmomi").vim
-    asked = vim.DistributedVirtualSwitch.ConfigSpec(
+    specification = vim.DistributedVirtualSwitch.ConfigSpec(
         configVersion=switch.config.configVersion, infrastructureTrafficResourceConfig=spec(value)
     )
-    task, until = switch.ReconfigureDvs_Task(asked), time.monotonic() + DEADLINE
+    task, until = switch.ReconfigureDvs_Task(specification), time.monotonic() + DEADLINE
     while str(task.info.state) in ("queued", "running"):
         if time.monotonic() > until:
             raise HostError(f"vCenter has not changed {switch.name} after {DEADLINE:g} s")
@@ -135,8 +138,8 @@ def main(address: str, switch: str, verb: str, *given: str) -> None:
     """Show or set, as the journal has it."""
     vim = importlib.import_module("pyVmomi").vim
     with connected(address, USER, kept_password(address), port=PORT) as session:
-        there = named(session, vim.DistributedVirtualSwitch, switch)
-        make(there, *given) if verb == "set" else print(shown(there, given))
+        switches = named(session, vim.DistributedVirtualSwitch, switch)
+        make(switches, *given) if verb == "set" else print(shown(switches, given))
 
 
 if __name__ == "__main__":

@@ -48,8 +48,8 @@ class _Reader:
         return self.whole[self.at - size : self.at]
 
     def number(self, form: str) -> int:
-        (found,) = struct.unpack(form, self.take(struct.calcsize(form)))
-        return int(found)
+        (number_read,) = struct.unpack(form, self.take(struct.calcsize(form)))
+        return int(number_read)
 
     def string(self) -> bytes:
         return self.take(self.number(">I"))

@@ -122,13 +122,13 @@ class KnownHosts:
         """The lines that give a name, whole and readable."""
         if name not in self._of:
             encoded = name.encode("utf-8", "surrogateescape").decode("latin-1")
-            found = self._found(encoded)
-            self._of[name] = tuple(one for one in found if isinstance(one, KeyLine))
+            lines = self._found(encoded)
+            self._of[name] = tuple(line for line in lines if isinstance(line, KeyLine))
         return self._of[name]
 
     def bad(self) -> tuple[Bad, ...]:
         """The lines that are passed over."""
-        return tuple(found for found in self._found(None) if isinstance(found, Bad))
+        return tuple(line for line in self._found(None) if isinstance(line, Bad))
 
     def algorithms(self, name: Name) -> tuple[str, ...]:
         """The algorithms to ask the server for; the kinds of key that we know it by come first."""
@@ -139,9 +139,9 @@ class KnownHosts:
             return ALGORITHMS
         vouched = any(line.marker == AUTHORITY for line in lines)
         wanted = [
-            one
-            for one in ALGORITHMS
-            if _key(one) in kinds or (vouched and one.endswith(CERTIFICATE))
+            algorithm
+            for algorithm in ALGORITHMS
+            if _key(algorithm) in kinds or (vouched and algorithm.endswith(CERTIFICATE))
         ]
         return (*wanted, *(a for a in ALGORITHMS if a not in wanted))
 
@@ -163,20 +163,20 @@ class KnownHosts:
 
     def _judge(self, name: Name, looked_for: str, shown: bytes, now: float) -> Judgement:
         certificate = _certificate(shown)
-        found = _status(self.of(looked_for), shown, certificate)
+        status = _status(self.of(looked_for), shown, certificate)
         why = ""
-        if found.status is KeyStatus.KNOWN and certificate:
+        if status.status is KeyStatus.KNOWN and certificate:
             why = certificate.why_not(name.principal, now)
-        if found.status is KeyStatus.REVOKED or (found.status is KeyStatus.KNOWN and not why):
-            return found
-        if found.status is KeyStatus.NEW and name.second and looked_for != name.second:
+        if status.status is KeyStatus.REVOKED or (status.status is KeyStatus.KNOWN and not why):
+            return status
+        if status.status is KeyStatus.NEW and name.second and looked_for != name.second:
             without_port = self._judge(name, name.second, shown, now)
             if without_port.status is KeyStatus.KNOWN:
                 return without_port
         if certificate:
             plainly = self._judge(name, looked_for, certificate.key, now)
             return Judgement(plainly.status, plainly.lines, plainly.certificate or why)
-        return found
+        return status
 
     def _found(self, name: str | None) -> Iterator[KeyLine | Bad]:
         for file, number, line in self.text:

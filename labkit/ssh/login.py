@@ -112,9 +112,9 @@ def _check_farewell(client: Client, first: bool) -> None:
 
 @contextmanager
 def _agent(path: str) -> Iterator[AgentSSH]:
-    with socket.socket(socket.AF_UNIX) as asked:
-        asked.settimeout(AUTH_SECONDS)
-        yield agent_at(asked, path)
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(AUTH_SECONDS)
+        yield agent_at(connection, path)
 
 
 # As ssh: what the agent holds of the named files, what else it holds, then the files.
@@ -124,7 +124,7 @@ def _identities(
     identities = Identities()
     held = [Identity(key, "ssh-agent") for key in agent.get_keys()]
     named = _public_parts(target) if held else set()
-    for identity in sorted(held, key=lambda one: one.public not in named):
+    for identity in sorted(held, key=lambda candidate: candidate.public not in named):
         if identity.public in named or not target.only:
             identities.add(identity)
     for file, key in files.items():

@@ -18,8 +18,8 @@ def addresses(host: str, port: int, family: int, seconds: float) -> Found:
 
     Nothing ends a resolver that waits for its servers: it is left behind in a thread of its own.
     """
-    if found := at_once(host, port, family):
-        return found
+    if entries := at_once(host, port, family):
+        return entries
     answer: Future[Found] = Future()
     threading.Thread(target=_answer, args=(answer, host, port, family), daemon=True).start()
     try:

@@ -45,10 +45,10 @@ def resolved(at: Address) -> Target:
             trust=_trust(at, at.name),
         )  # fmt: skip
     with _file(at) as file:
-        found = _asked(at.name, at.control, [*_settings(file), *_given(at)])
-    if not at.user and found.one("canonicalizehostname") not in {*OFF, "false"}:
-        found = _with_late_user(at, found)
-    return _target(at, at.name, found, at.key, HOPS)
+        settings = _asked(at.name, at.control, [*_settings(file), *_given(at)])
+    if not at.user and settings.one("canonicalizehostname") not in {*OFF, "false"}:
+        settings = _with_late_user(at, settings)
+    return _target(at, at.name, settings, at.key, HOPS)
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class Said:
             "L": machine.partition(".")[0], "l": machine, "n": self.one("host"),
             "p": self.one("port"), "r": self.one("user"), "u": account.name(),
         }  # fmt: skip
-        text = re.sub(r"\$\{(\w+)\}", lambda found: os.environ.get(found[1], ""), text)
-        return re.sub(r"%(.)", lambda found: tokens.get(found[1], found[0]), text)
+        text = re.sub(r"\$\{(\w+)\}", lambda match: os.environ.get(match[1], ""), text)
+        return re.sub(r"%(.)", lambda match: tokens.get(match[1], match[0]), text)
 
     def paths(self, key: str) -> tuple[str, ...]:
         """The files that a setting names, one on each line."""

@@ -46,7 +46,7 @@ def check_pin(host: Host) -> None:
         return
     if pinned := list(read(pin_file(at))):
         name = resolved(at).known_as.first
-        for where, pin in [found for found in pinned if found[1].name == name][-1:]:
+        for where, pin in [entry for entry in pinned if entry[1].name == name][-1:]:
             compare(host.name, pin, where, identity(host, name))
 
 

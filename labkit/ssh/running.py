@@ -222,8 +222,8 @@ class _Split:
         self._held = b""
 
     def add(self, part: bytes) -> None:
-        *whole, self._held = (self._held + part).split(b"\n")
-        for content in whole:
+        *lines, self._held = (self._held + part).split(b"\n")
+        for content in lines:
             self._put(content)
         if len(self._held) > CHUNK:
             self._put(self._held)

@@ -96,20 +96,20 @@ class Sessions:
     def take(self, key: object) -> tuple[Shell, Session] | None:
         """The idle shell that was used last."""
         with self._lock:
-            for kept in reversed(self._idle):
-                if kept[0] == key:
-                    self._idle.remove(kept)
-                    kept[2].connection.wake()
-                    return kept[1:]
+            for idle in reversed(self._idle):
+                if idle[0] == key:
+                    self._idle.remove(idle)
+                    idle[2].connection.wake()
+                    return idle[1:]
         return None
 
     def keep(self, key: object, shell: Shell, session: Session) -> None:
         """Keep a shell for the next command."""
         with self._lock:
-            kept = session.connection in self._connections
-            if kept:
+            usable = session.connection in self._connections
+            if usable:
                 self._idle.append((key, shell, session))
-        if not kept:
+        if not usable:
             session.close()
 
     def usable(self) -> Connection:
@@ -154,7 +154,7 @@ class Sessions:
                 self._fell_silent = time.monotonic()
             if connection in self._connections:
                 self._connections.remove(connection)
-            self._idle = [kept for kept in self._idle if kept[2].connection is not connection]
+            self._idle = [idle for idle in self._idle if idle[2].connection is not connection]
         connection.client.close()
 
     def rest(self) -> None:
@@ -224,14 +224,17 @@ class Sessions:
     # One that has room, where need be that of an idle shell.
     def _roomy(self) -> Connection | None:
         live = self._live()
-        connection = next((one for one in live if one.held + one.asked < self._most), None)
+        connection = next(
+            (link for link in live if link.held + link.asked < self._most),
+            None,
+        )
         if not connection and self._idle:
             _, _, session = self._idle.pop(0)
             session.close()
             connection = None if session.connection.spent else session.connection
         # Those who end commands need no room of their own on a usual sshd.
         if not connection and self._most == SESSIONS:
-            connection = next((one for one in live if one.held <= SESSIONS), None)
+            connection = next((link for link in live if link.held <= SESSIONS), None)
         if connection:
             connection.asked += 1
         return connection
@@ -249,7 +252,7 @@ class Sessions:
             self._most = min(self._most, max(counted, 1))
 
     def _live(self) -> list[Connection]:
-        for connection in [one for one in self._connections if not one.client.is_active()]:
+        for connection in [link for link in self._connections if not link.client.is_active()]:
             self.drop(connection)
         for connection in self._connections:
             connection.wake()

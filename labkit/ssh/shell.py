@@ -137,8 +137,8 @@ class Kept:
 
     def unsay(self, size: int) -> None:
         """Forget that many bytes at its end, should they be a shell's complaint of a signal."""
-        whole = self.size == len(self.content)
-        if size and whole and KILLED.fullmatch(self.content, max(self.size - size, 0)):
+        complete = self.size == len(self.content)
+        if size and complete and KILLED.fullmatch(self.content, max(self.size - size, 0)):
             self.size -= size
             del self.content[-size:]
 
@@ -203,14 +203,14 @@ class Shell:
 
     def give(self, command: str, out: Kept, err: Kept) -> ShellCommand:
         """Send one command, which `line` made."""
-        asked, direct = self._directly(command)
+        words, direct = self._directly(command)
         order = self._expect(out, err)
         run = f"labkit_a;({command});labkit_z {order.number}"
         if direct:
             # What the shell wrote before and after, for its complaint of a signal goes where the
             # command's own do.
             run = f"labkit_a;labkit_w;{direct};labkit_z {order.number} $labkit_o"
-        self.channel.send(f"{self._unsent}{asked}{run}\n".encode("utf-8", "surrogateescape"))
+        self.channel.send(f"{self._unsent}{words}{run}\n".encode("utf-8", "surrogateescape"))
         self._unsent = ""
         return order
 

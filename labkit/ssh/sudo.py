@@ -88,11 +88,11 @@ class Sudo:
 
     def admit(self, channel: Channel, name: str) -> None:
         """Answer sudo's question, if it has one, and have the script begin."""
-        content, asked, deadline = b"", 0, time.monotonic() + SECONDS
+        content, times, deadline = b"", 0, time.monotonic() + SECONDS
         while f"{self._ready}\n".encode() not in content:
-            if content.count(self._prompt.encode()) > asked:
-                asked += 1
-                deadline = self._answer(channel, name, asked) + SECONDS
+            if content.count(self._prompt.encode()) > times:
+                times += 1
+                deadline = self._answer(channel, name, times) + SECONDS
             elif channel.lost:
                 raise Unreachable(
                     f"{name}: the connection was lost while sudo was asked",
@@ -152,11 +152,11 @@ def by_command(role: str, command: str) -> Callable[[], str] | None:
 
 def _found(login: str) -> str:
     try:
-        kept = importlib.import_module("keyring").get_password("labkit", login)
+        password = importlib.import_module("keyring").get_password("labkit", login)
     except ImportError:
-        kept = None
-    if kept is not None:
-        return str(kept)
+        password = None
+    if password is not None:
+        return str(password)
     if (text := asking.asked(login)) is not None:
         return text
     # In a notebook, which papermill may be running, there is no terminal.

@@ -76,9 +76,9 @@ def _by_jump(
 ) -> Carrier:
     client = reached(jump)
     try:
-        there = (target.address, target.port)
+        end = (target.address, target.port)
         channel = client.open_channel(
-            "direct-tcpip", there, ("127.0.0.1", 0), timeout=CHANNEL_SECONDS
+            "direct-tcpip", end, ("127.0.0.1", 0), timeout=CHANNEL_SECONDS
         )
     except BaseException as error:
         client.close()
@@ -114,15 +114,15 @@ def _by_command(target: Target) -> Carrier:
 def _dialled(target: Target) -> Carrier:
     deadline = time.monotonic() + target.seconds
     failed, tried = OSError("it has no address of this family"), list[str]()
-    found = names.at_once(target.address, target.port, FAMILIES[target.family])
-    if not found:
-        found = _looked_up(target)
-    for left in range(len(found), 0, -1):
+    stream = names.at_once(target.address, target.port, FAMILIES[target.family])
+    if not stream:
+        stream = _looked_up(target)
+    for left in range(len(stream), 0, -1):
         # An address that does not answer leaves its share of the time to the others.
         seconds = max(deadline - time.monotonic(), 0.1) / left
-        address = str(found[-left][4][0])
+        address = str(stream[-left][4][0])
         try:
-            return Carrier(WatchedSocket(_attempt(found[-left], seconds)), address=address)
+            return Carrier(WatchedSocket(_attempt(stream[-left], seconds)), address=address)
         except OSError as error:
             failed = error
             tried.append(f"{address}: {error}")

@@ -70,19 +70,19 @@ def four_guests() -> tuple[Condition, ...]:
 
 
 def _one(name: str, neighbours: tuple[Setting, ...]) -> Condition:
-    means, here, nic, cpu = VIRTUAL[name]
+    means, substitute, nic, cpu = VIRTUAL[name]
     return Condition(
-        name, means, here, (nic, GuestPower("on"), cpu), (*neighbours, *_kept(name)),
+        name, means, substitute, (nic, GuestPower("on"), cpu), (*neighbours, *_kept(name)),
         {"server": "guest"}, indifferent=unused(GUESTS[1:]),
     )  # fmt: skip
 
 
 def _four(name: str) -> Condition:
-    means, here, nic, cpu = VIRTUAL[name]
+    means, substitute, nic, cpu = VIRTUAL[name]
     return Condition(
         f"{name} [vms=4]",
         f"four of it on one host: {means}",
-        f"four of it on one server, each asked by a client program of its own: {here}",
+        f"four of it on one server, each asked by a client program of its own: {substitute}",
         tuple(
             replace(setting, guest=guest)
             for guest in GUESTS
@@ -101,9 +101,13 @@ def online(cpus: str) -> tuple[Setting, ...]:
 def unused(guests: tuple[str, ...] = GUESTS[:1]) -> tuple[Setting, ...]:
     """The settings that do not matter for guests that are paused or off."""
     return tuple(
-        one
+        setting
         for guest in guests
-        for one in (GuestNic(guest=guest), ExclusiveCpu(guest=guest), FullReservation(guest=guest))
+        for setting in (
+            GuestNic(guest=guest),
+            ExclusiveCpu(guest=guest),
+            FullReservation(guest=guest),
+        )
     )
 
 

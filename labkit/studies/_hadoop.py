@@ -67,5 +67,5 @@ def _cpus(knobs: dict[str, Any]) -> str:
 
 # Roles beyond the nodes play no part.
 def _roles(where: tuple[str, ...]) -> dict[str, str]:
-    each = {role: where[at % len(where)] for at, role in enumerate(NODES)}
-    return {"host": "server", **each}
+    players = {role: where[at % len(where)] for at, role in enumerate(NODES)}
+    return {"host": "server", **players}

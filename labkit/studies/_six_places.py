@@ -26,4 +26,4 @@ def beside_its_host(condition: Condition, *expects: str) -> Condition:
 
 def six_places(*expects: str) -> tuple[Condition, ...]:
     """All six, in the document's order; `expects` are gates that each trips by design."""
-    return tuple(beside_its_host(place(*one), *expects) for one in SIX)
+    return tuple(beside_its_host(place(*names), *expects) for names in SIX)

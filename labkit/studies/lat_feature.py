@@ -36,14 +36,14 @@ UNRESERVED = (
 def _condition(
     name: str, means: str, here: str, *settings: Setting, events: tuple[Event, ...] = ()
 ) -> Condition:
-    there = (GuestPower("on"), *settings)
-    kept = on_esxi(reserved=OWNED in settings)
-    required = tuple(one for one in there if one != Neighbour())
+    settings_there = (GuestPower("on"), *settings)
+    esxi = on_esxi(reserved=OWNED in settings)
+    required = tuple(setting for setting in settings_there if setting != Neighbour())
     # Nobody beside it is what a host has that cannot have a neighbour.
-    nobody = (one for one in there if one == Neighbour())
-    beside = (GuestNeighbour(one.kind, of=one.place) for one in there
-              if isinstance(one, Neighbour) and one != Neighbour())  # fmt: skip
-    optional = (*(one for one in kept if one not in required), *nobody, *beside)
+    nobody = (setting for setting in settings_there if setting == Neighbour())
+    beside = (GuestNeighbour(setting.kind, of=setting.place) for setting in settings_there
+              if isinstance(setting, Neighbour) and setting != Neighbour())  # fmt: skip
+    optional = (*(setting for setting in esxi if setting not in required), *nobody, *beside)
     roles = {"server": "guest", "host": "server"}
     return Condition(name, means, here, required, optional, roles, STARVED, events=events)
 

@@ -21,8 +21,8 @@ FITTING = 2
 
 def _roles(kind: str, many: int) -> dict[str, str]:
     where = numbered(kind, many) if kind else ("server",)
-    each = {role: where[at % len(where)] for at, role in enumerate(SERVERS)}
-    return {"host": "server", **each}
+    players = {role: where[at % len(where)] for at, role in enumerate(SERVERS)}
+    return {"host": "server", **players}
 
 
 def _served(name: str, alone: bool, many: int) -> str:

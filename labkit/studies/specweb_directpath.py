@@ -29,9 +29,9 @@ QUEUES = 2
 
 
 def _four(name: str, means: str, here: str, path: str, steps: str) -> Condition:
-    each = [(GuestPower("on", guest), GuestNic(path, guest=guest)) for guest in GUESTS]
+    settings = [(GuestPower("on", guest), GuestNic(path, guest=guest)) for guest in GUESTS]
     return Condition(
-        name, means, here, tuple(setting for pair in each for setting in pair),
+        name, means, here, tuple(setting for pair in settings for setting in pair),
         roles=players(*GUESTS), expects=BUSY, in_guest=True,
         knobs={"guests": GUESTS, "steps": steps}, **_resting(*GUESTS),
     )  # fmt: skip
@@ -54,7 +54,7 @@ def _resting(*awake: str) -> dict[str, Any]:
 
 # What a throttled adapter does to throughput only a search shows.
 def _throttled(rate: int) -> Condition:
-    made = _alone(
+    condition = _alone(
         f"VM-DirectPath, {rate} interrupts",
         f"a guest whose own driver lets the adapter interrupt it {rate} times a second at most",
         f"a guest whose driver of an emulated adapter (e1000) is set to {rate} a second",
@@ -63,7 +63,7 @@ def _throttled(rate: int) -> Condition:
     waits = Coalescing(rx_usecs=WAITS[rate], role=EMULATED)
     queues = NicQueues(combined=QUEUES, role=EMULATED)
     return replace(
-        made, settings=(*made.settings, waits), optional=(*made.optional, queues)
+        condition, settings=(*condition.settings, waits), optional=(*condition.optional, queues)
     )  # fmt: skip
 
 

@@ -28,12 +28,12 @@ BUSY = ("steal", "busy client", "clock step", "paused")
 def _resting(guests: Iterable[str]) -> dict[str, Any]:
     """These guests do not run, and whatever else is set of them is left so."""
     names = tuple(guests)
-    own = (
+    settings = (
         (VirtualNuma(vm=LARGE, cpus_per_node=1),) if LARGE in names else (),
         (ExclusiveCpu(guest=SMALL),) if SMALL in names else (),
     )
     paused = tuple(GuestPower("paused", guest) for guest in names)
-    return {"optional": paused, "indifferent": (*own[0], *own[1])}
+    return {"optional": paused, "indifferent": (*settings[0], *settings[1])}
 
 
 def _conditions(small: int, large: int, larger: int) -> tuple[Condition, ...]:

@@ -97,8 +97,8 @@ def steps(study: Study, results: Results) -> dict[str, list[float]]:
         return float(np.mean([values.mean() for values in blocks.values()])) if blocks else 0.0
 
     names = [condition.name for condition in study.conditions]
-    each: dict[str, Sequence[float]] = {n: [mean(step, n) for step in STEPS] for n in names}
-    return {name: [*seconds] for name, seconds in each.items() if any(seconds)}
+    means: dict[str, Sequence[float]] = {n: [mean(step, n) for step in STEPS] for n in names}
+    return {name: [*seconds] for name, seconds in means.items() if any(seconds)}
 
 
 study = Study(

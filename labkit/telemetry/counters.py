@@ -60,17 +60,18 @@ class Columns:
 
         series = zip(numbered(self.names), self.values.T, strict=True)
         return pl.DataFrame(
-            {"time": self.times, **{n: np.array(one) for n, one in series}}, nan_to_null=True
+            {"time": self.times, **{n: np.array(numbers) for n, numbers in series}},
+            nan_to_null=True,
         )
 
 
 def numbered(names: Sequence[str]) -> list[str]:
     """The names; the second of two equal ones becomes `... #2`."""
-    seen, found = Counter[str](), []
+    counts, names_numbered = Counter[str](), []
     for name in names:
-        seen[name] += 1
-        found.append(f"{name} #{seen[name]}" if seen[name] > 1 else name)
-    return found
+        counts[name] += 1
+        names_numbered.append(f"{name} #{counts[name]}" if counts[name] > 1 else name)
+    return names_numbered
 
 
 class _Odd(Exception):
@@ -139,13 +140,13 @@ def _as_it_lies(
     schema |= dict.fromkeys(("0", last, after), pl.String)
     chosen = list(dict.fromkeys(["0", *map(str, wanted), last, after]))
     try:
-        whole = pl.scan_csv(
+        frame_scanned = pl.scan_csv(
             path, has_header=False, skip_lines=skipped, schema=schema, missing_columns="insert",
             glob=False,
         )  # fmt: skip
         with ThreadPoolExecutor(1) as beside:
             ends_of_lines = beside.submit(_line_ends, path)
-            frame = whole.select(chosen).collect()
+            frame = frame_scanned.select(chosen).collect()
         rows = ends_of_lines.result() - skipped
         ends = frame[last].null_count(), frame[after].null_count()
         if rows < 1 or frame.height != rows or ends != (0, frame.height):
@@ -234,11 +235,11 @@ def _names(path: Path, line: bytes) -> tuple[str, ...]:
 
 
 def _place(names: tuple[str, ...], name: str, where: str) -> int:
-    found = names.count(name)
-    if found == 1:
+    count = names.count(name)
+    if count == 1:
         return names.index(name)
-    if found:
-        raise BadInput(f"{where}: {found} counters have the name {name!r}", hint="read all of them")
+    if count:
+        raise BadInput(f"{where}: {count} counters have the name {name!r}", hint="read all of them")
     # A list of 20,000 known names helps nobody.
     near = [known for known in names if name.lower() in known.lower()][:3]
     raise BadInput(
@@ -251,10 +252,10 @@ def _places(path: Path, known: tuple[str, ...], names: Sequence[str]) -> list[in
     if not names:
         raise BadInput(f"{path}: no counter is asked for")
     # All are looked for on one way through the 20,000; the time of day is field 0.
-    asked = set(names)
-    found = [(name, place) for place, name in enumerate(known, 1) if name in asked]
+    names_asked = set(names)
+    found = [(name, place) for place, name in enumerate(known, 1) if name in names_asked]
     places = dict(found)
-    if not len(places) == len(found) == len(asked):
+    if not len(places) == len(found) == len(names_asked):
         for name in names:
             _place(known, name, str(path))
     return [places[name] for name in names]

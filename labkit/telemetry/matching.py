@@ -39,6 +39,6 @@ def short(names: Sequence[str]) -> tuple[str, list[str]]:
     parts = [match.groups() if (match := PARTS.fullmatch(name)) else ("", name) for name in names]
     if len({counter for _, counter in parts}) > 1 or not all(thing for thing, _ in parts):
         return "", [name.partition("\\\\")[2].partition("\\")[2] or name for name in names]
-    told = [match[1] if (match := INSTANCE.fullmatch(thing)) else thing for thing, _ in parts]
-    alike = len(set(told)) < len(told)
-    return parts[0][1], [thing for thing, _ in parts] if alike else told
+    things = [match[1] if (match := INSTANCE.fullmatch(thing)) else thing for thing, _ in parts]
+    alike = len(set(things)) < len(things)
+    return parts[0][1], [thing for thing, _ in parts] if alike else things

@@ -50,10 +50,12 @@ class Local(ThroughShell):
 
     @contextmanager
     def _channel(self, script: str, spare: bool) -> Iterator[Channel]:
-        with closing(Process(self.sudo.line(script) if self.sudo else script, self.name)) as one:
+        with closing(
+            Process(self.sudo.line(script) if self.sudo else script, self.name)
+        ) as process:
             if self.sudo:
-                self.sudo.admit(one, self.name)
-            yield one
+                self.sudo.admit(process, self.name)
+            yield process
 
 
 class Process:

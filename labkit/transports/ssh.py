@@ -101,11 +101,11 @@ class Ssh(ThroughShell):
             yield shell
 
     def _idle(self) -> tuple[Shell, Session] | None:
-        found = self._all.take(self.sudo)
-        if found and not _answered_lately(*found):
-            self._all.keep(self.sudo, *found)
+        session = self._all.take(self.sudo)
+        if session and not _answered_lately(*session):
+            self._all.keep(self.sudo, *session)
             return None
-        return found
+        return session
 
     # Until it is given back.
     @contextmanager

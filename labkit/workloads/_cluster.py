@@ -128,11 +128,11 @@ def brought(client: Host) -> Iterator[None]:
 
 def notes(text: str, after: float) -> dict[str, float]:
     """The first of each word that a log has from a moment on."""
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for word, at in NOTED.findall(text):
         if float(at) >= after:
-            found.setdefault(word, float(at))
-    return found
+            numbers.setdefault(word, float(at))
+    return numbers
 
 
 def ready(host: Host, after: float, deadline: float) -> dict[str, float]:
@@ -181,14 +181,14 @@ def _asked(hosts: tuple[Host, Host]) -> dict[str, str]:
 
 
 def _configured(first: Host, second: Host, asked: Mapping[str, object]) -> dict[str, bytes]:
-    given: Mapping[str, object] = {
+    values: Mapping[str, object] = {
         "first": first.name, "second": second.name, "at_first": first.address,
         "at_second": second.address, "folder": FOLDER,
         availability.RETRANSMITS: USUAL_RETRANSMITS, **asked,
         "fences": asked.get(availability.FENCES, "true"),
     }  # fmt: skip
     return {
-        name: Template(beside(__file__, file)).substitute(given).encode()
+        name: Template(beside(__file__, file)).substitute(values).encode()
         for name, file in TEMPLATES.items()
     }
 

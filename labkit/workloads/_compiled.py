@@ -110,16 +110,18 @@ def asked_with(
         folder, paths = _put(host, programs)
         return (*removing(folder), *words(paths))
 
-    done = _lasting.ended(host, [*programs], brought, seconds)
-    killed = done.status.signal == "KILL" or done.status.code == KILLED
+    completed = _lasting.ended(host, [*programs], brought, seconds)
+    killed = completed.status.signal == "KILL" or completed.status.code == KILLED
     name = next((program for program in programs if program != "watch_cpus"), "its command")
     if killed:
-        raise _killed(host, name, done.err, too_much)
-    if not done.status.ok:
+        raise _killed(host, name, completed.err, too_much)
+    if not completed.status.ok:
         raise HostError(
-            f"{host.name}: {name} {done.status}", said=(done.err or done.out)[-500:], hint=too_much
+            f"{host.name}: {name} {completed.status}",
+            said=(completed.err or completed.out)[-500:],
+            hint=too_much,
         )
-    return done.out
+    return completed.out
 
 
 def watched(host: Host, name: str, program: bytes, words: Words, seconds: float, hint: str) -> str:

@@ -61,21 +61,21 @@ def bring_shop(engine: str, server: Host, folder: str, size: str, seed: int) -> 
 
 
 def _mark(engine: str, size: str, seed: int) -> str:
-    own = (kit.packed(), kit.SERVE_DATABASE.read_bytes(), f"{engine} {size} {seed}".encode())
-    return f"{engine}-{size}-{seed}-{hashlib.sha256(b''.join(own)).hexdigest()[:16]}"
+    parts = (kit.packed(), kit.SERVE_DATABASE.read_bytes(), f"{engine} {size} {seed}".encode())
+    return f"{engine}-{size}-{seed}-{hashlib.sha256(b''.join(parts)).hexdigest()[:16]}"
 
 
 def filled(engine: str, size: str, seed: int) -> bytes:
     """The files of a database with a shop's stock; made once, and then found."""
-    kept = account.cache() / "shops" / f"{_mark(engine, size, seed)}.tar.gz"
-    if not kept.exists():
-        kept.parent.mkdir(0o700, parents=True, exist_ok=True)
-        for old in kept.parent.glob(f"{engine}-{size}-{seed}-*"):
+    archive = account.cache() / "shops" / f"{_mark(engine, size, seed)}.tar.gz"
+    if not archive.exists():
+        archive.parent.mkdir(0o700, parents=True, exist_ok=True)
+        for old in archive.parent.glob(f"{engine}-{size}-{seed}-*"):
             old.unlink(missing_ok=True)
-        beside = kept.with_suffix(f".{os.getpid()}")
+        beside = archive.with_suffix(f".{os.getpid()}")
         beside.write_bytes(_made(engine, size, seed))
-        beside.replace(kept)
-    return kept.read_bytes()
+        beside.replace(archive)
+    return archive.read_bytes()
 
 
 def _made(engine: str, size: str, seed: int) -> bytes:

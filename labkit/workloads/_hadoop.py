@@ -106,9 +106,9 @@ class HadoopCluster:
     def stored(self) -> int:
         """Bytes of all copies of blocks on the nodes; a job has a few small files of its own."""
         find = 'find "$@" -name "blk_*" ! -name "*.meta" -type f -exec stat -c %s {} +'
-        each = (host.check("sh", "-c", find, "stored", *self.disks[name])
+        outputs = (host.check("sh", "-c", find, "stored", *self.disks[name])
                 for name, host in self.nodes.items())  # fmt: skip
-        return sum(int(size) for sizes in each for size in sizes.split())
+        return sum(int(size) for sizes in outputs for size in sizes.split())
 
     def lose(self, name: str) -> None:
         """End the DataNode of a node at once, as if its disks were gone."""
@@ -143,8 +143,8 @@ def cluster(
     }  # fmt: skip
     fleet = Fleet(hosts)
     try:
-        made = fleet.each(lambda host: _set_up(host, folders[host.name], settings[host.name]))
-        for refused in made.failed.values():
+        outcome = fleet.each(lambda host: _set_up(host, folders[host.name], settings[host.name]))
+        for refused in outcome.failed.values():
             if isinstance(refused, LabkitError):  # with what to try
                 raise refused
         with _started(fleet, _daemons(master, nodes, folders, cpus), folders):
@@ -167,8 +167,8 @@ def _started(
             stack.enter_context(fleet.serving(commands, ready=ready, seconds=READY_SECONDS))
         except FleetFailed as error:
             ended = [line.strip() for line in error.said.splitlines() if "ended before" in line]
-            said = "\n".join(line.rpartition("` ")[2] for line in ended) or error.said[-500:]
-            raise HostError(f"Hadoop: {error.what}", said=said, hint=STARTS) from error
+            text = "\n".join(line.rpartition("` ")[2] for line in ended) or error.said[-500:]
+            raise HostError(f"Hadoop: {error.what}", said=text, hint=STARTS) from error
         yield
 
 
@@ -177,11 +177,11 @@ def _daemons(
     master: Host, nodes: Mapping[str, Host], folders: Mapping[str, str], cpus: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
     def words(name: str, times: int, *daemons: Sequence[str]) -> tuple[str, ...]:
-        each = [word for daemon in daemons for word in (*daemon, str(times))]
-        return ("sh", "-c", DAEMONS, "daemons", folders[name], HOME, cpus.get(name, ""), *each)
+        words_of = [word for daemon in daemons for word in (*daemon, str(times))]
+        return ("sh", "-c", DAEMONS, "daemons", folders[name], HOME, cpus.get(name, ""), *words_of)
 
-    found = {name: words(name, 1, DATA_NODE, NODE_MANAGER) for name in nodes}
-    return {**found, master.name: words(master.name, len(nodes), RESOURCES, NAME_NODE)}
+    daemons_of = {name: words(name, 1, DATA_NODE, NODE_MANAGER) for name in nodes}
+    return {**daemons_of, master.name: words(master.name, len(nodes), RESOURCES, NAME_NODE)}
 
 
 def filled(values: Mapping[str, object]) -> dict[str, dict[str, str]]:
@@ -207,9 +207,9 @@ def _set_up(host: Host, folder: str, settings: Mapping[str, Mapping[str, str]]) 
 
 def configuration(rows: Mapping[str, str]) -> str:
     """Settings as Hadoop reads them."""
-    each = (f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>\n"
-            for name, value in rows.items())  # fmt: skip
-    return f"<configuration>\n{''.join(each)}</configuration>\n"
+    lines = (f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>\n"
+             for name, value in rows.items())  # fmt: skip
+    return f"<configuration>\n{''.join(lines)}</configuration>\n"
 
 
 def packed(files: Mapping[str, str]) -> bytes:
@@ -257,8 +257,8 @@ def jars(lock: str = "_hadoop.lock") -> Jars:
 
 def mark() -> str:
     """The mark of an installation: its version, and a hash of its jars and its script."""
-    whole = hashlib.sha256((HERE / "_hadoop.lock").read_bytes() + INSTALL.encode())
-    return f"{VERSION}-{whole.hexdigest()[:12]}"
+    digest = hashlib.sha256((HERE / "_hadoop.lock").read_bytes() + INSTALL.encode())
+    return f"{VERSION}-{digest.hexdigest()[:12]}"
 
 
 def installed(host: Host) -> bool:
@@ -351,7 +351,7 @@ def _fetch(folder: Path, jars: Jars) -> None:
 # Exactly these: what Hadoop's own files say of versions is not followed.
 def _pom(jars: Jars) -> str:
     every = "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
-    each = (
+    dependencies = (
         f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
         f"<version>{version}</version><exclusions>{every}</exclusions></dependency>\n"
         for group, name, version, _ in jars.values()
@@ -359,5 +359,5 @@ def _pom(jars: Jars) -> str:
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
         "<groupId>labkit</groupId><artifactId>hadoop</artifactId><version>1</version>\n"
-        f"<dependencies>\n{''.join(each)}</dependencies></project>\n"
+        f"<dependencies>\n{''.join(dependencies)}</dependencies></project>\n"
     )

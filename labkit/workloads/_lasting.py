@@ -95,8 +95,8 @@ def timed(
 ) -> tuple[str, float]:
     """Run the command as `once` does; return its output, and the seconds that it took."""
     if not host.measuring:
-        asked, begun = words(), time.monotonic()
-        return host.check(*asked, seconds=seconds), time.monotonic() - begun
+        words_asked, begun = words(), time.monotonic()
+        return host.check(*words_asked, seconds=seconds), time.monotonic() - begun
     how = ended(host, name, words, seconds)
     return _insisted(how), how.status.seconds
 
@@ -114,22 +114,22 @@ class JobEnd:
 def ended(host: Host, name: object, words: Callable[[], Words], seconds: float) -> JobEnd:
     """Return the end of this run's job of that name, begun by any process; the host forgets it."""
     key = f"{host.measuring}-{digest(name)}"
-    there = {job.key: job for job in host.jobs()}
-    _end_others(host, key, there.values())
-    job = there.get(key)
+    jobs = {job.key: job for job in host.jobs()}
+    _end_others(host, key, jobs.values())
+    job = jobs.get(key)
     if job:
         job.go_on(host.owner)
-    asked = () if job else words()
-    job = job or host.start(*asked, key=key, seconds=seconds)
+    words_asked = () if job else words()
+    job = job or host.start(*words_asked, key=key, seconds=seconds)
     try:
         status = job.wait()
-        said = job.output(), b"" if status.ok else job.output(stream="err")
+        outputs = job.output(), b"" if status.ok else job.output(stream="err")
     except KeyboardInterrupt:
         end(job)
         raise
     job.forget()
-    command = f"{host.name}: `{shlex.join(asked)}`" if asked else str(job)
-    return JobEnd(command, status, *(part.decode("utf-8", "replace") for part in said))
+    command = f"{host.name}: `{shlex.join(words_asked)}`" if words_asked else str(job)
+    return JobEnd(command, status, *(part.decode("utf-8", "replace") for part in outputs))
 
 
 def found(host: Host, beginning: str) -> dict[Job, JobStatus]:

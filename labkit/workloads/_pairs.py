@@ -49,12 +49,14 @@ def run(
     if beside:
         raise BadInput(f"{workload.name}: nothing can happen beside several pairs of hosts")
     with ExitStack() as servers:
-        asked = _ready(workload, pairs, servers)
+        commands = _ready(workload, pairs, servers)
         clients = Fleet({name: hosts[workload.roles[0]] for name, hosts in pairs.items()})
-        with clients.together(asked) as line:
+        with clients.together(commands) as line:
             went = line.go(seconds=30 + 3 * workload.seconds).check()
-    said = {name: one.stdout.decode("utf-8", "replace") for name, one in went.items()}
-    return "".join(f"{MARK}{name}\n{text}" for name, text in said.items())
+    texts_of = {
+        name: completed.stdout.decode("utf-8", "replace") for name, completed in went.items()
+    }
+    return "".join(f"{MARK}{name}\n{text}" for name, text in texts_of.items())
 
 
 # All servers at the same time; those that are ready end with the stack, should another fail.
@@ -90,14 +92,14 @@ def parse(workload: Workload, text: str) -> list[Sample]:
     They come one pair after another, but what adds up is added.
     """
     with blaming(workload, "parse"):
-        read = [_insist_samples(workload.parse(one)) for one in texts(text).values()]
+        read = [_insist_samples(workload.parse(part)) for part in texts(text).values()]
     if len(read) == 1:
         return read[0]
     by_metric: dict[str, list[Sample]] = {}
     for sample in (sample for samples in read for sample in samples):
         by_metric.setdefault(sample.metric, []).append(sample)
     return [
-        Sample(metric, all_of[0].unit, _pooled(all_of), sum(one.lost for one in all_of),
+        Sample(metric, all_of[0].unit, _pooled(all_of), sum(part.lost for part in all_of),
                all_of[0].adds)
         for metric, all_of in by_metric.items()
     ]  # fmt: skip
@@ -125,11 +127,11 @@ def _insist_samples(samples: object) -> list[Sample]:
 
 # What adds up is of as many moments as all of them have.
 def _pooled(all_of: Sequence[Sample]) -> npt.NDArray[np.float64]:
-    values = [one.values for one in all_of]
+    values = [sample.values for sample in all_of]
     if not all_of[0].adds:
         return np.concatenate(values)
-    whole = min(map(len, values))
-    added: npt.NDArray[np.float64] = np.array([value[:whole] for value in values]).sum(axis=0)
+    count = min(map(len, values))
+    added: npt.NDArray[np.float64] = np.array([value[:count] for value in values]).sum(axis=0)
     return added
 
 
@@ -143,8 +145,8 @@ def samples(workload: Workload, run: Run) -> list[Sample]:
         state = (run.path / "raw" / f"{name}.gz").stat()
     except OSError:  # the run itself says best what is wrong
         return parse(workload, run.text(name))
-    seen = state.st_ino, state.st_size, state.st_mtime_ns, run.raw.get(name, "")
-    return list(_samples(_Kept(repr(workload), run.path, seen, workload, run)))
+    stamp = state.st_ino, state.st_size, state.st_mtime_ns, run.raw.get(name, "")
+    return list(_samples(_Kept(repr(workload), run.path, stamp, workload, run)))
 
 
 @dataclass(frozen=True)
@@ -159,10 +161,10 @@ class _Kept:
 
 @lru_cache(maxsize=256)
 def _samples(kept: _Kept) -> tuple[Sample, ...]:
-    found = parse(kept.workload, kept.run.text(f"{kept.workload.name}.txt"))
-    for sample in found:
+    samples_read = parse(kept.workload, kept.run.text(f"{kept.workload.name}.txt"))
+    for sample in samples_read:
         sample.values.flags.writeable = False
-    return tuple(found)
+    return tuple(samples_read)
 
 
 def absent(asked: Iterable[tuple[Workload, Mapping[str, Pair]]]) -> dict[str, list[str]]:
@@ -173,8 +175,8 @@ def absent(asked: Iterable[tuple[Workload, Mapping[str, Pair]]]) -> dict[str, li
         for host, programs in _needed(workload, pairs):
             hosts[host.name] = host
             tools.setdefault(host.name, {}).update(dict.fromkeys(programs))
-    found = together(lambda name: _absent(hosts[name], tools[name]), hosts, AT_ONCE)
-    return dict(zip(hosts, found, strict=True))
+    lacks = together(lambda name: _absent(hosts[name], tools[name]), hosts, AT_ONCE)
+    return dict(zip(hosts, lacks, strict=True))
 
 
 def missing_tool(
@@ -188,7 +190,7 @@ def missing_tool(
     Where a package brings it, `prepare` is the command that does so over SSH.
     """
     for host, programs in _needed(workload, pairs):
-        for program in (one for one in absent[host.name] if one in programs):
+        for program in (name for name in absent[host.name] if name in programs):
             how = workload.tools[program]
             if prepare and installable(program):
                 how = prepare + (" --non-free" if package_of(program).source else "")

@@ -224,15 +224,15 @@ class _Asking:
     # The leader's own part stays on its node. What goes before the measured pass warms the engine,
     # and the caches too or none of them: it reads past those that are to stay cold.
     def _node(self, query: str, key: str, n: int, measured: bool) -> tuple[bytes, dict[str, int]]:
-        given, name = self.given, f"{key}-{n}"
-        share = [*range(n, PARTS, len(given["nodes"]))]
-        stored = given["way"] == "storage" and n > 0
-        to = f"{given['store']}/shared" if stored else given["exchange"]
-        read = given["caches"][n] if measured or given["warm"] else given["store"]
+        values, name = self.given, f"{key}-{n}"
+        share = [*range(n, PARTS, len(values["nodes"]))]
+        stored = values["way"] == "storage" and n > 0
+        to = f"{values['store']}/shared" if stored else values["exchange"]
+        read = values["caches"][n] if measured or values["warm"] else values["store"]
         to, data = f"{to}/{name}", f"{read}/data"
         order = {"query": query, "parts": share, "data": data, "to": to}
         try:
-            counts = json.loads(_asked(given["nodes"][n], "POST", json.dumps(order).encode())[0])
+            counts = json.loads(_asked(values["nodes"][n], "POST", json.dumps(order).encode())[0])
             return self._taken(to) if stored else self.arrived.pop(name), counts
         except HTTPError as error:
             raise _Lost(

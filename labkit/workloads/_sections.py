@@ -16,9 +16,9 @@ def joined(parts: Mapping[str, str]) -> str:
 
 def parted(text: str, *names: str) -> dict[str, str]:
     """The outputs by name; one that is lacking or there twice is refused."""
-    before, *found = HEAD.split(text)
-    parts = dict(zip(found[::2], found[1::2], strict=True))
-    if before.strip() or len(parts) != len(found) // 2:
+    before, *sections = HEAD.split(text)
+    parts = dict(zip(sections[::2], sections[1::2], strict=True))
+    if before.strip() or len(parts) != len(sections) // 2:
         raise ResultsError("the outputs of a run cannot be separated", said=before[:200])
     if missing := [name for name in names if name not in parts]:
         raise ResultsError(f"the run did not finish: no {', '.join(missing)}")

@@ -156,9 +156,9 @@ def _await(host: Host, job: Job, ready: Words, seconds: float) -> None:
     while not host.run(*ready).ok:
         status = job.status()
         if status.over or time.monotonic() > until:
-            said = (job.output(stream="err") or job.output()).decode("utf-8", "replace")
+            text = (job.output(stream="err") or job.output()).decode("utf-8", "replace")
             why = "ended before it was ready" if status.over else "was not ready in time"
-            raise HostError(f"{host.name}: the server {why}", said=said)
+            raise HostError(f"{host.name}: the server {why}", said=text)
         time.sleep(PAUSE_SECONDS)
 
 

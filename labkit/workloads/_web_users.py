@@ -189,7 +189,7 @@ class Trial:
             "bytes": self.bytes, "seconds": round(min(lasted, self.task.warm_up
                                                       + self.task.seconds), 4),
             "failed": dict(self.failed), "busy": round(busy, 4),
-            "behind": round(sum(one > LATE_PART * self.task.good for one in late)
+            "behind": round(sum(delay > LATE_PART * self.task.good for delay in late)
                             / max(1, len(late)), 4),
             "late": round(late[math.ceil(0.99 * len(late)) - 1], 6) if late else 0.0,
             "times": [round(time, 5) for time in times],

@@ -87,11 +87,11 @@ class Command(Workload):
         metric, unit, pattern = head.groups()
         if not pattern:
             return [took]
-        found = list(_compiled(pattern).finditer(TOOK.sub("", text[head.end() :])))
-        if not found:
-            said = text[head.end() :][-400:]
-            raise ResultsError(f"the pattern `{pattern}` finds nothing in the output", said=said)
-        numbers = [_number(one[1] if one.re.groups else one[0], pattern) for one in found]
+        matches = list(_compiled(pattern).finditer(TOOK.sub("", text[head.end() :])))
+        if not matches:
+            tail = text[head.end() :][-400:]
+            raise ResultsError(f"the pattern `{pattern}` finds nothing in the output", said=tail)
+        numbers = [_number(match[1] if match.re.groups else match[0], pattern) for match in matches]
         check_range(np.array(numbers), f"found by `{pattern}`")
         return [Sample(metric, unit, np.array(numbers)), took]
 

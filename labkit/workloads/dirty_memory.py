@@ -72,10 +72,12 @@ class DirtyMemory(Workload):
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """The guest needs so much memory."""
         free = hosts["server"].run("sh", "-c", "grep MemAvailable: /proc/meminfo").stdout.split()
-        there = int(free[1]) // 1024 if len(free) > 1 else 0
-        if there and there < self.mebibytes:
+        mebibytes = int(free[1]) // 1024 if len(free) > 1 else 0
+        if mebibytes and mebibytes < self.mebibytes:
             name = hosts["server"].name
-            return f"{name} has {there} MiB of memory to give, and {self.mebibytes} are asked for"
+            return (
+                f"{name} has {mebibytes} MiB of memory to give, and {self.mebibytes} are asked for"
+            )
         return ""
 
     def run(self, hosts: Mapping[str, Host]) -> str:
@@ -122,8 +124,8 @@ class DirtyMemory(Workload):
         counts = [COUNT.fullmatch(line) for line in lines]
         if not PAGES.fullmatch(head) or len(counts) < 3 or not all(counts):
             raise ResultsError("dirty memory: it did not finish", said=text[-200:])
-        seen = [(float(count[1]), int(count[3])) for count in counts if count]
-        at, written = np.array([t for t, _ in seen]), np.array([n for _, n in seen])
+        counts_seen = [(float(count[1]), int(count[3])) for count in counts if count]
+        at, written = np.array([t for t, _ in counts_seen]), np.array([n for _, n in counts_seen])
         bins = np.arange(at[0], at[-1], 0.25)
         if bins.size < 2:
             raise ResultsError("dirty memory: it ran for less than half a second")

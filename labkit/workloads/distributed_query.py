@@ -131,14 +131,14 @@ class DistributedQuery(Workload):
     # By its input, as anybody may read the words of a command.
     def _lead(self, nodes: list[Host], places: Mapping[str, object]) -> str:
         at = nodes[0].address
-        given = {
+        options = {
             **places, "address": at, "port": EXCHANGE_PORT, "way": self.way,
             "exchange": f"http://{at}:{EXCHANGE_PORT}/{places['secret']}",
             "streams": self.streams, "seed": self.seed, "scale": self.factor,
             "warm": self.warm,
         }  # fmt: skip
         words, longest = (*_program(nodes[0]), "lead"), 60 + 10 * self.seconds
-        led = nodes[0].run(*words, stdin=json.dumps(given).encode(), seconds=longest)
+        led = nodes[0].run(*words, stdin=json.dumps(options).encode(), seconds=longest)
         if led.code == node.LOST:
             answer = json.loads(led.stdout.splitlines()[-1])
             how = "could not compute" if answer["failed"] else "was lost in the middle of"

@@ -160,8 +160,8 @@ class DvdStore(Workload):
                     measured += bool(MEASURED.fullmatch(line.text))
                 if "measuring " in line.text:
                     beside.begun()
-                whole = measured >= self.duration * self.instances
-                if not ended and whole and not beside.going:
+                complete = measured >= self.duration * self.instances
+                if not ended and complete and not beside.going:
                     ended = True
                     end()
             if not lines.done.ok:
@@ -171,11 +171,11 @@ class DvdStore(Workload):
     @staticmethod
     def over_time(text: str) -> Mapping[str, Series]:
         """Orders in each measured second and its middle, of all shops together."""
-        found = [one for line in text.splitlines() if (one := MEASURED.fullmatch(line))]
-        ends = np.array([float(one[1]) for one in found])
-        whole, which = np.unique(np.round(ends), return_inverse=True)
-        orders = np.bincount(which, [float(one[2]) for one in found], minlength=whole.size)
-        middles = np.bincount(which, ends, minlength=whole.size) / np.bincount(which) - 0.5
+        matches = [match for line in text.splitlines() if (match := MEASURED.fullmatch(line))]
+        ends = np.array([float(match[1]) for match in matches])
+        seconds, which = np.unique(np.round(ends), return_inverse=True)
+        orders = np.bincount(which, [float(match[2]) for match in matches], minlength=seconds.size)
+        middles = np.bincount(which, ends, minlength=seconds.size) / np.bincount(which) - 0.5
         return {"orders per second": (middles, orders.astype(np.float64))}
 
     @contextmanager
@@ -191,13 +191,13 @@ class DvdStore(Workload):
         with ExitStack() as shops:
             served = [shops.enter_context(self._served(hosts, number, lasts))
                       for number in range(1, self.instances + 1)]  # fmt: skip
-            for one in served if not _lasting.asked(hosts["client"]) else ():
-                words = self._words("fill", [one])
+            for shop in served if not _lasting.asked(hosts["client"]) else ():
+                words = self._words("fill", [shop])
                 hosts["client"].check(*words, seconds=FILL_SECONDS)
             if self.way == "web":
                 served = [
-                    shops.enter_context(serving_pages(hosts, self.engine, one, self.users, lasts))
-                    for one in served
+                    shops.enter_context(serving_pages(hosts, self.engine, shop, self.users, lasts))
+                    for shop in served
                 ]
             yield served
 
@@ -216,11 +216,11 @@ class DvdStore(Workload):
             "items": self.items, "rate": self.rate, "patience": self.patience,
         }  # fmt: skip
         options = [word for name, value in given.items() for word in (f"--{name}", f"{value}")]
-        each: list[str] = []
-        for one in served:
-            each += ("--at", one.address, "--secret", one.secret, *one.by_pages)
+        words: list[str] = []
+        for shop in served:
+            words += ("--at", shop.address, "--secret", shop.secret, *shop.by_pages)
         end = ("--go-on",) if verb == "drive" else ()
-        return ("python3", served[0].program, verb, *each, *options, *end)
+        return ("python3", served[0].program, verb, *words, *options, *end)
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
@@ -232,8 +232,8 @@ class DvdStore(Workload):
         orders = sum(np.array(shop.orders[:seconds]) for shop in shops)
         times: Counter[int] = sum((shop.times for shop in shops), Counter())
         counted = ("orders", "short", "cpu", "ended")
-        whole = {name: sum(shop.end[name] for shop in shops) for name in counted}
-        if not whole["orders"]:
+        totals = {name: sum(shop.end[name] for shop in shops) for name in counted}
+        if not totals["orders"]:
             raise ResultsError(
                 "dvdstore: no order was done in the measured time",
                 hint="let it warm up and run for longer: warm_up, duration",
@@ -242,8 +242,8 @@ class DvdStore(Workload):
         return [
             Sample("orders per minute", "1/min", 60.0 * np.array(orders, float), adds=True),
             Sample("response time", "us", values),
-            Sample("undone", "share", np.array([whole["short"] / whole["orders"]])),
-            Sample("driver cpu per order", "us", np.array([1e6 * whole["cpu"] / whole["ended"]])),
+            Sample("undone", "share", np.array([totals["short"] / totals["orders"]])),
+            Sample("driver cpu per order", "us", np.array([1e6 * totals["cpu"] / totals["ended"]])),
         ]
 
 
@@ -259,7 +259,7 @@ class _Shop:
     def read(cls, lines: list[str]) -> _Shop:
         orders: list[int] = []
         times: Counter[int] = Counter()
-        said: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for line in lines:
             if match := SECOND.fullmatch(line):
                 orders.append(int(match[2]))
@@ -267,21 +267,21 @@ class _Shop:
                 times[int(match[1])] += int(match[2])
             elif line.startswith(("shop ", "end ", "checked ")):
                 kind, _, rest = line.partition(" ")
-                said[kind] = _object(rest.partition(" ")[2] if kind == "shop" else rest)
+                fields[kind] = _object(rest.partition(" ")[2] if kind == "shop" else rest)
             elif not line.startswith(("# ", "warm s ", "measuring ", "lost ")) and line != "ready":
                 raise ResultsError("dvdstore: cannot read a line", said=line)
-        if missing := [kind for kind in ("shop", "end", "checked") if kind not in said]:
+        if missing := [kind for kind in ("shop", "end", "checked") if kind not in fields]:
             raise ResultsError(f"dvdstore: the run did not finish: no {missing[0]}")
         for kind, key in (("checked", "wrong"), ("end", "orders"), ("end", "short")):
-            if key not in said[kind]:
+            if key not in fields[kind]:
                 raise ResultsError(f"dvdstore: cannot read what it {kind}: no {key}")
-        if wrong := said["checked"]["wrong"]:
+        if wrong := fields["checked"]["wrong"]:
             raise ResultsError(f"dvdstore: the shop was not consistent: {'; '.join(wrong)}")
-        whole = int(said["end"]["orders"])
+        whole = int(fields["end"]["orders"])
         for what, many in (("times", sum(times.values())), ("orders by second", sum(orders))):
             if many != whole:
                 raise ResultsError(f"dvdstore: {many} {what} of {whole} orders")
-        return cls(orders, times, said["end"])
+        return cls(orders, times, fields["end"])
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -311,7 +311,7 @@ def seconds_in(text: str) -> list[float]:
         for lines in _apart(text).values()
     ]
     counted = [orders for orders in shops if orders]
-    return [sum(each) for each in zip(*counted, strict=False)]
+    return [sum(column) for column in zip(*counted, strict=False)]
 
 
 # Of several shops each line begins with the number of its own.

@@ -105,42 +105,42 @@ class Fio(Workload):
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """The room for the file, or a file system that takes direct I/O and is on a disk."""
         host = hosts["server"]
-        there = capacity(host)
+        room = capacity(host)
         if why := _compiled.lacking():
             return why
-        if self.size > there.disk >> 10:
+        if self.size > room.disk >> 10:
             return (
-                f"{host.name} has {there.disk >> 10} MiB free in {there.folder}, and the file "
+                f"{host.name} has {room.disk >> 10} MiB free in {room.folder}, and the file "
                 f"takes {self.size}: fewer mebibytes fit"
             )
-        tried = host.run("sh", "-c", DIRECT, "direct", there.folder)
+        tried = host.run("sh", "-c", DIRECT, "direct", room.folder)
         kind = tried.stdout.strip()
         if not tried.ok or kind == "tmpfs":
-            said = "it is in memory, not on a disk" if tried.ok else tried.stderr.strip()
-            return f"{there.folder} of {host.name} ({kind}) takes no direct I/O: {said}"
+            reason = "it is in memory, not on a disk" if tried.ok else tried.stderr.strip()
+            return f"{room.folder} of {host.name} ({kind}) takes no direct I/O: {reason}"
         return ""
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Lay the file out, then put each load on it; the file is removed at the end."""
         host = hosts["server"]
-        there = capacity(host)
-        whole = self if self.mebibytes else self.fitted([there])
+        room = capacity(host)
+        load = self if self.mebibytes else self.fitted([room])
         files: list[str] = []
 
         def words(at: dict[str, str]) -> list[str]:
-            file = host.check("mktemp", f"{there.folder}/labkit-fio.XXXXXXXX").strip()
+            file = host.check("mktemp", f"{room.folder}/labkit-fio.XXXXXXXX").strip()
             files.append(file)
             watched = [at["watch_cpus"], "fio", str(_compiled.LOOK_MILLISECONDS)]
-            return [*_compiled.removing(file), *watched, *whole.words(file)]
+            return [*_compiled.removing(file), *watched, *load.words(file)]
 
         programs = {"watch_cpus": _compiled.compiled("watch_cpus", "-static")}
-        longest = 120 + 10 * whole.seconds
+        longest = 120 + 10 * load.seconds
         try:
-            said = _compiled.asked_with(host, programs, words, longest, LEAVES)
+            text = _compiled.asked_with(host, programs, words, longest, LEAVES)
         finally:
             if files and not host.measuring:
                 host.run("rm", "-f", *files)
-        return f"=== asked ===\nfolder={there.folder} mebibytes={whole.size}\n{said}"
+        return f"=== asked ===\nfolder={room.folder} mebibytes={load.size}\n{text}"
 
     def words(self, file: str) -> list[str]:
         """The command: what holds for all loads, then each of them."""
@@ -164,15 +164,15 @@ class Fio(Workload):
     def parse(text: str) -> list[Sample]:
         """Operations a second of each load, those of reads once more as the study's, and costs."""
         parts = parted(text, "asked", "fio", "cpu time")
-        told = _json(parts["fio"])
-        jobs = {str(job.get("jobname")): job for job in told.get("jobs", [])}
+        document = _json(parts["fio"])
+        jobs = {str(job.get("jobname")): job for job in document.get("jobs", [])}
         if missing := [name for name in LOADS if name not in jobs]:
             raise ResultsError(f"fio: the run did not finish: no {', '.join(missing)}")
         if failed := [name for name, job in jobs.items() if job.get("error")]:
             raise ResultsError(f"fio: {failed[0]} ended with error {jobs[failed[0]]['error']}")
-        found = [sample for name in LOADS for sample in _load(name, jobs[name])]
-        reads = next(sample for sample in found if sample.metric == "max iops [load=read]")
-        return [replace(reads, metric="max iops"), *found, *cpu_time.samples(parts["cpu time"])]
+        samples = [sample for name in LOADS for sample in _load(name, jobs[name])]
+        reads = next(sample for sample in samples if sample.metric == "max iops [load=read]")
+        return [replace(reads, metric="max iops"), *samples, *cpu_time.samples(parts["cpu time"])]
 
 
 # Warnings may stand before it.
@@ -188,13 +188,13 @@ def _load(name: str, job: Mapping[str, Any]) -> Iterator[Sample]:
     kinds = [job[kind] for kind in ("read", "write") if job[kind]["total_ios"]]
     if not kinds:
         raise ResultsError(f"fio: load {name} did nothing")
-    done = sum(kind["total_ios"] for kind in kinds)
+    count = sum(kind["total_ios"] for kind in kinds)
     # Shares of the time of all jobs together, in percent.
     busy = (job["usr_cpu"] + job["sys_cpu"]) / 100 * job["job_runtime"] * 1000
     slow = max(kind["clat_ns"]["percentile"]["99.000000"] for kind in kinds) / 1000
     figures = {
         "max iops": ("1/s", sum(kind["iops"] for kind in kinds)),
-        "cpu per io": ("us", busy / done),
+        "cpu per io": ("us", busy / count),
         "latency p99": ("us", slow),
     }
     for metric, (unit, value) in figures.items():

@@ -106,9 +106,9 @@ class FiveTests(Workload):
 
     def fitted(self, some: Sequence[Capacity]) -> FiveTests:
         """With sizes and threads that all of these places have room for."""
-        whole = {name: load.fitted(some) for name, load in self.loads.items()}
+        loads = {name: load.fitted(some) for name, load in self.loads.items()}
         sizes: dict[str, Any] = {
-            knob: vars(whole[test])[knob]
+            knob: vars(loads[test])[knob]
             for test, knob in (("linpack", "percent"), ("stream", "millions"),
                                ("fio", "mebibytes"), ("linpack", "threads"))
         }  # fmt: skip
@@ -117,8 +117,8 @@ class FiveTests(Workload):
     @property
     def scaled(self) -> str:
         """The sizes made smaller than the document's, test by test."""
-        said = {name: load.scaled for name, load in self.loads.items()}
-        return "; ".join(f"{name}: {words}" for name, words in said.items() if words)
+        texts = {name: load.scaled for name, load in self.loads.items()}
+        return "; ".join(f"{name}: {words}" for name, words in texts.items() if words)
 
     @property
     def memory(self) -> int:
@@ -132,8 +132,8 @@ class FiveTests(Workload):
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """Reason why one of the tests cannot run on these hosts."""
-        found = {name: load.lacking(_of(load, hosts)) for name, load in self.loads.items()}
-        return next((f"{name}: {why}" for name, why in found.items() if why), "")
+        reasons = {name: load.lacking(_of(load, hosts)) for name, load in self.loads.items()}
+        return next((f"{name}: {why}" for name, why in reasons.items() if why), "")
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """All five, in the document's order."""
@@ -146,8 +146,8 @@ class FiveTests(Workload):
         """The rate of each test, and their geometric mean, in which all five weigh alike."""
         parts = parted(text, *RATES)
         rates = [_rate(name, _whole(parts[name])) for name in RATES]
-        each = np.array([rate.values[0] for rate in rates])
-        together = Sample(METRIC, "1", np.exp(np.log(each).mean(keepdims=True)))
+        values = np.array([rate.values[0] for rate in rates])
+        together = Sample(METRIC, "1", np.exp(np.log(values).mean(keepdims=True)))
         return [together, *rates]
 
 

@@ -120,8 +120,8 @@ class HadoopScheduler(Workload):
                                stdin=archive, seconds=60 + 4 * self.seconds)  # fmt: skip
         finally:
             host.run("rm", "-rf", folder)
-        asked = "\n".join(f"{name} {value}" for name, value in vars(self).items())
-        return joined({"asked": f"{asked}\nleast {self.least:.3f}", "times": times})
+        knobs = "\n".join(f"{name} {value}" for name, value in vars(self).items())
+        return joined({"asked": f"{knobs}\nleast {self.least:.3f}", "times": times})
 
     # Names would have to be known to the host; nothing is sent there.
     def _addresses(self) -> list[str]:

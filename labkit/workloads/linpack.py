@@ -131,27 +131,27 @@ class Linpack(Workload):
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Solve both sizes on the host, watched."""
         host = hosts["server"]
-        whole = self if self.percent and self.threads else self.fitted([capacity(host)])
+        load = self if self.percent and self.threads else self.fitted([capacity(host)])
         pattern, _ = LIBRARIES[self.library]
         library = host.check("sh", "-c", FIND, "find", pattern).strip()
         program = _compiled.compiled("linpack", "-ldl", "-lm")
         words = [
-            library, str(whole.threads), "yes" if self.huge_pages else "no", str(WARM),
-            *map(str, whole.sizes.values()),
+            library, str(load.threads), "yes" if self.huge_pages else "no", str(WARM),
+            *map(str, load.sizes.values()),
         ]  # fmt: skip
-        said = _compiled.watched(host, "linpack", program, words, 120 + 30 * whole.seconds, SMALLER)
-        asked = " ".join(f"{name}={n}" for name, n in whole.sizes.items())
-        made = _compiled.digest(program)
-        head = f"=== asked ===\n{asked} program={made} library={library}\n"
-        return f"{head}{said}"
+        text = _compiled.watched(host, "linpack", program, words, 120 + 30 * load.seconds, SMALLER)
+        sizes = " ".join(f"{name}={n}" for name, n in load.sizes.items())
+        digest = _compiled.digest(program)
+        head = f"=== asked ===\n{sizes} program={digest} library={library}\n"
+        return f"{head}{text}"
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """The rate at each size, that at the larger once more as the study's, and its costs."""
         parts = parted(text, "asked", "linpack", "cpu time")
-        asked = dict(word.partition("=")[::2] for word in parts["asked"].split())
+        sizes = dict(word.partition("=")[::2] for word in parts["asked"].split())
         solved = {int(n): rest for n, *rest in SOLVED.findall(parts["linpack"])}
-        named = {name: int(n) for name, n in asked.items() if name in SIZES and n.isdecimal()}
+        named = {name: int(n) for name, n in sizes.items() if name in SIZES and n.isdecimal()}
         if missing := [name for name, n in named.items() if n not in solved] or not named:
             raise ResultsError(f"linpack: size {missing} was not solved", said=parts["linpack"])
         for n, (_, _, residual, *_) in solved.items():
@@ -175,8 +175,8 @@ def _about(said: str, largest: Sequence[str]) -> list[Sample]:
     threads, moved = THREADS.search(said), MOVED.search(said)
     if not threads or not moved:
         raise ResultsError("linpack: the run did not finish", said=said[-200:])
-    _, _, residual, huge, whole = map(float, largest)
-    found = [("residual", residual), ("threads", float(threads[1])), ("huge share", huge / whole)]
+    _, _, residual, huge, total = map(float, largest)
+    figures = [("residual", residual), ("threads", float(threads[1])), ("huge share", huge / total)]
     if int(moved[1]) >= 0:
-        found.append(("migrations", float(moved[1])))
-    return [Sample(name, "1", np.array([value])) for name, value in found]
+        figures.append(("migrations", float(moved[1])))
+    return [Sample(name, "1", np.array([value])) for name, value in figures]

@@ -145,19 +145,19 @@ class Management(Workload):
         Two hosts that serve at once are no figure: they are refused.
         """
         parts = parted(text, "asked")
-        asked = parts.pop("asked")
+        request = parts.pop("asked")
         answered = [name for name, said in parts.items() if said.splitlines()[:1] == [SERVES]]
         serving = sorted({name.removesuffix(ITSELF) for name in answered})
-        if len(serving) != 1 or _overlap(asked):
+        if len(serving) != 1 or _overlap(request):
             who = " and ".join(serving) or "none"
             raise ResultsError(
                 f"one host may serve at a time: it was {who}",
                 hint="two are a split brain: what either has done is void",
             )
         kept = set(parts[answered[0]].splitlines()[1:])
-        lost = [name for name in CHANGED.findall(asked) if name not in kept]
+        lost = [name for name in CHANGED.findall(request) if name not in kept]
         return [
-            Sample("unreachable time", "s", np.array([_unreachable(asked)])),
+            Sample("unreachable time", "s", np.array([_unreachable(request)])),
             Sample("changes lost", "1", np.array([float(len(lost))]), kind="count"),
         ]
 
