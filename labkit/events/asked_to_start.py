@@ -30,18 +30,11 @@ class AskedToStart(Event):
     """`guest`, which is off, is asked to start on `host`; whatever comes of it, it is off again."""
 
     measures: ClassVar[Mapping[str, str]] = {METRIC: "share"}
+    name: ClassVar[str] = "asked_to_start"
+    seconds: ClassVar[float] = 30.0
+    """A refusal comes at once; a machine that starts is stopped again."""
     guest: str = "guest2"
     host: str = "server"
-
-    @property
-    def name(self) -> str:
-        """Under which its lines are kept."""
-        return "asked_to_start"
-
-    @property
-    def seconds(self) -> float:
-        """A refusal comes at once; a machine that starts is stopped again."""
-        return 30.0
 
     def happen(self, lab: Lab, say: Say) -> None:
         """Ask, and keep the answer."""

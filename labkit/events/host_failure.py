@@ -23,19 +23,12 @@ class HostFailure(Event):
     """`host` is gone from one moment to the next; `standby` is to serve in its place."""
 
     measures: ClassVar[Mapping[str, str]] = _outage.MEASURES
+    name: ClassVar[str] = "host_failure"
+    seconds: ClassVar[float] = 10.0
+    """About how long it takes to detect, fence and start."""
     host: str = "server"
     standby: str = "server2"
     deadline: float = 120.0
-
-    @property
-    def name(self) -> str:
-        """Under which its lines are kept."""
-        return "host_failure"
-
-    @property
-    def seconds(self) -> float:
-        """About how long it takes to detect, fence and start."""
-        return 10.0
 
     def happen(self, lab: Lab, say: Say) -> None:
         """Take its power, and wait until the other one serves."""

@@ -43,6 +43,9 @@ class LiveMigration(Event):
     """
 
     measures: ClassVar[Mapping[str, str]] = MEASURES
+    name: ClassVar[str] = "live_migration"
+    seconds: ClassVar[float] = 10.0
+    """About so long for a guest of some hundred MiB, there and back."""
     guest: str = "guest"
     origin: str = "server"
     to: str = "server2"
@@ -63,16 +66,6 @@ class LiveMigration(Event):
             raise BadInput(f"{self.escape!r} is not an escape", hint=f"known: {', '.join(ESCAPES)}")
         if not (self.rate_mbit >= 0 <= self.rtt_ms):
             raise BadInput("rate and round trip of a migration are 0 or more")
-
-    @property
-    def name(self) -> str:
-        """Under which its lines are kept."""
-        return "live_migration"
-
-    @property
-    def seconds(self) -> float:
-        """About so long for a guest of some hundred MiB, there and back."""
-        return 10.0
 
     def happen(self, lab: Lab, say: Say) -> None:
         """Move the guest."""

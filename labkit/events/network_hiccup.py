@@ -23,17 +23,13 @@ class NetworkHiccup(Event):
     """No packet reaches or leaves `host` for `length` seconds; then all is as before."""
 
     measures: ClassVar[Mapping[str, str]] = {"failover downtime": "s", "false failovers": "1"}
+    name: ClassVar[str] = "network_hiccup"
     host: str = "server"
     standby: str = "server2"
     length: float = 3.0
     patience: float = 5.0
     """Seconds after it in which a host may still be taken for dead."""
     deadline: float = 120.0
-
-    @property
-    def name(self) -> str:
-        """Under which its lines are kept."""
-        return "network_hiccup"
 
     @property
     def seconds(self) -> float:

@@ -18,18 +18,11 @@ class ServerReboot(Event):
     """The server of `host` ends, and starts again there; its cluster has nothing to do."""
 
     measures: ClassVar[Mapping[str, str]] = _outage.MEASURES
+    name: ClassVar[str] = "server_reboot"
+    seconds: ClassVar[float] = 5.0
+    """About how long a start takes."""
     host: str = "server"
     deadline: float = 120.0
-
-    @property
-    def name(self) -> str:
-        """Under which its lines are kept."""
-        return "server_reboot"
-
-    @property
-    def seconds(self) -> float:
-        """About how long a start takes."""
-        return 5.0
 
     def happen(self, lab: Lab, say: Say) -> None:
         """Tell it, and wait until it is as before."""

@@ -32,6 +32,8 @@ class Command(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("server",)
     loop: ClassVar[str] = ""
+    longest: ClassVar[float] = 0.0
+    """Nothing is found again after a break: a command may do something else the second time."""
 
     words: tuple[str, ...] = ("true",)
     times: int = 1
@@ -58,11 +60,6 @@ class Command(Workload):
     def seconds(self) -> float:
         """The time that it took when it was tried."""
         return self.about
-
-    @property
-    def longest(self) -> float:
-        """Nothing is found again after a break: a command may do something else the second time."""
-        return 0.0
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Run it on the server."""

@@ -41,6 +41,9 @@ class DirtyMemory(Workload):
     programs: ClassVar[tuple[str, ...]] = ("perl",)
     tools: ClassVar[Mapping[str, str]] = {"perl": brings("perl")}
     ours: ClassVar[tuple[str, ...]] = ("perl",)
+    name: ClassVar[str] = "dirty_memory"
+    longest: ClassVar[float] = 0.0
+    """None: each of its lines gets the time at which it comes."""
 
     mebibytes: int = 150
     rate: int = 4000
@@ -55,19 +58,9 @@ class DirtyMemory(Workload):
             raise BadInput(f"dirty memory: duration must be 0.5 to {LONGEST:g} s")
 
     @property
-    def name(self) -> str:
-        """Under which its text is kept."""
-        return "dirty_memory"
-
-    @property
     def seconds(self) -> float:
         """About how long one run takes, the time to fill its memory left out."""
         return self.duration
-
-    @property
-    def longest(self) -> float:
-        """None: each of its lines gets the time at which it comes."""
-        return 0.0
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """The guest needs so much memory."""

@@ -56,6 +56,9 @@ class DistributedQuery(Workload):
     )  # fmt: skip
     programs: ClassVar[tuple[str, ...]] = ("nginx",)
     ours: ClassVar[tuple[str, ...]] = ("nginx", "python3")
+    name: ClassVar[str] = "distributed_query"
+    longest: ClassVar[float] = 0.0
+    """None: nodes, store and caches end with the process that asked for them."""
 
     way: str = "network"
     warm: bool = True
@@ -75,20 +78,10 @@ class DistributedQuery(Workload):
             raise BadInput(f"distributed query: streams must be 1 to 16, not {self.streams!r}")
 
     @property
-    def name(self) -> str:
-        """Under which its text is kept."""
-        return "distributed_query"
-
-    @property
     def seconds(self) -> float:
         """About how long one run takes; the first one makes the tables as well."""
         work = self.streams * len(node.QUERIES) * QUERY_SECONDS * self.factor
         return START_SECONDS + 2 * (2.0 + work)
-
-    @property
-    def longest(self) -> float:
-        """None: nodes, store and caches end with the process that asked for them."""
-        return 0.0
 
     @property
     def memory(self) -> int:

@@ -52,6 +52,8 @@ class HadoopScheduler(Workload):
     programs: ClassVar[tuple[str, ...]] = ("java",)
     here: ClassVar[tuple[str, ...]] = TeraSort.here
     brings: ClassVar[str] = TeraSort.brings
+    longest: ClassVar[float] = 0.0
+    """None: it is made again."""
 
     nodes: int = 32
     slots: int = 20
@@ -80,11 +82,6 @@ class HadoopScheduler(Workload):
     def seconds(self) -> float:
         """Tasks last in the simulator as long as in earnest."""
         return 15 + 1.2 * self.least
-
-    @property
-    def longest(self) -> float:
-        """None: it is made again."""
-        return 0.0
 
     def there(self, host: Host) -> bool:
         """Whether the host has this very Hadoop, and this machine the simulator."""

@@ -57,6 +57,8 @@ class Management(Workload):
     beside: ClassVar[tuple[str, ...]] = ("guest", "guest2")
     only: ClassVar[Mapping[str, str]] = {"ping": "client"}
     tools: ClassVar[Mapping[str, str]] = {word: brings(word) for word in PROGRAMS}
+    longest: ClassVar[float] = 0.0
+    """None: a cluster ends with the process that began it."""
 
     hosts: int = 1
     vms: int = 1
@@ -85,11 +87,6 @@ class Management(Workload):
     def seconds(self) -> float:
         """About how long one run takes: a cluster begins, and a server starts."""
         return 15.0 + self.duration + 0.1 * self.wanted.hosts + 0.01 * self.wanted.vms
-
-    @property
-    def longest(self) -> float:
-        """None: a cluster ends with the process that began it."""
-        return 0.0
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """It takes vcsim, two hosts with one disk, and no other cluster on them."""

@@ -44,6 +44,9 @@ class PacketRate(Workload):
     loop: ClassVar[str] = "open"
     programs: ClassVar[tuple[str, ...]] = ("sockperf",)
     tools: ClassVar[Mapping[str, str]] = {"sockperf": brings("sockperf")}
+    name: ClassVar[str] = "packet_rate"
+    longest: ClassVar[float] = 0.0
+    """None: what guest and host count is read between its commands."""
 
     size: int = 64
     rates: tuple[int, ...] = (2_000, 5_000, 10_000, 30_000)
@@ -60,19 +63,9 @@ class PacketRate(Workload):
             raise BadInput(f"packet rate: duration must be 1 to 3600 s, not {self.duration!r}")
 
     @property
-    def name(self) -> str:
-        """Under which its text is kept."""
-        return "packet_rate"
-
-    @property
     def seconds(self) -> float:
         """About how long one run takes."""
         return (len(self.rates) + 1) * (self.duration + 1.0)
-
-    @property
-    def longest(self) -> float:
-        """None: what guest and host count is read between its commands."""
-        return 0.0
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """One stretch after another; what guest and host have counted is read in between."""

@@ -90,6 +90,9 @@ class RedisScaleout(Workload):
         "redis-server", "redis-benchmark", "nutcracker", "haproxy", "redis-cli", "awk", "mawk",
     )  # fmt: skip
     tools: ClassVar[Mapping[str, str]] = PACKAGES
+    name: ClassVar[str] = "redis_scaleout"
+    longest: ClassVar[float] = 0.0
+    """None: it counts between two looks, in the midst of its load."""
 
     servers: int = 8
     proxies: int = 2
@@ -116,11 +119,6 @@ class RedisScaleout(Workload):
             raise BadInput(f"redis scale-out: pin is `node` or CPUs as 0-3, not {self.pin!r}")
 
     @property
-    def name(self) -> str:
-        """Under which its text is kept."""
-        return "redis_scaleout"
-
-    @property
     def seconds(self) -> float:
         """About how long one run takes: servers and balancers start, and keys are written."""
         return self.duration + SETTLE_SECONDS + 2.0 + self.keys / SLOWEST_FILL + 0.3 * self.servers
@@ -143,11 +141,6 @@ class RedisScaleout(Workload):
             return (f"{missing[0]} is missing on {balancer.name}, to get it: "
                     f"{BALANCERS[missing[0]]}")  # fmt: skip
         return ""
-
-    @property
-    def longest(self) -> float:
-        """None: it counts between two looks, in the midst of its load."""
-        return 0.0
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Count what all servers did between two looks, in the midst of the load."""

@@ -57,6 +57,7 @@ class SharedHost(Workload):
         "host cpu utilisation",
     )  # fmt: skip
     programs: ClassVar[tuple[str, ...]] = ("sockperf",)
+    name: ClassVar[str] = "shared_host"
 
     size: int = 1024
     duration: int = 3
@@ -75,11 +76,6 @@ class SharedHost(Workload):
                 f"shared host: 1 to {most} guests must compute beside {self.servers} that answer",
                 said=f"guests are {self.guests!r}",
             )
-
-    @property
-    def name(self) -> str:
-        """Under which its text is kept."""
-        return "shared_host"
 
     @property
     def seconds(self) -> float:

@@ -52,6 +52,8 @@ class Streams(Workload):
     programs: ClassVar[tuple[str, ...]] = Netperf.programs
     ours: ClassVar[tuple[str, ...]] = Netperf.ours
     only: ClassVar[Mapping[str, str]] = Netperf.only
+    longest: ClassVar[float] = 0.0
+    """None: CPU time is read around each stream."""
 
     size: int = 65_536
     """Bytes of each write."""
@@ -92,11 +94,6 @@ class Streams(Workload):
     def seconds(self) -> float:
         """About how long one run takes."""
         return len(WAYS) * (self.duration + 0.5)
-
-    @property
-    def longest(self) -> float:
-        """None: CPU time is read around each stream."""
-        return 0.0
 
     def _each(self) -> Iterator[tuple[str, Netperf]]:
         return ((way, self._load(test)) for way, test in WAYS.items())

@@ -76,6 +76,8 @@ class TeraSort(Workload):
         f"Hadoop {_hadoop.VERSION} ({_hadoop.MIB} MB from Maven Central, "
         f"{_hadoop.MIB_INSTALLED} MB on each host)"
     )
+    longest: ClassVar[float] = 0.0
+    """None: a run of three jobs is made again, as its cluster ends with the connection."""
 
     rows: int = 320_000
     nodes: int = 1
@@ -111,11 +113,6 @@ class TeraSort(Workload):
         """About how long one run takes: most of it, for few rows, Java starts."""
         hosts = self.nodes / self.per_host
         return 40 + 6 * self.per_host + self.rows * ROW_BYTES / (8e6 * hosts)
-
-    @property
-    def longest(self) -> float:
-        """None: a run of three jobs is made again, as its cluster ends with the connection."""
-        return 0.0
 
     @property
     def memory_of_node(self) -> int:

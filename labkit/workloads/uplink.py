@@ -53,6 +53,8 @@ class Uplink(Workload):
     ours: ClassVar[tuple[str, ...]] = PROGRAMS
     only: ClassVar[Mapping[str, str]] = {"nbdkit": "client", "fio": "server"}
     tools: ClassVar[Mapping[str, str]] = {word: brings(word) for word in PROGRAMS}
+    longest: ClassVar[float] = 0.0
+    """None: what runs together begins together."""
 
     duration: int = 2
     alone: bool = False
@@ -77,11 +79,6 @@ class Uplink(Workload):
         """About how long one run takes."""
         once = self.duration + RAMP + 0.5
         return once + 2.0 * (self.duration + 0.5) if self.alone else once
-
-    @property
-    def longest(self) -> float:
-        """None: what runs together begins together."""
-        return 0.0
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Serve all kinds at the peer, and send them from the server."""

@@ -32,6 +32,9 @@ class WakeUp(Workload):
         "cpu share",
     )  # fmt: skip
     programs: ClassVar[tuple[str, ...]] = ("ping",)
+    name: ClassVar[str] = "wake_up"
+    longest: ClassVar[float] = 0.0
+    """None: what the host counts is read around the first pings."""
 
     size: int = 256
     interval: float = 0.001
@@ -45,19 +48,9 @@ class WakeUp(Workload):
             raise BadInput(f"wake-up: count must be at least 10, not {self.count!r}")
 
     @property
-    def name(self) -> str:
-        """Under which its text is kept."""
-        return "wake_up"
-
-    @property
     def seconds(self) -> float:
         """About how long one run takes."""
         return 1.3 * self._ping.seconds
-
-    @property
-    def longest(self) -> float:
-        """None: what the host counts is read around the first pings."""
-        return 0.0
 
     @property
     def _ping(self) -> Ping:

@@ -69,6 +69,9 @@ class WebSessions(Workload):
     ours: ClassVar[tuple[str, ...]] = ("nginx", "perl", "python3")
     tools: ClassVar[Mapping[str, str]] = {"openssl": brings("openssl")}
     only: ClassVar[Mapping[str, str]] = {"openssl": "client"}
+    name: ClassVar[str] = "web"
+    longest: ClassVar[float] = 0.0
+    """None: what guests used is read between its commands."""
 
     shapes: str = "banking shop download"
     steps: str = "1"
@@ -111,21 +114,11 @@ class WebSessions(Workload):
         return sorted({int(word) for word in self.steps.split()})
 
     @property
-    def name(self) -> str:
-        """Under which its text is kept."""
-        return "web"
-
-    @property
     def seconds(self) -> float:
         """About how long one run takes: some seven trials for each step and shape."""
         trials = 2 if self.sessions else 8
         each = trials * (self.duration + self.warm_up)
         return 5.0 + len(self._steps) * len(self.shapes.split()) * each
-
-    @property
-    def longest(self) -> float:
-        """None: what guests used is read between its commands."""
-        return 0.0
 
     @property
     def scaled(self) -> str:
