@@ -94,6 +94,15 @@ class Workload(ABC):
                 raise BadInput(f"{cls.__name__.lower()}: {name} must be {meant}, not {value!r}")
         return super().__new__(cls)
 
+    def insist_within(self, **ends: tuple[float, float]) -> None:
+        """Refuse a knob that is no plain number, or lies outside its ends."""
+        for name, (least, most) in ends.items():
+            value = getattr(self, name)
+            plain = isinstance(value, int | float) and not isinstance(value, bool)
+            if not plain or not least <= value <= most:
+                tool = self.name.replace("_", " ")
+                raise BadInput(f"{tool}: {name} must be {least} to {most}, not {value!r}")
+
     @property
     def tools(self) -> Mapping[str, str]:
         """Programs that its hosts need and few have, and how one gets them."""

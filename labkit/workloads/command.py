@@ -50,8 +50,7 @@ class Command(Workload):
         words = self.words if isinstance(self.words, tuple) else ()
         if not words or not all(isinstance(word, str) for word in words):
             raise BadInput(f"command: words must be a list of words, not {self.words!r}")
-        if not 1 <= self.times <= MOST_TIMES:
-            raise BadInput(f"command: times must be 1 to {MOST_TIMES}, not {self.times!r}")
+        self.insist_within(times=(1, MOST_TIMES))
         if "\n" in f"{self.metric}{self.unit}{self.pattern}":
             raise BadInput("command: metric, unit and pattern are one line each")
         _compiled(self.pattern)

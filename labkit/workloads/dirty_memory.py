@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from labkit.errors import BadInput, ResultsError
+from labkit.errors import ResultsError
 from labkit.host import Host
 from labkit.programs.packages import brings
 from labkit.workload import Beside, Sample, Series, Workload
@@ -50,12 +50,7 @@ class DirtyMemory(Workload):
     duration: float = 5.0
 
     def __post_init__(self) -> None:
-        if type(self.mebibytes) is not int or not 1 <= self.mebibytes <= 1 << 20:
-            raise BadInput(f"dirty memory: mebibytes must be 1 or more, not {self.mebibytes!r}")
-        if type(self.rate) is not int or not 0 <= self.rate <= 10**9:
-            raise BadInput(f"dirty memory: rate must be 0 or more pages/s, not {self.rate!r}")
-        if not 0.5 <= self.duration <= LONGEST:
-            raise BadInput(f"dirty memory: duration must be 0.5 to {LONGEST:g} s")
+        self.insist_within(mebibytes=(1, 1 << 20), rate=(0, 10**9), duration=(0.5, LONGEST))
 
     @property
     def seconds(self) -> float:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labkit.errors import BadInput, HostError, ResultsError, Unknown
+from labkit.errors import HostError, ResultsError, Unknown
 from labkit.host import Host
 from labkit.machine.scripts import by_nginx
 from labkit.machine.stopping import together
@@ -70,12 +70,7 @@ class DistributedQuery(Workload):
     def __post_init__(self) -> None:
         if self.way not in WAYS:
             raise Unknown("way of distributed query", self.way, WAYS)
-        if not 0 <= self.cache <= 1:
-            raise BadInput(f"distributed query: cache must be 0 to 1, not {self.cache!r}")
-        if not 0.01 <= self.factor <= 100:
-            raise BadInput(f"distributed query: factor must be 0.01 to 100, not {self.factor!r}")
-        if type(self.streams) is not int or not 1 <= self.streams <= MOST_STREAMS:
-            raise BadInput(f"distributed query: streams must be 1 to 16, not {self.streams!r}")
+        self.insist_within(cache=(0, 1), factor=(0.01, 100), streams=(1, MOST_STREAMS))
 
     @property
     def seconds(self) -> float:

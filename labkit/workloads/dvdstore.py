@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labkit.errors import BadInput, HostError, ResultsError, Unknown
+from labkit.errors import HostError, ResultsError, Unknown
 from labkit.host import Host
 from labkit.shop.driver import Pace
 from labkit.shop.filling import engine_of
@@ -101,13 +101,9 @@ class DvdStore(Workload):
             raise Unknown("durability of dvdstore", self.durability, DURABILITY)
         if self.way not in WAYS:
             raise Unknown("way of dvdstore", self.way, WAYS)
-        if type(self.instances) is not int or not 1 <= self.instances <= MOST_INSTANCES:
-            raise BadInput(f"dvdstore: instances must be 1 to {MOST_INSTANCES}, not "
-                           f"{self.instances!r}")  # fmt: skip
-        if type(self.duration) is not int or not 1 <= self.duration <= LONGEST:
-            raise BadInput(f"dvdstore: duration must be 1 to {LONGEST} s, not {self.duration!r}")
-        if not 8 <= self.buffers <= 1 << 20:
-            raise BadInput(f"dvdstore: buffers must be 8 MiB or more, not {self.buffers!r}")
+        self.insist_within(
+            instances=(1, MOST_INSTANCES), duration=(1, LONGEST), buffers=(8, 1 << 20)
+        )
         _ = Size.of(self.size), self._mix, self._pace  # each refuses what cannot be meant
 
     @property

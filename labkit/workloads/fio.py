@@ -65,13 +65,9 @@ class Fio(Workload):
     """The CPUs that all of its threads are kept on (the document's taskset); empty for all."""
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("mebibytes", 0, 1 << 24), ("duration", 1, 86_400), ("jobs", 1, 1024),
-            ("limit", 0, 10**9),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            if type(value) is not int or not low <= value <= high:
-                raise BadInput(f"fio: {name} must be {low} to {high}, not {value!r}")
+        self.insist_within(
+            mebibytes=(0, 1 << 24), duration=(1, 86_400), jobs=(1, 1024), limit=(0, 10**9)
+        )
         if self.pin:
             cpu_list(self.pin)
         if 0 < self.limit < self.jobs:

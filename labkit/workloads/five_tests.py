@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labkit.errors import BadInput, Unknown
+from labkit.errors import Unknown
 from labkit.host import Host
 from labkit.runs.capacity import Capacity
 from labkit.workload import Sample, Workload
@@ -65,8 +65,7 @@ class FiveTests(Workload):
     """Whether sockperf asks in place of netperf."""
 
     def __post_init__(self) -> None:
-        if type(self.duration) is not int or not 1 <= self.duration <= 3600:
-            raise BadInput(f"five tests: duration must be 1 to 3600, not {self.duration!r}")
+        self.insist_within(duration=(1, 3600))
         _ = self.loads  # each refuses what it cannot have
 
     @property

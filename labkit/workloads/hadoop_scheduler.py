@@ -63,10 +63,8 @@ class HadoopScheduler(Workload):
     reduce_ms: int = 5000
 
     def __post_init__(self) -> None:
-        for name, most in (("nodes", 10_000), ("slots", 1000), ("maps", 10**6), ("reduces", 10**6),
-                           ("map_ms", 10**6), ("reduce_ms", 10**6)):  # fmt: skip
-            if not 1 <= getattr(self, name) <= most:
-                raise BadInput(f"hadoop_scheduler: {name} must be 1 to {most}")
+        many = dict.fromkeys(("maps", "reduces", "map_ms", "reduce_ms"), (1, 10**6))
+        self.insist_within(nodes=(1, 10_000), slots=(1, 1000), **many)
         if self.nodes * self.slots < 2:
             raise BadInput("hadoop_scheduler: the job's own master takes one slot of all nodes")
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.errors import ResultsError, Unknown
 from labkit.host import Host
 from labkit.probes import cpu_time
 from labkit.programs.packages import brings
@@ -72,10 +72,7 @@ class Linpack(Workload):
     library: str = "openblas"
 
     def __post_init__(self) -> None:
-        if type(self.percent) is not int or not 0 <= self.percent <= 400:
-            raise BadInput(f"linpack: percent must be 0 to 400, not {self.percent!r}")
-        if type(self.threads) is not int or not 0 <= self.threads <= 4096:
-            raise BadInput(f"linpack: threads must be 0 to 4096, not {self.threads!r}")
+        self.insist_within(percent=(0, 400), threads=(0, 4096))
         if self.library not in LIBRARIES:
             raise Unknown("library for linpack", self.library, LIBRARIES)
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from labkit.errors import BadInput, HostError, ResultsError
+from labkit.errors import HostError, ResultsError
 from labkit.files import Pipe
 from labkit.host import Host
 from labkit.programs import simulator
@@ -68,14 +68,10 @@ class Management(Workload):
     """Seconds for which it is asked where nothing happens meanwhile."""
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("hosts", 1, 1000), ("vms", 1, 40_000), ("part", 1, 1000), ("token_ms", 100, 600_000),
-            ("duration", 1, 3600),
-        ):  # fmt: skip
-            if not low <= getattr(self, name) <= high:
-                raise BadInput(
-                    f"management: {name} must be {low} to {high}, not {getattr(self, name)!r}"
-                )
+        self.insist_within(
+            hosts=(1, 1000), vms=(1, 40_000), part=(1, 1000), token_ms=(100, 600_000),
+            duration=(1, 3600),
+        )  # fmt: skip
 
     @property
     def wanted(self) -> _cluster.WantedCluster:

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.errors import ResultsError, Unknown
 from labkit.host import Host
 from labkit.programs.packages import brings
 from labkit.workload import Sample, Workload
@@ -61,13 +61,7 @@ class Netperf(Workload):
     def __post_init__(self) -> None:
         if self.test not in (*ASKING, *STREAMS):
             raise Unknown("test of netperf", self.test, (*ASKING, *STREAMS))
-        most = LARGEST[self.test[:3]]
-        if not 1 <= self.size <= most:
-            raise BadInput(f"netperf: size must be 1 to {most} bytes, not {self.size!r}")
-        if type(self.duration) is not int or not 1 <= self.duration <= 86_400:
-            raise BadInput(
-                f"netperf: duration must be whole seconds, 1 to 86400, not {self.duration!r}"
-            )
+        self.insist_within(size=(1, LARGEST[self.test[:3]]), duration=(1, 86_400))
         if self.free and self._asks:
             _ = self._sockperf  # refuses what it cannot send
 

@@ -55,12 +55,9 @@ class PacketRate(Workload):
     """The host's name for the guest that plays `server`."""
 
     def __post_init__(self) -> None:
-        if not 14 <= self.size <= 1400:
-            raise BadInput(f"packet rate: size must be 14 to 1400 bytes, not {self.size!r}")
+        self.insist_within(size=(14, 1400), duration=(1, 3600))
         if not self.rates or min(self.rates) < 1 or list(self.rates) != sorted(set(self.rates)):
             raise BadInput(f"packet rate: rates must rise, from 1 a second on, not {self.rates!r}")
-        if type(self.duration) is not int or not 1 <= self.duration <= 3600:
-            raise BadInput(f"packet rate: duration must be 1 to 3600 s, not {self.duration!r}")
 
     @property
     def seconds(self) -> float:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from labkit.errors import BadInput, ResultsError
+from labkit.errors import ResultsError
 from labkit.host import Host
 from labkit.programs.packages import brings
 from labkit.workload import Sample, Workload
@@ -65,12 +65,7 @@ class Ping(Workload):
     count: int = 3000
 
     def __post_init__(self) -> None:
-        if not SMALLEST <= self.size <= LARGEST:
-            raise BadInput(f"ping: size must be {SMALLEST} to {LARGEST} bytes, not {self.size!r}")
-        if not 0 < self.interval <= 60:
-            raise BadInput(f"ping: interval must be 0 to 60 s, not {self.interval!r}")
-        if not 1 <= self.count < 10**9:
-            raise BadInput(f"ping: count must be 1 to 999999999, not {self.count!r}")
+        self.insist_within(size=(SMALLEST, LARGEST), interval=(1e-9, 60), count=(1, 999_999_999))
 
     @property
     def seconds(self) -> float:

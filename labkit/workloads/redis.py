@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from labkit.errors import BadInput, CommandFailed, HostError, ResultsError, Unknown
+from labkit.errors import CommandFailed, HostError, ResultsError, Unknown
 from labkit.host import Host
 from labkit.probes.busy import BusyCpus, spent
 from labkit.programs.packages import brings
@@ -77,11 +77,10 @@ class Redis(Workload):
     def __post_init__(self) -> None:
         if self.test not in TESTS:
             raise Unknown("test of redis-benchmark", self.test, TESTS)
-        for name, most in (("clients", 10_000), ("pipeline", 10_000), ("size", 1 << 20),
-                           ("keys", MOST_KEYS), ("duration", 3600)):  # fmt: skip
-            value = getattr(self, name)
-            if type(value) is not int or not 1 <= value <= most:
-                raise BadInput(f"redis: {name} must be whole, 1 to {most}, not {value!r}")
+        self.insist_within(
+            clients=(1, 10_000), pipeline=(1, 10_000), size=(1, 1 << 20), keys=(1, MOST_KEYS),
+            duration=(1, 3600),
+        )  # fmt: skip
 
     @property
     def seconds(self) -> float:

@@ -108,13 +108,10 @@ class RedisScaleout(Workload):
     """The host's names for the guests that the servers are in; empty where they are in none."""
 
     def __post_init__(self) -> None:
-        for name, most in (
-            ("servers", MOST_SERVERS), ("proxies", 16), ("clients", 1000), ("pipeline", 10_000),
-            ("size", 1 << 20), ("keys", MOST_KEYS), ("duration", 3600),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            if type(value) is not int or not 1 <= value <= most:
-                raise BadInput(f"redis scale-out: {name} must be 1 to {most}, not {value!r}")
+        self.insist_within(
+            servers=(1, MOST_SERVERS), proxies=(1, 16), clients=(1, 1000), pipeline=(1, 10_000),
+            size=(1, 1 << 20), keys=(1, MOST_KEYS), duration=(1, 3600),
+        )  # fmt: skip
         if not PIN.fullmatch(self.pin):
             raise BadInput(f"redis scale-out: pin is `node` or CPUs as 0-3, not {self.pin!r}")
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.errors import ResultsError, Unknown
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.programs.packages import brings
@@ -63,18 +63,9 @@ class Sockperf(Workload):
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
             raise Unknown("protocol of sockperf", self.protocol, PROTOCOLS)
-        if not SMALLEST <= self.size <= LARGEST:
-            raise BadInput(
-                f"sockperf: size must be {SMALLEST} to {LARGEST} bytes, not {self.size!r}"
-            )
+        self.insist_within(size=(SMALLEST, LARGEST), duration=(1, 86_400), busy_poll=(0, 1_000_000))
         if self.spin not in SPINS:
             raise Unknown("side that spins", self.spin, SPINS)
-        if type(self.duration) is not int or not 1 <= self.duration <= 86_400:
-            raise BadInput(
-                f"sockperf: duration must be whole seconds, 1 to 86400, not {self.duration!r}"
-            )
-        if not 0 <= self.busy_poll <= 1_000_000:
-            raise BadInput(f"sockperf: busy_poll must be 0 to 1000000 us, not {self.busy_poll!r}")
 
     @property
     def tools(self) -> Mapping[str, str]:

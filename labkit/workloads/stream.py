@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from labkit.errors import BadInput, ResultsError
+from labkit.errors import ResultsError
 from labkit.host import Host
 from labkit.probes import cpu_time
 from labkit.runs.capacity import Capacity, capacity, smallest
@@ -52,12 +52,7 @@ class Stream(Workload):
     threads: int = 0
 
     def __post_init__(self) -> None:
-        if type(self.millions) is not int or not 0 <= self.millions <= 1_000_000:
-            raise BadInput(f"stream: millions must be 0 to 1000000, not {self.millions!r}")
-        if type(self.trials) is not int or not 2 <= self.trials <= 200:
-            raise BadInput(f"stream: trials must be 2 to 200, not {self.trials!r}")
-        if type(self.threads) is not int or not 0 <= self.threads <= 4096:
-            raise BadInput(f"stream: threads must be 0 to 4096, not {self.threads!r}")
+        self.insist_within(millions=(0, 1_000_000), trials=(2, 200), threads=(0, 4096))
 
     @property
     def elements(self) -> int:

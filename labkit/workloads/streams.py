@@ -68,8 +68,7 @@ class Streams(Workload):
 
     def __post_init__(self) -> None:
         _ = list(self._each())  # refuses what none can have
-        if not 1 <= self.streams <= MOST:
-            raise BadInput(f"streams: streams must be 1 to {MOST}, not {self.streams!r}")
+        self.insist_within(streams=(1, MOST))
         if self.buffer and not LEAST_BUFFER <= self.buffer <= LARGEST_BUFFER:
             raise BadInput(
                 f"streams: buffer must be {LEAST_BUFFER} to {LARGEST_BUFFER} bytes, or 0, "

@@ -98,13 +98,11 @@ class TeraSort(Workload):
     """Whether the DataNode of the last node ends in mid-sort."""
 
     def __post_init__(self) -> None:
-        for name, least, most in (
-            ("rows", 1000, 10**12), ("nodes", 1, MOST_NODES), ("per_host", 1, MOST_NODES),
-            ("replication", 1, 10), ("block", 1, 1024), ("maps", 1, 10**6), ("reduces", 1, 10**6),
-            ("memory", SLOT, 1 << 24), ("cores", 0, 4096),
-        ):  # fmt: skip
-            if not least <= getattr(self, name) <= most:
-                raise BadInput(f"terasort: {name} must be {least} to {most}")
+        self.insist_within(
+            rows=(1000, 10**12), nodes=(1, MOST_NODES), per_host=(1, MOST_NODES),
+            replication=(1, 10), block=(1, 1024), maps=(1, 10**6), reduces=(1, 10**6),
+            memory=(SLOT, 1 << 24), cores=(0, 4096),
+        )  # fmt: skip
         if self.lose and min(self.nodes, self.replication) < 2:
             raise BadInput("terasort: without a second copy on a second node, lost data are gone")
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from labkit.errors import BadInput, HostError, ResultsError
+from labkit.errors import HostError, ResultsError
 from labkit.fleet.fleet import Fleet
 from labkit.host import Host
 from labkit.programs.packages import brings
@@ -66,13 +66,10 @@ class Uplink(Workload):
     """Mbit/s that are reserved for storage, to compare with what it gets."""
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("duration", 1, 3600), ("writes", 1, 256),
-            ("storage_mbit", 0, 400_000), ("reserved_mbit", 0, 400_000),
-        ):  # fmt: skip
-            if not low <= getattr(self, name) <= high:
-                raise BadInput(f"uplink: {name} must be {low} to {high}, "
-                               f"not {getattr(self, name)!r}")  # fmt: skip
+        self.insist_within(
+            duration=(1, 3600), writes=(1, 256), storage_mbit=(0, 400_000),
+            reserved_mbit=(0, 400_000),
+        )  # fmt: skip
 
     @property
     def seconds(self) -> float:

@@ -101,13 +101,10 @@ class WebSessions(Workload):
             1 <= count <= MOST_SERVERS for count in self._steps
         ):
             raise BadInput(f"web: steps are numbers of servers as '1 2 4', not {self.steps!r}")
-        for name, least, most in (
-            ("duration", 0.2, 3600), ("warm_up", 0, 600), ("think", 0.01, 60), ("good", 0.01, 60),
-            ("tolerable", self.good, 600), ("step", 0.01, 1), ("start", 1, 10_000),
-            ("sessions", 0, 10_000),
-        ):  # fmt: skip
-            if not least <= getattr(self, name) <= most:
-                raise BadInput(f"web: {name} must be {least} to {most}, not {getattr(self, name)}")
+        self.insist_within(
+            duration=(0.2, 3600), warm_up=(0, 600), think=(0.01, 60), good=(0.01, 60),
+            tolerable=(self.good, 600), step=(0.01, 1), start=(1, 10_000), sessions=(0, 10_000),
+        )  # fmt: skip
 
     @property
     def _steps(self) -> list[int]:
