@@ -331,7 +331,7 @@ def judge(
     claims = list(claims)
     whys = {claim.id: _untestable(claim, measured, emulated, decided or {}) for claim in claims}
     testable = [claim for claim in claims if not whys[claim.id]]
-    comparisons_of = {
+    tests = {
         c.id: [
             comparison.keyed(c.margin)
             .asked_of(measured, kinds or {})
@@ -340,21 +340,17 @@ def judge(
         ]
         for c in testable
     }
-    findings, refused = found_of(
-        (c for claim in testable for c in comparisons_of[claim.id]), measured
-    )
+    findings, refused = found_of((c for claim in testable for c in tests[claim.id]), measured)
     judged = {f.comparison: f for f in together(findings, looks, before)}
     for claim in testable:
-        odd = [
-            Reason(What.DECLARED, said=refused[c]) for c in comparisons_of[claim.id] if c in refused
-        ]
+        odd = [Reason(What.DECLARED, said=refused[c]) for c in tests[claim.id] if c in refused]
         whys[claim.id] = odd[:1]
     return [
         claim.not_testable(*whys[claim.id])
         if whys[claim.id]
         else replace(
-            claim.decide([judged[c] for c in comparisons_of[claim.id]]),
-            comparisons={c.key: judged[c].history for c in comparisons_of[claim.id]},
+            claim.decide([judged[c] for c in tests[claim.id]]),
+            comparisons={c.key: judged[c].history for c in tests[claim.id]},
         )
         for claim in claims
     ]

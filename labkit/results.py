@@ -150,9 +150,7 @@ class Run:
         parts = {records.SUMS, *records.listed(self.path)}
         paths = records.files_below(self.path)
         names = sorted(file.relative_to(self.path).as_posix() for file in paths)
-        return [
-            f"{self.path / name}: is not part of the run" for name in names if name not in parts
-        ]
+        return [f"{self.path / n}: is not part of the run" for n in names if n not in parts]
 
     def _odd(self, name: str, wanted: Mapping[str, str]) -> str:
         file = self.path / name
@@ -397,8 +395,6 @@ def _unpacked(file: Path) -> bytes:
     except (OSError, zlib.error) as error:
         raise ResultsError(f"{file}: cannot be read", said=str(error)) from None
     if not unpacker.eof or unpacker.unused_data:
-        why = (
-            "is cut short" if len(content) < MOST_TEXT else f"is larger than {MOST_TEXT >> 20} MiB"
-        )
+        why = "is cut short" if len(content) < MOST_TEXT else f"is above {MOST_TEXT >> 20} MiB"
         raise ResultsError(f"{file}: {why if not unpacker.eof else 'has extra data after its end'}")
     return content

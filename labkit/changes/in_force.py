@@ -58,9 +58,7 @@ class InForce:
     def learn(self, settings: Iterable[Setting]) -> Plan:
         """Look at what the settings are about; what is there now is what will be put back."""
         wishes = dict.fromkeys(settings)
-        fresh = [
-            setting for setting in wishes if setting not in self.steps or setting in self.stale
-        ]
+        fresh = [s for s in wishes if s not in self.steps or s in self.stale]
         fresh_plan = plan(fresh, self.hosts, self.greetings)
         self.stale -= {*fresh}
         steps_known = (step for one, step in self.steps.items() if one not in {*fresh, *self.stale})
@@ -111,12 +109,9 @@ class InForce:
 
     def _ops(self, settings: Sequence[Setting], left: Collection[str]) -> list[Op]:
         things = {*(setting.thing for setting in settings), *left}
-        gone = [change for thing, change in reversed(self.changed.items()) if thing not in things]
-        backs = [
-            Op(change.role, self.steps[change], True, not self.steps[change].changes)
-            for change in gone
-        ]
-        steps = in_order([self.steps[change] for change in dict.fromkeys(settings)])
+        gone = [setting for thing, setting in reversed(self.changed.items()) if thing not in things]
+        backs = [Op(s.role, self.steps[s], True, not self.steps[s].changes) for s in gone]
+        steps = in_order([self.steps[setting] for setting in dict.fromkeys(settings)])
         return backs + [Op(s.setting.role, s, False, self._is_made(s)) for s in steps]
 
     def _is_made(self, step: Step) -> bool:
@@ -136,9 +131,7 @@ class InForce:
     # Whoever has set something on them, in this process or another, could not put it back. A guest
     # that does not run is asked nothing: what was set in it has gone, or waits.
     def _refuse_others(self, roles: Sequence[str], settings: Sequence[Setting]) -> None:
-        woken = {
-            role for setting in settings if self.steps[setting].changes for role in setting.starts
-        }
+        woken = {role for s in settings if self.steps[s].changes for role in s.starts}
         for role in (role for role in roles if role not in self._asleep() | woken | self.alone):
             host, change_set = self.hosts[role], self.sets.get(role)
             for open_set in self._open_on(host):
@@ -211,8 +204,8 @@ class InForce:
             }
             drifts = on_all(read)
             after, self._good = self._good, _now()
-        drifted_things = [one for drifts_of_host in drifts.values() for one in drifts_of_host]
-        return [replace(drift, after=after, seen=self._good) for drift in drifted_things]
+        every_drift = [drift for of_host in drifts.values() for drift in of_host]
+        return [replace(drift, after=after, seen=self._good) for drift in every_drift]
 
     def put_back(self) -> None:
         """Put everything back, last change first, whatever fails on the way."""
@@ -265,7 +258,7 @@ class InForce:
             return [why for role in (*first, *rest) for why in self._put_back(role)]
         whys = [on_all({role: partial(self._put_back, role) for role in changes})
                 for changes in (first, rest) if changes]  # fmt: skip
-        return [why for whys_of in whys for changes in whys_of.values() for why in changes]
+        return [why for by_role in whys for of_role in by_role.values() for why in of_role]
 
     def _put_back(self, role: str) -> list[str]:
         host = self.hosts[role]

@@ -153,7 +153,7 @@ def test_servers_that_wander_are_what_was_seen_natively_and_not_in_guests(
 def test_what_no_workload_measures_is_decided_by_nobody_and_says_why(tmp_path, study, claim):
     found = studies.find(study)
     (asked,) = [one for one in found.claims if one.id == claim]
-    assert len({decider.why for decider in deciders(found, asked)}) == 1
+    assert len({one.why for one in deciders(found, asked)}) == 1
     verdict = judging.judged(Planted(found, results(tmp_path), {}))
     (why,) = [one.why for one in verdict if one.claim == claim]
     assert any(said in why for said in found.unmeasured.values())
@@ -186,12 +186,12 @@ def test_round_trips_of_guests_are_judged_with_latency_sensitivity(tmp_path, cla
 
 def test_a_latency_sensitive_guest_is_set_as_the_document_tunes_it():
     study = studies.find("docker_netperf")
-    for condition in study.conditions:
-        made = {type(setting): setting for setting in condition.settings}
-        tuned = condition.name.endswith((", latency-sensitive", "passthrough]"))
+    for one in study.conditions:
+        made = {type(setting): setting for setting in one.settings}
+        tuned = one.name.endswith((", latency-sensitive", "passthrough]"))
         assert (ExclusiveCpu in made) is tuned
         if tuned:
-            nic, past = made[GuestNic], "passthrough" in condition.name
+            nic, past = made[GuestNic], "passthrough" in one.name
             assert (nic.path, nic.batch, nic.lro) == ("direct" if past else "bridge", 1, False)
 
 
@@ -238,9 +238,7 @@ def test_the_documents_own_numbers_can_be_asked_for_by_name(name):
     check_parameters(study, {"where": "box", "label": "x", **values})
     asked = with_load(study, **knobs_among(study, values))
     assert asked.asked("box", 1) != study.asked("box", 1)
-    assert [condition.name for condition in asked.conditions] == [
-        condition.name for condition in study.conditions
-    ]
+    assert [one.name for one in asked.conditions] == [one.name for one in study.conditions]
     defaults = {one: notebook.parameters(notebook.notebook(name))[one]["default"] for one in given}
     plain = notebook.read_parameters(
         notebook.notebook(name), {one: said.strip("'\"") for one, said in defaults.items()}
@@ -311,42 +309,30 @@ def test_results_of_other_sizes_are_judged_by_the_hosts_that_they_had(tmp_path):
 def test_streams_are_those_of_the_document_where_it_has_them():
     study = with_load(studies.find("docker_netperf"), streams=4, buffers="1048576", cpus="0-1")
     load = study.also[0]
-    several = {
-        condition.name for condition in study.conditions if condition.load(load).streams == 4
-    }
-    assert several == {
-        condition.name for condition in study.conditions if condition.name.startswith("VM-Docker")
-    }
-    for condition in study.conditions:
-        fewer = {
-            x.role for x in condition.settings if isinstance(x, OnlineCpus) and x.cpus == "0-1"
-        }
-        assert fewer == ({"client"} if condition.in_guest else {"client", "server"})
-        scaled = {x.role for x in condition.settings if isinstance(x, WindowScaling) and x.scaling}
-        assert scaled == {"client", *condition.players("server")}
-        assert (
-            condition.load(load).buffer == 1 << 20
-            and condition.load(study.workload) == study.workload
-        )
+    several = {one.name for one in study.conditions if one.load(load).streams == 4}
+    assert several == {one.name for one in study.conditions if one.name.startswith("VM-Docker")}
+    for one in study.conditions:
+        fewer = {x.role for x in one.settings if isinstance(x, OnlineCpus) and x.cpus == "0-1"}
+        assert fewer == ({"client"} if one.in_guest else {"client", "server"})
+        scaled = {x.role for x in one.settings if isinstance(x, WindowScaling) and x.scaling}
+        assert scaled == {"client", *one.players("server")}
+        assert one.load(load).buffer == 1 << 20 and one.load(study.workload) == study.workload
     plain = studies.find("docker_netperf")
-    assert all(condition.load(load) == load for condition in plain.conditions)
+    assert all(one.load(load) == load for one in plain.conditions)
     assert with_load(plain, streams=1).chosen == {} and study.asked("box", 1)["sizes"]
 
 
 def test_a_third_of_six_guests_answers_and_each_owns_cpus_that_no_other_guest_gets():
     study = with_load(studies.find("lat_cpu_exclusive"), answering=2, computing=4)
-    for condition in study.conditions:
-        load = condition.load(study.workload)
+    for one in study.conditions:
+        load = one.load(study.workload)
         assert load.servers == 2 and len(load.guests) == 6
-        assert {p for role in shared_host.SERVERS for p in condition.players(role)} == {
-            "guest",
-            "guest2",
-        }
-        others = {p for role in shared_host.NEIGHBOURS for p in condition.players(role)}
+        assert {p for role in shared_host.SERVERS for p in one.players(role)} == {"guest", "guest2"}
+        others = {p for role in shared_host.NEIGHBOURS for p in one.players(role)}
         assert others == {f"guest{n}" for n in range(3, 7)}
-        owned = {x.guest: x.owners for x in condition.settings if isinstance(x, ExclusiveCpu)}
+        owned = {x.guest: x.owners for x in one.settings if isinstance(x, ExclusiveCpu)}
         assert owned == dict.fromkeys(("guest", "guest2"), ("guest", "guest2"))
-        apart = {x.guest: x.owners for x in condition.settings if isinstance(x, OtherCpus)}
+        apart = {x.guest: x.owners for x in one.settings if isinstance(x, OtherCpus)}
         assert apart == dict.fromkeys(others, ("guest", "guest2"))
 
 
