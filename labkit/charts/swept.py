@@ -27,8 +27,9 @@ def swept(
         raise BadInput("nothing to draw: nothing was measured yet")
     rows, places = ends.reaching(rows), sorted({row["at"] for row in rows})
     log = places[0] > 0 and places[-1] >= WIDE * places[0]
-    scale = {"type": "log"} if log else {"zero": False, "padding": 12}
-    x = alt.X("at:Q", title=by).scale(nice=False, **scale).axis(values=places, format=",~f")
+    scale = {"type": "log"} if log else {"zero": False}
+    x = alt.X("at:Q", title=by).scale(nice=False, padding=12, **scale)
+    x = x.axis(values=places, format=",~f")
     y = alt.Y("value:Q", title=metric)
     tips = [tip("condition"), tip("at", ",~f", by), tip("value", ".4~f", metric),
             interval_tip(), tip("runs")]  # fmt: skip

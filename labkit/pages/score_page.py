@@ -10,6 +10,7 @@ from labkit.pages.filled import filled
 from labkit.pages.score_line import COUNTED, ScoreLine, counts_as, found_and_printed, ran_on
 from labkit.pages.scorecard import NO_FIGURE, Scorecard
 from labkit.pages.tables import WEB
+from labkit.results import IMPORTED
 
 
 def page(card: Scorecard) -> str:
@@ -28,11 +29,12 @@ def _parts(card: Scorecard) -> dict[str, Any]:
         _document(name, [*lines], [line for line in best if line.document == name])
         for name, lines in groupby(card.lines, key=lambda line: line.document)
     ]
-    labs = Counter(_lab(line) for line in card.lines if line.evidence)
+    labs = Counter(_machine(line) for line in card.lines if line.evidence)
     return {
-        "total": len(best), "totals": _counts(best), "documents": documents,
+        "total": len(best), "beside": dict(Counter(x.local.says for x in best if x.local)),
+        "totals": _counts(best), "documents": documents,
         "labs": [lab for lab, _ in labs.most_common()], "caption": card.caption(),
-        "controls": dict(sorted({_lab(x): x.controls for x in card.lines if x.controls}.items())),
+        "controls": dict(sorted({x.lab: x.controls for x in card.lines if x.controls}.items())),
     }  # fmt: skip
 
 
@@ -40,11 +42,16 @@ def _lab(line: ScoreLine) -> str:
     return f"{line.lab} ({ran_on(line)})"
 
 
+# Boxes of one tier are one machine, whatever their topology.
+def _machine(line: ScoreLine) -> str:
+    return line.lab if line.tier in ("hosts", IMPORTED) else f"in a box ({line.tier})"
+
+
 def _document(name: str, lines: Sequence[ScoreLine], best: Sequence[ScoreLine]) -> dict[str, Any]:
     labs: dict[str, list[ScoreLine]] = {}
     for line in lines:
         if line.evidence:
-            labs.setdefault(_lab(line), []).append(line)
+            labs.setdefault(_machine(line), []).append(line)
     url = lines[0].url
     return {
         "title": name, "url": url if url.startswith(WEB) else "", "best": _counts(best),
