@@ -203,7 +203,7 @@ def lessons_html(others: Iterable[Lesson]) -> str:
 
 
 def card_html(card: StudyCard) -> str:
-    """A card: the last picture and the answer first; what blocks it and its source are folded."""
+    """A card: the last picture and the answer first; what blocks it is folded."""
     title = studies.asks(card.study)
     others = "".join(f"<p>{safe(answer)}</p>" for answer in card.answers[1:])
     parts = [
@@ -214,7 +214,7 @@ def card_html(card: StudyCard) -> str:
         f"<p>{_verdicts(card)}</p>",
         _ready(card.ready),
         f'<p class="lk-dim">Last run: {safe(card.last_run)}{_report(card)}</p>',
-        f"<details><summary>the document</summary><p>{safe(card.source)}</p></details>",
+        f'<p class="lk-dim">{safe(card.source)}</p>',
     ]
     return "".join(parts)
 

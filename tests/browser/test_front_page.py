@@ -129,7 +129,7 @@ class Keyboard:
         return self.page.evaluate(FOCUSED, PARTS)
 
     # A list that pops up late takes the first Tab, and the focus stays in its field.
-    def walk_to(self, name, most=120, kind=""):
+    def walk_to(self, name, most=250, kind=""):
         """Press Tab until the part of this name, and this kind if any, has the focus."""
         for _ in range(most):
             at = self.press("Tab")
@@ -153,7 +153,7 @@ def test_the_front_page_by_keyboard_alone(unfinished, address, page, screenshots
     keyboard = Keyboard(page, screenshots)
     page.goto(address, timeout=120_000)
     page.wait_for_selector(f"{FRONT} .lk-card >> nth={len(studies.names()) - 1}", timeout=120_000)
-    page.wait_for_selector("text=/All \\d+ claims/", timeout=60_000)
+    page.wait_for_selector("text=/\\d+ claims, by the best evidence/", timeout=60_000)
     keyboard.shoot("1400")
     every_part_is_reached_in_order_named_and_seen(keyboard)
     an_unfinished_change_set_is_put_back(keyboard, unfinished)
@@ -213,7 +213,7 @@ def results_are_chosen_and_compared(keyboard):
     page.keyboard.press(" ")
     page.wait_for_selector("text=Compared; the table is below.", timeout=60_000)
     keyboard.shoot("compared")
-    keyboard.walk_to("All")
+    keyboard.walk_to("How these were judged")
     page.keyboard.press("Enter")
     page.wait_for_selector(f"{FRONT} details[open]")
 
