@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from labkit.front.area import Speaker
 
-STOPPED = 130
+STOPPED = (130, -signal.SIGINT)
+"""Exit codes of a run that was stopped; the latter before it had anything to put back."""
 LAST = 4
 """Lines of its last words that are shown if it failed."""
 
@@ -23,18 +24,19 @@ class Runner:
         self.study = ""
         """The study at work; empty if none is."""
         self._process: subprocess.Popen[str] | None = None
+        self._stop = False
         self._thread: threading.Thread | None = None
 
     def press(self, study: str) -> None:
         """Begin this study; stop it if it is at work."""
         if self.study == study:
             self.speaker.say(f"{study}: stopping; settings are put back ...")
-            if self._process is not None:
-                self._process.send_signal(signal.SIGINT)
+            self._stop = True
+            self._interrupt()
         elif self.study:
             self.speaker.say(f"{self.study} is at work; stop it first, or wait.", bad=True)
         else:
-            self.study = study
+            self.study, self._stop = study, False
             self._thread = threading.Thread(target=self._through, args=(study,), daemon=True)
             self._thread.start()
 
@@ -43,6 +45,11 @@ class Runner:
         if self._thread is not None:
             self._thread.join()
 
+    # It may be stopped before there is a process.
+    def _interrupt(self) -> None:
+        if self._stop and self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+
     def _through(self, study: str) -> None:
         where, last = self.where(), deque[str](maxlen=LAST)
         words = [sys.executable, "-m", "labkit", "run", study, "--quick", "--where", where]
@@ -50,11 +57,12 @@ class Runner:
         with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                               errors="replace", start_new_session=True) as process:  # fmt: skip
             self._process = process
+            self._interrupt()
             self.changed()
             for line in process.stderr or ():
                 last.append(line.rstrip())
                 self.speaker.say(f"{study} on {where}: {line.rstrip()}")
-        ends = {0: "finished; its answer is on its card.", STOPPED: "stopped."}
+        ends = {0: "finished; its answer is on its card."} | dict.fromkeys(STOPPED, "stopped.")
         told = ends.get(process.returncode) or "\n".join(["failed", *last])
         self.study, self._process = "", None
         self.changed()
