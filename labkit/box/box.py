@@ -1,5 +1,6 @@
 """Bringing a lab in a box up, and taking it down again."""
 
+import functools
 import json
 import os
 import shlex
@@ -59,7 +60,8 @@ def up(name: str = "lab", tell: Tell = silent, *, made_of: str = "") -> Path:
     folder = Folder(name)
     if not needs.is_root() and sudo.possible():
         if not _serves(status(name), made_of):
-            sudo.box("up", name, tell, *([made_of] if made_of else []))
+            chosen = [f"--accelerator={accelerator.preferred()}"]
+            sudo.box("up", name, tell, *([made_of] if made_of else []), *chosen)
         return folder.lab
     if not needs.is_root() and (Rootless(name).exists or user_namespace.possible()):
         return Rootless(name).up(tell, made_of)
@@ -89,6 +91,12 @@ def _serves(now: BoxStatus, made_of: str) -> bool:
     if now.state == "up" and made_of and topology.find(made_of).name != now.topology:
         raise BoxError(
             f"box {now.name} is up already, made of {now.topology} and not of {made_of}",
+            hint=f"`labkit box down --name {now.name}` first, or choose another --name",
+        )
+    asked = accelerator.preferred()
+    if now.accelerator == "uml" and asked in ("kvm", "tcg"):
+        raise BoxError(
+            f"box {now.name} is up already, with guests by uml and not by {asked}",
             hint=f"`labkit box down --name {now.name}` first, or choose another --name",
         )
     return now.state == "up"
@@ -131,10 +139,11 @@ def _remove_link(link: str) -> None:
 
 
 def _make(folder: Folder, plan: topology.Topology, tell: Tell) -> None:
-    tell(f"making box {folder.name}: {room.planned(plan, Machine.read())}")
     group = Cgroup.of(folder.name)
     group.make()
     layout = _promise(folder, plan, tell)
+    by = f"; guests by {layout.accelerators}" if layout.guests else ""
+    tell(f"making box {folder.name}: {room.planned(layout.topology, Machine.read())}{by}")
     user = KeyPair.new()
     keys = {role: KeyPair.new() for role in layout.roles}
     folder.write(folder.key, user.private, 0o600)
@@ -167,12 +176,13 @@ def _measure(folder: Folder, layout: Layout, tell: Tell) -> None:
 
 
 def _promise(folder: Folder, plan: topology.Topology, tell: Tell) -> Layout:
-    made_of = plan.accelerated(lambda asked: accelerator.choice(asked, tell))
+    made_of = plan.accelerated(functools.cache(lambda asked: accelerator.choice(asked, tell)))
     made_of = made_of.engined(container.choice).woken(waking.best())
     files = accelerator.files(made_of, tell)
     with all_boxes():
         folder.make()
         machine = Machine.read()
+        room.check_machine(made_of, machine)
         layout = Layout(folder.name, free_pair(), machine.cpus, made_of, *files, machine.by_node)
         folder.write(folder.layout, layout.to_json())
     return layout

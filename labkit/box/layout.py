@@ -13,8 +13,9 @@ from ipaddress import IPv4Network
 from labkit.box.cgroup import Limits
 from labkit.box.containers.container import ContainerPlan
 from labkit.box.guests.disk import device
+from labkit.box.guests.guest_plan import GuestPlan
 from labkit.box.network.link import LinkPlan
-from labkit.box.topology import SHARED, GuestPlan, HostPlan, Topology
+from labkit.box.topology import SHARED, HostPlan, Topology
 from labkit.errors import BadInput
 from labkit.machine.cpus import ranges
 
@@ -45,6 +46,8 @@ class Layout:
     kernel: str = ""
     """The kernel of guests of QEMU, and in `image` their root."""
     image: str = ""
+    loader: str = ""
+    """The first root of those that have their host's files."""
     nodes: tuple[tuple[int, ...], ...] = ()
     """The same CPUs by NUMA node."""
 
@@ -213,7 +216,8 @@ class Layout:
             tuple(LinkPlan(**link) for link in made_of.get("links", ())),
             tuple(ContainerPlan(**one) for one in made_of.get("containers", ())),
         )
-        files = (kept["kernel"], kept["image"], tuple(map(tuple, kept.get("nodes", ()))))
+        files = (kept["kernel"], kept["image"], kept.get("loader", ""),
+                 tuple(map(tuple, kept.get("nodes", ()))))  # fmt: skip
         return cls(kept["name"], kept["pair"], tuple(kept["cpus"]), topology, *files)
 
 

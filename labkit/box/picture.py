@@ -3,10 +3,11 @@
 from dataclasses import asdict, dataclass
 from html import escape
 
+from labkit.box.guests.guest_plan import GuestPlan
 from labkit.box.lab_file import LinkStatus
 from labkit.box.network.link import LinkPlan
 from labkit.box.status import BoxStatus, GuestStatus, HostStatus
-from labkit.box.topology import GuestPlan, Topology
+from labkit.box.topology import Topology
 
 WIDTH, HEIGHT, GAP, TOP = 168, 92, 20, 96
 GUEST_HEIGHT = 64

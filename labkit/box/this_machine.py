@@ -17,6 +17,7 @@ from pathlib import Path
 from labkit.box import needs
 from labkit.box.cgroup import hierarchy
 from labkit.box.containers import container
+from labkit.box.guests import kvm
 from labkit.box.needs import CHECKOUT, TUN
 from labkit.box.rootless import sudo, user_namespace
 from labkit.machine import account
@@ -26,7 +27,6 @@ from labkit.programs.packages import absent, install_words, names_of, system_of
 
 PROGRAMS = ("sudo", "systemd-detect-virt", "unshare")
 
-KVM = Path("/dev/kvm")
 SET_UP = "make system"
 DEMO = "make demo" if CHECKOUT else "labkit demo"
 TIERS = {
@@ -45,6 +45,7 @@ LACKS = {
 DOCKER = "containers by the engine that most people use, one daemon on each host of the box"
 PRIORITY, LIMITS = "priority", "/etc/security/limits.d/labkit.conf"
 UNPACKAGED = "Debian packages it, {system} does not: use Debian"
+FAST, NESTED = "guests at the speed of hardware", "nested virtualization, on in the hypervisor"
 WORKLOADS = Path(__file__).parents[1] / "workloads"
 
 
@@ -74,14 +75,14 @@ class Report:
 def examine() -> Report:
     """Look at this machine; nothing is changed, and nothing stays running."""
     checks = (*_python_checks(), *map(_program_check, needs.NEEDS.items()), _docker_check(),
-              *_kernel_checks(), _rootless_check(), *_priority_check())  # fmt: skip
+              *_kvm_check(), *_kernel_checks(), _rootless_check(), *_priority_check())  # fmt: skip
     tier = _tier(checks)
     return Report(tier, TIERS[tier], LACKS[tier], _next(checks, tier), _machine(), checks)
 
 
 def _tier(checks: Iterable[Ability]) -> str:
     lesser = {name for name, need in needs.NEEDS.items() if not need.required}
-    lesser |= {"docker", PRIORITY}
+    lesser |= {"docker", "kvm", PRIORITY}
     wrong = {check.name for check in checks if not check.ok} - lesser
     for tier, other in (("root", user_namespace.TIER), (user_namespace.TIER, "root")):
         if not wrong - {other}:
@@ -127,7 +128,8 @@ def _aligned(rows: Iterable[tuple[str, object]], width: int = 16) -> str:
 
 # The first thing that is wrong decides: what comes after it may be right once it is.
 def _next(checks: Iterable[Ability], tier: str) -> str:
-    spare = {"docker", PRIORITY, user_namespace.TIER, "root" if tier == user_namespace.TIER else ""}
+    spare = {"docker", "kvm", PRIORITY, user_namespace.TIER}
+    spare |= {"root"} if tier == user_namespace.TIER else set()
     wrong = [check for check in checks if not check.ok and check.name not in spare]
     if not wrong:
         return DEMO
@@ -173,6 +175,14 @@ def _docker_check() -> Ability:
     need = needs.Need(tuple(absent), container.PACKAGES["docker"], DOCKER)
     how = _fix(need, set_up="")
     return Ability("docker", False, f"missing {', '.join(absent)}", DOCKER, how)
+
+
+# That its device opens says nothing about guests: many clouds have one that boots none.
+def _kvm_check() -> list[Ability]:
+    if not kvm.DEVICE.exists():
+        return []
+    works, text, how = kvm.state()
+    return [Ability("kvm", works is not False, text, FAST, how or NESTED)]
 
 
 # Who has root needs no other way to a box.
@@ -249,8 +259,7 @@ def _machine() -> dict[str, str | int]:
         "memory_mib": int(_line("/proc/meminfo", r"^MemTotal:\s*(\d+)") or 0) // 1024,
         "python": f"{platform.python_version()} ({sys.executable})",
         "virtualization": _virtualization(),
-        # The device can be there and guests hang all the same, so it proves nothing yet.
-        "kvm": f"{KVM} is present, not used yet" if KVM.exists() else f"no {KVM}",
+        "kvm": kvm.state()[1],
     }
 
 

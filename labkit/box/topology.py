@@ -14,7 +14,7 @@ from typing import Any
 
 from labkit.box import growing
 from labkit.box.containers.container import CONTAINER_KEYS, IN_GUESTS, ContainerPlan
-from labkit.box.guests.disk import Disk, checked
+from labkit.box.guests.guest_plan import AUTO, LEAST_QEMU_MEMORY, NICS, QEMU, GuestPlan
 from labkit.box.guests.waking import WAKEUPS
 from labkit.box.machine import Machine
 from labkit.box.network.link import LINK_KEYS, LinkPlan
@@ -32,14 +32,10 @@ LEAST_HOST_MEMORY = 64
 HOST_KEYS = {"cpus", "memory", "scratch"}
 GUEST_KEYS = {"on", "memory", "backing", "accelerator", "vcpus", "wakeups", "nic"}
 MOST_MACHINES = 200
-LEAST_QEMU_MEMORY = 192
-"""MiB; its root is in its memory."""
 SHARED = "shared"
 SCRATCHES = ("", "disk", SHARED)
 BACKINGS = ("memory", "disk")
-ACCELERATORS = ("uml", "qemu", "kvm", "tcg")
-NICS = {"virtio": "virtio-net-pci", "e1000": "e1000-82545em"}
-"""Kinds of data NICs of a guest of QEMU, and what QEMU calls each."""
+ACCELERATORS = (AUTO, "uml", QEMU, "kvm", "tcg")
 MOST_VCPUS = 64
 HALVES = {"all": (0, 2), "first half": (0, 1), "second half": (1, 2)}
 ASIDE = {"one aside": "first half", "the others": "all"}
@@ -79,38 +75,6 @@ class HostPlan:
             own = cpus[first:] if HALVES[part][1] == 2 else cpus[first:last]
             return own or cpus
         return tuple(_listed(self.role, self.cpus))
-
-
-@dataclass(frozen=True)
-class GuestPlan:
-    """A virtual machine on the host `on`, with `memory` to see."""
-
-    role: str
-    on: str
-    memory: str = "128M"
-    accelerator: str = "uml"
-    vcpus: str = "1"
-    disks: tuple[str, ...] = ()
-    backing: str = "memory"
-    wakeups: str = ""
-    """Of User-Mode Linux: kept, or lossy as its kernel has them; empty: the best there is here."""
-    nic: str = "virtio"
-    """Of QEMU: the kind of its data NIC, paravirtual or an adapter that is emulated."""
-
-    @property
-    def mebibytes(self) -> int:
-        """Its memory in MiB."""
-        return int(self.memory[:-1])
-
-    @property
-    def on_disk(self) -> bool:
-        """Whether its memory is a file on a disk, so that its host can take some of it away."""
-        return self.backing == "disk"
-
-    @property
-    def volumes(self) -> tuple[Disk, ...]:
-        """Its disks."""
-        return checked(self.role, self.accelerator, self.disks)
 
 
 @dataclass(frozen=True)
@@ -175,55 +139,52 @@ class Topology:
             raise Unknown(f"host for {guest.role} of {self.name}", guest.on, hosts)
         if guest.accelerator not in ACCELERATORS:
             raise Unknown(f"accelerator of {guest.role}", guest.accelerator, ACCELERATORS)
-        least = LEAST_MEMORY if guest.accelerator == "uml" else LEAST_QEMU_MEMORY
+        uml, least = guest.kind == "uml", LEAST_QEMU_MEMORY
+        least = LEAST_MEMORY if guest.kind in ("uml", AUTO) else least
         enough = MEMORY.fullmatch(guest.memory) and guest.mebibytes >= least
         _refuse(
             not enough, self.name, f"cannot give {guest.role} {guest.memory!r} of memory",
-            f'write it as "256M"; the least for {guest.accelerator} is {least}M',
+            f'write it as "256M"; the least for {guest.kind} is {least}M',
         )  # fmt: skip
-        most = 1 if guest.accelerator == "uml" else MOST_VCPUS
+        most = 1 if uml else MOST_VCPUS
         _refuse(
             not guest.vcpus.isdecimal() or not 1 <= int(guest.vcpus) <= most, self.name,
             f"cannot give {guest.role} {guest.vcpus!r} CPUs",
-            f'accelerator "{guest.accelerator}" has 1 to {most}',
+            f'accelerator "{guest.kind}" has 1 to {most}',
         )  # fmt: skip
         if guest.backing not in BACKINGS:
             raise Unknown(f"backing of {guest.role}", guest.backing, BACKINGS)
-        _refuse(
-            guest.on_disk and guest.accelerator != "uml", self.name,
-            f"cannot back {guest.role} by a disk", "only guests of User-Mode Linux can be",
-        )  # fmt: skip
         if guest.wakeups not in ("", *WAKEUPS):
             raise Unknown(f"wakeups of {guest.role}", guest.wakeups, WAKEUPS)
         _refuse(
-            guest.wakeups == "lossy" and guest.accelerator != "uml", self.name,
+            guest.wakeups == "lossy" and not uml, self.name,
             f"{guest.role} cannot lose wakeups", "only guests of User-Mode Linux can",
         )  # fmt: skip
         if guest.nic not in NICS:
             raise Unknown(f"nic of {guest.role}", guest.nic, NICS)
         _refuse(
-            guest.nic != "virtio" and guest.accelerator == "uml", self.name,
+            guest.nic != "virtio" and uml, self.name,
             f"{guest.role} cannot have a NIC of kind {guest.nic}", "only guests of QEMU can",
         )  # fmt: skip
         _ = guest.volumes
 
     def _check_container(self, container: ContainerPlan) -> None:
-        kinds = {guest.role: guest.accelerator for guest in self.guests}
-        places = [*(host.role for host in self.hosts), *kinds]
+        alone = {g.role: g.kind not in (AUTO, "uml") and not g.root for g in self.guests}
+        places = [*(host.role for host in self.hosts), *alone]
         if container.on not in places:
             raise Unknown(f"host for {container.role} of {self.name}", container.on, places)
         _refuse(
-            kinds.get(container.on, "uml") != "uml", self.name,
+            alone.get(container.on, False), self.name,
             f"cannot run {container.role} in {container.on}",
-            "guests of User-Mode Linux run containers; those of QEMU have no engine in their image",
+            'guests of accelerator "auto" run containers; one that may move has no engine with it',
         )  # fmt: skip
         _refuse(
-            container.on in kinds and container.engine not in IN_GUESTS, self.name,
+            container.on in alone and container.engine not in IN_GUESTS, self.name,
             f"cannot run {container.role} by {container.engine} in {container.on}",
             f"in a guest the engine is {' or '.join(IN_GUESTS)}",
         )  # fmt: skip
         _refuse(
-            container.on in kinds and bool(container.cpus), self.name,
+            container.on in alone and bool(container.cpus), self.name,
             f"cannot give {container.role} CPUs of its own", f"{container.on} has one CPU",
         )  # fmt: skip
         _ = container.cpus in ("", *HALVES) or _listed(container.role, container.cpus)
@@ -254,7 +215,7 @@ class Topology:
 
     def accelerated(self, choice: Callable[[str], str]) -> Topology:
         """The same with the accelerator that `choice` makes of each; none leaves the guest out."""
-        chosen = [replace(guest, accelerator=choice(guest.accelerator)) for guest in self.guests]
+        chosen = [guest.run_by(choice(guest.kind)) for guest in self.guests]
         able = tuple(guest for guest in chosen if guest.accelerator)
         gone = self._without(able)
         links = tuple(link for link in self.links if link.role not in gone)

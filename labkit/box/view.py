@@ -12,10 +12,10 @@ from pathlib import Path
 
 from labkit.box.guests import disk, kernel, waking
 from labkit.box.guests.cpio import Archive
+from labkit.box.guests.guest_plan import NICS, GuestPlan
 from labkit.box.layout import ROOT, Layout
 from labkit.box.network.links import at_guest, at_host, container_ends, guest_ends
 from labkit.box.sshd import AUTHORIZED, HOST_KEY, SETTINGS, KeyPair, sshd_config
-from labkit.box.topology import NICS, GuestPlan
 from labkit.machine.cpus import ranges
 
 SCRIPTS = Path(__file__).parent
@@ -80,7 +80,8 @@ def guest_files(
         place, uid = f"{GUESTS}/{plan.role}", layout.uid(plan.role)
         own = files(layout, plan.role, keys[plan.role], user)
         own["labkit/links"] = File(at_guest(layout, plan.role))
-        own["labkit/hotplug"] = File(script("guest_hotplug.pl"), 0o755)
+        if plan.accelerator == "uml":
+            own["labkit/hotplug"] = File(script("guest_hotplug.pl"), 0o755)
         own["labkit/peer"] = File(layout.data(layout.hosts[0]))
         own |= container_files(layout, plan.role, keys, user)
         if layout.has_scratch(plan.role):
@@ -93,7 +94,8 @@ def guest_files(
             **{f"{place}/run/{path}": replace(file, owner=uid) for path, file in own.items()},
         }
         if plan.accelerator != "uml":
-            found[f"{place}/run/own.cpio"] = File(own_root(own), 0o600, uid)
+            root = _loaded(layout, plan.role) if plan.root else own_root(own)
+            found[f"{place}/run/own.cpio"] = File(root, 0o600, uid)
     return found
 
 
@@ -106,9 +108,10 @@ def container_files(
     for plan in plans:
         place = f"{CONTAINERS}/{plan.role}"
         own = files(layout, plan.role, keys[plan.role], user)
-        cpus = ranges(layout.cpus_of(plan.role))
-        values = {"network": plan.network, "cpus": cpus, "memory": plan.memory or "none"}
         within = host in layout.guests
+        count = int(layout.plan(host).vcpus) if within else 0
+        cpus = ranges(range(count) if within else layout.cpus_of(plan.role))
+        values = {"network": plan.network, "cpus": cpus, "memory": plan.memory or "none"}
         fixed = {
             **({} if within else container_ends(layout, plan.role)),
             "link": layout.interface(host), "control_link": "vec0" if within else "",
@@ -138,6 +141,15 @@ def own_root(own: Mapping[str, File]) -> bytes:
     for mode in sorted({file.mode for file in own.values()}):
         archive.files({f"/run/{path}": file.whole for path, file in own.items()
                        if file.mode == mode}, mode)  # fmt: skip
+    return archive.whole()
+
+
+# It has its host's files, its own among them; containers take more drivers.
+def _loaded(layout: Layout, guest: str) -> bytes:
+    lists = "order contained" if layout.topology.containers_on(guest) else "order"
+    archive = Archive()
+    text = script("qemu_loader.sh").replace("GUEST", guest).replace("LISTS", lists)
+    archive.files({"/init": text.encode()})
     return archive.whole()
 
 
@@ -195,8 +207,9 @@ def _wires(layout: Layout, guest: str) -> str:
     for number, (file, one) in enumerate(disk.files(place, plan.volumes, plan.accelerator)):
         fixed[f"disk{number}"] = f"{file} {one.format} {one.rate}"
     if layout.kernel:
-        fixed |= {"model": NICS[plan.nic]}
-        fixed |= {"kernel": layout.kernel, "image": layout.image, "kernel_words": kernel.WORDS}
+        image = layout.loader if plan.root else layout.image
+        fixed |= {"model": NICS[plan.nic], "root": plan.root}
+        fixed |= {"kernel": layout.kernel, "image": image, "kernel_words": kernel.WORDS}
     return _lines(fixed)
 
 

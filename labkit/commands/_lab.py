@@ -47,6 +47,8 @@ def open_lab(args: argparse.Namespace, topology: str = "") -> Lab:
     from labkit.running import open_lab as where
 
     made = args.lab == "box" and not _is_up(topology or "lab")
+    if made:
+        print(f"making {_sizes(topology)}", file=sys.stderr)
     with busy("bringing the box up" if made else f"reading {args.lab}"):
         lab = where.open_lab(args.lab, topology)
     if lab is None:
@@ -55,6 +57,16 @@ def open_lab(args: argparse.Namespace, topology: str = "") -> Lab:
         down = f"labkit box down --name {topology}" if topology else "labkit box down"
         print(f"the box {topology or 'lab'} stays up until `{down}`", file=sys.stderr)
     return lab
+
+
+def _sizes(topology: str) -> str:
+    from labkit.box import room
+    from labkit.box import topology as topologies
+    from labkit.box.box import DEFAULT
+    from labkit.box.machine import Machine
+
+    machine = Machine.read()
+    return room.planned(topologies.find(topology or DEFAULT, machine), machine)
 
 
 def _is_up(name: str) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from labkit.box import BoxStatus
 
 PROGRAMS = ("ssh",)
+ACCELERATOR = "kvm, uml, tcg or auto, for guests that leave a choice (default: auto)"
 
 MADE_OF = "a topology file, or a name from `labkit box topologies` (default: pair)"
 
@@ -52,6 +53,7 @@ def add(verbs: Any) -> None:
         one = verb(inner, name, call, said, *examples)
         if name == "up":
             one.add_argument("topology", nargs="?", default="", metavar="TOPOLOGY", help=MADE_OF)
+            one.add_argument("--accelerator", metavar="NAME", help=ACCELERATOR)
         _name_flag(one)
         json_flag(one)
     _add_shape(inner)
@@ -175,8 +177,11 @@ def _box_topologies(args: argparse.Namespace) -> None:
 
 def _box_up(args: argparse.Namespace) -> None:
     from labkit import box
+    from labkit.box.guests.accelerator import VARIABLE
     from labkit.pages.terminal import progress_line
 
+    if args.accelerator:
+        os.environ[VARIABLE] = args.accelerator
     with progress_line() as line:
         path = box.up(args.name, line.say, made_of=args.topology)
     _show_box(args)

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 TEXT = """\
 Show what this machine can do. With --lab, check the hosts of a lab and the paths between them,
-and list the conditions that can be measured there. Nothing is changed on any host. The exit code
-is 1 if a check of the lab failed; warnings do not count.
+and list the conditions that can be measured there. Nothing is changed on any host. With --guests,
+make a box, try all that guests do in it, and remove it; LABKIT_ACCELERATOR says what runs them. The
+exit code is 1 if a check or a trial failed; warnings do not count.
 """
 STUDIES = "studies"
 Row = tuple[str, str, str]
@@ -33,11 +34,15 @@ def add(verbs: Any) -> None:
         verbs, "doctor", _doctor, "show what this machine, or a lab, can do",
         " | this machine: its tier, and the command for the next one",
         "--lab lab.toml | your own hosts, with a remedy for each failed check",
+        "--guests | what virtual machines do here: boot, NICs, CPUs, memory, containers",
     )  # fmt: skip
     parser.description = TEXT
     either = parser.add_mutually_exclusive_group()
     either.add_argument(
         "--packages", action="store_true", help="print only the system packages that are missing"
+    )
+    either.add_argument(
+        "--guests", action="store_true", help="try all that guests do, in a box of its own"
     )
     either.add_argument("--lab", metavar="FILE", help="check the hosts of a lab.toml, or `box`")
     json_flag(parser)
@@ -48,6 +53,8 @@ def _doctor(args: argparse.Namespace) -> int:
 
     if args.lab:
         return look_at(open_lab(args), args.lab, as_json=args.json)
+    if args.guests:
+        return _try_guests(as_json=args.json)
     if args.packages:
         missing = doctor.packages()
         print_json(missing) if args.json else print("\n".join(missing))
@@ -56,6 +63,20 @@ def _doctor(args: argparse.Namespace) -> int:
     else:
         print(painted(doctor.render(doctor.examine())))
     return 0
+
+
+def _try_guests(*, as_json: bool) -> int:
+    from labkit.box.guests import contract
+    from labkit.pages.terminal import progress_line, table
+
+    with progress_line() as line:
+        results = contract.try_all(line.say)
+    if as_json:
+        print_json(asdict(results))
+    else:
+        heads = ("", "tried", "took", "what came of it")
+        print(painted(contract.rendered(results, lambda rows: table(rows, heads))))
+    return int(bool(results.count(contract.FAILED)))
 
 
 def look_at(lab: Lab, named: str, *, as_json: bool = False) -> int:

@@ -148,8 +148,9 @@ def write_tables() -> list[Path]:
     readme, page = HOME / "README.md", who_decides.PAGE
     if not readme.is_file():
         raise BadInput("an installed labkit has no tables to write", hint="clone it and try again")
-    readme.write_text(_in_the_table(readme.read_text("utf-8")), "utf-8")
     studies_listed = [studies.find(name) for name in studies.built_in()]
+    table = _in_the_table(readme.read_text("utf-8"))
+    readme.write_text(who_decides.counted(table, studies_listed), "utf-8")
     page.write_text(who_decides.page(page.read_text("utf-8"), studies_listed), "utf-8")
     return [readme, page, *book_links.write()]
 

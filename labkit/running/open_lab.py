@@ -321,12 +321,16 @@ def note(results: Results) -> str:
 
 
 def _made(results: Results) -> str:
-    lab: Mapping[str, str] = results.asked["lab"]
+    lab: Mapping[str, Any] = results.asked["lab"]
     if lab["tier"] == IMPORTED:
         return f"Imported: {lab['name']}, measured elsewhere"
     if lab["tier"] == "hosts":
         return ""
     guests = f"guests by {lab['accelerator'].upper()}" if lab["accelerator"] else "no guests"
+    # What an emulated guest takes says nothing of the CPU.
+    if lab["accelerator"] == "kvm":
+        cpus: list[str] = [host.get("cpu", "") for host in lab["hosts"].values()]
+        guests += f" on {next(filter(None, cpus), 'a CPU of no name')}"
     if "lossy" in lab.get("wakeups", ""):
         guests += " that lose wake-ups"
     if lab.get("containers"):

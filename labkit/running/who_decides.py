@@ -28,7 +28,13 @@ LARGER = {
 }
 """Machines for which the page counts what a box decides there, as its topologies grow."""
 PAGE = HOME / "notebooks/docs/proof/claims.md"
-LABS = {"box": ("box", "docker", "linux"), "KVM": ("kvm", "docker", "linux"), "ESXi": ("esxi",)}
+WITH_KVM = "box with KVM"
+BOXES = ("box", WITH_KVM)
+"""A box whose guests run by emulation, and one on a machine where KVM boots them."""
+LABS = {
+    **dict.fromkeys(BOXES, ("box", "docker", "linux")),
+    "KVM": ("kvm", "docker", "linux"), "ESXi": ("esxi",),
+}  # fmt: skip
 """Kinds of lab, and what the hosts of each are that run guests."""
 LARGE = ("large", "larger", "largest")
 GUESTS = {
@@ -52,11 +58,11 @@ def deciders(study: Study, claim: Claim, machine: Machine = SMALL) -> list[Decid
     return [Decider(lab, next(_whys(study, claim, lab, machine), "")) for lab in LABS]
 
 
-def decided_on(machine: Machine, studies: Sequence[Study]) -> list[str]:
+def decided_on(machine: Machine, studies: Sequence[Study], lab: str = "box") -> list[str]:
     """The claims that a box on a machine decides."""
     return [
         claim.id for study in studies for claim in study.claims
-        if not next(_whys(study, claim, "box", machine), "")
+        if not next(_whys(study, claim, lab, machine), "")
     ]  # fmt: skip
 
 
@@ -77,20 +83,27 @@ def _row(study: Study, claim: Claim) -> dict[str, str]:
     return {"claim": claim.id, **cells, "why not": next(iter(whys)) if nobody else text}
 
 
+def counted(text: str, studies: Sequence[Study]) -> str:
+    """A page with the counts of what each lab decides of these studies' claims."""
+    listed = rows(studies)
+    numbers = {
+        f"{lab}, {name}": len(decided_on(machine, studies, lab))
+        for lab in BOXES for name, machine in LARGER.items()
+    }  # fmt: skip
+    numbers |= {lab: sum(row[lab] == "yes" for row in listed) for lab in LABS}
+    for lab, yes in numbers.items():
+        line = f"| {lab} | {yes} of {len(listed)} |"
+        text = re.sub(rf"^\| {lab} \| \d+ of \d+ \|$", line, text, flags=re.MULTILINE)
+    return text
+
+
 def page(text: str, studies: Sequence[Study]) -> str:
     """The page of all claims, with the counts and the last table of these studies."""
-    listed = rows(studies)
-    for name, machine in LARGER.items():
-        counted = f"| box, {name} | {len(decided_on(machine, studies))} of {len(listed)} |"
-        text = re.sub(rf"^\| box, {name} \| \d+ of \d+ \|$", counted, text, flags=re.MULTILINE)
-    for lab in LABS:
-        yes = sum(row[lab] == "yes" for row in listed)
-        counted = f"| {lab} | {yes} of {len(listed)} |"
-        text = re.sub(rf"^\| {lab} \| \d+ of \d+ \|$", counted, text, flags=re.MULTILINE)
+    text = counted(text, studies)
     before, head, _ = text.partition("| claim | ")
     if not head:
         raise BadInput(f"{PAGE.name} has no table of claims", hint=f"git checkout {PAGE}")
-    return f"{before}{_table(listed)}\n"
+    return f"{before}{markdown(studies)}\n"
 
 
 def markdown(studies: Sequence[Study]) -> str:
@@ -109,9 +122,10 @@ def _whys(study: Study, claim: Claim, lab: str, machine: Machine) -> Iterator[st
     if isinstance(claim, NotHere):
         yield claim.why
     yield from _of(study.unmeasured, claim)
-    if lab == "box":
+    if lab in BOXES:
         yield from _of(study.untold, claim)
         yield from [claim.hardware] if claim.hardware else []
+    if lab == "box":
         yield from _by_emulation(study, claim)
     study = twin.beside(study, GUESTS) if lab == "ESXi" else study
     conditions = _conditions(study, claim)
@@ -122,7 +136,7 @@ def _whys(study: Study, claim: Claim, lab: str, machine: Machine) -> Iterator[st
     yield from _by_events(study, claim, conditions, lab)
     if lab == "ESXi":
         yield from _by_kernel(study, claim, conditions)
-    if lab == "box":
+    if lab in BOXES:
         yield from _by_machine(study, claim, machine)
 
 
@@ -178,6 +192,7 @@ def _by_events(
 ) -> Iterator[str]:
     of_claim = [name.metric or study.metric for name in measurands(claim.names())]
     metrics = {study.metric, *of_claim}
+    lab = "box" if lab in BOXES else lab
     for condition, event in ((c, e) for c in conditions for e in c.events):
         if why := event.impossible(lab):
             yield f"{condition.name}: {why}"
@@ -210,7 +225,7 @@ def _lacking(study: Study, condition: Condition, lab: str) -> Iterator[str]:
 
 def _refused(setting: Setting, lab: str) -> str:
     plain = str(setting.role).startswith(VIRTUAL)
-    kinds = ("linux",) if plain and lab != "box" else LABS[lab]
+    kinds = ("linux",) if plain and lab not in BOXES else LABS[lab]
     host = Host(setting.role, "192.0.2.1", Local(), "eth1", guests=GUESTS)
     try:
         way_among(setting, kinds, host)

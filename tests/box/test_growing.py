@@ -77,6 +77,15 @@ def test_guests_grow_with_the_cpus_up_to_the_documents(tmp_path, cpus):
     assert large == monsters
 
 
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+@pytest.mark.parametrize("name", topology.names())
+def test_every_topology_has_room_on_every_machine_and_says_its_sizes(name, machine):
+    plan = topology.find(name, machine)
+    room.check_machine(plan, machine)
+    said = room.planned(plan, machine)
+    assert all(f"{host.role} on CPUs " in said for host in plan.hosts)
+
+
 @pytest.mark.slow
 def test_no_guest_grows_beyond_what_the_documents_had():
     for name in studies.names():
@@ -160,4 +169,6 @@ def test_claims_that_ask_for_cpus_become_testable_on_machines_that_have_them(tmp
         machine = planted(tmp_path / str(cpus), MACHINES[cpus])
         decided = {*who_decides.decided_on(machine, known)}
         assert decided - before == more and not before - decided
+        by_kvm = {*who_decides.decided_on(machine, known, who_decides.WITH_KVM)}
+        assert decided < by_kvm, "by emulation, some are not to be told"
         before = decided

@@ -132,12 +132,19 @@ BAD = {
     "disks not listed": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "disks": "64M"}}},
     "disk that is a number": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "disks": [64]}}},
     "disk without a unit": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "disks": ["64"]}}},
-    "qcow2 by uml": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "disks": ["64M qcow2"]}}},
+    "qcow2 by uml": {
+        "hosts": {"a": {}},
+        "guests": {"g": {"on": "a", "accelerator": "uml", "disks": ["64M qcow2"]}},
+    },
+    "qcow2 in memory for uml": {
+        "hosts": {"a": {}},
+        "guests": {"g": {"on": "a", "disks": ["64M qcow2"]}},
+    },
     "nine disks": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "disks": ["64M"] * 9}}},
     "backed by nothing": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "backing": "tape"}}},
-    "qemu on a disk": {
+    "uml has no emulated nic": {
         "hosts": {"a": {}},
-        "guests": {"g": {"on": "a", "accelerator": "tcg", "memory": "256M", "backing": "disk"}},
+        "guests": {"g": {"on": "a", "disks": ["64M cow"], "nic": "e1000"}},
     },
     "bad cpus": {"hosts": {"a": {"cpus": "third half"}}},
     "cpus backwards": {"hosts": {"a": {"cpus": "3-1"}}},

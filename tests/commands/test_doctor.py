@@ -12,6 +12,7 @@ import pytest
 
 from labkit.box import needs
 from labkit.box import this_machine as doctor
+from labkit.box.guests import kernel, kvm
 from labkit.box.rootless import sudo, user_namespace
 
 PROGRAMS = ("setpriv", "sudo")
@@ -137,11 +138,18 @@ def test_docker_is_one_of_two_engines_and_no_tier_hangs_on_it(monkeypatch):
     assert found.found.startswith("missing dockerd") and found.fix.endswith(" docker.io iptables")
 
 
-def test_kvm_is_never_believed_by_its_file():
-    assert doctor.examine().machine["kvm"] in {
-        "/dev/kvm is present, not used yet",
-        "no /dev/kvm",
-    }
+def test_kvm_is_never_believed_by_its_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(kvm, "DEVICE", tmp_path / "kvm")
+    assert doctor.examine().machine["kvm"] == f"no {tmp_path}/kvm"
+    (tmp_path / "kvm").touch(0o600)
+    assert check(doctor.examine(), "kvm").fix == "sudo chmod 666 /dev/kvm"
+    (tmp_path / "kvm").chmod(0o666)
+    monkeypatch.setattr(kernel, "cache", lambda: tmp_path)
+    report = doctor.examine()
+    assert report.machine["kvm"] == kvm.UNTRIED and report.next == doctor.DEMO
+    kvm.answers().write_text(f"{kvm.BOOT.read_text().strip()} KVM: entry failed")
+    found = check(doctor.examine(), "kvm")
+    assert not found.ok and found.found.endswith("opens and boots no guest: KVM: entry failed")
 
 
 @pytest.mark.slow

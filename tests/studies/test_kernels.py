@@ -76,7 +76,7 @@ def test_a_place_that_is_none_is_answered_with_those_that_are():
 @pytest.mark.parametrize(
     ("guest", "container", "why"),
     [
-        ({"accelerator": "qemu", "memory": "256M"}, {}, "User-Mode Linux"),
+        ({"accelerator": "qemu", "memory": "256M"}, {}, 'accelerator "auto"'),
         ({}, {"engine": "docker"}, "by docker"),
         ({}, {"cpus": "all"}, "one CPU"),
     ],

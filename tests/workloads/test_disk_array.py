@@ -32,7 +32,7 @@ def guest():
     """A guest with five disks, and what makes arrays of them."""
     if why := accelerator.lacking():
         pytest.skip(f"no guests of QEMU: {why}")
-    if not (found := kernel.find()) or not found.arrays():
+    if not (found := kernel.find()) or not found.listed(False)["arrays"]:
         pytest.skip("no kernel for a guest of QEMU that has arrays of disks")
     at = f"{os.environ['PATH']}:/usr/sbin"
     if missing := [name for name in PROGRAMS if not shutil.which(name, path=at)]:

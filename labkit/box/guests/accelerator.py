@@ -1,43 +1,71 @@
-"""Accelerators that can run a guest on this machine, found by trying; a trial's answer is kept."""
+"""The choice of what runs a guest: KVM, User-Mode Linux, or QEMU by emulation."""
 
-from __future__ import annotations
-
+import functools
 import os
 import shutil
-import subprocess
-import tempfile
-from pathlib import Path
 
 from labkit.box import needs
-from labkit.box.cgroup import ENVIRONMENT
 from labkit.box.folder import Tell
-from labkit.box.guests import image, kernel
-from labkit.box.guests.cpio import Archive
+from labkit.box.guests import image, kernel, kvm
+from labkit.box.guests.guest_plan import AUTO, HOST_ROOT
 from labkit.box.topology import Topology
-from labkit.errors import BoxError
+from labkit.errors import BoxError, Unknown
 
 QEMU = "qemu-system-x86_64"
-TRIAL_SECONDS = 20.0
-SIGN = b"labkit-kernel-is-up"
-TRIAL = b"#!/bin/sh\necho " + SIGN + b"\nexec sleep infinity\n"
+VARIABLE = "LABKIT_ACCELERATOR"
+CHOICES = (AUTO, "kvm", "uml", "tcg")
+"""Its values; `labkit box up --accelerator` sets it."""
+
+
+def preferred() -> str:
+    """The accelerator that this process is asked to use wherever a guest leaves a choice."""
+    asked = os.environ.get(VARIABLE) or AUTO
+    if asked not in CHOICES:
+        raise Unknown(f"accelerator in {VARIABLE}", asked, CHOICES)
+    return asked
 
 
 def choice(asked: str, tell: Tell) -> str:
-    """The accelerator for a guest that asked for one; empty where UML is asked and is not here."""
+    """The accelerator for a guest that asked for one; empty where nothing here can run it."""
+    if asked == AUTO:
+        return _automatic(preferred(), tell)
     if asked == "uml":
         return "" if needs.NEEDS["guest"].absent else "uml"
     if why := lacking():
         no_qemu = not shutil.which(QEMU, path=needs.SEARCHED)
         hint = needs.how_to_get(needs.NEEDS["qemu"].package) if no_qemu else kernel.HINT
         raise BoxError("guests of QEMU cannot be made here", said=why, hint=hint)
-    if asked == "kvm" and not kvm_works(tell):
-        raise BoxError(
-            "KVM does not boot a guest on this machine",
-            hint='accelerator = "qemu" uses whatever works',
-        )
-    if asked == "qemu":
-        return "kvm" if kvm_works(tell) else "tcg"
-    return asked
+    if asked == "qemu" and (preferred() == "tcg" or (preferred() != "kvm" and not kvm.works(tell))):
+        return "tcg"
+    if asked != "tcg" and (why := kvm.refusal(tell)):
+        hint = kvm.MEND if kvm.closed() else 'accelerator = "auto" uses whatever works'
+        raise BoxError("KVM does not boot a guest on this machine", said=why, hint=hint)
+    return "tcg" if asked == "tcg" else "kvm"
+
+
+# A guest of QEMU for which nothing is asked has its host's files, as one of User-Mode Linux has.
+def _automatic(wanted: str, tell: Tell) -> str:
+    if wanted == "uml":
+        return choice(wanted, tell)
+    able = _shares_files()
+    if wanted != AUTO and not able:
+        why = lacking() or "no kernel that can be read shares a host's files with a guest (9p)"
+        raise BoxError(f"guests cannot be run by {wanted} here", said=why, hint=kernel.HINT)
+    if wanted != AUTO:
+        return choice(wanted, tell)
+    why = kvm.refusal(tell) if able else ""
+    if able and not why:
+        return "kvm"
+    fallback = choice("uml", tell) or ("tcg" if able else "")
+    if why and kvm.DEVICE.exists():
+        mend = f" (to get KVM: {kvm.MEND})" if kvm.closed() else ""
+        tell(f"{why}: guests by {fallback}{mend}")
+    return fallback
+
+
+@functools.cache
+def _shares_files() -> bool:
+    return not lacking() and kernel.find(*kernel.SHARING) is not None
 
 
 def lacking() -> str:
@@ -49,55 +77,20 @@ def lacking() -> str:
     return ""
 
 
-def files(made_of: Topology, tell: Tell) -> tuple[str, str]:
-    """Kernel and image for the guests of QEMU, where there are any."""
-    if all(guest.accelerator == "uml" for guest in made_of.guests):
-        return "", ""
-    emulated = {guest.nic for guest in made_of.guests} - {"virtio"}
-    found = kernel.find(*emulated)
-    if not found:
-        raise BoxError(f"no kernel here drives a guest's NIC of kind {', '.join(emulated)}",
+def files(made_of: Topology, tell: Tell) -> tuple[str, str, str]:
+    """Kernel of the guests of QEMU, the root of some, and what loads the drivers of the others."""
+    emulated = [guest for guest in made_of.guests if guest.accelerator != "uml"]
+    if not emulated:
+        return "", "", ""
+    kinds = {guest.nic for guest in emulated} - {"virtio"}
+    shared = [guest for guest in emulated if guest.root == HOST_ROOT]
+    guest_kernel = kernel.find(*kinds, *(kernel.SHARING if shared else ()))
+    if not guest_kernel:
+        raise BoxError(f"no kernel here drives a guest's NIC of kind {', '.join(kinds)}",
                        hint=kernel.HINT)  # fmt: skip
-    return str(found.image), str(image.path(found, tell))
-
-
-def kvm_works(tell: Tell) -> bool:
-    """Whether a guest really comes up under KVM: that /dev/kvm opens does not show it."""
-    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        return False
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    answers = kernel.cache() / "kvm"
-    kept = answers.read_text().split() if answers.exists() else []
-    if kept[:1] != [boot]:
-        tell("trying whether KVM boots a guest; the answer is kept")
-        kept = [boot, "yes" if _boots() else "no"]
-        answers.parent.mkdir(parents=True, exist_ok=True)
-        answers.write_text(" ".join(kept))
-    return kept[1] == "yes"
-
-
-def _boots() -> bool:
-    found = kernel.find()
-    assert found
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder) / "root.cpio"
-        own = Archive()
-        own.files({"/init": TRIAL})
-        root.write_bytes(image.path(found, lambda _: None).read_bytes() + own.whole())
-        words = [
-            QEMU, "-accel", "kvm", "-machine", "q35", "-cpu", "host", "-m", "256", "-nodefaults",
-            "-no-user-config", "-display", "none", "-serial", "stdio", "-kernel", str(found.image),
-            "-initrd", str(root), "-append", "console=ttyS0 quiet panic=-1",
-        ]  # fmt: skip
-        trial = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            env=ENVIRONMENT,
-        )  # fmt: skip
-        try:
-            said, _ = trial.communicate(timeout=TRIAL_SECONDS)
-        except subprocess.TimeoutExpired as late:
-            said = late.stdout or b""
-        finally:
-            trial.kill()
-            trial.wait()
-    return SIGN in said
+    root = str(image.path(guest_kernel, tell)) if len(shared) < len(emulated) else ""
+    return (
+        str(guest_kernel.image),
+        root,
+        str(image.path(guest_kernel, tell, loader=True)) if shared else "",
+    )

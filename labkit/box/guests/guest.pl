@@ -9,7 +9,7 @@ my %tells = (
     get => \&get, state => sub { state() . "\n" }, pids => sub { map { "$_\n" } pids() },
     placement => \&placement, memory => \&memory, nic => sub { data_nic(1) . "\n" },
 );
-my %changes = map { $_ => 1 } "set", "start", "pause", "place";
+my %changes = map { $_ => 1 } "set", "start", "pause", "place", "lead";
 if ("@ARGV" eq "each") { each_of_them(); exit }
 our ($home, $user, %wires, $seen);
 my $verb = meant(\@ARGV) ? shift : "";
@@ -130,7 +130,7 @@ sub placed {
 
 # The file that is its memory is gone from its folder, and open.
 sub memory {
-    $wires{accelerator} eq "uml" or fail("the memory of a guest of QEMU is no file");
+    $wires{accelerator} eq "uml" or $wires{root} or fail("the memory of a guest of QEMU that may move is no file");
     for my $pid (pids()) {
         opendir(my $in, "/proc/$pid/fd") or next;
         for (sort grep { /^\d/ } readdir $in) {

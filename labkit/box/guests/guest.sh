@@ -20,8 +20,8 @@
 #                            `placement`, makes `ABOUT TEXT`, encoded as the journal's fields are
 #   guest qmp COMMAND [JSON] asks the monitor of a guest of QEMU, and prints its answer as JSON
 #   guest disks              device, format and file of each, as this host sees the file
-#   guest memory             of a guest of User-Mode Linux: process and descriptor of the file that is
-#                            its memory, and the kind of file system that this is on
+#   guest memory             of a guest that has its host's files: process and descriptor of the file
+#                            that is its memory, and the kind of file system that this is on
 #   guest placement [host]   CPUs and policy that its threads really have, else those for the next start;
 #                            with `host`, then the CPUs that this host has, and whether it may give
 #                            no process real-time priority
@@ -67,10 +67,11 @@ watch() {
     echo gone >&3
 }
 
-# A guest of QEMU has begun with all its threads alike.
+# A guest of QEMU has begun with all its threads alike, and its driver has asked for its NIC as it comes.
 ranked() {
-    if [ "$(wire accelerator)" = uml ] || [ "$(value_of "$home/running" policy)" != fifo ]; then return; fi
-    quick place
+    [ "$(wire accelerator)" != uml ] || return 0
+    [ -z "$(wire root)" ] || quick lead || return
+    [ "$(value_of "$home/running" policy)" != fifo ] || quick place
 }
 
 # Whether what is to keep its wake-ups is there.
@@ -148,6 +149,7 @@ stop() {
     rm -rf "$home/running" "$home/unplugged" "$home/run/monitor"
 }
 
+# include guest_kvm.sh
 # include guest_boot.sh
 # include guest_monitors.sh
 # include one_of.sh

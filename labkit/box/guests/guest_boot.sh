@@ -69,7 +69,7 @@ boot_uml() {
         "$(quick nic)"
 }
 
-nic() { echo "-netdev tap,id=$1,ifname=$2,script=no,downscript=no -device $4,netdev=$1,mac=$3,romfile="; }
+nic() { echo "-netdev tap,id=$1,ifname=$2,script=no,downscript=no$5 -device $4,netdev=$1,mac=$3,romfile="; }
 
 # In KiB. QEMU before 9.0 overlooks some of what an emulated CPU writes while its guest moves, and the
 # guest runs on with old memory: where memory is whole 256 KiB, it is searched in strides that leave
@@ -92,22 +92,36 @@ nodes_qemu() {
     done
 }
 
+# What its host can take from it, or lock, is a file that its processes share (guest memory).
+memory_qemu() {
+    [ -n "$(wire root)" ] && [ "$(value_of "$home/running" per_node)" = all ] || return 0
+    echo "-machine memory-backend=ram -object memory-backend-file,id=ram,size=$(ram_qemu)k,mem-path=$(backing),share=on"
+}
+
+files_qemu() {
+    [ -n "$(wire root)" ] || return 0
+    echo "-fsdev local,id=host,path=/,security_model=none,readonly=on,multidevs=remap"
+    echo "-device virtio-9p-pci,fsdev=host,mount_tag=host"
+}
+
 # What comes by post-copy has its page faults handled by QEMU itself (userfaultfd(2)).
 boot_qemu() {
     cat "$(wire image)" "$home/run/own.cpio" > "$home/initrd" || fail "cannot make its first root"
     accelerator=$(wire accelerator)
+    worker=$(worker_kvm)
+    [ -z "$worker" ] || exec 8<> /dev/vhost-net
     [ "$accelerator" = kvm ] || accelerator=tcg,thread=multi
     # shellcheck disable=SC2046
     exec env -i HOME=/tmp TMPDIR=/tmp PATH="$PATH" \
         taskset -c "$cpus" chrt "$(scheduling "$home/running")" "$(priority "$home/running")" \
-        setpriv --reuid="$user" --regid="$user" --clear-groups \
+        setpriv --reuid="$user" --regid="$user" "$(groups_kvm)" \
         --inh-caps="-all$rights" --ambient-caps="-all$rights" \
         qemu-system-x86_64 -name "${home##*/},debug-threads=on" -accel "$accelerator" -machine q35 -cpu max \
         -m "$(ram_qemu)k" -smp "$(value_of "$home/running" vcpus)" -nodefaults -no-user-config \
         -display none -serial stdio -kernel "$(wire kernel)" -initrd "$home/initrd" \
         -append "$(wire kernel_words)" \
         -qmp "unix:$home/run/qmp,server=on,wait=off" -qmp "unix:$home/run/watched,server=on,wait=off" \
-        $incoming -device virtio-rng-pci $(nodes_qemu) $(disks_qemu) \
+        $incoming -device virtio-rng-pci $(nodes_qemu) $(memory_qemu) $(disks_qemu) $(files_qemu) \
         $(nic control "$(wire control_tap)" "$(wire mac0)" virtio-net-pci) \
-        $(nic data "$(wire tap)" "$(wire mac1)" "$(wire model)")
+        $(nic data "$(wire tap)" "$(wire mac1)" "$(wire model)" "$worker")
 }

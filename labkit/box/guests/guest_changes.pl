@@ -25,7 +25,8 @@ sub refuse_unless_legal {
     if ($wires{accelerator} ne "uml") {
         return if /^vcpus=([1-9]|[1-5][0-9]|6[0-4])$/ || /^(nic=bridge|batch=128|lro=on)$/;
         return if /^per_node=(all|[1-9]|[1-5][0-9]|6[0-4])$/;
-        fail("a guest of QEMU has no choice of $_") if /^(nic|batch|lro|wakeups)=/;
+        fail("a guest of QEMU has no choice of $_") if /^wakeups=/;
+        fail("a guest of QEMU that may move has no choice of $_") if /^(nic|batch|lro)=/ && !$wires{root};
     }
     return if /^(vcpus=1|nic=(bridge|direct)|lro=(on|off)|policy=(other|fifo)|memory=[1-9]\d*M|wakeups=(kept|lossy))$/;
     return if /^batch=([1-9]|[1-9][0-9]|1[01][0-9]|12[0-8])$/;
@@ -48,16 +49,53 @@ sub set {
     my $why = $will{policy} eq "fifo" ? crowded(%will) : "";
     fail($why =~ s/\n//r) if $why;
     change("$home/description", %new);
+    lead() if $wires{root} && grep { exists $new{$_} } @nic;
     my $now = state();
     return if $now eq "stopped" || !-e "$home/running";
     my %running = values_in("$home/running");
     my %told = values_in("$home/description");
-    if (grep { $told{$_} ne $running{$_} } @nic) {
+    if ($wires{accelerator} eq "uml" && grep { $told{$_} ne $running{$_} } @nic) {
         if ($now eq "paused") { write_file("$home/unplugged", "") } else { plug(\&fail) }
     }
     delete @new{"memory", "vcpus", "wakeups", "per_node"};
     change("$home/running", %new);
     place() if exists $new{cpus} || exists $new{policy};
+}
+
+# What a NIC of QEMU leads to is its tap, which stays: for `bridge` a port of the virtual switch, for `direct`
+# one end of a pair with the guest's own link, past any bridge. What the tap may hand over merged, and
+# how many packets it takes at once from a worker of the kernel's (vhost), up to 64, is the tap's too. More
+# than its guest can take merged, it never hands over.
+sub lead {
+    my %of = values_in("$home/description");
+    my ($tap, $direct) = @wires{"tap", "direct"};
+    my $path = $of{nic} eq "direct" ? "nomaster" : "master vswitch0";
+    my @both = ([$tap, $direct], [$direct, $tap]);
+    for (@both) { `tc qdisc del dev $_->[0] ingress 2>&1` }
+    told_to("ip link set $tap $path");
+    crossed(@$_) for $of{nic} eq "direct" ? @both : ();
+    if ($of{lro} eq "off") { told_to("ethtool -K $tap tso off") } else { `ethtool -K $tap tso on 2>&1` }
+    told_to("ethtool -C $tap rx-frames " . ($of{batch} > 64 ? 64 : $of{batch}));
+    # What the guest has sent past the virtual switch came to it from outside.
+    told_to("ip link set dev uplink0 type bridge_slave fdb_flush");
+    announced($of{nic} eq "direct" ? $direct : "uplink0");
+}
+
+sub crossed {
+    told_to("tc qdisc add dev $_[0] ingress");
+    told_to("tc filter add dev $_[0] parent ffff: protocol all u32 match u32 0 0 action mirred egress redirect dev $_[1]");
+}
+
+sub told_to { my $said = `$_[0] 2>&1`; fail("its NIC did not change: $_[0]: $said") if $? }
+
+# The switch has to learn where the guest is now: a reverse ARP (RFC 903) from its address, packet(7).
+sub announced {
+    my ($link) = @_;
+    my $mac = pack("H12", $wires{mac1} =~ tr/://dr);
+    my $frame = "\xff" x 6 . $mac . pack("n n n C C n", 0x8035, 1, 0x800, 6, 4, 3) . ($mac . "\0" x 4) x 2;
+    my $to = pack("S n l S C C a8", 17, 0x8035, whole("/sys/class/net/$link/ifindex"), 0, 0, 6, "\xff" x 6);
+    socket(my $wire, 17, 3, 0) or fail("$link cannot be written to: $!");
+    send($wire, $frame . "\0" x 18, 0, $to) or fail("$link takes no packet: $!");
 }
 
 # A NIC stays what it is, so another one is plugged in. The guest puts it in the place of the one that

@@ -1,7 +1,8 @@
 #!/bin/sh
 # programs: ip mkfs.ext4 mount ping
 # The first process of the guest. Its root is the server's root, read-only; /run becomes its own.
-# To start a program takes ten times as long here as on the host, so that few are started.
+# To start a program takes ten times as long here as on the host, so that few are started. It is that of
+# a guest of QEMU that has its host's files, too (qemu_loader.sh).
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 # In a box without root the machine's files are another user's here, whom a setuid program becomes.
@@ -31,7 +32,7 @@ for knob in /proc/sys/net/ipv6/conf/*/disable_ipv6; do
 done
 ip -batch /run/labkit/links
 
-/run/labkit/hotplug &
+[ ! -e /run/labkit/hotplug ] || /run/labkit/hotplug &
 
 # Its folder on a disk is new each time that the guest starts.
 if read -r scratch < /run/labkit/scratch_disk; then

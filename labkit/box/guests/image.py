@@ -1,4 +1,7 @@
-"""The root of a guest of QEMU: a choice of this machine's own programs, held in its memory."""
+"""The root of a guest of QEMU: a choice of this machine's own programs, held in its memory.
+
+A guest that has its host's files begins with a small one, which loads its drivers.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from glob import glob
 from pathlib import Path
@@ -29,6 +32,8 @@ WELCOME = """
     ssh-keygen cksum perl sysctl tc ethtool netperf netserver sockperf iperf3 irqbalance mkfs.ext4
 """
 """Taken along where the machine has them."""
+LOADER = "sh mount mkdir switch_root"
+"""Programs of the small one."""
 YOUNG_SECONDS = 3600.0
 """Before that, a box that is coming up may not have said yet that it needs an image."""
 LOADERS = ("insmod", "busybox")
@@ -38,16 +43,18 @@ FOLDERS = "/dev/pts /proc /sys /run/sshd /tmp /root /etc /var/lib /var/tmp"
 LIBRARY = re.compile(r"(/\S+) \(0x")
 
 
-def path(found: Kernel, tell: Tell) -> Path:
+def path(found: Kernel, tell: Tell, *, loader: bool = False) -> Path:
     """The image for a kernel and the programs as they are now; made when there is none yet."""
-    programs = dict(_programs())
-    wanted = cache() / "images" / f"{_digest(found, [*programs.values(), *_parts()])}.cpio"
+    programs = dict(_programs(LOADER if loader else REQUIRED, "" if loader else WELCOME))
+    parts = [] if loader else _parts()
+    wanted = cache() / "images" / f"{_digest(found, [*programs.values(), *parts])}.cpio"
     if not wanted.exists():
         tell("making the image of guests; later boxes find it")
         wanted.parent.mkdir(parents=True, exist_ok=True)
         _forget_unused(wanted.parent)
         beside = wanted.with_suffix(f".{os.getpid()}")
-        beside.write_bytes(_made(found, programs))
+        listed = found.listed(loader)
+        beside.write_bytes(_made(programs, parts, listed))
         beside.replace(wanted)
     return wanted
 
@@ -61,9 +68,9 @@ def _forget_unused(images: Path) -> None:
                 old.unlink()
 
 
-def _programs() -> Iterator[tuple[str, Path]]:
-    required = REQUIRED.split()
-    for name in (*required, *WELCOME.split(), *LOADERS):
+def _programs(needed: str, welcome: str) -> Iterator[tuple[str, Path]]:
+    required = needed.split()
+    for name in (*required, *welcome.split(), *LOADERS):
         if found := shutil.which(name, path=SEARCHED):
             yield name, Path(found).resolve()
         elif name in required:
@@ -81,14 +88,13 @@ def _digest(found: Kernel, programs: Iterable[Path]) -> str:
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
 
 
-def _made(found: Kernel, programs: dict[str, Path]) -> bytes:
+def _made(programs: dict[str, Path], parts: list[Path], lists: Mapping[str, list[Path]]) -> bytes:
     archive = Archive()
     archive.folders(FOLDERS.split())
     archive.console()
     archive.files({f"/bin/{name}": file.read_bytes() for name, file in programs.items()})
-    beside = {*_parts(), *map(Path, _libraries([*programs.values(), *_parts()]))}
+    beside = {*parts, *map(Path, _libraries([*programs.values(), *parts]))}
     archive.files({str(file): file.read_bytes() for file in sorted(beside)})
-    lists = {"order": found.ordered(), "arrays": found.arrays()}
     every = {module.name: module for modules in lists.values() for module in modules}
     archive.files({f"/lib/modules/{n}": kernel.content(m) for n, m in every.items()}, 0o644)
     for name, modules in lists.items():

@@ -19,13 +19,18 @@ FETCHED = Path("/var/cache/labkit/kernel")
 HINT = (
     "`make system` fetches one with all that they need"
     if CHECKOUT
-    else "`sudo apt-get install linux-image-cloud-amd64` brings one; this machine may boot it, too"
+    else "`sudo apt-get install linux-image-amd64` brings one; this machine may boot it, too"
 )
 WORDS = "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on cryptomgr.notests=1"
 """Its parameters when QEMU boots it; what it leaves out is seconds where it is emulated."""
 DRIVERS = ("virtio_pci", "virtio_net", "virtio_blk", "virtio_rng")
 EXTRAS = ("sch_netem", "sch_tbf", "sch_htb", "sch_fq", "e1000")
 """Loaded where the kernel has them."""
+SHARING = ("9p", "9pnet_virtio")
+"""Drivers for a guest that has its host's files."""
+CONTAINED = ("crc32c_generic", "bridge", "veth", "nft_chain_nat", "nft_compat", "xt_MASQUERADE",
+             "xt_conntrack")  # fmt: skip
+"""Loaded where the kernel has them by a guest that runs containers."""
 ARRAYS = ("raid456", "dm_thin_pool", "dm_delay")
 """Brought where the kernel has them, and loaded by what makes arrays of disks."""
 DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
@@ -46,9 +51,12 @@ class Kernel:
                 raise BoxError(f"the kernel {self.image} has no {name}", hint=HINT)
         return self._with_theirs((*DRIVERS, *EXTRAS))
 
-    def arrays(self) -> list[Path]:
-        """The modules that arrays of disks need as well, in order."""
-        return self._with_theirs(ARRAYS)
+    def listed(self, loader: bool) -> dict[str, list[Path]]:
+        """The modules of an image, in order, by the list that names them."""
+        if loader:
+            shared = self._with_theirs((*DRIVERS, *EXTRAS, *SHARING))
+            return {"order": shared, "contained": self._with_theirs(CONTAINED)}
+        return {"order": self.ordered(), "arrays": self._with_theirs(ARRAYS)}
 
     def _with_theirs(self, names: Sequence[str]) -> list[Path]:
         files = self._files()
@@ -73,12 +81,14 @@ def cache() -> Path:
     return account.cache()
 
 
-def find(driver: str = DRIVERS[1]) -> Kernel | None:
-    """A kernel whose modules can be read and that has this driver; the fetched ones first."""
+def find(*drivers: str) -> Kernel | None:
+    """A kernel whose modules can be read and that has these drivers; the fetched ones first."""
+    wanted = drivers or (DRIVERS[1],)
     for root in (FETCHED, Path("/")):
         for image in sorted((root / "boot").glob("vmlinuz-*"), reverse=True):
             modules = root / "lib/modules" / image.name.removeprefix("vmlinuz-")
-            if modules.is_dir() and _readable(image) and any(_usable(modules, driver)):
+            able = modules.is_dir() and all(any(_usable(modules, one)) for one in wanted)
+            if able and _readable(image):
                 return Kernel(image, modules)
     return None
 

@@ -181,7 +181,10 @@ def at_guest(layout: Layout, guest: str) -> str:
     control, data = layout.control(guest), layout.data(guest)
     size = layout.topology.link(guest).bytes
     mtu = [f"link set vec1 mtu {size}"] if size else []
-    return _batch("link set lo up", *mtu, *_addressed("vec0", control), *_addressed("vec1", data))
+    # As QEMU has them; what loads a root of its own names them by itself.
+    named = [f"link set eth{n} name vec{n}" for n in range(2)] if layout.plan(guest).root else []
+    addressed = _addressed("vec0", control) + _addressed("vec1", data)
+    return _batch("link set lo up", *named, *mtu, *addressed)
 
 
 def _addressed(link: str, address: str) -> list[str]:

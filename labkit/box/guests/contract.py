@@ -1,0 +1,228 @@
+"""The contract of guests, tried in a box of its own: all that one does by the accelerator here."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from labkit.box.box import down, up
+from labkit.box.folder import Tell
+from labkit.box.needs import missing
+from labkit.box.status import status
+from labkit.box.this_machine import examine
+from labkit.changes.in_force import applied
+from labkit.changes.plan import Step, plan
+from labkit.errors import BoxError, LabkitError
+from labkit.lab import Lab, opened
+from labkit.setting import Setting
+from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.guest_cores import GuestCores
+from labkit.settings.guest_nic import GuestNic
+from labkit.settings.guest_power import GuestPower
+from labkit.settings.guest_size import GuestMemory, VirtualNuma
+from labkit.settings.neighbour import Neighbour
+from labkit.settings.offloads import Offloads
+from labkit.settings.other_cpus import OtherCpus
+from labkit.settings.reclaim import MemoryLock, Reclaim
+
+PROGRAMS = ("ping",)
+
+NAME = "labkit-doctor"
+MADE_OF = """\
+[hosts.client]
+
+[hosts.server]
+scratch = "disk"
+
+[guests.guest]
+on = "server"
+backing = "disk"
+disks = ["64M"]
+
+[guests.guest2]
+on = "server"
+
+[containers.inner]
+on = "guest"
+"""
+WORKS, REFUSED, FAILED = "works", "refused", "failed"
+SETTINGS: Mapping[str, Setting] = {
+    "NIC past the virtual switch": GuestNic("direct"),
+    "NIC past it, packet by packet": GuestNic("direct", batch=1, lro=False),
+    "NIC that merges nothing": GuestNic("bridge", batch=1, lro=False),
+    "offloads of its NIC": Offloads(gro=False, tso=False, role="guest"),
+    "CPU of its own": ExclusiveCpu(),
+    "all CPUs but the last": OtherCpus(),
+    "CPUs on cores of their own": GuestCores("guest"),
+    "neighbours on its CPUs": Neighbour("busy"),
+    "memory locked": MemoryLock(),
+    "memory reclaimed": Reclaim(),
+    "memory of another size": GuestMemory("guest", 320),
+    "NUMA nodes of its own": VirtualNuma("guest", 1),
+    "paused": GuestPower("paused"),
+    "off": GuestPower("off"),
+}
+FILE = "/usr/bin/perl"
+WRITES = "dd if=/dev/zero of=/run/labkit/scratch/file bs=64k count=64 conv=fsync"
+
+
+@dataclass(frozen=True)
+class GuestTrial:
+    """One thing that was tried: whether it works, what came of it in words, and the time."""
+
+    what: str
+    setting: str
+    state: str
+    words: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Contract:
+    """All that was tried with the guests of one accelerator on one CPU."""
+
+    accelerator: str
+    cpu: str
+    kernel: str
+    trials: tuple[GuestTrial, ...]
+
+    def count(self, state: str) -> int:
+        """The number of trials that came to this."""
+        return sum(trial.state == state for trial in self.trials)
+
+
+def try_all(tell: Tell) -> Contract:
+    """Make a box, try everything with its guests, and take the box down again."""
+    machine, trials = examine().machine, list[GuestTrial]()
+    with _box(tell) as lab:
+        for what, try_it in _trials(lab):
+            tell(f"trying {what}")
+            trials.append(_outcome(what, try_it))
+        accelerator = lab.accelerator
+    state = status(NAME).state
+    gone = GuestTrial("the box is gone", "", WORKS if state == "down" else FAILED, state, 0.0)
+    return Contract(accelerator, str(machine["cpu"]), str(machine["kernel"]), (*trials, gone))
+
+
+@contextmanager
+def _box(tell: Tell) -> Iterator[Lab]:
+    down(NAME)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder).chmod(0o755)
+            file = Path(folder) / "guests.toml"
+            file.write_text(MADE_OF)
+            path = up(NAME, tell, made_of=str(file))
+        with opened(path) as lab:
+            if "guest" not in lab.hosts:
+                raise BoxError("nothing on this machine can run a guest", said=", ".join(missing()))
+            yield lab
+    finally:
+        down(NAME)
+
+
+Attempt = Callable[[], tuple[str, str]]
+"""Makes a state, and words."""
+
+
+def _trials(lab: Lab) -> Iterator[tuple[str, Attempt]]:
+    first = lab.host("server").check("guest", "get")
+    yield "boot until one can log in", lambda: _boots(lab)
+    yield "its host's programs", lambda: _same_programs(lab)
+    yield "a disk", lambda: (WORKS, lab.host("guest").check("sh", "-c", WRITES) or "4 MiB written")
+    yield "a container in it", lambda: _contains(lab)
+    yield "two CPUs", lambda: _restarted(lab, "vcpus", "2")
+    yield "wake-ups as its kernel has them", lambda: _restarted(lab, "wakeups", "lossy")
+    for what, setting in SETTINGS.items():
+        yield what, lambda setting=setting: _there_and_back(lab, setting)  # type: ignore[misc]
+    yield (
+        "all is as it was",
+        lambda: (
+            (WORKS, "")
+            if lab.host("server").check("guest", "get") == first
+            else (FAILED, "it is not")
+        ),
+    )
+
+
+def _outcome(what: str, try_it: Attempt) -> GuestTrial:
+    begun = time.monotonic()
+    try:
+        state, words = try_it()
+    except LabkitError as failed:
+        last = (failed.said or "").strip().splitlines()[-1:]
+        state, words = FAILED, "; ".join([failed.what, *last])
+    kind = type(SETTINGS[what]).__name__ if what in SETTINGS else ""
+    return GuestTrial(what, kind, state, " ".join(words.split()), time.monotonic() - begun)
+
+
+def _boots(lab: Lab) -> tuple[str, str]:
+    server, guest = lab.host("server"), lab.host("guest")
+    server.check("guest", "@guest", "stop")
+    guest.close()
+    begun = time.monotonic()
+    server.check("guest", "@guest", "start", seconds=180)
+    release = guest.check("uname", "-r").strip()
+    return WORKS, f"{release}, after {time.monotonic() - begun:.1f} s"
+
+
+def _same_programs(lab: Lab) -> tuple[str, str]:
+    sums = {lab.host(role).check("sha256sum", FILE) for role in ("server", "guest")}
+    return (WORKS, "the same file") if len(sums) == 1 else (FAILED, f"{FILE} is another")
+
+
+def _contains(lab: Lab) -> tuple[str, str]:
+    if "inner" not in lab.hosts:
+        return REFUSED, "neither crun nor runc is here, or no control groups"
+    lab.host("guest").check("container", "start", seconds=180)
+    return WORKS, lab.host("inner").check("hostname").strip() + f", by {lab.containers}"
+
+
+# A key of its description that counts from its next start on.
+def _restarted(lab: Lab, key: str, value: str) -> tuple[str, str]:
+    server, guest = lab.host("server"), lab.host("guest2")
+    had = server.run("guest", "@guest2", "get", key).stdout.strip()
+    done = server.run("guest", "@guest2", "set", f"{key}={value}")
+    if not done.ok:
+        return REFUSED, done.stderr.strip().partition(";")[0].removeprefix("guest: ")
+    try:
+        server.check("guest", "@guest2", "stop")
+        guest.close()
+        server.check("guest", "@guest2", "start", seconds=180)
+        return WORKS, f"nproc: {guest.check('nproc').strip()}"
+    finally:
+        server.check("guest", "@guest2", "set", f"{key}={had}")
+        server.check("guest", "@guest2", "stop")
+        guest.close()
+        server.check("guest", "@guest2", "start", seconds=180)
+
+
+def _there_and_back(lab: Lab, setting: Setting) -> tuple[str, str]:
+    before = _step(lab, setting)
+    if before.why:
+        return REFUSED, before.why
+    with applied([setting], lab.hosts):
+        taken = _step(lab, setting)
+        if taken.why or taken.current != setting.wanted:
+            return FAILED, taken.why or f"it is {taken.current}"
+        if not setting.resting:
+            lab.host("client").check("ping", "-n", "-q", "-c", "3", "-W", "5", "-i", "0.2",
+                                     lab.host("guest").address)  # fmt: skip
+    after = _step(lab, setting)
+    if after.current != before.current:
+        return FAILED, f"it was {before.current}, and is {after.current}"
+    return WORKS, f"{setting.wanted}, and back"
+
+
+def _step(lab: Lab, setting: Setting) -> Step:
+    return plan([setting], lab.hosts).steps[0]
+
+
+def rendered(contract: Contract, aligned: Callable[[Sequence[tuple[str, ...]]], str]) -> str:
+    """The page for a terminal."""
+    head = f"Guests by {contract.accelerator.upper()} on {contract.cpu}, {contract.kernel}"
+    rows = [(t.state, t.what, f"{t.seconds:.1f} s", t.words) for t in contract.trials]
+    counts = ", ".join(f"{contract.count(state)} {state}" for state in (WORKS, REFUSED, FAILED))
+    return f"{head}\n\n{aligned(rows)}\n\n{counts}"
