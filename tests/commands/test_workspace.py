@@ -150,7 +150,8 @@ def test_an_installed_package_brings_studies_by_its_entry_points(folder, tmp_pat
     result = labkit("studies", "--json", cwd=tmp_path, PYTHONPATH=str(site))
     assert "sort_sizes" in names(result)
     assert "mypaper: entry point mine of labkit.probes" in result.stderr
-    shown = labkit("scorecard", "--study", "sort_sizes", cwd=tmp_path, PYTHONPATH=str(site))
+    words = ("scorecard", str(site), "--study", "sort_sizes")  # else bundles are unpacked first
+    shown = labkit(*words, cwd=tmp_path, PYTHONPATH=str(site))
     assert "1 claims: 1 not measured yet" in shown.stdout, shown.stderr
 
 
@@ -289,5 +290,5 @@ def test_a_study_of_ones_own_runs_without_a_notebook_and_is_judged(folder, lab_f
     study = json.loads((Path(answer["results"]) / "study.json").read_text())
     assert study["workload"] == {"name": "Sorting", "lines": 20000}
     assert Path(answer["report"]).is_file()
-    shown = labkit("scorecard", "--study", "sort_sizes", cwd=folder)
+    shown = labkit("scorecard", answer["results"], "--study", "sort_sizes", cwd=folder)
     assert "sort-sizes-01" in shown.stdout
