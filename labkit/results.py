@@ -391,10 +391,10 @@ def _is_figure(value: object) -> bool:
 def _unpacked(file: Path) -> bytes:
     unpacker = zlib.decompressobj(wbits=31)
     try:
-        content = unpacker.decompress(file.read_bytes(), MOST_TEXT)
+        data = unpacker.decompress(file.read_bytes(), MOST_TEXT)
     except (OSError, zlib.error) as error:
         raise ResultsError(f"{file}: cannot be read", said=str(error)) from None
     if not unpacker.eof or unpacker.unused_data:
-        why = "is cut short" if len(content) < MOST_TEXT else f"is above {MOST_TEXT >> 20} MiB"
+        why = "is cut short" if len(data) < MOST_TEXT else f"is larger than {MOST_TEXT >> 20} MiB"
         raise ResultsError(f"{file}: {why if not unpacker.eof else 'has extra data after its end'}")
-    return content
+    return data

@@ -88,7 +88,7 @@ def test_it_goes_on_with_the_conditions_in_doubt_and_keeps_to_its_budget(lab, tm
     ("repeats", "what"),
     [("until decided in 0.001 minutes", "allows no block"), ("until decided in 0 min", "budget"),
      ("until decided in 99999 minutes", "budget"), ("until dinner", "number of blocks"),
-     ("until decided in -3 minutes", "number of blocks")],
+     ("until decided in -3 minutes", "above 0")],
 )  # fmt: skip
 def test_a_budget_that_allows_no_block_is_refused_and_nothing_is_lost(lab, tmp_path, repeats, what):
     study = a_study(NEAR)
