@@ -13,7 +13,7 @@ from labkit.statistics.comparison import Comparison, Effect, found_of
 from labkit.verdict import NOT_TESTABLE, Verdict
 
 WHERE = {
-    HARDWARE: "On these hosts", KERNEL: "On this machine's kernel", GUESTS: "On emulated guests",
+    HARDWARE: "these hosts", KERNEL: "this machine's kernel", GUESTS: "emulated guests",
 }  # fmt: skip
 
 
@@ -30,9 +30,10 @@ class AnswerFigure:
     def __str__(self) -> str:
         say, write = self.headline.says, self._write
         text = f"{say.format(self._with_unit(write(self.effect.value)))}, {self._within()}"
-        local = "" if self.tested else ", which cannot test the claim"
+        local = "" if self.tested else ": this does not test the document's claim"
         document = self.headline.document or "no figure"
-        return f"{WHERE[self.reach]}{local}: {text}; the document says {document}."
+        where = f"Measured on {WHERE[self.reach]}{local}."
+        return f"{capital(text)}; the document says {document}. {where}"
 
     def _within(self) -> str:
         e, write = self.effect, self._write

@@ -35,7 +35,10 @@ WENT = {
     NOT_TESTABLE: ("cannot be tested here", "cannot be tested here"),
 }
 """The words for one claim and for several, for each verdict."""
-BESIDE = {AGREES: "agree in", DIFFERS: "differ in", UNCLEAR: "are unclear in"}
+BESIDE = {
+    AGREES: ("agrees", "agree"), DIFFERS: ("differs", "differ"),
+    UNCLEAR: ("is unclear", "are unclear"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class ReportHead:
         text = f'<p class="finding"><b>{safe(self.answer)}</b></p>' if self.answer else ""
         text += f"<p>{safe(self.finding)}</p>" if self.finding else ""
         text += f"<p>Document: {linked(*self.document)}</p>" if self.document[1] else ""
-        return f"{text}{chart}{self._strip()}{self._controls()}{self._facts()}"
+        return f"{text}{chart}{self._strip()}{self._facts()}{self._controls()}"
 
     def _strip(self) -> str:
         if not self.verdicts:
@@ -98,27 +101,35 @@ def finding(verdicts: Sequence[Mapping[str, Any]]) -> str:
     """The finding: how many claims went which way, and which was decided most clearly."""
     decided = [v for v in verdicts if v["verdict"] in (HOLDS, CONTRADICTED, SAME)]
     judged = [v for v in verdicts if v["verdict"] != NOT_TESTABLE]
+    number = len(verdicts)
+    claims = f"none of the {number} claims" if number > 1 else "the claim"
     if not judged:
-        return (
-            f"Found: none of {len(verdicts)} claims can be tested on this lab.{_figures(verdicts)}"
-        )
+        can = "can" if number > 1 else "cannot"
+        return f"Found: {claims} {can} be tested on this lab.{_figures(verdicts)}"
     if not decided:
-        few = f"Found: none of {len(judged)} claims could be decided by so few runs."
-        return f"{few}{_figures(verdicts)}"
+        could = "could" if number > 1 else "could not"
+        return f"Found: {claims} {could} be decided by so few runs.{_figures(verdicts)}"
     words = Counter(verdict["verdict"] for verdict in verdicts)
     text = ", ".join(f"{words[w]} {went[words[w] > 1]}" for w, went in WENT.items() if words[w])
     clear = min(decided, key=_doubt)
+    lead = "Decided" if len(decided) == 1 else "Decided most clearly"
     return (
-        f"Found: of {len(verdicts)} claims {text}. The clearest: {clear['statement']}. "
-        f"This {WENT[clear['verdict']][0]}: {clear['measured'] or clear['why']}."
+        f"Found: of {number} claims {text}. "
+        f"{lead}: {clear['statement']}. This {WENT[clear['verdict']][0]}."
     )
 
 
 # What was measured, where no verdict says so.
 def _figures(verdicts: Sequence[Mapping[str, Any]]) -> str:
     counts = Counter(verdict["local"]["says"] for verdict in verdicts if verdict["local"])
-    told = [f"{words} {counts[says]}" for says, words in BESIDE.items() if counts[says]]
-    return f" Beside the document's, the figures measured here {', '.join(told)}." if told else ""
+    text = [
+        f"{counts[says]} {words[counts[says] > 1]}"
+        for says, words in BESIDE.items()
+        if counts[says]
+    ]
+    return (
+        f" Of the figures measured here, beside the document's, {', '.join(text)}." if text else ""
+    )
 
 
 def _document(study: Study) -> tuple[str, str]:
