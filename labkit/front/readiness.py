@@ -17,7 +17,7 @@ IN_A_BOX = ("root", "rootless")
 """Tiers that have a box."""
 QUIET = 0.3
 """Runnable tasks for each CPU, up to which a machine is quiet."""
-SIGN = {True: "🟢", False: "🔴"}
+SIGN = {True: "✔", False: "✘"}
 NEEDS_HOSTS = "needs hosts of your own; recorded runs open here"
 
 

@@ -1,7 +1,9 @@
 """Papermill reruns: one notebook with its parameters, its progress seen, its end reported truly."""
 
+import base64
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -52,6 +54,7 @@ SUCH = {"int": ("a whole number", "3"), "float": ("a number", "0.5"),
         "bool": ("true or false", "true")}  # fmt: skip
 """Words for each kind of parameter, and an example of it."""
 LONGEST_TOLD = 40
+PICTURE = re.compile(r"\]\((pictures/[\w./-]+\.svg)\)")
 SECRET = ("password", "passwd", "secret", "token")
 
 
@@ -226,7 +229,8 @@ class Rerun:
         except BaseException as error:
             self.failure = error
         finally:
-            _keep_whole(half, self.target, isinstance(self.failure, DeadKernelError))
+            died = isinstance(self.failure, DeadKernelError)
+            _keep_whole(half, self.target, died, self.source.parent)
             self.ended.set()
 
 
@@ -284,10 +288,10 @@ def _watched(below: Path | None) -> Iterator[Path]:
 
 
 # What a full disk cut off shows nothing to anybody.
-def _keep_whole(half: Path, target: Path, died: bool) -> None:
+def _keep_whole(half: Path, target: Path, died: bool, beside: Path) -> None:
     with suppress(OSError, ValueError):
         executed = json.loads(half.read_bytes())
-        if _corrected(executed, died):
+        if _corrected(executed, died) | _attached(executed, beside):
             half.write_text(json.dumps(executed, indent=1, ensure_ascii=False) + "\n", "utf-8")
         half.replace(target)
     with suppress(OSError):  # such as a file where its folder should be
@@ -308,6 +312,20 @@ def _corrected(executed: dict[str, Any], died: bool) -> bool:
     if wrong:
         executed["metadata"].setdefault("papermill", {})["exception"] = True
     return bool(wrong)
+
+
+# Pictures lie beside the source, and what was executed lies elsewhere: they become a part of it.
+def _attached(executed: dict[str, Any], beside: Path) -> bool:
+    attached = False
+    for cell in executed["cells"]:
+        text = "".join(cell["source"])
+        shown = PICTURE.search(text) if cell["cell_type"] == "markdown" else None
+        if shown and (file := beside / shown[1]).is_file():
+            whole = base64.b64encode(file.read_bytes()).decode()
+            cell["attachments"] = {file.name: {"image/svg+xml": whole}}
+            cell["source"] = text.replace(shown[1], f"attachment:{file.name}")
+            attached = True
+    return attached
 
 
 def _code(executed: dict[str, Any]) -> list[dict[str, Any]]:

@@ -55,6 +55,7 @@ def test_a_study_is_run_and_its_results_are_there(runner, tmp_path):
     assert "finished" in runner.speaker.said, runner.speaker.said
     (report,) = (tmp_path / "reports").glob("docker_stream-*.html")
     assert first_picture(report).startswith("<svg")
+    assert '"places.svg"' in report.with_suffix(".ipynb").read_text(), "the lab's picture"
 
 
 @pytest.mark.slow
