@@ -79,9 +79,6 @@ class Workload(ABC):
     of_kernel: ClassVar[tuple[str, ...]] = ()
     """Of these, those that counters of a Linux kernel show on the role `host`; ESXi has none."""
 
-    only: ClassVar[Mapping[str, str]] = {}
-    """Of its tools, those that one role alone needs: program, role."""
-
     # Before a knob of a wrong kind is compared with anything.
     def __new__(cls, *values: Any, **knobs: Any) -> Self:
         """A load; a knob that is not known, or is of a wrong kind, is refused."""
@@ -106,6 +103,11 @@ class Workload(ABC):
     @property
     def tools(self) -> Mapping[str, str]:
         """Programs that its hosts need and few have, and how one gets them."""
+        return {}
+
+    @property
+    def only(self) -> Mapping[str, str]:
+        """Of its tools, those that one role alone needs: program, role."""
         return {}
 
     @property

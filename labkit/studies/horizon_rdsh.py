@@ -15,17 +15,36 @@ WAYS = {
 }
 
 
-def _condition(way: str, line: str) -> Condition:
+TASKS = {"writing": "write in LibreOffice Writer", "browsing": "browse in NetSurf"}
+"""Those of other users than readers. NetSurf takes 74 MiB, and lays pages out by their styles."""
+
+
+def _condition(name: str, line: str, here: str, **knobs: str) -> Condition:
     rate = LINES_MBIT[line]
     return Condition(
-        way + line,
+        name,
         means="a remote display protocol between sessions and client; the announcement names none",
-        here=f"RFB from Xvnc, encoded as {way} ({WAYS[way]}), over {rate} Mbit/s",
+        here=f"{here}, over {rate} Mbit/s",
         settings=(Link(rate, role="server"),),
-        knobs={"encoding": way.lower()},
+        knobs=knobs,
         expects=("retransmits", "busy client", "steal"),
         in_guest=False,
     )
+
+
+def _encoded(way: str, line: str) -> Condition:
+    here = f"RFB from Xvnc, encoded as {way} ({WAYS[way]})"
+    return _condition(way + line, line, here, encoding=way.lower())
+
+
+def _by_rdp(line: str) -> Condition:
+    here = "RDP from xrdp to FreeRDP, timed on the client's screen"
+    return _condition(f"RDP{line}", line, here, protocol="rdp")
+
+
+def _task(task: str) -> Condition:
+    here = f"users {TASKS[task]}, by RFB from Xvnc, encoded as Tight"
+    return _condition(f"Tight [task={task}]", "", here, encoding="tight", task=task)
 
 
 study = Study(
@@ -40,6 +59,10 @@ study = Study(
     metric="users",
     unit="1",
     topology="uplink",
-    conditions=tuple(_condition(way, line) for line in LINES_MBIT for way in WAYS),
+    conditions=(
+        *(_encoded(way, line) for line in LINES_MBIT for way in WAYS),
+        *(_by_rdp(line) for line in LINES_MBIT),
+        *(_task(task) for task in TASKS),
+    ),
     claims=published.of("horizon_rdsh"),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 PAGES, LINES, WORDS_A_LINE, BARS = 60, 40, 12, 9
 WORDS = [
@@ -21,6 +21,26 @@ WORDS = [
     "page",
     "answer",
 ]
+PARAGRAPHS, WORDS_A_PARAGRAPH = 300, 60
+ODF = "urn:oasis:names:tc:opendocument:xmlns:"
+# No tip of the day and no news of the release: both would take the first keys.
+WRITER = ".config/libreoffice/4/user/registrymodifications.xcu"
+WRITER_SETTINGS = b"""<?xml version="1.0" encoding="UTF-8"?>
+<oor:items xmlns:oor="http://openoffice.org/2001/registry">
+<item oor:path="/org.openoffice.Office.Common/Misc">
+<prop oor:name="ShowTipOfTheDay" oor:op="fuse"><value>false</value></prop></item>
+<item oor:path="/org.openoffice.Setup/Product">
+<prop oor:name="ooSetupLastVersion" oor:op="fuse"><value>99.0</value></prop></item>
+</oor:items>
+"""
+BROWSER, BROWSER_SETTINGS = (
+    ".config/netsurf/Choices",
+    b"""window_x:0
+window_y:0
+window_width:800
+window_height:600
+""",
+)
 TOOTH = ((0.0, -1.2), (0.25, -1.2), (0.35, 1.0), (0.65, 1.0), (0.75, -1.2))
 """The outline of a tooth: parts of its turn, and modules beyond the pitch circle."""
 MODULE, THICK = 2, 5
@@ -68,6 +88,32 @@ def _document(objects: list[str]) -> bytes:
     text += f"xref\n0 {size}\n0000000000 65535 f \n{table}"
     end = text.index("xref\n0 ")
     return f"{text}trailer << /Size {size} /Root 1 0 R >>\nstartxref\n{end}\n%%EOF\n".encode()
+
+
+def letter() -> Mapping[str, bytes]:
+    """A long text document of OpenDocument's flat kind, and the settings of Writer."""
+    text = "".join(f"<text:p>{words}</text:p>" for words in _paragraphs())
+    names = " ".join(f'xmlns:{name}="{ODF}{name}:1.0"' for name in ("office", "text"))
+    kind = 'office:version="1.2" office:mimetype="application/vnd.oasis.opendocument.text"'
+    body = f"<office:body><office:text>{text}</office:text></office:body>"
+    document = f"<office:document {names} {kind}>{body}</office:document>"
+    return {"own.fodt": f'<?xml version="1.0"?>\n{document}'.encode(), WRITER: WRITER_SETTINGS}
+
+
+def web_page() -> Mapping[str, bytes]:
+    """A long page of text and tables, and the settings of a browser."""
+    parts = (
+        f"<h2>{number}</h2><p>{words}<table border=1><tr><td>"
+        f"{words[:60]}<td bgcolor=#{number * 7919 % 0xFFFFFF:06x}>{words[60:120]}</table>"
+        for number, words in enumerate(_paragraphs())
+    )
+    return {"own.html": f"<title>labkit</title>{''.join(parts)}".encode(),
+            BROWSER: BROWSER_SETTINGS}  # fmt: skip
+
+
+def _paragraphs(seed: int = 1) -> Iterator[str]:
+    dice = random.Random(seed)
+    return (" ".join(dice.choices(WORDS, k=WORDS_A_PARAGRAPH)) for _ in range(PARAGRAPHS))
 
 
 def reducer() -> bytes:

@@ -1,6 +1,6 @@
 """Users of remote desktops, as a program for a client that has Python; they speak RFB (RFC 6143).
 
-`_desktop_users.py` reads what to do as JSON and prints a line of JSON for each trial. A user
+`_desktop_users.py` reads what to do as JSON and prints a line of JSON for the trial. A user
 presses a key when it is due by a schedule drawn beforehand from a seed. The answer is there when
 the first update has come that changes a region of the picture: at least `region` pixels at a place,
 which no cursor has. A user whose answer is late presses the next key late; that one's time counts
@@ -11,11 +11,10 @@ frames that the client sees.
 from __future__ import annotations
 
 import asyncio
-import ctypes
-import ctypes.util
+import errno
 import json
 import random
-import struct
+import re
 import sys
 import time
 from collections import Counter
@@ -23,173 +22,50 @@ from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from labkit.workloads._desktop_rfb import Screen
+
+PROGRAMS = ("ss",)
+
 GATE = 0.95
 """The share of answers that have to be there in time, rounded down to whole answers."""
 LONGEST_THINK, PATIENCE = 5.0, 10.0
 """Times the mean pause, which none exceeds; times the limit, after which no answer is expected."""
-ENCODINGS = {"raw": (0,), "zrle": (16, 0), "tight": (7, -254, 0)}
-"""Numbers that a client asks for, the best first. None loses a pixel: a server that sends JPEG
-mends the picture later, and an update that mends it looks like one that changes it."""
-KEYS = {"next": 0x2E, "back": 0x2C, "in": 0x2B, "out": 0x2D}
-"""Keysyms of a PDF viewer: . and , turn pages, + and - change the size."""
 NEXT, BACK = 0.6, 0.2
-"""Shares of the keys that turn a page; the rest changes its size."""
-DRAG_SECONDS, SETTLE_SECONDS, REST_SECONDS = 1 / 30, 0.7, 0.3
-VNC_AUTH = 2
-PIXELS = struct.pack("!BBBBHHHBBB3x", 32, 24, 0, 1, 255, 255, 255, 16, 8, 0)
+"""Shares of the keys that turn a page; the rest changes something and changes it back."""
+LATE_PART, SATURATED = 0.25, 0.6
+"""Users later than this part of a good answer's time, who are busier than that, decide."""
+DRAG_SECONDS, REST_SECONDS = 1 / 30, 0.3
+PLACE = 3
+"""Words of a place where only the screen itself is shown."""
 
 
 @dataclass(frozen=True)
 class DesktopTask:
     """The fields are those of the JSON that the program reads."""
 
-    desktops: list[list[Any]]
-    """Address, port and password of each: one for each user there can be."""
+    desktops: list[Any]
+    """Address, port and password of each, or why it did not come up: one for each user.
+
+    At the end may stand where a program on that screen gets its pictures from, whose bytes count.
+    """
     encoding: str
     hand: str
     """`keys` presses them, `drag` moves the mouse all the time, `watch` does nothing."""
-    users: list[int]
-    """Numbers of users, tried in turn until one fails."""
+    users: int
     seconds: float
     think: float
     good: float
     seed: int
+    keys: dict[str, list[int]] = field(default_factory=dict)
+    """Keysyms of `next`, `back`, `in` and `out`; several are pressed together."""
     region: int = 400
     warm_up: float = 0.0
     begin: float = 30.0
     """Seconds in which an application has to show its first picture."""
-
-
-def des(key: bytes, data: bytes) -> bytes:
-    """Encrypt as VNC does: DES, each byte of the key mirrored; thrice with one key is DES again.
-
-    By the library that Python's own TLS uses: as a word of a command anybody could read the key.
-    """
-    crypto = ctypes.CDLL(ctypes.util.find_library("crypto") or "libcrypto.so.3")
-    for name in ("EVP_CIPHER_CTX_new", "EVP_des_ede3_ecb"):
-        getattr(crypto, name).restype = ctypes.c_void_p
-    mirrored = bytes(int(f"{byte:08b}"[::-1], 2) for byte in key)
-    context = ctypes.c_void_p(crypto.EVP_CIPHER_CTX_new())
-    out, length = ctypes.create_string_buffer(len(data) + 8), ctypes.c_int()
-    cipher = ctypes.c_void_p(crypto.EVP_des_ede3_ecb())
-    crypto.EVP_EncryptInit_ex(context, cipher, None, 3 * mirrored, None)
-    crypto.EVP_EncryptUpdate(context, out, ctypes.byref(length), data, len(data))
-    crypto.EVP_CIPHER_CTX_free(context)
-    return out.raw[: length.value]
-
-
-@dataclass
-class Screen:
-    """A connection to one desktop."""
-
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-    region: int
-    size: tuple[int, int] = (0, 0)
-    received: int = 0
-    updates: int = 0
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @classmethod
-    async def reach(cls, desktop: list[Any], encoding: str, region: int) -> Screen:
-        """Shake hands, and say how pictures are to come."""
-        address, port, password = desktop
-        screen = cls(*await asyncio.open_connection(address, port, limit=1 << 22), region)
-        await screen.take(12)
-        screen.writer.write(b"RFB 003.008\n")
-        kinds = await screen.take((await screen.take(1))[0])
-        if VNC_AUTH not in kinds:
-            raise ConnectionError(f"the desktop has no password (security types {[*kinds]})")
-        screen.writer.write(bytes([VNC_AUTH]))
-        screen.writer.write(des(password.encode(), await screen.take(16)))
-        if await screen.take(4) != bytes(4):
-            raise ConnectionError("the desktop refused the password")
-        screen.writer.write(b"\x01")
-        width, height = struct.unpack("!HH", await screen.take(4))
-        screen.size = width, height
-        await screen.take(struct.unpack("!16xI", await screen.take(20))[0])
-        numbers = ENCODINGS[encoding]
-        screen.writer.write(b"\0\0\0\0" + PIXELS)
-        screen.writer.write(struct.pack(f"!BxH{len(numbers)}i", 2, len(numbers), *numbers))
-        return screen
-
-    async def take(self, count: int) -> bytes:
-        """Read a number of bytes."""
-        self.received += count
-        return await self.reader.readexactly(count)
-
-    def ask(self, incremental: bool) -> None:
-        """Ask for the next update: exactly one request is under way."""
-        self.writer.write(struct.pack("!BBHHHH", 3, incremental, 0, 0, *self.size))
-
-    def press(self, key: str) -> None:
-        """Press a key and let it go."""
-        for down in (1, 0):
-            self.writer.write(struct.pack("!BBxxI", 4, down, KEYS[key]))
-
-    def point(self, button: int, x: int, y: int) -> None:
-        """Move the mouse, with a button held or not."""
-        self.writer.write(struct.pack("!BBHH", 5, button, x, y))
-
-    async def listen(self) -> None:
-        """Take updates for ever, and ask for the next each time; the first one is no change."""
-        self.ask(False)
-        await self.update()
-        while True:
-            self.ask(True)
-            if await self.update() >= self.region:
-                self.updates += 1
-                self.changed.set()
-
-    async def update(self) -> int:
-        """One message; the largest rectangle of it in pixels, 0 where it brings no picture."""
-        kind = (await self.take(1))[0]
-        if kind == 3:
-            await self.take(struct.unpack("!3xI", await self.take(7))[0])
-        elif kind == 1:
-            raise ConnectionError("the desktop sends a palette, which was not asked for")
-        if kind != 0:
-            return 0
-        largest = 0
-        for _ in range(struct.unpack("!xH", await self.take(3))[0]):
-            *_, width, height, encoding = struct.unpack("!HHHHi", await self.take(12))
-            await self._skip(encoding, width, height)
-            largest = max(largest, width * height)
-        return largest
-
-    async def _skip(self, encoding: int, width: int, height: int) -> None:
-        if encoding == 0:
-            await self.take(4 * width * height)
-        elif encoding == 16:
-            await self.take(struct.unpack("!I", await self.take(4))[0])
-        elif encoding == 7:
-            await self._skip_tight(width, height)
-        else:
-            raise ConnectionError(f"the desktop sends encoding {encoding}, which was not asked for")
-
-    # Tight: a fill or zlib, the last with a palette or without (rfbproto, 7.7.6).
-    async def _skip_tight(self, width: int, height: int) -> None:
-        control = (await self.take(1))[0] >> 4
-        if control == 8:
-            await self.take(3)
-            return
-        if control > 8:
-            raise ConnectionError("the desktop sends JPEG, which was not asked for")
-        size, filtered = 3 * width * height, control & 4
-        if filtered and (await self.take(1))[0] == 1:
-            colours = (await self.take(1))[0] + 1
-            await self.take(3 * colours)
-            size = (width + 7) // 8 * height if colours == 2 else width * height
-        await self.take(size if size < 12 else await self._length())
-
-    async def _length(self) -> int:
-        length = 0
-        for shift in (0, 7, 14):
-            byte = (await self.take(1))[0]
-            length |= (byte & (0x7F if shift < 14 else 0xFF)) << shift
-            if not byte & 0x80:
-                break
-        return length
+    settle: float = 0.7
+    """Seconds without a new one, after which it is taken to wait for keys."""
+    click: bool = False
+    """Whether to click into it before."""
 
 
 def schedule(task: DesktopTask, user: int) -> Iterator[tuple[float, str]]:
@@ -223,6 +99,8 @@ class DesktopSession:
     """Seconds until the application's first picture was there."""
     failed: str = ""
     times: list[float] = field(default_factory=list)
+    late: list[float] = field(default_factory=list)
+    """By how much keys were pressed late that waited for no answer."""
     bytes: int = 0
     frames: int = 0
 
@@ -235,7 +113,15 @@ class DesktopSession:
         """Connect, and wait for the application's first picture."""
         begun = time.monotonic()
         desktop = self.task.desktops[self.user]
-        self.screen = await Screen.reach(desktop, self.task.encoding, self.task.region)
+        if isinstance(desktop, str):
+            raise ConnectionError(desktop)
+        reaching = Screen.reach(desktop, self.task.encoding, self.task.region)
+        reached = asyncio.ensure_future(reaching)
+        await asyncio.wait({reached}, timeout=self.task.begin)
+        if not reached.done():
+            reached.cancel()
+            raise ConnectionError(f"no answer in {self.task.begin:g} s")
+        self.screen = reached.result()
         self.listening = asyncio.ensure_future(self.screen.listen())
         picture = asyncio.ensure_future(self.screen.changed.wait())
         await self._while_up(picture, self.task.begin)
@@ -244,8 +130,19 @@ class DesktopSession:
         self.opened = time.monotonic() - begun
         # Keys go to the window below the pointer, where no manager of windows gives a focus.
         width, height = self.screen.size
-        self.screen.point(0, width // 4, height // 2)
-        await asyncio.sleep(SETTLE_SECONDS)
+        for button in (1, 0) if self.task.click else (0,):
+            self.screen.point(button, width // 4, height // 2)
+        await self._settle(self.screen, begun + self.task.begin)
+
+    # An application that waits for keys draws nothing more once it is there.
+    async def _settle(self, screen: Screen, limit: float) -> None:
+        drawn = -1
+        while drawn != screen.updates:
+            if time.monotonic() > limit:
+                raise ConnectionError(f"no picture that stays in {self.task.begin:g} s")
+            drawn = screen.updates
+            await asyncio.sleep(self.task.settle)
+            drawn = drawn if self.task.hand == "keys" else screen.updates
 
     async def work(self, begun: float) -> None:
         """Do what the hand does until the trial ends, counted from `begun`."""
@@ -262,7 +159,8 @@ class DesktopSession:
         except asyncio.IncompleteReadError:
             self.failed = "the desktop ended in mid-session"
         except OSError as odd:
-            self.failed = str(odd)
+            used_up = odd.errno in (errno.ENFILE, errno.EMFILE)
+            self.failed = f"file descriptors used up: {odd}" if used_up else str(odd)
 
     async def close(self) -> None:
         """Leave the desktop."""
@@ -285,21 +183,34 @@ class DesktopSession:
             doing.cancel()
 
     async def _hand(self, screen: Screen, begun: float) -> None:
-        await _until(begun + self.task.warm_up)
-        seen, taken = screen.updates, screen.received
-        end = begun + self.task.warm_up + self.task.seconds
+        start = begun + self.task.warm_up
+        end = start + self.task.seconds
+        before = asyncio.ensure_future(self._counted(screen, start))
         if self.task.hand == "keys":
             await self._press(screen, begun)
         elif self.task.hand == "drag":
             await self._drag(screen, end)
-        await _until(end)
-        self.frames, self.bytes = screen.updates - seen, screen.received - taken
+        updates, received = await self._counted(screen, end)
+        self.frames, self.bytes = updates - (await before)[0], received - (await before)[1]
+
+    # The updates and bytes that came until then.
+    async def _counted(self, screen: Screen, moment: float) -> tuple[int, int]:
+        await _until(moment)
+        updates, place = screen.updates, self.task.desktops[self.user]
+        if len(place) == PLACE:
+            return updates, screen.received
+        words = ("ss", "-tinH", "dst", place[-1])
+        listing = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
+        text, _ = await listing.communicate()
+        return updates, sum(map(int, re.findall(rb"bytes_received:(\d+)", text)))
 
     async def _press(self, screen: Screen, begun: float) -> None:
         for due, key in self.plan:
-            await _until(begun + due)
+            if time.monotonic() < begun + due:
+                await _until(begun + due)
+                self.late.append(time.monotonic() - begun - due)
             screen.changed.clear()
-            screen.press(key)
+            screen.press(self.task.keys[key])
             answer = asyncio.ensure_future(screen.changed.wait())
             await asyncio.wait({answer}, timeout=PATIENCE * self.task.good)
             if not answer.cancel() and due >= self.task.warm_up:
@@ -321,9 +232,9 @@ async def _until(moment: float) -> None:
     await asyncio.sleep(max(0.0, moment - time.monotonic()))
 
 
-async def trial(task: DesktopTask, users: int) -> dict[str, Any]:
-    """Run a number of users at the same time; one who fails has answers to none of the keys."""
-    sessions = [DesktopSession(task, user) for user in range(users)]
+async def trial(task: DesktopTask) -> dict[str, Any]:
+    """Run all users at the same time; one who fails has answers to none of the keys."""
+    sessions = [DesktopSession(task, user) for user in range(task.users)]
     try:
         await asyncio.gather(*(session.guarded(session.open()) for session in sessions))
         begun, spent = time.monotonic(), time.process_time()
@@ -339,6 +250,8 @@ def _row(task: DesktopTask, sessions: Sequence[DesktopSession], busy: float) -> 
     keys = sum(due >= task.warm_up for session in sessions for due, _ in session.plan)
     good = sum(time <= task.good for time in times)
     failed = Counter(session.failed for session in sessions if session.failed)
+    late = [time for session in sessions for time in session.late]
+    behind = sum(time > LATE_PART * task.good for time in late) / max(1, len(late))
     return {
         "users": len(sessions), "keys": keys, "good": good,
         "passed": not failed and good >= int(GATE * keys), "failed": dict(failed),
@@ -346,17 +259,25 @@ def _row(task: DesktopTask, sessions: Sequence[DesktopSession], busy: float) -> 
         "bytes": sum(session.bytes for session in sessions), "busy": round(busy, 4),
         "opened": [round(session.opened, 4) for session in sessions if session.opened],
         "times": [round(time, 6) for time in sorted(times)],
+        "late": round(max(late, default=0.0), 6), "behind": round(behind, 4),
     }  # fmt: skip
 
 
+# A trial that failed for want of time here says nothing about the desktops.
+def _refuse_own_fault(task: DesktopTask, row: dict[str, Any]) -> None:
+    if not row["passed"] and row["late"] > LATE_PART * task.good and row["busy"] > SATURATED:
+        raise SystemExit(
+            f"the client saturates at {row['users']} users: it presses keys "
+            f"{1000 * row['late']:.0f} ms late, and used {100 * row['busy']:.0f} % of a CPU"
+        )
+
+
 def main(words: str) -> None:
-    """Print each trial as it ends; after one that fails there are no more."""
+    """Print what a trial came to."""
     task = DesktopTask(**json.loads(words))
-    for users in task.users:
-        row = asyncio.run(trial(task, users))
-        print(json.dumps(row), flush=True)
-        if not row["passed"]:
-            return
+    row = asyncio.run(trial(task))
+    _refuse_own_fault(task, row)
+    print(json.dumps(row))
 
 
 if __name__ == "__main__":

@@ -11,16 +11,23 @@ import numpy as np
 
 from labkit.errors import BadInput, HostError, ResultsError, Unknown
 from labkit.host import Host
-from labkit.machine.stopping import together
 from labkit.programs.packages import brings
 from labkit.workload import Sample, Workload
-from labkit.workloads import _desktop
-from labkit.workloads import _desktop_users as users
+from labkit.workloads import _desktop, _desktop_rdp
+from labkit.workloads import _desktop_rfb as rfb
 
 MOST_USERS = 6
 """Each desktop holds a session of the one connection to its host, which has eight."""
-KIB_A_DESKTOP = 120 << 10
-BEGIN_SECONDS, START_SECONDS = 30.0, 3.0
+PROTOCOLS = {"rfb": ("Xvnc",), "rdp": ("Xvnc", "xrdp", "xfreerdp")}
+"""Protocols that a client is timed by, and the programs of each."""
+TASKS = {"reading": "reader", "writing": "writer", "browsing": "browser"}
+"""Names of applications, by what their users do."""
+ROLES = {**dict.fromkeys(("mupdf-gl", "lowriter", "netsurf-gtk", "xrdp"), "server"),
+         "xfreerdp": "client"}  # fmt: skip
+"""Of those programs the ones that one role alone needs."""
+SCREEN = {"encoding": "raw", "settle": 3.0}
+"""Of a client's own screen: no line is between, and a viewer shows several pictures at first."""
+BEGIN_SECONDS, START_SECONDS = 60.0, 3.0
 PERCENT = 95
 NEVER_SECONDS = 100.0
 """The time of a key that was never answered: longer than any that is waited for."""
@@ -28,7 +35,7 @@ NEVER_SECONDS = 100.0
 
 @dataclass(frozen=True)
 class DesktopSessions(Workload):
-    """Users who read, each at a desktop of Xvnc on one server; more of them until a gate fails.
+    """Users, each at a desktop of Xvnc on one server; more of them until a gate fails.
 
     A trial passes when 95 % of all keys show their picture at the client within `good` seconds, and
     no session fails. Pauses and the limit are shorter than those that people have.
@@ -39,12 +46,14 @@ class DesktopSessions(Workload):
     measures: ClassVar[tuple[str, ...]] = (
         "users", "response time", "slowest", "bandwidth", "start time",
     )  # fmt: skip
-    programs: ClassVar[tuple[str, ...]] = ("Xvnc",)
-    ours: ClassVar[tuple[str, ...]] = ("Xvnc", "Xtigervnc", "mupdf-gl", "python3")
-    tools: ClassVar[Mapping[str, str]] = {name: brings(name) for name in ("Xvnc", "mupdf-gl")}
-    only: ClassVar[Mapping[str, str]] = dict.fromkeys(("Xvnc", "mupdf-gl"), "server")
+    programs: ClassVar[tuple[str, ...]] = ("Xvnc", "xrdp")
+    ours: ClassVar[tuple[str, ...]] = ("Xvnc", "Xtigervnc", "python3", "mupdf-gl", "netsurf-gtk",
+                                       "soffice.bin", "oosplash", "xrdp", "xfreerdp")  # fmt: skip
 
     encoding: str = "tight"
+    """The encoding of RFB; RDP has its own."""
+    protocol: str = "rfb"
+    task: str = "reading"
     steps: str = "2 3 4 5 6"
     """Numbers of users, tried in turn until one fails."""
     duration: float = 3.0
@@ -54,8 +63,12 @@ class DesktopSessions(Workload):
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if self.encoding not in users.ENCODINGS:
-            raise Unknown("encoding of desktop sessions", self.encoding, users.ENCODINGS)
+        if self.encoding not in rfb.ENCODINGS:
+            raise Unknown("encoding of desktop sessions", self.encoding, rfb.ENCODINGS)
+        if self.protocol not in PROTOCOLS:
+            raise Unknown("protocol of desktop sessions", self.protocol, PROTOCOLS)
+        if self.task not in TASKS:
+            raise Unknown("task of desktop sessions", self.task, TASKS)
         if not re.fullmatch(r"\d{1,2}( \d{1,2})*", self.steps, re.ASCII) or not all(
             1 <= count <= MOST_USERS for count in self._steps
         ):
@@ -89,16 +102,34 @@ class DesktopSessions(Workload):
     @property
     def memory(self) -> int:
         """KiB of all desktops of the last step; an estimate from what one takes."""
-        return KIB_A_DESKTOP * self._steps[-1]
+        return self._application.kib * self._steps[-1]
+
+    @property
+    def _application(self) -> _desktop.Application:
+        return _desktop.APPLICATIONS[TASKS[self.task]]
 
     @property
     def scaled(self) -> str:
         """The pauses and the limit, which the document does not print."""
         return f"users pause {self.think:g} s, and a picture takes {self.good:g} s at most"
 
+    @property
+    def tools(self) -> Mapping[str, str]:
+        """Xvnc, and the application of its users."""
+        names = (*PROTOCOLS[self.protocol], self._application.program)
+        return {name: brings(name) for name in names}
+
+    @property
+    def only(self) -> Mapping[str, str]:
+        """By RDP the client needs a display for FreeRDP as well."""
+        return ROLES if self.protocol == "rdp" else {**ROLES, "Xvnc": "server"}
+
     def lacking(self, hosts: Mapping[str, Host]) -> str:
-        """Both need Python."""
-        return _desktop.no_python([*hosts.values()])
+        """Both need Python; for RDP the server needs what xrdp looks for."""
+        missing = _desktop.no_python([*hosts.values()])
+        if missing or self.protocol == "rfb":
+            return missing
+        return _desktop_rdp.unreachable(hosts["server"])
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """One trial after the other until one fails; a line of JSON for each."""
@@ -112,19 +143,33 @@ class DesktopSessions(Workload):
         return "".join(f"{json.dumps(row)}\n" for row in rows)
 
     def _trial(self, hosts: Mapping[str, Host], count: int) -> dict[str, Any]:
-        application = _desktop.APPLICATIONS["reader"]
+        same = ("encoding", "warm_up", "think", "good", "seed")
         with ExitStack() as up:
-            each = [_desktop.desktop(hosts["server"], application) for _ in range(count)]
-            desktops = together(lambda n: up.enter_context(each[n]), range(count), count)
+            seats = self._seats(up, hosts, count)
             task = {
-                "desktops": [desktop.place for desktop in desktops], "encoding": self.encoding,
-                "hand": application.hand, "region": application.region, "users": [count],
-                "seconds": self.duration, "warm_up": self.warm_up, "think": self.think,
-                "good": self.good, "seed": self.seed, "begin": BEGIN_SECONDS,
+                "desktops": [seat if isinstance(seat, str) else seat.place for seat in seats],
+                "users": count, "seconds": self.duration, "begin": BEGIN_SECONDS,
+                **{name: getattr(self, name) for name in same}, **self._application.used,
+                **(SCREEN if self.protocol == "rdp" else {}),
             }  # fmt: skip
-            (row,) = _desktop.look(hosts["client"], task, BEGIN_SECONDS + self.duration)
-            whys = [why for desktop in desktops if (why := desktop.end()["why"])]
+            row = _desktop.look(hosts["client"], task, BEGIN_SECONDS + self.duration)
+            ends = (seat if isinstance(seat, str) else seat.end()["why"] for seat in seats)
+            whys = [why for why in ends if why]
         return {**row, "passed": row["passed"] and not whys, "why": whys or [*row["failed"]]}
+
+    def _seats(
+        self, up: ExitStack, hosts: Mapping[str, Host], count: int
+    ) -> Sequence[_desktop.Desktop | _desktop_rdp.RemoteScreen | str]:
+        each = [_desktop.desktop(hosts["server"], self._application) for _ in range(count)]
+        desktops = _desktop.all_up(up, each)
+        if self.protocol == "rfb":
+            return desktops
+        return _desktop_rdp.screens(up, desktops, hosts["client"], self._application)
+
+    def behind(self, text: str) -> float | None:
+        """The share of keys that were pressed too late to tell, where it was largest."""
+        rows = [_desktop.trial(line) for line in text.splitlines()]
+        return max((float(row["behind"]) for row in rows if "behind" in row), default=None)
 
     @staticmethod
     def parse(text: str) -> list[Sample]:

@@ -11,7 +11,7 @@ from labkit.errors import BadInput, HostError, ResultsError, Unknown
 from labkit.host import Host
 from labkit.programs.packages import brings
 from labkit.workload import Sample, Workload
-from labkit.workloads import _desktop, _desktop_users
+from labkit.workloads import _desktop, _desktop_rfb
 
 LOADS = {
     "Light 3D": ("reader",),
@@ -50,8 +50,8 @@ class Viewing(Workload):
     def __post_init__(self) -> None:
         if self.load not in LOADS:
             raise Unknown("load of viewing", self.load, LOADS)
-        if self.encoding not in _desktop_users.ENCODINGS:
-            raise Unknown("encoding of viewing", self.encoding, _desktop_users.ENCODINGS)
+        if self.encoding not in _desktop_rfb.ENCODINGS:
+            raise Unknown("encoding of viewing", self.encoding, _desktop_rfb.ENCODINGS)
         if not 1 <= self.duration <= 600:
             raise BadInput(f"viewing: duration must be 1 to 600 s, not {self.duration!r}")
 
@@ -87,11 +87,11 @@ class Viewing(Workload):
         application, server = _desktop.APPLICATIONS[name], hosts["server"]
         with _desktop.desktop(server, application, self.duration) as desktop:
             task = {
-                "desktops": [desktop.place], "encoding": self.encoding, "users": [1],
-                "hand": application.hand, "region": application.region, "seed": self.seed,
-                "seconds": self.duration, "think": THINK, "good": GOOD, "begin": BEGIN_SECONDS,
+                "desktops": [desktop.place], "encoding": self.encoding, "users": 1,
+                "seed": self.seed, "seconds": self.duration, "think": THINK, "good": GOOD,
+                "begin": BEGIN_SECONDS, **application.used,
             }  # fmt: skip
-            (seen,) = _desktop.look(hosts["client"], task, BEGIN_SECONDS + self.seconds)
+            seen = _desktop.look(hosts["client"], task, BEGIN_SECONDS + self.seconds)
             end = desktop.end()
         if why := end["why"] or "; ".join(seen["failed"]):
             raise HostError(f"{server.name}: the session of {name} failed", said=why)

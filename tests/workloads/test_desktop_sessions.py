@@ -2,8 +2,13 @@
 
 import json
 import os
+import resource
 import shutil
-from dataclasses import replace
+import socket
+import subprocess
+import sys
+from contextlib import nullcontext
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,33 +16,42 @@ import pytest
 
 from labkit.errors import BadInput, HostError, ResultsError, Unknown
 from labkit.host import Host
+from labkit.lab import opened
+from labkit.running import possible
+from labkit.studies.horizon_rdsh import study
 from labkit.transports.local import Local
-from labkit.workloads import _desktop
+from labkit.workloads import _desktop, _desktop_rdp
 from labkit.workloads import _desktop_users as users
 from labkit.workloads.desktop_sessions import DesktopSessions, curve, slowest
 
-PROGRAMS = ("Xvnc", "mupdf-gl")
+PROGRAMS = ("Xvnc", "lowriter", "mupdf-gl", "netsurf-gtk", "xfreerdp", "xrdp")
 OURS = tuple(
     f"labkit/{name}" for name in
     ("workloads/_desktop", "workloads/desktop_sessions.py", "studies/horizon_rdsh.py")
 )  # fmt: skip
 AT = f"127.80.{os.getpid() % 250}.{1 + os.getpid() // 250 % 250}"
-TASK = users.DesktopTask([], "tight", "keys", [1], 30, 0.4, 0.2, 1, warm_up=1.0)
+TASK = users.DesktopTask([], "tight", "keys", 1, 30, 0.4, 0.2, 1, warm_up=1.0)
+
+
+def need(*programs):
+    """Skip where one is missing."""
+    for program in programs:
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed")
 
 
 @pytest.fixture
 def hosts():
     """Both are this machine."""
-    for program in PROGRAMS:
-        if not shutil.which(program):
-            pytest.skip(f"{program} is not installed")
+    need("Xvnc", "mupdf-gl")
     return {role: Host(role, AT, Local(role)) for role in DesktopSessions.roles}
 
 
 @pytest.mark.parametrize(("knobs", "error"), [
-    ({"encoding": "jpeg"}, Unknown), ({"steps": ""}, BadInput), ({"steps": "2 7"}, BadInput),
-    ({"steps": "0"}, BadInput), ({"think": 0}, BadInput), ({"good": 61}, BadInput),
-    ({"duration": 0.1}, BadInput), ({"warm_up": -1}, BadInput),
+    ({"encoding": "jpeg"}, Unknown), ({"task": "resting"}, Unknown),
+    ({"protocol": "ica"}, Unknown), ({"steps": ""}, BadInput),
+    ({"steps": "2 7"}, BadInput), ({"steps": "0"}, BadInput), ({"think": 0}, BadInput),
+    ({"good": 61}, BadInput), ({"duration": 0.1}, BadInput), ({"warm_up": -1}, BadInput),
 ])  # fmt: skip
 def test_what_cannot_be_meant_is_refused_by_name(knobs, error):
     with pytest.raises(error, match=next(iter(knobs)).replace("_", ".")):
@@ -106,6 +120,54 @@ def test_more_users_are_sent_more_and_nothing_is_left(hosts):
     assert not left_over()
 
 
+@pytest.mark.slow
+@pytest.mark.when_changed(*OURS)
+@pytest.mark.parametrize(("task", "program"), [
+    ("writing", "lowriter"), ("browsing", "netsurf-gtk"),
+])  # fmt: skip
+def test_each_key_of_a_task_changes_the_picture(hosts, task, program):
+    need(program)
+    load = DesktopSessions(task=task, steps="1", duration=4, good=5)
+    row = json.loads(load.run(hosts))
+    assert row["passed"] and row["keys"] == len(row["times"]) == row["good"] > 4
+    assert row["bytes"] > 1000 * row["keys"] and program in load.tools and not left_over()
+
+
+@pytest.mark.slow
+@pytest.mark.when_changed(*OURS)
+def test_by_rdp_each_key_changes_the_picture_on_the_client_s_screen(hosts):
+    """The bytes are those of RDP, not of the screen: that has two megabytes in each picture."""
+    need("xrdp", "xfreerdp")
+    if why := _desktop_rdp.unreachable(hosts["server"]):
+        pytest.skip(f"an IPv6 address is missing on this machine: {why}")
+    load = DesktopSessions(protocol="rdp", steps="2", duration=3, good=5)
+    row = json.loads(load.run(hosts))
+    assert row["passed"] and row["keys"] == len(row["times"]) == row["good"] > 4
+    assert 1000 < row["bytes"] / row["keys"] < 1_000_000 and not left_over()
+
+
+@pytest.mark.slow
+@pytest.mark.when_changed(*OURS)
+def test_a_server_of_rdp_that_shows_another_certificate_is_refused(hosts, monkeypatch):
+    need("xrdp", "xfreerdp")
+    viewer = _desktop_rdp._viewer
+    monkeypatch.setattr(_desktop_rdp, "_viewer", lambda *at: viewer(*at[:-1], 64 * "0"))
+    with pytest.raises(HostError, match="no session lasts") as refused:
+        DesktopSessions(protocol="rdp", steps="1", duration=1).run(hosts)
+    assert "ertificate" in str(refused.value) and not left_over()
+
+
+@pytest.mark.box
+@pytest.mark.slow
+@pytest.mark.when_changed(*OURS)
+def test_where_xrdp_reaches_no_display_rdp_is_left_out_and_named(box_of):
+    """The hosts of a box have no address of IPv6."""
+    need(*PROGRAMS)
+    with opened(box_of(study.topology)) as lab:
+        refused = possible.refusals(study, lab)
+    assert [*refused] == ["RDP", "RDP, slow line"] and "no IPv6 address" in refused["RDP"]
+
+
 @pytest.mark.torture
 def test_more_users_wait_longer(hosts):
     """The slowest answers of six desktops on this machine are slower than those of one."""
@@ -138,6 +200,60 @@ def test_a_session_that_dies_is_counted_as_failed_and_named(hosts, monkeypatch):
     assert first["passed"] and not second["passed"] and second["good"] < second["keys"]
     assert second["why"] == ["sh ended in mid-session with code 3: gone"] and not left_over()
     assert [sample.values[0] for sample in load.parse(text) if sample.metric == "users"] == [2]
+
+
+@pytest.mark.slow
+def test_a_display_that_does_not_come_up_is_a_session_that_failed(hosts, monkeypatch):
+    """The fourth of all desktops, in the second trial, is to listen where no address is."""
+    desktop, begun = _desktop.desktop, []
+
+    def fourth(host, application):
+        begun.append(host)
+        elsewhere = Host(host.name, "192.0.2.1", host.transport)
+        return desktop(elsewhere if len(begun) == 4 else host, application)
+
+    monkeypatch.setattr(_desktop, "desktop", fourth)
+    first, second = map(
+        json.loads, DesktopSessions(steps="2 4", duration=1, good=5).run(hosts).splitlines()
+    )
+    (why,) = second["why"]
+    assert first["passed"] and not second["passed"] and "the display did not come up" in why
+    assert [*second["failed"].values()] == [1] and second["good"] < second["keys"]
+    assert not left_over()
+
+
+def run_users(files=0, **more):
+    """What the users' program says of four users of a server that never answers."""
+    limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))) if files else None
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        at = [*silent.getsockname(), "password"]
+        task = asdict(replace(TASK, desktops=[at] * 4, users=4, seconds=1, begin=0.3, **more))
+        words = [sys.executable, users.__file__]
+        return subprocess.run(words, input=json.dumps(task), capture_output=True, text=True,
+                              preexec_fn=limit, timeout=60)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_desktop_that_does_not_answer_fails_and_used_up_file_descriptors_are_named():
+    silent = json.loads(run_users().stdout)
+    assert silent["failed"] == {"no answer in 0.3 s": 4} and not silent["passed"]
+    short = json.loads(run_users(files=8).stdout)["failed"]
+    (used_up,) = [why for why in short if why.startswith("file descriptors used up")]
+    assert sum(short.values()) == 4 and short[used_up] >= 2
+
+
+@pytest.mark.parametrize(
+    "late, busy, refused", [(0.2, 0.9, True), (0.2, 0.2, False), (0, 0.9, False)]
+)
+def test_a_client_that_saturates_decides_nothing(late, busy, refused):
+    """One that was late because others had the CPU is known by its lateness, as a gate."""
+    waited = sessions([1.0])
+    waited[0].late = [late] * 20
+    row = users._row(TASK, waited, busy)
+    with pytest.raises(SystemExit, match="saturates") if refused else nullcontext():
+        users._refuse_own_fault(TASK, row)
+    assert DesktopSessions().behind(json.dumps(row)) == (1 if late else 0)
+    assert DesktopSessions().behind(json.dumps({})) is None
 
 
 @pytest.mark.slow

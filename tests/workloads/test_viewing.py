@@ -21,6 +21,7 @@ from labkit.settings.egress import Link
 from labkit.studies.horizon_3d import study
 from labkit.transports.local import Local
 from labkit.workloads import _desktop
+from labkit.workloads import _desktop_rfb as rfb
 from labkit.workloads import _desktop_users as users
 from labkit.workloads._own_place import own_folder
 from labkit.workloads.viewing import LOADS, Viewing
@@ -148,13 +149,13 @@ def listening():
 
 async def timed(desktop, keys, pressed):
     """Press keys as a user's hand does; the time of each answer."""
-    task = users.DesktopTask([desktop.place], "tight", "keys", [1], 1, 1, 1, 1)
+    task = users.DesktopTask([desktop.place], "tight", "keys", 1, 1, 1, 1, 1)
     session = users.DesktopSession(task, 0)
     await session.open()
     times = []
     for _ in range(keys):
         session.screen.changed.clear()
-        session.screen.press("next")
+        session.screen.press(READER.keys["next"])
         pressed.append(time.monotonic())
         await asyncio.wait_for(session.screen.changed.wait(), 5)
         times.append(time.monotonic() - pressed[-1])
@@ -203,7 +204,7 @@ def test_who_does_not_know_the_password_or_the_cookie_sees_no_desktop(hosts):
         assert Display(display_of(desktop), cookie).allowed
         address, port, _ = desktop.place
         with pytest.raises(ConnectionError, match="refused the password"):
-            asyncio.run(users.Screen.reach([address, port, "12345678"], "tight", 400))
+            asyncio.run(rfb.Screen.reach([address, port, "12345678"], "tight", 400))
 
 
 @pytest.mark.slow

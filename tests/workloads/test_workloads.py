@@ -295,6 +295,7 @@ def test_a_workload_says_whether_it_waits_for_answers(name):
 def test_a_workload_names_the_programs_whose_versions_its_runs_keep(name):
     known = {"ping", "netperf", "sockperf", "iperf3", "fio", "nbdkit", "nutcracker", "haproxy"}
     known |= {"perl", "nginx", "corosync", "pacemakerd", "java", "Xvnc", "openscad", "glmark2"}
+    known |= {"xrdp"}
     assert set(KNOWN[name].programs) <= known | {"python3", "redis-server", "redis-benchmark"}
     assert KNOWN[name].programs or not KNOWN[name].loop, "a program of ours is kept by its digest"
 
