@@ -11,10 +11,10 @@ import queue
 import re
 from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from labkit.shop.answers import Listening, Refused, Rowset, ShopRows, Short, connected
+from labkit.shop.answers import Asked, Listening, Refused, Rowset, ShopRows, Short, connected
 from labkit.shop.filling import Database
 from labkit.shop.stock import COLUMNS, tax
 
@@ -38,6 +38,8 @@ AGAIN = 503
 class Web:
     """One connection to the web server of a shop."""
 
+    parameters: ClassVar[Mapping[str, tuple[str, ...]]] = PARAMETERS
+
     def __init__(self, at: Listening) -> None:
         self.socket = connected(at)
         self.host = str(at)
@@ -48,7 +50,7 @@ class Web:
     def message(self, name: str, given: Sequence[object]) -> bytes:
         """The page that asks it."""
         texts = [",".join(map(str, one)) if isinstance(one, list) else str(one) for one in given]
-        asked = urlencode(dict(zip(PARAMETERS[name], texts)))  # noqa: B905
+        asked = urlencode(dict(zip(self.parameters[name], texts)))  # noqa: B905
         return f"GET /{name}?{asked} HTTP/1.1\r\nHost: {self.host}\r\n\r\n".encode()
 
     def complete(self, content: bytes) -> bool:
@@ -78,6 +80,12 @@ class Pages(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     databases: queue.Queue[Database]
+    parameters: ClassVar[Mapping[str, tuple[str, ...]]] = PARAMETERS
+
+    @staticmethod
+    def page(database: Database, name: str, given: Mapping[str, str]) -> ShopRows:
+        """The rows of a page."""
+        return _page(database, name, given)
 
     def do_GET(self) -> None:
         """Serve one page."""
@@ -85,9 +93,9 @@ class Pages(BaseHTTPRequestHandler):
         name, given = parts.path.strip("/"), parse_qs(parts.query, keep_blank_values=True)
         database = self.databases.get()
         try:
-            if name not in PARAMETERS:
+            if name not in self.parameters:
                 return self._say(404, "no such page", [])
-            rows = _page(database, name, {word: values[0] for word, values in given.items()})
+            rows = self.page(database, name, {word: values[0] for word, values in given.items()})
             self._say(200, name, rows)
         except (Short, Refused) as no:
             again = isinstance(no, Refused) and no.again
@@ -125,7 +133,7 @@ def _page(database: Database, name: str, said: Mapping[str, str]) -> ShopRows:
     return ask(database, "purchase", [who, net, added, net + added, ref, ids, quantities])
 
 
-def ask(database: Database, name: str, given: Sequence[object]) -> ShopRows:
+def ask(database: Asked, name: str, given: Sequence[object]) -> ShopRows:
     """Ask by a prepared statement, and wait for the answer."""
     database.socket.sendall(database.message(name, given))
     content = b""
@@ -137,12 +145,12 @@ def ask(database: Database, name: str, given: Sequence[object]) -> ShopRows:
     return database.answer(content).rows
 
 
-def serve(at: Listening, databases: Sequence[Database]) -> None:
+def serve(at: Listening, databases: Sequence[Database], pages: type[Pages] = Pages) -> None:
     """Serve pages until somebody ends it; as many at once as there are databases."""
     free: queue.Queue[Database] = queue.Queue()
     for database in databases:
         free.put(database)
-    handler = type("Own", (Pages,), {"databases": free})
+    handler = type("Own", (pages,), {"databases": free})
     with _Server((at.host, at.port), handler) as server:
         server.serve_forever()
 

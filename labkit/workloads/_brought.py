@@ -31,7 +31,14 @@ TREES = {
     ),
     "mariadb": ("/usr/sbin/mariadbd", "/usr/share/mysql/english/*",
                 "/usr/share/mysql/charsets/*", "/usr/share/mysql/*.sql"),
-    "arrays": ("/usr/sbin/mdadm", "/usr/sbin/dmsetup", "/usr/sbin/blkid", "/usr/bin/fio"),
+    "arrays": ("/usr/sbin/mdadm", "/usr/sbin/dmsetup", "/usr/sbin/blkid", "/usr/bin/fio",
+               "/usr/bin/umount"),
+    "mail": (
+        "/usr/sbin/postconf", "/usr/lib/postfix/sbin/*", "/usr/lib/postfix/*.so",
+        "/usr/sbin/dovecot", "/usr/bin/doveconf", "/usr/lib/dovecot/*.so.0",
+        "/usr/lib/dovecot/log", "/usr/lib/dovecot/[a-km-z]*",
+        "/usr/lib/dovecot/modules/libssl_iostream_openssl.so",
+    ),
 }  # fmt: skip
 ALWAYS = (
     "/usr/bin/setpriv",
@@ -73,6 +80,6 @@ def _files(engine: str) -> Iterator[str]:
 
 
 def _libraries(files: list[str]) -> set[str]:
-    programs = [file for file in files if "/bin/" in file or "/sbin/" in file or ".so" in file]
+    programs = [file for file in files if "/share/" not in file]
     asked = subprocess.run(["ldd", *programs], capture_output=True, text=True)
     return set(LIBRARY.findall(asked.stdout))

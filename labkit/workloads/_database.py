@@ -63,6 +63,8 @@ class WantedShop:
     durable: bool
     buffers: int
     connections: int
+    place: str = ""
+    """The beginning of the folder's name on the server; empty for the usual one."""
 
 
 @contextmanager
@@ -105,7 +107,8 @@ def driver_on(client: Host) -> tuple[str, str]:
 # here; where it is already, all else is there as well.
 def _prepared(server: Host, asked: WantedShop, number: int) -> tuple[str, str]:
     engine, brought = asked.engine, could_bring(asked.engine, server)
-    place = own_folder(server, _filled.place(server, KEPT) if brought else KEPT)
+    usual = _filled.place(server, KEPT) if brought else KEPT
+    place = own_folder(server, asked.place or usual)
     folder, script = f"{place}/{engine}-{number}", f"{place}/{kit.SERVE_DATABASE.name}"
     of = (engine, server, folder, asked.size, asked.seed)
     if brought and _filled.there(*of):
@@ -120,13 +123,14 @@ def _prepared(server: Host, asked: WantedShop, number: int) -> tuple[str, str]:
 
 @contextmanager
 def serving_pages(
-    hosts: Mapping[str, Host], engine: str, shop: Served, users: int, lasts: float
-) -> Iterator[Served]:
+    hosts: Mapping[str, Host], engine: str, shop: Served, users: int, lasts: float,
+    application: str = kit.SHOP,
+) -> Iterator[Served]:  # fmt: skip
     """Serve the pages of a shop on `server`: nginx, and an application with its connections."""
     server, client = hosts["server"], hosts["client"]
     place = shop.folder.rpartition("/")[0]
-    program, script = f"{place}/{kit.name()}", f"{place}/serve_web.sh"
-    server.put(kit.packed(), program, 0o644)
+    program, script = f"{place}/{kit.name(application)}", f"{place}/serve_web.sh"
+    server.put(kit.packed(application), program, 0o644)
     server.put(by_nginx(kit.__file__, "serve_web.sh").encode(), script, 0o644)
 
     def words(port: int) -> tuple[str, ...]:
@@ -153,7 +157,10 @@ def _turn(server: Host) -> int:
 
 
 def absent(engine: str, way: str, hosts: Mapping[str, Host]) -> str:
-    """The program missing on one of these hosts, and how to get it; empty if none is missing."""
+    """The program missing on one of these hosts, and how to get it; empty if none is missing.
+
+    Without an engine, the server is to have none.
+    """
     client, server = hosts["client"], hosts["server"]
     needed = [client, server] if way == "web" else [client]
     for host in needed:
@@ -161,7 +168,9 @@ def absent(engine: str, way: str, hosts: Mapping[str, Host]) -> str:
             return f"Python 3.9 or newer is missing on {host.name}: {brings('python3')}"
     if way == "web" and not server.run("sh", "-c", FIND, "find", "nginx").ok:
         return f"nginx is missing on {server.name}, to get it: {brings('nginx')}"
-    if not server.run("sh", "-c", FIND, "find", engine).ok and not could_bring(engine, server):
+    if not engine or server.run("sh", "-c", FIND, "find", engine).ok:
+        return ""
+    if not could_bring(engine, server):
         how = brings(ENGINES[engine])
         return f"{engine} is missing on {server.name}, to get it: {how}"
     return ""

@@ -130,9 +130,7 @@ class DiskArray(Workload):
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Make the array and fill it, wait until the load on it is steady, and measure."""
         host = hosts["server"]
-        if host.run("sh", "-c", FIND, "find", *PROGRAMS).stdout:
-            bring("arrays", host)
-        with self._array(host):
+        with self.made(host):
             words = (SEGMENT_SECONDS, MOST_SEGMENTS, self.duration, self.depth, self.reads)
             limit = 120 + 10 * self.seconds
             text = host.check("sh", "-c", LOAD, "load", *map(str, words), *host.disks,
@@ -145,7 +143,10 @@ class DiskArray(Workload):
         return text
 
     @contextmanager
-    def _array(self, host: Host) -> Iterator[None]:
+    def made(self, host: Host) -> Iterator[None]:
+        """The array and its volume, filled, on disks of the host that hold nothing."""
+        if host.run("sh", "-c", FIND, "find", *PROGRAMS).stdout:
+            bring("arrays", host)
         used = (str(self.used), *host.disks)
         looked = host.run("sh", "-c", MAKE, "array", "look", *used, seconds=MAKE_SECONDS)
         if looked.code == TAKEN:
