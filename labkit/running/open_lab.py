@@ -337,7 +337,8 @@ def _made(results: Results) -> str:
         guests += f", containers by {lab['containers']}"
     if on := results.asked.get("kernels"):
         return f"One machine. {kernels.told(on)}. {capital(guests)}, tier {lab['tier']}"
-    return f"Emulated: one machine, {guests}, tier {lab['tier']}"
+    made = "One machine" if lab["accelerator"] == "kvm" else "Emulated: one machine"
+    return f"{made}, {guests}, tier {lab['tier']}"
 
 
 def _host_facts(host: Host) -> dict[str, str]:

@@ -77,7 +77,7 @@ class GuestCpuCount(OfMachine):
     """The number of CPUs of a guest; on KVM, up to what the machine is defined for."""
 
     cpus: int = field(metadata=amount("CPUs of a guest", 1, 768))
-    elsewhere: ClassVar = {"box": "User-Mode Linux has one"}
+    elsewhere: ClassVar = {"box": "its topology says how many: vcpus"}
     on_kvm = by(
         lambda s: of_definition(
             "p", ("vcpucount", s.kept, "--config", "--current"), s.kept,

@@ -10,6 +10,8 @@ from labkit.box.topology import find, from_tables
 from labkit.claim import Bound, judge
 from labkit.errors import BadInput, Unknown
 from labkit.lab import Lab
+from labkit.results import Results
+from labkit.running.open_lab import note, recorded
 from labkit.studies._places import ROLES, TOPOLOGY, place, places
 
 BOX = Lab("lab", {}, tier="root", accelerator="uml")
@@ -25,6 +27,15 @@ def test_a_container_of_a_box_is_real_and_its_guest_is_not():
 def test_a_guest_by_kvm_is_as_real_as_its_host():
     label = kernels.label(Lab("lab", {}, tier="root", accelerator="kvm"), True)
     assert label == "guest by KVM" and not kernels.is_emulated(label)
+
+
+def test_the_label_of_a_chart_names_the_cpu_that_guests_of_kvm_ran_on(tmp_path):
+    facts = dict(Results.open(recorded("lat_ping")).asked)
+    hosts = {"server": {"cpu": "Xeon 6740E"}}
+    for accelerator, words in (("kvm", "One machine, guests by KVM on Xeon 6740E, "),
+                               ("uml", "Emulated: one machine, guests by UML, ")):  # fmt: skip
+        facts["lab"] = {**facts["lab"], "accelerator": accelerator, "hosts": hosts}
+        assert note(Results.begin(tmp_path / accelerator, facts)).startswith(words)
 
 
 def test_real_hosts_and_conditions_of_whole_labs_need_no_label():

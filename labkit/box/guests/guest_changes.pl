@@ -29,6 +29,7 @@ sub refuse_unless_legal {
         fail("a guest of QEMU that may move has no choice of $_") if /^(nic|batch|lro)=/ && !$wires{root};
     }
     return if /^(vcpus=1|nic=(bridge|direct)|lro=(on|off)|policy=(other|fifo)|memory=[1-9]\d*M|wakeups=(kept|lossy))$/;
+    fail("a guest of User-Mode Linux has one CPU") if $wires{accelerator} eq "uml" && /^vcpus=/;
     return if /^batch=([1-9]|[1-9][0-9]|1[01][0-9]|12[0-8])$/;
     return if /^cpus=(last|all)$/;
     if (/^cpus=(\d[\d,-]*)$/) {
