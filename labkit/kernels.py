@@ -12,6 +12,22 @@ HARDWARE = "guest by KVM"
 NAMES = {"uml": "User-Mode Linux", "tcg": "QEMU without hardware support"}
 
 
+LONGEST = 29
+"""Letters of a note's brief form."""
+
+
+class Note(str):
+    """The label that every figure carries, which has a brief form besides."""
+
+    brief: str
+
+    def __new__(cls, text: str, brief: str) -> "Note":
+        """Make the label of both."""
+        made = super().__new__(cls, text)
+        made.brief = brief
+        return made
+
+
 def label(lab: Lab, in_guest: bool | None) -> str:
     """A label for what a condition runs on in this lab; empty on real hosts, and if nobody said."""
     if in_guest is None or not lab.emulated:
@@ -67,3 +83,12 @@ def told(kernels: Mapping[str, str]) -> str:
     if len(found) == 1 < len(kernels):
         return f"All conditions: {next(iter(found))}"
     return "; ".join(f"{', '.join(some)}: {one}" for one, some in found.items())
+
+
+def brief(kernels: Mapping[str, str]) -> str:
+    """Which conditions are emulated, in a few words."""
+    emulated = [name for name, on in kernels.items() if is_emulated(on)]
+    if len(emulated) in (0, len(kernels)):
+        return "all emulated" if emulated else "real kernel"
+    text = f"emulated: {', '.join(emulated)}"
+    return text if len(text) <= LONGEST else f"emulated: {len(emulated)} of {len(kernels)}"

@@ -1,8 +1,9 @@
 """Pictures as wide as their cell, under one line; the rest opens at a sign."""
 
-from collections.abc import Mapping
-from textwrap import shorten
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from labkit.machine.units import capital
 
 WIDTH, MOST = 540, 1100
 """Pixels of the whole picture, axes and legend included: as it is laid out at least, and at most.
@@ -33,16 +34,25 @@ def filling(spec: Mapping[str, Any]) -> dict[str, Any]:
     The rest of what stands below its title opens when the mouse is over a sign.
     """
     filled = {**spec}
-    about = spec.get("usermeta", {}).get("about", {})
+    meta = spec.get("usermeta", {})
+    about = meta.get("about", {})
     text = ". ".join(filter(None, about.values()))
     if text:
-        line = shorten(text, LINE, placeholder=" …")
-        filled = {**filled, "title": {**spec["title"], "subtitle": [line]}}
+        line = text if len(text) <= LINE else _fitting(meta.get("brief", ()))
+        filled = {**filled, "title": {**spec["title"], "subtitle": [line] if line else []}}
     if len(text) > LINE:
         filled = _signed(filled, about)
     if spec.get("width") == WIDTH:
         filled["params"] = [*filled.get("params", ()), *_FOLLOWED]
     return filled
+
+
+def _fitting(phrases: Iterable[str]) -> str:
+    line = ""
+    for phrase in filter(None, phrases):
+        longer = f"{line}; {phrase}" if line else phrase
+        line = longer if len(longer) <= LINE else line
+    return capital(line)
 
 
 def _signed(spec: dict[str, Any], about: Mapping[str, str]) -> dict[str, Any]:

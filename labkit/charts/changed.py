@@ -52,7 +52,8 @@ def changes(
     legend = f"{ends.legend(rows)}"
     legend += f"Shaded: the same within the margin, {100 * margin:.2g} %."
     drawn, height = alt.LayerChart(layer=layers), max(60, 26 * len(names))
-    return framed(drawn, height, title or "New over old", legend, note, f"New over old: {said}")
+    return framed(drawn, height, title or "New over old", legend, note, f"New over old: {said}",
+                  [f"grey: within {100 * margin:.2g} %", *ends.brief(rows)])  # fmt: skip
 
 
 def _row(one: Changed) -> dict[str, object]:

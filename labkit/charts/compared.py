@@ -16,6 +16,7 @@ from labkit.charts.look import (
     Rows,
     Runs,
     colour,
+    even_steps,
     framed,
     inline,
     insist,
@@ -36,7 +37,7 @@ OURS = COLOURS[3]
 
 def ratios(
     measured: Mapping[str, Blocks],
-    native: str,
+    native: str | Mapping[str, str],
     published: Mapping[str, float] | None = None,
     *,
     statistic: Statistic = "mean",
@@ -47,43 +48,71 @@ def ratios(
     title: str = "",
     note: str = "",
     titles: Mapping[str, str] | None = None,
+    under: str = "",
 ) -> alt.LayerChart:
     """Each condition over the `native` one, with its 95 % interval; the document's in grey.
 
     `noise` 0.04 shades what is no finding on this lab: 4 % more or less (`labkit noise`); `margin`
     the band in which conditions are the same, without either 5 %, as in verdicts. `runs`
     (`results.by_block()`) names the runs of a mark that is hovered; `titles` replace names.
+    Where conditions have different bases, `native` names each one's, and `under` is their title.
     """
     check_margin(margin)
     margin = margin or (None if noise else MARGIN)
     insist(measured)
-    if native not in measured:
-        raise Unknown("condition", native, measured)
-    names = [name for name in measured if name != native]
-    quotients = [measured_ratio(name, native, measured, statistic, runs) for name in names]
+    bases = _bases(native, measured)
+    base_name = under or str(native)
+    names = [*bases]
+    quotients = [measured_ratio(n, by, measured, statistic, runs) for n, by in bases.items()]
     rows, numbers = ends.reaching(quotients, 1.0), (published or {}).items()
     theirs: Rows = [{"condition": n, "value": v} for n, v in numbers if n in names]
     names = _titled(names, titles or {}, *rows, *theirs)
-    x = alt.X("value:Q", title=f"{metric}, {native} = 1").scale(**even(rows)).axis(BELOW_NAMES)
+    bands = [band for band in (noise, margin) if band]
+    edges = [1.0, *(end for band in bands for end in (1 / (1 + band), 1 + band))]
+    x = alt.X("value:Q", title=f"{metric}, {base_name} = 1")
+    x = x.scale(**even(rows)).axis(labelled([*rows, *theirs], edges))
     base = alt.Chart(inline(rows)).encode(
         y=alt.Y("condition:N", sort=names, title=None), color=_plain(names),
-        tooltip=_tips(f"over {native}"),
+        tooltip=_tips(f"over {base_name}"),
     )  # fmt: skip
     bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q")
     dots = base.mark_point(filled=True, opacity=1, size=90).encode(x=x, shape=_plain_shape(names))
     one = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
-    bands = [shade(band, x) for band in (noise, margin) if band]
-    layers = [*bands, one, bars.transform_filter("isValid(datum.low)"), dots,
-              *ends.beside_bars(rows, base, "x", _tips(f"over {native}")),
+    layers = [*(shade(band, x) for band in bands), one,
+              bars.transform_filter("isValid(datum.low)"), dots,
+              *ends.beside_bars(rows, base, "x", _tips(f"over {base_name}")),
               *([_diamonds(theirs, x, names)] if theirs else [])]  # fmt: skip
     said = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
     diamonds = "Diamonds: the document's. " if theirs else ""
     legend = f"{diamonds}{ends.legend(rows)}"
     legend += f"Shaded: this lab's noise, {100 * noise:.2g} %. " if noise else ""
     legend += f"Shaded: the same within the margin, {100 * margin:.2g} %." if margin else ""
-    title = title or f"{capital(metric)}, relative to {native}"
+    title = title or f"{capital(metric)}, relative to {base_name}"
     drawn, height = alt.LayerChart(layer=layers), max(60, 36 * len(names))
-    return framed(drawn, height, title, legend.strip(), note, f"{metric} over {native}: {said}")
+    marks = ["◆ the document"] * bool(theirs)
+    marks += [f"grey: noise, {100 * noise:.2g} %"] if noise else []
+    marks += [f"grey: within {100 * margin:.2g} %"] if margin else []
+    marks += ends.brief(rows)
+    said = f"{metric} over {base_name}: {said}"
+    return framed(drawn, height, title, legend.strip(), note, said, marks)
+
+
+def _bases(native: str | Mapping[str, str], measured: Mapping[str, Blocks]) -> dict[str, str]:
+    wanted = dict.fromkeys(measured, native) if isinstance(native, str) else {**native}
+    for name in (*wanted, *wanted.values()):
+        if name not in measured:
+            raise Unknown("condition", name, measured)
+    return {name: base for name, base in wanted.items() if name != base}
+
+
+def labelled(rows: Rows, also: Sequence[float]) -> alt.Axis:
+    """An axis of ratios on which every mark has its number."""
+    drawn = [*also, *(end for row in rows for end in ends.drawn_of(row))]
+    if min(drawn) <= 0:
+        return BELOW_NAMES
+    # Vega leaves out numbers of a logarithmic axis by a rule of its own, and keeps their marks.
+    return alt.Axis(titleAnchor="end", values=even_steps(min(drawn), max(drawn)),
+                    labelExpr="format(datum.value, ',~f')")  # fmt: skip
 
 
 def _titled(names: list[str], titles: Mapping[str, str], *rows: dict[str, Any]) -> list[str]:

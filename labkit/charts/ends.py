@@ -89,6 +89,13 @@ def _arrows(rows: Rows, base: alt.Chart, axis: str, tips: Sequence[alt.Tooltip])
     ]  # fmt: skip
 
 
+def brief(rows: Rows) -> list[str]:
+    """The same in few words."""
+    words = legend(rows)
+    pairs = ((BARS, "bars: 95 %"), (ARROWS, "arrows: no limit"), (TICKS, "ticks: each block"))
+    return [text for sentence, text in pairs if sentence in words]
+
+
 def legend(rows: Rows) -> str:
     """The legend's words on bars, arrows and ticks, as far as there are any."""
     bars = any(row.get("low") is not None or row.get("high") is not None for row in rows)

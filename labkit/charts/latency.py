@@ -81,7 +81,8 @@ def ladder(
     found = [f"{r['condition']} {r['percentile']} {figure(r['value'])}" for r in ours]
     said = f"Percentiles of the {metric}, in {shown(unit)}: {'; '.join(found)}"
     title = title or f"{capital(metric)} by percentile"
-    return framed(alt.LayerChart(layer=layers), 340, title, _legend(ours, theirs, each), note, said)
+    return framed(alt.LayerChart(layer=layers), 340, title, _legend(ours, theirs, each), note, said,
+                  ["◆ the document"] * bool(theirs) + ends.brief(ours))  # fmt: skip
 
 
 def spread(

@@ -12,6 +12,7 @@ import vl_convert
 
 from labkit.charts.cell import WIDTH, filling
 from labkit.errors import BadInput, ResultsError, Unknown, readable
+from labkit.kernels import Note
 from labkit.machine.units import shown
 
 Values = npt.NDArray[np.float64]
@@ -45,6 +46,7 @@ LETTERS = 14
 LOOK = {
     "axis": {"labelFontSize": LETTERS, "titleFontSize": LETTERS, "gridOpacity": 0.5,
              "labelLimit": 300, "labelSeparation": 6},
+    "axisQuantitative": {"tickCount": 8},
     "legend": {"labelFontSize": LETTERS, "titleFontSize": LETTERS, "symbolSize": 90,
                "labelLimit": 500},
     "title": {"anchor": "start", "fontSize": LETTERS + 2, "subtitleFontSize": LETTERS,
@@ -82,6 +84,7 @@ EMBEDDED = {V5: {"embed_options": {"renderer": "svg", "defaultStyle": STYLE}}}
 """The metadata of a chart's display, from which JupyterLab takes how to draw it."""
 
 MOST_LABELS = 8
+MOST_EVEN = 6
 LEGEND_WIDTH = 70
 """Characters of legend that fit beside each other, or of a line below the title."""
 
@@ -180,6 +183,16 @@ def steps(low: float, high: float) -> list[float]:
     return some
 
 
+def even_steps(low: float, high: float) -> list[float]:
+    """The labels of an axis of ratios, all of which have room: evenly apart if it is short."""
+    if high >= 4 * low:
+        return steps(low, high)
+    power = 10.0 ** math.floor(math.log10((high - low) / MOST_EVEN))
+    apart = next(m * power for m in (1, 2, 5, 10) if m * power * MOST_EVEN >= high - low)
+    numbers = range(math.ceil(low / apart), math.floor(high / apart) + 1)
+    return [float(f"{n * apart:.6g}") for n in numbers]
+
+
 def colour(names: Sequence[str], field: str = "condition") -> alt.Color:
     """A colour for each condition, the same whichever of them are drawn."""
     cycle = [COLOURS[i % len(COLOURS)] for i in range(len(names))]
@@ -228,12 +241,19 @@ def _lines(text: str) -> list[str]:
 Drawn = TypeVar("Drawn", alt.Chart, alt.LayerChart)
 
 
-def framed(drawn: Drawn, height: int, title: str, subtitle: str, note: str, text: str) -> Drawn:
-    """The picture at its size and under its title, with a sentence for ears."""
+def framed(
+    drawn: Drawn, height: int, title: str, subtitle: str, note: str, text: str,
+    marks: Sequence[str] = (),
+) -> Drawn:  # fmt: skip
+    """The picture at its size and under its title, with a sentence for ears.
+
+    In a cell one line below the title has only what fits of the note's brief form and `marks`.
+    """
     about = {"lab": note, "picture": subtitle.strip()}
+    brief = [note.brief if isinstance(note, Note) else note, *(marks or [about["picture"]])]
     complete: Drawn = drawn.properties(
         width=WIDTH, height=height, title=titled(title, subtitle, note),
-        description=f"{text}. {note}".strip(), usermeta={"about": about},
+        description=f"{text}. {note}".strip(), usermeta={"about": about, "brief": brief},
     )  # fmt: skip
     return complete
 

@@ -32,7 +32,7 @@ from labkit.machine.units import capital, figure, shown
 
 HEIGHT, LOW, APART = 280, 170, 26
 """Pixels of a picture of one panel, of each of several, and between these."""
-LINES, LETTER = 3, 9
+LINES, LETTER = 5, 9
 """Lines for the names of what happened, and the pixels of a letter, axes reckoned in."""
 
 Series = Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]
@@ -151,7 +151,7 @@ def _label(place: tuple[int, bool], x: alt.X, rows: Rows) -> alt.Chart:
         alt.Chart(inline(rows))
         .mark_text(align="right" if left else "left", dx=-3 if left else 3, dy=8 + 18 * line,
                    baseline="top", style="guide-label", fontSize=LETTERS)
-        .encode(x=x, y=alt.value(0), text="event:N")
+        .encode(x=x, y=alt.value(0), text="label:N")
     )  # fmt: skip
     return drawn
 
@@ -162,13 +162,15 @@ def _placed(rows: Rows, first: float, last: float) -> dict[tuple[int, bool], Row
     begun = [last] * LINES
     placed: dict[tuple[int, bool], Rows] = {}
     for row in sorted(rows, key=lambda row: row["at"], reverse=True):
-        wide = (last - first) * (len(row["event"]) * LETTER + 6) / WIDTH
+        wide = (last - first) * ((len(row["event"]) + 2) * LETTER + 6) / WIDTH
         left = row["at"] + wide > last
         start = row["at"] - wide * left
         free = [n for n, other in enumerate(begun) if start + wide <= other]
         for line in free[:1]:
             begun[line] = start
-            placed.setdefault((line, left), []).append(row)
+            # Of rules close together an arrow says which is meant.
+            label = f"{row['event']} →" if left else f"← {row['event']}"
+            placed.setdefault((line, left), []).append({**row, "label": label})
     return placed
 
 

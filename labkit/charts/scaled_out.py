@@ -69,7 +69,9 @@ def speed_ups(
     diamonds = "Diamonds: the document's. " * bool(published)
     legend = f"{diamonds}Dashed: the ideal. {ends.legend(rows)}"
     drawn, title = alt.LayerChart(layer=layers), f"Speed-up by {by}"
-    return framed(drawn, 340, title, legend.strip(), note, f"{title}, {most} over 1: {said}")
+    return framed(drawn, 340, title, legend.strip(), note, f"{title}, {most} over 1: {said}",
+                  [*["◆ the document"] * bool(diamonds), "dashed: the ideal", *ends.brief(rows)]
+                  )  # fmt: skip
 
 
 def _rows(

@@ -12,8 +12,13 @@ Rates = Mapping[str, Sequence[float]]
 """By row the Mbit/s of each of KINDS."""
 
 
-def shared_line(rates: Rates, line: float, note: str = "") -> alt.LayerChart:
-    """A bar for each row, its parts as long as the rates; the dashed line is the uplink's own."""
+def shared_line(
+    rates: Rates, line: float, note: str = "", reserved: Mapping[str, float] | None = None
+) -> alt.LayerChart:
+    """A bar for each row, its parts as long as the rates; the dashed line is the uplink's own.
+
+    `reserved` says in which rows storage has Mbit/s of its own, which a solid line marks.
+    """
     if not rates:
         raise BadInput("nothing to draw: nothing was measured yet")
     rows = [
@@ -30,11 +35,20 @@ def shared_line(rates: Rates, line: float, note: str = "") -> alt.LayerChart:
         tooltip=[tip("row"), tip("kind"), tip("rate", ",.0f", "Mbit/s")],
     )  # fmt: skip
     whole = alt.Chart(inline([{"line": line}])).mark_rule(strokeDash=[6, 4]).encode(x="line:Q")
+    known = [{"row": row, "reserved": rate} for row, rate in (reserved or {}).items()]
+    floors = [
+        alt.Chart(inline(known)).mark_tick(color="black", thickness=3, size=44)
+        .encode(x="reserved:Q", y="row:N", tooltip=[tip("reserved", ",.0f", "Mbit/s reserved")])
+    ] * bool(known)  # fmt: skip
+    marks = [
+        f"dashed: the uplink, {line:g} Mbit/s",
+        *["solid: storage's reservation"] * bool(known),
+    ]
     text = "; ".join(
         f"{row}: " + ", ".join(f"{k} {v:.0f}" for k, v in zip(KINDS, each, strict=True))
         for row, each in rates.items()
     )
     return framed(
-        alt.LayerChart(layer=[parts, whole]), 60 + 34 * len(rates), "Who got what of the line",
-        f"Dashed: the uplink, {line:g} Mbit/s.", note, f"Mbit/s by kind of traffic. {text}.",
+        alt.LayerChart(layer=[parts, whole, *floors]), 60 + 34 * len(rates), "Who got what of the line",
+        ". ".join(marks), note, f"Mbit/s by kind of traffic. {text}.", marks,
     )  # fmt: skip

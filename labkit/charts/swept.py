@@ -45,4 +45,4 @@ def swept(
     said = "; ".join(f"{r['condition']} at {r['at']}: {figure(r['value'])}" for r in rows)
     title = f"{f'{of}: ' if of else ''}{capital(metric)} by {by}"
     drawn, legend = alt.LayerChart(layer=layers), ends.legend(rows)
-    return framed(drawn, 280, title, legend, note, f"{title}: {said}")
+    return framed(drawn, 280, title, legend, note, f"{title}: {said}", ends.brief(rows))

@@ -167,7 +167,8 @@ def _ratios(rows: list[dict[str, Any]], theirs: list[dict[str, Any]], note: str)
     legend = f"Diamonds: the document's. {ends.legend(rows)}".rstrip()
     drawn, height = alt.LayerChart(layer=layers), 44 * max(1, len(rows))
     said = f"Run 2 over Run 1: {said}"
-    return framed(drawn, height, "What owning CPUs changes", legend, note, said)
+    return framed(drawn, height, "What owning CPUs changes", legend, note, said,
+                  ["◆ the document", *ends.brief(rows)])  # fmt: skip
 
 
 def _mean(what: str, sides: Mapping[str, Blocks]) -> dict[str, Any]:

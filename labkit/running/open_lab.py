@@ -15,6 +15,7 @@ from labkit.box.containers.container import ENGINES
 from labkit.changes.plan import AT_ONCE
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import NOTHING, Host
+from labkit.kernels import Note
 from labkit.lab import LOCAL, LOCAL_LAB, Lab
 from labkit.machine import workspace
 from labkit.machine.places import HOME, first_file, out
@@ -307,7 +308,7 @@ def _interfaces(lab: Lab) -> dict[str, str]:
     return {role: host.interface for role, host in hosts.items() if host.interface}
 
 
-def note(results: Results) -> str:
+def note(results: Results) -> Note:
     """The label that every figure carries: what is emulated, scaled, or done by another tool.
 
     Where conditions differ in it, it says which ran on the machine's own kernel.
@@ -317,7 +318,14 @@ def note(results: Results) -> str:
     tools = results.asked.get("substitutes", "")
     parts = (odd, _made(results), f"Sizes here: {scaled}" if scaled else "",
              f"Tools here: {tools}" if tools else "")  # fmt: skip
-    return ". ".join(filter(None, parts))
+    return Note(". ".join(filter(None, parts)), "edited by hand" if odd else _brief(results))
+
+
+def _brief(results: Results) -> str:
+    if results.asked["lab"]["tier"] in (IMPORTED, "hosts"):
+        return "measured elsewhere" * (results.asked["lab"]["tier"] == IMPORTED)
+    on = results.asked.get("kernels")
+    return kernels.brief(on) if on else "emulated"
 
 
 def _made(results: Results) -> str:

@@ -70,6 +70,13 @@ def over(study: Study, line: int) -> Study:
     return replace(study, conditions=conditions(line))
 
 
+def reserved(study: Study) -> dict[str, float]:
+    """Mbit/s that storage has for itself, by the conditions in which it has a reservation."""
+    knobs = {condition.name: condition.knobs for condition in study.conditions}
+    return {name: float(some["reserved_mbit"]) for name, some in knobs.items()
+            if "reserved_mbit" in some}  # fmt: skip
+
+
 def rates(study: Study, results: Results) -> dict[str, list[float]]:
     """Mbit/s of storage, bulk and migration under each condition in which all are there."""
     measured = study.measured(results)
