@@ -49,6 +49,7 @@ def shared_line(
         for row, each in rates.items()
     )
     return framed(
-        alt.LayerChart(layer=[parts, whole, *floors]), 60 + 34 * len(rates), "Who got what of the line",
+        alt.LayerChart(layer=[parts, whole, *floors]), 60 + 34 * len(rates),
+        "Who got what of the line",
         ". ".join(marks), note, f"Mbit/s by kind of traffic. {text}.", marks,
     )  # fmt: skip

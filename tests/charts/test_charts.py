@@ -57,6 +57,7 @@ def test_it_speaks_to_a_screen_reader_and_bears_the_note(name):
     assert NOTE in bundle["text/plain"] == bundle[charts.V5]["description"]
     assert 'role="img" aria-label="' in bundle["image/svg+xml"]
     assert bundle[charts.V5]["title"]["subtitle"][0].startswith(NOTE)
+    assert "…" not in json.dumps(bundle[charts.V5]["title"], ensure_ascii=False)
 
 
 @pytest.mark.slow
@@ -328,7 +329,8 @@ def test_it_follows_its_cell_under_one_line_and_the_rest_opens_at_a_sign():
     long = charts.ratios(RATES, "Native", {"VM": 0.9}, noise=0.04, note="Emulated: " + "long " * 20)
     spec = shown(long)[charts.V5]
     (line,) = spec["title"]["subtitle"]
-    assert len(line) <= LINE and line.endswith("…")
+    assert len(line) <= LINE
+    assert line == "◆ the document; grey: noise, 4 %; bars: 95 %"
     assert spec["layer"][-1]["mark"]["text"] == "(i)"
     assert "this lab's noise" in json.dumps(spec["layer"][-1]["data"])
     width = next(one for one in spec["params"] if one["name"] == "width")
@@ -365,3 +367,31 @@ def test_more_conditions_than_colours_differ_in_their_lines():
     ranges = look.dash(names).to_dict()["scale"]["range"]
     assert len({(n % 10, str(dash)) for n, dash in enumerate(ranges)}) == 14
     assert look.dash(names[:10]) is alt.Undefined
+
+
+@pytest.mark.slow
+def test_each_condition_may_have_a_base_of_its_own():
+    chart = charts.ratios(RATES, {"VM": "Native"}, under="bare metal")
+    assert {row["condition"] for row in rows(chart) if "condition" in row} == {"VM"}
+    assert "relative to bare metal" in " ".join(chart.to_dict()["title"]["text"])
+    with pytest.raises(Unknown):
+        charts.ratios(RATES, {"VM": "nothing"})
+
+
+@pytest.mark.parametrize("low, high", [(0.93, 1.05), (0.5, 1.6), (0.08, 1.1), (0.99, 1.004)])
+def test_an_axis_of_ratios_has_few_marks_within_its_ends(low, high):
+    values = look.even_steps(low, high)
+    assert 3 <= len(values) <= look.MOST_LABELS
+    assert all(low <= value <= high for value in values)
+
+
+@pytest.mark.slow
+def test_the_line_below_a_title_says_which_conditions_are_emulated():
+    on = {"Native": REAL_KERNEL, "VM": "emulated guest (User-Mode Linux)"}
+    assert kernels.brief(on) == "emulated: VM"
+    many = dict.fromkeys([f"a long condition {n}" for n in range(9)], on["VM"])
+    assert kernels.brief({**many, "Native": REAL_KERNEL}) == "emulated: 9 of 10"
+    assert kernels.brief(many) == "all emulated"
+    note = kernels.Note("long " * 40, kernels.brief(on))
+    (line,) = shown(charts.ratios(RATES, "Native", note=note))[charts.V5]["title"]["subtitle"]
+    assert line == "Emulated: VM; grey: within 5 %; bars: 95 %"
