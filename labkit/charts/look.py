@@ -84,7 +84,7 @@ EMBEDDED = {V5: {"embed_options": {"renderer": "svg", "defaultStyle": STYLE}}}
 """The metadata of a chart's display, from which JupyterLab takes how to draw it."""
 
 MOST_LABELS = 8
-MOST_EVEN = 6
+MOST_EVEN = 7
 LEGEND_WIDTH = 70
 """Characters of legend that fit beside each other, or of a line below the title."""
 

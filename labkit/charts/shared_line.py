@@ -26,9 +26,10 @@ def shared_line(
         for row, each in rates.items()
         for place, (kind, rate) in enumerate(zip(KINDS, each, strict=True))
     ]
+    y = alt.Y("row:N", title=None, sort=list(rates))
     parts = alt.Chart(inline(rows)).mark_bar().encode(
         x=alt.X("rate:Q", title="Mbit/s", stack="zero"),
-        y=alt.Y("row:N", title=None, sort=list(rates)),
+        y=y,
         order="place:Q",
         color=alt.Color("kind:N", title=None, legend=alt.Legend(orient="top"))
         .scale(domain=list(KINDS), range=list(COLOURS[: len(KINDS)])),
@@ -38,7 +39,7 @@ def shared_line(
     known = [{"row": row, "reserved": rate} for row, rate in (reserved or {}).items()]
     floors = [
         alt.Chart(inline(known)).mark_tick(color="black", thickness=3, size=44)
-        .encode(x="reserved:Q", y="row:N", tooltip=[tip("reserved", ",.0f", "Mbit/s reserved")])
+        .encode(x="reserved:Q", y=y, tooltip=[tip("reserved", ",.0f", "Mbit/s reserved")])
     ] * bool(known)  # fmt: skip
     marks = [
         f"dashed: the uplink, {line:g} Mbit/s",

@@ -12,7 +12,7 @@ from labkit.settings.egress import Link, NetIoControl, Traffic
 from labkit.settings.mtu import PacketsAtOnce
 from labkit.settings.sockets import CongestionControl
 from labkit.study import Study
-from labkit.workloads.uplink import BULK, LATENCY, MIGRATION, STORAGE, Uplink
+from labkit.workloads.uplink import BULK, LATENCY, MIGRATION, STORAGE, WIRE, Uplink
 
 LINE = 500
 """Mbit/s of the uplink: slower than anything that sends, so that the line is what is divided."""
@@ -71,9 +71,9 @@ def over(study: Study, line: int) -> Study:
 
 
 def reserved(study: Study) -> dict[str, float]:
-    """Mbit/s that storage has for itself, by the conditions in which it has a reservation."""
+    """Mbit/s that a reservation leaves for what storage sends, by the conditions with one."""
     knobs = {condition.name: condition.knobs for condition in study.conditions}
-    return {name: float(some["reserved_mbit"]) for name, some in knobs.items()
+    return {name: float(some["reserved_mbit"]) / WIRE for name, some in knobs.items()
             if "reserved_mbit" in some}  # fmt: skip
 
 
