@@ -249,8 +249,9 @@ def framed(
 
     In a cell one line below the title has only what fits of the note's brief form and `marks`.
     """
-    about = {"lab": note, "picture": subtitle.strip()}
-    brief = [note.brief if isinstance(note, Note) else note, *(marks or [about["picture"]])]
+    legend = subtitle.strip()
+    about = {"lab": note, "picture": legend}
+    brief = [note.brief if isinstance(note, Note) else note, *(marks or [legend])]
     complete: Drawn = drawn.properties(
         width=WIDTH, height=height, title=titled(title, subtitle, note),
         description=f"{text}. {note}".strip(), usermeta={"about": about, "brief": brief},

@@ -322,9 +322,10 @@ def note(results: Results) -> Note:
 
 
 def _brief(results: Results) -> str:
-    if results.asked["lab"]["tier"] in (IMPORTED, "hosts"):
-        return "measured elsewhere" * (results.asked["lab"]["tier"] == IMPORTED)
-    on = results.asked.get("kernels")
+    tier: str = results.asked["lab"]["tier"]
+    if tier in (IMPORTED, "hosts"):
+        return "measured elsewhere" if tier == IMPORTED else ""
+    on: dict[str, str] | None = results.asked.get("kernels")
     return kernels.brief(on) if on else "emulated"
 
 
