@@ -238,6 +238,10 @@ def _lines(text: str) -> list[str]:
     return wrap(text, LEGEND_WIDTH, break_on_hyphens=False)
 
 
+def _brief(note: str) -> str:
+    return note.brief if isinstance(note, Note) else note
+
+
 Drawn = TypeVar("Drawn", alt.Chart, alt.LayerChart)
 
 
@@ -249,9 +253,8 @@ def framed(
 
     In a cell one line below the title has only what fits of the note's brief form and `marks`.
     """
-    legend = subtitle.strip()
-    about = {"lab": note, "picture": legend}
-    brief = [note.brief if isinstance(note, Note) else note, *(marks or [legend])]
+    about = {"lab": note, "picture": subtitle.strip()}
+    brief = [_brief(note), *(marks or [subtitle.strip()])]
     complete: Drawn = drawn.properties(
         width=WIDTH, height=height, title=titled(title, subtitle, note),
         description=f"{text}. {note}".strip(), usermeta={"about": about, "brief": brief},
