@@ -83,18 +83,24 @@ def ratios(
               *ends.beside_bars(rows, base, "x", _tips(f"over {base_name}")),
               *([_diamonds(theirs, x, names)] if theirs else [])]  # fmt: skip
     said = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
+    legend, marks = _legend(rows, theirs, noise, margin)
+    title = title or f"{capital(metric)}, relative to {base_name}"
+    drawn, height = alt.LayerChart(layer=layers), max(60, 36 * len(names))
+    said = f"{metric} over {base_name}: {said}"
+    return framed(drawn, height, title, legend, note, said, marks)
+
+
+def _legend(
+    rows: Rows, theirs: Rows, noise: float | None, margin: float | None
+) -> tuple[str, list[str]]:
     diamonds = "Diamonds: the document's. " if theirs else ""
     legend = f"{diamonds}{ends.legend(rows)}"
     legend += f"Shaded: this lab's noise, {100 * noise:.2g} %. " if noise else ""
     legend += f"Shaded: the same within the margin, {100 * margin:.2g} %." if margin else ""
-    title = title or f"{capital(metric)}, relative to {base_name}"
-    drawn, height = alt.LayerChart(layer=layers), max(60, 36 * len(names))
     marks = ["◆ the document"] * bool(theirs)
     marks += [f"grey: noise, {100 * noise:.2g} %"] if noise else []
     marks += [f"grey: within {100 * margin:.2g} %"] if margin else []
-    marks += ends.brief(rows)
-    said = f"{metric} over {base_name}: {said}"
-    return framed(drawn, height, title, legend.strip(), note, said, marks)
+    return legend.strip(), [*marks, *ends.brief(rows)]
 
 
 def _bases(native: str | Mapping[str, str], measured: Mapping[str, Blocks]) -> dict[str, str]:
