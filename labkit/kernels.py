@@ -86,7 +86,7 @@ def told(kernels: Mapping[str, str]) -> str:
 
 
 def brief(kernels: Mapping[str, str]) -> str:
-    """Which conditions are emulated, in a few words."""
+    """Name the emulated conditions in a few words."""
     emulated = [name for name, on in kernels.items() if is_emulated(on)]
     if len(emulated) in (0, len(kernels)):
         return "all emulated" if emulated else "real kernel"

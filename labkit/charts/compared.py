@@ -61,16 +61,14 @@ def ratios(
     margin = margin or (None if noise else MARGIN)
     insist(measured)
     bases = _bases(native, measured)
-    base_name = under or str(native)
-    names = [*bases]
+    base_name, names = under or str(native), [*bases]
     quotients = [measured_ratio(n, by, measured, statistic, runs) for n, by in bases.items()]
     rows, numbers = ends.reaching(quotients, 1.0), (published or {}).items()
     theirs: Rows = [{"condition": n, "value": v} for n, v in numbers if n in names]
     names = _titled(names, titles or {}, *rows, *theirs)
     bands = [band for band in (noise, margin) if band]
-    edges = [1.0, *(end for band in bands for end in (1 / (1 + band), 1 + band))]
-    x = alt.X("value:Q", title=f"{metric}, {base_name} = 1")
-    x = x.scale(**even(rows)).axis(labelled([*rows, *theirs], edges))
+    x = alt.X("value:Q", title=f"{metric}, {base_name} = 1", axis=_labelled(rows, theirs, bands))
+    x = x.scale(**even(rows))
     base = alt.Chart(inline(rows)).encode(
         y=alt.Y("condition:N", sort=names, title=None), color=_plain(names),
         tooltip=_tips(f"over {base_name}"),
@@ -86,8 +84,7 @@ def ratios(
     legend, marks = _legend(rows, theirs, noise, margin)
     title = title or f"{capital(metric)}, relative to {base_name}"
     drawn, height = alt.LayerChart(layer=layers), max(60, 36 * len(names))
-    said = f"{metric} over {base_name}: {said}"
-    return framed(drawn, height, title, legend, note, said, marks)
+    return framed(drawn, height, title, legend, note, f"{metric} over {base_name}: {said}", marks)
 
 
 def _legend(
@@ -111,9 +108,10 @@ def _bases(native: str | Mapping[str, str], measured: Mapping[str, Blocks]) -> d
     return {name: base for name, base in wanted.items() if name != base}
 
 
-def labelled(rows: Rows, also: Sequence[float]) -> alt.Axis:
-    """An axis of ratios on which every mark has its number."""
-    drawn = [*also, *(end for row in rows for end in ends.drawn_of(row))]
+# An axis of ratios on which every mark has its number.
+def _labelled(rows: Rows, theirs: Rows, bands: Sequence[float]) -> alt.Axis:
+    edges = (end for band in bands for end in (1 / (1 + band), 1 + band))
+    drawn = [1.0, *edges, *(end for row in (*rows, *theirs) for end in ends.drawn_of(row))]
     if min(drawn) <= 0:
         return BELOW_NAMES
     # Vega leaves out numbers of a logarithmic axis by a rule of its own, and keeps their marks.

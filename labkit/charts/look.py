@@ -184,7 +184,7 @@ def steps(low: float, high: float) -> list[float]:
 
 
 def even_steps(low: float, high: float) -> list[float]:
-    """The labels of an axis of ratios, all of which have room: evenly apart if it is short."""
+    """Labels that have room on an axis of ratios: evenly apart if the axis is short."""
     if high >= 4 * low:
         return steps(low, high)
     power = 10.0 ** math.floor(math.log10((high - low) / MOST_EVEN))
