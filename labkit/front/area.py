@@ -100,5 +100,5 @@ def heading(text: str) -> widgets.HTML:
 def button(text: str, hint: str, icon: str = "") -> widgets.Button:
     """A button as wide as its words."""
     made = widgets.Button(description=text, tooltip=hint, icon=icon)
-    made.layout.width = "auto"
+    made.layout.width, made.layout.flex = "auto", "0 0 auto"
     return made
