@@ -262,7 +262,7 @@ def test_a_full_disk_is_told_and_nothing_half_is_left(tmp_path):
 def test_a_notebook_that_a_full_disk_cut_off_is_not_kept_as_one(tmp_path, text, kept):
     half, whole = tmp_path / ".mine.ipynb", tmp_path / "mine.ipynb"
     half.write_text(text)
-    notebook._keep_whole(half, whole, died=False)
+    notebook._keep_whole(half, whole, died=False, beside=tmp_path)
     assert (whole.exists(), half.exists()) == (kept, False)
 
 
