@@ -17,7 +17,7 @@ study = Study(
     "with room to spare?",
     source="Virtualized Storage Performance: RAID Groups versus Storage Pools",
     workload=TileLoad(),
-    quick={"repeats": 1, "duration": 6},
+    quick={"repeats": 1, "duration": 20},
     metric="score",
     unit="1",
     draft="a whole run in a box, and the one that comes with labkit",
