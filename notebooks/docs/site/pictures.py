@@ -71,7 +71,8 @@ def stale() -> list[str]:
 
 
 def _pages() -> list[Path]:
-    return [HOME / "README.md", *(HOME / "notebooks").glob("docs/**/*.md")]
+    notebooks = HOME / "notebooks"
+    return [HOME / "README.md", *notebooks.glob("docs/**/*.md"), *notebooks.glob("*.ipynb")]
 
 
 def _text(key: str) -> bytes:
