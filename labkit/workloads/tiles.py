@@ -33,7 +33,8 @@ PROGRAMS = ("dovecot", "nginx", "/usr/lib/postfix/sbin/master", "mkfs.ext4", "py
 
 MAIL_SERVER, PLACE = beside(__file__, "tiles_mail.sh"), beside(__file__, "tiles_place.sh")
 COPIES = beside(__file__, "tiles_infrastructure.sh")
-FIND_MAIL = "PATH=$PATH:/usr/sbin; command -v dovecot postconf"
+FIND_MAIL = r"PATH=$PATH:/usr/sbin; command -v postconf && dovecot --version | grep '^2\.3\.'"
+"""Dovecot 2.4 reads another form of configuration."""
 FOLDER, VOLUME, KIT = "/run/labkit-array", "labkit-volume", "tile"
 NUMBERS = re.compile(r"\d{1,3}( \d{1,3})*", re.ASCII)
 ENGINE, SIZE, SEED = "postgresql", "10MB", 1
@@ -142,7 +143,8 @@ class TileLoad(Workload):
         if why := absent(ENGINE, "direct", hosts) or absent("", "web", _at_web(hosts)):
             return why
         if not server.run("sh", "-c", FIND_MAIL).ok and not could_bring("mail", server):
-            return f"a mail server is missing on {server.name}: {brings('dovecot', 'postconf')}"
+            how = brings("dovecot", "postconf")
+            return f"Postfix or Dovecot 2.3 is missing on {server.name}: {how}"
         return ""
 
     def run(self, hosts: Mapping[str, Host]) -> str:
