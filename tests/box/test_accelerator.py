@@ -89,6 +89,13 @@ def test_in_a_box_without_root_no_group_opens_the_device(tmp_path, monkeypatch):
 
 
 @needs_qemu
+@needs_qemu
+@pytest.mark.slow
+def test_a_trial_that_boots_its_guest_ends_without_last_words(monkeypatch):
+    monkeypatch.setattr(kvm, "TRIAL_SECONDS", 60)
+    assert kvm._last_words("tcg") == ""
+
+
 @pytest.mark.slow
 @pytest.mark.box
 def test_a_device_that_opens_and_boots_no_guest_is_tried_once_and_falls_back(tmp_path, monkeypatch):

@@ -23,7 +23,8 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 NOBODY = 65534
 TRIAL_SECONDS = 20.0
 SIGN = b"labkit-kernel-is-up"
-TRIAL = b"#!/bin/sh\necho " + SIGN + b"\nexec sleep infinity\n"
+# When the first process has ended, the kernel reboots, and QEMU ends.
+TRIAL = b"#!/bin/sh\necho " + SIGN + b"\n"
 WORKS = "KVM boots guests"
 MEND = f"sudo chmod 666 {DEVICE}"
 UNTRIED = "KVM is there, and no guest was booted yet"
@@ -82,7 +83,7 @@ def state() -> tuple[bool | None, str, str]:
 
 
 # As the guests of a box run: as somebody who has nothing but the group of the device.
-def _last_words() -> str:
+def _last_words(accelerator: str = "kvm") -> str:
     guest_kernel = kernel.find()
     assert guest_kernel
     with tempfile.TemporaryDirectory() as folder:
@@ -95,9 +96,9 @@ def _last_words() -> str:
                 f"--groups={DEVICE.stat().st_gid}"]  # fmt: skip
         words = [
             *(user if os.geteuid() == 0 and not inside() else []),
-            "qemu-system-x86_64", "-accel", "kvm", "-machine", "q35", "-cpu", "max", "-m", "256",
+            "qemu-system-x86_64", "-accel", accelerator, "-machine", "q35", "-cpu", "max", "-m", "256",
             "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio",
-            "-kernel", str(guest_kernel.image), "-initrd", str(root),
+            "-no-reboot", "-kernel", str(guest_kernel.image), "-initrd", str(root),
             "-append", "console=ttyS0 quiet panic=-1",
         ]  # fmt: skip
         trial = subprocess.Popen(
