@@ -1,8 +1,9 @@
 """A key-value store across two hosts: on the hosts' network, a bridge, NAT, and an overlay."""
 
+from labkit.workloads.key_value_pair import KeyValuePair
+
 from labkit import Condition, Study
 from labkit.claims import published
-from labkit.workloads.key_value_pair import KeyValuePair
 
 NETWORKS = {
     "host": "no container network: both ends use their host's own",

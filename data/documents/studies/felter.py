@@ -1,9 +1,10 @@
 """The container half of a comparison of virtual machines with containers."""
 
-from labkit import Condition, Study
-from labkit.claims import published
 from labkit.workloads.container_half import ContainerHalf
 from labkit.workloads.key_value_pair import KeyValuePair
+
+from labkit import Condition, Study
+from labkit.claims import published
 
 study = Study(
     name="felter",

@@ -96,8 +96,8 @@ def _last_words(accelerator: str = "kvm") -> str:
                 f"--groups={DEVICE.stat().st_gid}"]  # fmt: skip
         words = [
             *(user if os.geteuid() == 0 and not inside() else []),
-            "qemu-system-x86_64", "-accel", accelerator, "-machine", "q35", "-cpu", "max", "-m", "256",
-            "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio",
+            "qemu-system-x86_64", "-accel", accelerator, "-machine", "q35", "-cpu", "max",
+            "-m", "256", "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio",
             "-no-reboot", "-kernel", str(guest_kernel.image), "-initrd", str(root),
             "-append", "console=ttyS0 quiet panic=-1",
         ]  # fmt: skip
