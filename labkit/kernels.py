@@ -27,6 +27,10 @@ class Note(str):
         made.brief = brief
         return made
 
+    def __getnewargs__(self) -> tuple[str, str]:
+        """What a copy is made of."""
+        return str(self), self.brief
+
 
 def label(lab: Lab, in_guest: bool | None) -> str:
     """A label for what a condition runs on in this lab; empty on real hosts, and if nobody said."""

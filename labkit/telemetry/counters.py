@@ -142,7 +142,7 @@ def _as_it_lies(
     try:
         frame_scanned = pl.scan_csv(
             path, has_header=False, skip_lines=skipped, schema=schema, missing_columns="insert",
-            glob=False,
+            empty_string_is_null=False, glob=False,
         )  # fmt: skip
         with ThreadPoolExecutor(1) as beside:
             ends_of_lines = beside.submit(_line_ends, path)

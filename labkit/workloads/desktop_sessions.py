@@ -16,6 +16,8 @@ from labkit.workload import Sample, Workload
 from labkit.workloads import _desktop, _desktop_rdp
 from labkit.workloads import _desktop_rfb as rfb
 
+PROGRAMS = ("lowriter", "mupdf-gl", "netsurf-gtk", "xfreerdp", "xrdp")
+
 MOST_USERS = 6
 """Each desktop holds a session of the one connection to its host, which has eight."""
 PROTOCOLS = {"rfb": ("Xvnc",), "rdp": ("Xvnc", "xrdp", "xfreerdp")}

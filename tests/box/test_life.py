@@ -15,6 +15,7 @@ from labkit import box
 from labkit.box import folder, needs
 from labkit.box.cgroup import Cgroup
 from labkit.box.folder import Folder
+from labkit.box.guests import accelerator
 from labkit.box.network import subnets
 from labkit.box.rootless import sudo, user_namespace
 from labkit.box.status import left_over
@@ -53,6 +54,7 @@ def test_down_leaves_nothing(monkeypatch):
 def test_without_user_mode_linux_there_is_a_smaller_box(monkeypatch):
     absent = needs.Need(("no-such-program",), "user-mode-linux", "a guest", required=False)
     monkeypatch.setitem(needs.NEEDS, "guest", absent)
+    monkeypatch.setenv(accelerator.VARIABLE, "uml")
     try:
         with opened(box.up(TWO)) as lab:
             assert set(lab.hosts) == {"client", "server"} and lab.emulated
