@@ -1,5 +1,8 @@
 """What ran on a machine's own kernel is told from what ran in an emulated guest."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -112,3 +115,9 @@ def test_the_engine_in_a_guest_is_named_apart():
 def test_a_guest_that_cannot_be_made_takes_its_containers_along():
     left = find(TOPOLOGY).accelerated(lambda _: "")
     assert [container.role for container in left.containers] == ["container", "hostnet"]
+
+
+def test_a_copy_of_a_label_is_the_same_in_both_forms():
+    label = kernels.Note("One machine. VM: emulated.", "emulated: VM")
+    for other in (copy.deepcopy(label), pickle.loads(pickle.dumps(label))):
+        assert (other, other.brief) == (label, label.brief)
