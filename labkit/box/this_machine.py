@@ -23,7 +23,7 @@ from labkit.box.rootless import sudo, user_namespace
 from labkit.machine import account
 from labkit.machine.places import HOME
 from labkit.programs.declared import declared_under
-from labkit.programs.packages import absent, install_words, names_of, system_of
+from labkit.programs.packages import absent, comes_later, install_words, names_of, system_of
 
 PROGRAMS = ("sudo", "systemd-detect-virt", "unshare")
 
@@ -91,9 +91,12 @@ def _tier(checks: Iterable[Ability]) -> str:
 
 
 def packages() -> list[str]:
-    """The packages that the lab in a box and its studies need and that are missing here."""
+    """Packages that the lab in a box and its studies need and that are missing here.
+
+    Large ones of few studies are left to `labkit prepare`.
+    """
     box = [program for need in needs.missing().values() for program in need.absent]
-    loads = absent(declared_under([WORKLOADS]))
+    loads = absent(word for word in declared_under([WORKLOADS]) if not comes_later(word))
     return names_of([*box, *loads], system_of(_os_release()) or "debian", free=True)
 
 

@@ -40,6 +40,8 @@ class Package:
     source: str = ""
     """The part of the archive that has it, where that is not free."""
     instead: str = ""
+    later: bool = False
+    """Whether it is large and of a few studies: `labkit prepare STUDY` brings it."""
 
     def on(self, system: str) -> tuple[str, ...]:
         """Its names on a system; empty where the system has no such package."""
@@ -57,7 +59,8 @@ def _row(name: str, row: Mapping[str, str]) -> Package:
     if beside := tuple(row.get("with", "").split()):
         packages_of = {**dict.fromkeys(("debian", "ubuntu"), (name, *beside)), **packages_of}
     programs = tuple(row["programs"].split())
-    return Package(name, programs, packages_of, row.get("source", ""), row.get("instead", ""))
+    return Package(name, programs, packages_of, row.get("source", ""), row.get("instead", ""),
+                   "later" in row)  # fmt: skip
 
 
 @cache
@@ -96,6 +99,11 @@ def package_of(program: str) -> Package:
 def installable(program: str) -> bool:
     """Whether some package brings it."""
     return program in _by_program()
+
+
+def comes_later(program: str) -> bool:
+    """Whether it is left to those who want the studies that call it."""
+    return installable(program) and package_of(program).later
 
 
 def absent(programs: Iterable[str]) -> list[str]:

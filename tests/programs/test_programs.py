@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from calls import always, called
 
+from labkit.box import this_machine
 from labkit.errors import BadInput, Unknown
 from labkit.programs import declared as reading
 from labkit.programs import packages as table
@@ -152,3 +153,10 @@ def test_a_file_that_is_no_program_is_looked_for_as_a_pattern(tmp_path):
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib/one.so").touch()
     assert table.absent([pattern, "sh", "no-such-program"]) == ["no-such-program"]
+
+
+def test_set_up_leaves_large_packages_of_few_studies_to_those_who_want_them(monkeypatch):
+    monkeypatch.setattr(this_machine, "absent", list)
+    names = this_machine.packages()
+    assert "nginx" in names and "libreoffice-writer" not in names
+    assert table.names_of(["lowriter"], "debian") == ["libreoffice-writer"]
