@@ -32,7 +32,6 @@ study = Study(
     quick={"repeats": 1, "duration": 2},
     metric="throughput",
     unit="1/s",
-    draft="the run that comes with labkit",
     topology="arrays",
     conditions=tuple(_condition(kind, share) for kind in KINDS for share in ALLOCATED),
     document=OfDocument({"volume": 102_400, "duration": 3600}),
