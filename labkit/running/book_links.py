@@ -15,7 +15,7 @@ from labkit.claims import published
 from labkit.machine import records
 from labkit.machine.places import HOME
 
-LINE = re.compile(r"^(# .+)\n(?:\n.*\[Contents\].*\n)?", re.MULTILINE)
+LINE = re.compile(r"^(# .+)(?:\n|\Z)(?:\n.*\[Contents\].*\n)?", re.MULTILINE)
 """A title, and the line of links that may be below it."""
 LAB = re.compile(r"^## The lab\n\n(?:!\[.*\n\n)?")
 PICTURES = HOME / "notebooks/pictures/topologies"
