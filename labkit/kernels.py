@@ -27,9 +27,9 @@ class Note(str):
         made.brief = brief
         return made
 
-    def __getnewargs__(self) -> tuple[str, str]:
+    def __reduce__(self) -> tuple[type["Note"], tuple[str, str]]:
         """What a copy is made of."""
-        return str(self), self.brief
+        return Note, (str(self), self.brief)
 
 
 def label(lab: Lab, in_guest: bool | None) -> str:
