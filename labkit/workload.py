@@ -32,6 +32,11 @@ class Sample:
     kind: str = ""
     """`count`, or `share` where each value is a trial, 0 or 1: their intervals are exact."""
 
+    @classmethod
+    def single(cls, metric: str, unit: str, value: float) -> Self:
+        """A sample of one value."""
+        return cls(metric, unit, np.array([float(value)]))
+
 
 KINDS: Mapping[str, tuple[str, type]] = {
     "int": ("a whole number", Integral), "float": ("a number", Real), "str": ("a text", str),

@@ -46,15 +46,15 @@ def _of(span: Span, at: Values, values: Values) -> Iterable[Sample]:
     meanwhile = (at >= span.begun) & (at <= span.ended + 1)
     if not meanwhile.any():
         return
-    yield _one("load before", "1/s", float(before.mean()))
-    yield _one("depth", "share", max(0.0, 1 - float(share[meanwhile].min())))
+    yield Sample.single("load before", "1/s", before.mean())
+    yield Sample.single("depth", "share", max(0.0, 1 - float(share[meanwhile].min())))
     copying = (at >= span.begun) & (at <= span.ended) & ~_still(span, at)
     if span.stopped is not None and copying.any():
-        yield _one("steady share", "share", float((share[copying] >= _fallen(before)).mean()))
-        yield _one("load while copying", "share", float(share[copying].mean()))
-    yield _one("work lost", "1", _lost(at[meanwhile], before.mean() - values[meanwhile]))
+        yield Sample.single("steady share", "share", (share[copying] >= _fallen(before)).mean())
+        yield Sample.single("load while copying", "share", share[copying].mean())
+    yield Sample.single("work lost", "1", _lost(at[meanwhile], before.mean() - values[meanwhile]))
     if span.resumed is not None and (back := _recovered(span.resumed, at, share)) is not None:
-        yield _one("recovery time", "s", back)
+        yield Sample.single("recovery time", "s", back)
 
 
 def _fallen(before: Values) -> float:
@@ -83,7 +83,3 @@ def _measure_step(at: Values) -> float:
 def _recovered(resumed: float, at: Values, share: Values) -> float | None:
     good = at[(at > resumed) & (share >= RECOVERED)]
     return float(good[0] - resumed) if good.size else None
-
-
-def _one(metric: str, unit: str, value: float) -> Sample:
-    return Sample(metric, unit, np.array([value]))

@@ -198,22 +198,24 @@ def _whole(seen: MoveSeen) -> _dip.Span:
 
 
 def _times(seen: MoveSeen) -> Iterable[Sample]:
-    yield replace(_one("arrived share", "share", float(seen.arrived)), kind="share")
+    yield replace(Sample.single("arrived share", "share", seen.arrived), kind="share")
     if not seen.arrived:
         return
-    yield _one("migration time", "s", seen.ended - seen.begun)
+    yield Sample.single("migration time", "s", seen.ended - seen.begun)
     if seen.stopped and seen.resumed:
-        yield _one("switchover time", "s", seen.resumed - seen.stopped)
+        yield Sample.single("switchover time", "s", seen.resumed - seen.stopped)
     if seen.rounds:
-        yield _one("rounds", "1", len(seen.rounds))
+        yield Sample.single("rounds", "1", len(seen.rounds))
     if len(seen.rounds) > 1:
-        yield _one("second pass", "s", seen.rounds[1].seconds)
+        yield Sample.single("second pass", "s", seen.rounds[1].seconds)
     if seen.first_round:
-        yield _one("first round", "MiB", seen.first_round / 2**20)
+        yield Sample.single("first round", "MiB", seen.first_round / 2**20)
     if seen.said:
-        yield _one("downtime by QEMU", "s", seen.said.get("downtime", 0) / 1000)
+        yield Sample.single("downtime by QEMU", "s", seen.said.get("downtime", 0) / 1000)
     if seen.said.get("total"):
-        yield _one("sent over memory", "share", seen.said["transferred"] / seen.said["total"])
+        yield Sample.single(
+            "sent over memory", "share", seen.said["transferred"] / seen.said["total"]
+        )
 
 
 def _speeds(seen: MoveSeen) -> Iterable[Sample]:
@@ -265,7 +267,3 @@ def _rates(counts: Sequence[tuple[float, float]], until: float, unit: float = ME
 def _disks(seen: MoveSeen) -> list[Phase]:
     memory = seen.events(seen.origin, "MIGRATION", status="setup")
     return [Phase("disks", seen.copying[0], memory[0])] if seen.copying and memory else []
-
-
-def _one(metric: str, unit: str, value: float) -> Sample:
-    return Sample(metric, unit, np.array([value]))

@@ -45,6 +45,9 @@ class DesktopSessions(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("client", "server")
     loop: ClassVar[str] = "open"
+    name: ClassVar[str] = "desktop_sessions"
+    longest: ClassVar[float] = 0.0
+    """None: desktops end with their client."""
     measures: ClassVar[tuple[str, ...]] = (
         "users", "response time", "slowest", "bandwidth", "start time",
     )  # fmt: skip
@@ -76,30 +79,16 @@ class DesktopSessions(Workload):
         ):
             hint = f"such as '1 2 4', each from 1 to {MOST_USERS}"
             raise BadInput(f"desktop sessions: steps cannot be {self.steps!r}", hint=hint)
-        for name, least, most in (
-            ("duration", 0.5, 600), ("warm_up", 0, 60), ("think", 0.05, 60), ("good", 0.01, 60),
-        ):  # fmt: skip
-            if not least <= (value := getattr(self, name)) <= most:
-                raise BadInput(f"desktop sessions: {name} must be {least} to {most}, not {value}")
+        self.insist_within(duration=(0.5, 600), warm_up=(0, 60), think=(0.05, 60), good=(0.01, 60))
 
     @property
     def _steps(self) -> list[int]:
         return sorted({int(word) for word in self.steps.split()})
 
     @property
-    def name(self) -> str:
-        """Under which its text is kept."""
-        return "desktop_sessions"
-
-    @property
     def seconds(self) -> float:
         """About how long one run takes, if most steps pass."""
         return len(self._steps) * (self.duration + self.warm_up + START_SECONDS)
-
-    @property
-    def longest(self) -> float:
-        """None: desktops end with their client."""
-        return 0.0
 
     @property
     def memory(self) -> int:
@@ -183,9 +172,9 @@ class DesktopSessions(Workload):
         most = max((int(row["users"]) for row in rows if row["passed"]), default=0)
         rate = first["bytes"] / first["users"] / first["seconds"] / 1e3
         samples = [
-            Sample("users", "1", np.array([float(most)])),
+            Sample.single("users", "1", most),
             Sample("response time", "ms", _milliseconds(first["times"])),
-            Sample("bandwidth", "kB/s", np.array([rate])),
+            Sample.single("bandwidth", "kB/s", rate),
             Sample("start time", "ms", _milliseconds(first["opened"])),
         ]
         slow = [slowest(row) for row in rows if row["times"]]

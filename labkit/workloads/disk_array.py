@@ -53,6 +53,9 @@ class DiskArray(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("server",)
     loop: ClassVar[str] = "closed"
+    name: ClassVar[str] = "disk_array"
+    longest: ClassVar[float] = 0.0
+    """None: the array goes with the process that asked for it."""
     measures: ClassVar[tuple[str, ...]] = (
         "throughput", "latency", "latency p99", "read latency", "write latency",
         "disk requests per write", "disk requests", "disk time", "warm-up",
@@ -83,19 +86,9 @@ class DiskArray(Workload):
                 raise BadInput(f"disk array: {name} must be {low} to {high}, not {value!r}")
 
     @property
-    def name(self) -> str:
-        """Under which its text is kept."""
-        return "disk_array"
-
-    @property
     def seconds(self) -> float:
         """About how long one run takes."""
         return 20.0 + 4 * (SEGMENT_SECONDS + 1) + self.duration + self.used / 4
-
-    @property
-    def longest(self) -> float:
-        """None: the array goes with the process that asked for it."""
-        return 0.0
 
     @property
     def scaled(self) -> str:
@@ -185,7 +178,7 @@ class DiskArray(Workload):
                    ("disk requests per write", "1", cost), ("warm-up", "s", warm))  # fmt: skip
         spread = (("latency", every), ("read latency", reads), ("write latency", writes))
         return [
-            *(Sample(name, unit, np.array([value])) for name, unit, value in figures),
+            *(Sample.single(name, unit, value) for name, unit, value in figures),
             *(Sample(name, "ms", values) for name, values in spread),
             *_of_disks(done, job["job_runtime"] / 1000),
         ]
@@ -195,7 +188,7 @@ class DiskArray(Workload):
 def _of_disks(done: npt.NDArray[np.float64], seconds: float) -> Iterator[Sample]:
     for number, (requests, waited) in enumerate(done, 1):
         at = f"[disk={number}]"
-        yield Sample(f"disk requests {at}", "1/s", np.array([requests / seconds]))
+        yield Sample.single(f"disk requests {at}", "1/s", requests / seconds)
         yield Sample(f"disk time {at}", "ms", np.array([waited / max(requests, 1)]))
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import numpy as np
-
 from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
 from labkit.probes import cpu_time
@@ -194,4 +192,4 @@ def _load(name: str, job: Mapping[str, Any]) -> Iterator[Sample]:
         "latency p99": ("us", slow),
     }
     for metric, (unit, value) in figures.items():
-        yield Sample(f"{metric} [load={name}]", unit, np.array([float(value)]))
+        yield Sample.single(f"{metric} [load={name}]", unit, value)

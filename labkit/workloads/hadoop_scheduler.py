@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
 from labkit.machine.own_place import LASTING
@@ -167,4 +165,4 @@ class HadoopScheduler(Workload):
             raise ResultsError("hadoop_scheduler: the job took no time", said=parts["times"])
         figures = {"elapsed time": (took, "s"), "least time": (float(least[1]), "s"),
                    "over the least": (took / float(least[1]), "1")}  # fmt: skip
-        return [Sample(name, unit, np.array([value])) for name, (value, unit) in figures.items()]
+        return [Sample.single(name, unit, value) for name, (value, unit) in figures.items()]

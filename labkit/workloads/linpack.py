@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
 from labkit.errors import ResultsError, Unknown
 from labkit.host import Host
 from labkit.probes import cpu_time
@@ -160,8 +158,8 @@ class Linpack(Workload):
         rates = {name: float(solved[n][1]) for name, n in named.items()}
         last = list(rates)[-1]
         return [
-            Sample("performance", "Gflop/s", np.array([rates[last]])),
-            *(Sample(f"performance [size={name}]", "Gflop/s", np.array([rate]))
+            Sample.single("performance", "Gflop/s", rates[last]),
+            *(Sample.single(f"performance [size={name}]", "Gflop/s", rate)
               for name, rate in rates.items()),
             *_about(parts["linpack"], solved[named[last]]),
             *cpu_time.samples(parts["cpu time"]),
@@ -176,4 +174,4 @@ def _about(said: str, largest: Sequence[str]) -> list[Sample]:
     figures = [("residual", residual), ("threads", float(threads[1])), ("huge share", huge / total)]
     if int(moved[1]) >= 0:
         figures.append(("migrations", float(moved[1])))
-    return [Sample(name, "1", np.array([value])) for name, value in figures]
+    return [Sample.single(name, "1", value) for name, value in figures]

@@ -8,8 +8,6 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
 from labkit.errors import ResultsError, Unknown
 from labkit.host import Host
 from labkit.programs.packages import brings
@@ -174,4 +172,4 @@ def _samples(banner: re.Match[str] | None, found: dict[str, float], text: str) -
 
 
 def _convert(figures: Mapping[str, float]) -> list[Sample]:
-    return [Sample(*METRICS[name], np.array([value])) for name, value in figures.items()]
+    return [Sample.single(*METRICS[name], value) for name, value in figures.items()]

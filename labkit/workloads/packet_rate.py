@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
 from labkit.probes.esxtop import Esxtop
@@ -168,10 +166,14 @@ class _Stretch:
             raise ResultsError(f"packet rate: nothing arrived{at}")
         turns = self.between.turns()
         return [
-            one(f"throughput{at}", "1/s", self.taken / self.seconds),
-            one(f"cpu per packet{at}", "us", US * self._spent() / arrived),
-            *([one(f"wake ups per packet{at}", "1", turns / arrived)] if turns is not None else []),
-            one(f"lost{at}", "share", max(0.0, 1 - self.taken / self.sent)),
+            Sample.single(f"throughput{at}", "1/s", self.taken / self.seconds),
+            Sample.single(f"cpu per packet{at}", "us", US * self._spent() / arrived),
+            *(
+                [Sample.single(f"wake ups per packet{at}", "1", turns / arrived)]
+                if turns is not None
+                else []
+            ),
+            Sample.single(f"lost{at}", "share", max(0.0, 1 - self.taken / self.sent)),
         ]
 
     # Seconds of CPU beyond those of an idle guest. What esxtop sampled is of no fixed length.
@@ -180,11 +182,6 @@ class _Stretch:
         if isinstance(self.idle, Esxtop):
             idle *= self.between.seconds / self.idle.seconds
         return max(0.0, self.between.ran() - idle)
-
-
-def one(metric: str, unit: str, value: float) -> Sample:
-    """A sample of one value."""
-    return Sample(metric, unit, np.array([value]))
 
 
 # Below the clock, a line of names and one of numbers.

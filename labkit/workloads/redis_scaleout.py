@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from itertools import count
 from typing import ClassVar
 
-import numpy as np
-
 from labkit.errors import BadInput, CommandFailed, HostError, ResultsError
 from labkit.fleet.together import served
 from labkit.host import Host
@@ -285,11 +283,11 @@ class RedisScaleout(Workload):
             ("busiest over mean", "1"): max(rates) * len(rates) / sum(rates),
             ("cpus of the servers", "1"): _limit_used(used_cpus, placed, busy["host"]),
         }  # fmt: skip
-        samples = [Sample(*name, np.array([value])) for name, value in figures.items()]
+        samples = [Sample.single(*name, value) for name, value in figures.items()]
         samples += [placed[name] for name in ("cpus used", "moves") if name in placed]
         for side, name in (("host", "cpu utilization"), ("client", "client cpu")):
             if used := busy[side]:
-                samples.append(Sample(name, "share", np.array([used["CPU share"]])))
+                samples.append(Sample.single(name, "share", used["CPU share"]))
         return samples
 
 

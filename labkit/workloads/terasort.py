@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from labkit.errors import BadInput, HostError, ResultsError
 from labkit.fleet.fleet import Fleet
 from labkit.host import Host
@@ -240,7 +238,7 @@ class TeraSort(Workload):
         for side in ("host", "client"):
             if busy := spent(parts.get(f"{side} before", ""), parts.get(f"{side} after", "")):
                 found[f"cpu of the {side}", "share"] = busy["CPU share"]
-        return [Sample(*key, np.array([float(value)])) for key, value in found.items()]
+        return [Sample.single(*key, value) for key, value in found.items()]
 
 
 def _number(name: str, text: str) -> int:

@@ -64,6 +64,9 @@ class TileLoad(Workload):
     roles: ClassVar[tuple[str, ...]] = ("client", "web", "server", "standby")
     beside: ClassVar[tuple[str, ...]] = ("standby",)
     loop: ClassVar[str] = "closed"
+    name: ClassVar[str] = "tiles"
+    longest: ClassVar[float] = 0.0
+    """None: array and servers go with the process that asked for them."""
     measures: ClassVar[tuple[str, ...]] = (
         "score", "app latency", "app throughput", "guest read latency", "guest write latency",
         "infrastructure", "most tiles",
@@ -112,20 +115,10 @@ class TileLoad(Workload):
         return sorted({int(word) for word in words})
 
     @property
-    def name(self) -> str:
-        """Under which its text is kept."""
-        return "tiles"
-
-    @property
     def seconds(self) -> float:
         """About how long one run takes, if no step is added."""
         each = self.warm_up + self.duration + self.think + 8
         return 60.0 + self.used / 2 + len(self._steps) * each
-
-    @property
-    def longest(self) -> float:
-        """None: array and servers go with the process that asked for them."""
-        return 0.0
 
     @property
     def scaled(self) -> str:
@@ -224,8 +217,8 @@ class TileLoad(Workload):
         most = [each for each in run.stretches if run.holds(each.tiles)][-1]
         samples = [sample for stretch in run.stretches for sample in stretch.samples(run.pause)]
         return [
-            *samples, _figure("score", "1", most.score(run.pause)),
-            _figure("most tiles", "1", most.tiles),
+            *samples, Sample.single("score", "1", most.score(run.pause)),
+            Sample.single("most tiles", "1", most.tiles),
         ]  # fmt: skip
 
 
@@ -291,16 +284,18 @@ class _Stretch:
     def samples(self, pause: float) -> Iterator[Sample]:
         """Its figures, at its point."""
         at = f"tiles={self.tiles}"
-        yield _figure(f"score [{at}]", "1", self.score(pause))
+        yield Sample.single(f"score [{at}]", "1", self.score(pause))
         for load in LOADS:
             values = self.values(load)
             yield Sample(f"app latency [{at}, load={load}]", "ms", values)
-            yield _figure(f"app throughput [{at}, load={load}]", "1/s", len(values) / self.seconds)
+            yield Sample.single(
+                f"app throughput [{at}, load={load}]", "1/s", len(values) / self.seconds
+            )
         for name, many, waited in (("read", READS, READ_MS), ("write", WRITES, WRITE_MS)):
             if self.disk[many]:
                 each = self.disk[waited] / self.disk[many]
-                yield _figure(f"guest {name} latency [{at}]", "ms", each)
-        yield _figure(f"infrastructure [{at}]", "1/min", 60 * self.operations)
+                yield Sample.single(f"guest {name} latency [{at}]", "ms", each)
+        yield Sample.single(f"infrastructure [{at}]", "1/min", 60 * self.operations)
 
 
 @dataclass(frozen=True)
@@ -342,10 +337,6 @@ def _number(text: Any, above: float = -1) -> float:
     if not above < number < MOST_NUMBER:
         raise ValueError(f"{text} is out of range")
     return number
-
-
-def _figure(metric: str, unit: str, value: float) -> Sample:
-    return Sample(metric, unit, np.array([value]))
 
 
 def _at_web(hosts: Mapping[str, Host]) -> dict[str, Host]:

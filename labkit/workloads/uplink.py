@@ -120,14 +120,19 @@ class Uplink(Workload):
         """The mean answer of the latency flow, Mbit/s of the others, and CPU time for each GB."""
         parts = parted(text, "reserved", "latency", "storage", "bulk")
         storage = _written(parts["storage"])
-        figures = [_figure("throughput", "Mbit/s", storage), *Sockperf.parse(parts["latency"])]
-        figures[1] = _figure("latency", "us", float(figures[1].values.mean()))
+        figures = [
+            Sample.single("throughput", "Mbit/s", storage),
+            *Sockperf.parse(parts["latency"]),
+        ]
+        figures[1] = Sample.single("latency", "us", figures[1].values.mean())
         for kind in ("bulk", "migration"):
             if kind in parts:
                 rate = _streamed(parts[kind])[:-1].mean()
-                figures.append(_figure(f"{kind} throughput", "Mbit/s", rate))
+                figures.append(Sample.single(f"{kind} throughput", "Mbit/s", rate))
         if reserved := int(parts["reserved"]):
-            figures.append(_figure("share of reservation", "share", storage * WIRE / reserved))
+            figures.append(
+                Sample.single("share of reservation", "share", storage * WIRE / reserved)
+            )
         if "migration" not in parts:
             figures.append(_cost(parts["bulk"]))
         return figures
@@ -173,8 +178,4 @@ def _cost(text: str) -> Sample:
     end = json.loads(text)["end"]
     busy = float(end["cpu_utilization_percent"]["host_total"]) / 100
     sent = end["sum_sent"]
-    return _figure("cpu per byte", "s/GB", busy * sent["seconds"] / (sent["bytes"] / 1e9))
-
-
-def _figure(metric: str, unit: str, value: float) -> Sample:
-    return Sample(metric, unit, np.array([value]))
+    return Sample.single("cpu per byte", "s/GB", busy * sent["seconds"] / (sent["bytes"] / 1e9))

@@ -34,6 +34,8 @@ class Viewing(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("client", "server")
     loop: ClassVar[str] = "closed"
+    longest: ClassVar[float] = 0.0
+    """None: a desktop ends with its client."""
     measures: ClassVar[tuple[str, ...]] = (
         "performance", "frames made", "share seen", "bandwidth", "response time", "start time",
     )  # fmt: skip
@@ -68,11 +70,6 @@ class Viewing(Workload):
     def seconds(self) -> float:
         """About how long one run takes."""
         return len(LOADS[self.load]) * (self.duration + START_SECONDS)
-
-    @property
-    def longest(self) -> float:
-        """None: a desktop ends with its client."""
-        return 0.0
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """Both need Python."""
@@ -113,7 +110,7 @@ class Viewing(Workload):
             ("share seen", "share"): total["frames"] / total["made"],
             ("bandwidth", "kB/s"): total["bytes"] / total["seconds"] / 1e3,
         }
-        return [*(Sample(name, unit, np.array([value])) for (name, unit), value in figures.items()),
+        return [*(Sample.single(name, unit, value) for (name, unit), value in figures.items()),
                 *_times(rows)]  # fmt: skip
 
 

@@ -247,16 +247,11 @@ def _all_of(shapes: Sequence[_Held], point: str) -> list[Sample]:
         ("generator busy", "share"): max(shape.trial["busy"] for shape in shapes),
         ("late", "ms"): 1000 * max(shape.trial["late"] for shape in shapes),
     }  # fmt: skip
-    some = [sample(f"{name}{at}", unit, float(value)) for (name, unit), value in figures.items()]
+    some = [Sample.single(f"{name}{at}", unit, value) for (name, unit), value in figures.items()]
     for name, unit in (("cpu per byte", "ns"), ("exits", "1/page")):
         values = [value for shape in shapes if (value := shape.cost(name)) is not None]
-        some += [sample(f"{name}{at}", unit, float(np.mean(values)))] if values else []
+        some += [Sample.single(f"{name}{at}", unit, float(np.mean(values)))] if values else []
     return [*some, Sample(f"latency{at}", "ms", times)]
-
-
-def sample(metric: str, unit: str, value: float) -> Sample:
-    """A sample of one value."""
-    return Sample(metric, unit, np.array([value]))
 
 
 @dataclass(frozen=True)
@@ -299,8 +294,8 @@ class _Held:
         """Throughput and users, at the point of its shape."""
         at = ", ".join(filter(None, [point, f"load={self.shape.capitalize()}"]))
         return [
-            sample(f"throughput [{at}]", "Gbit/s", self.rate),
-            sample(f"sessions [{at}]", "1", self.sessions),
+            Sample.single(f"throughput [{at}]", "Gbit/s", self.rate),
+            Sample.single(f"sessions [{at}]", "1", self.sessions),
         ]
 
 
