@@ -44,7 +44,10 @@ def refusal(tell: Tell) -> str:
         tell("trying whether KVM boots a guest; the answer is kept")
         answers().parent.mkdir(parents=True, exist_ok=True)
         answers().write_text(f"{boot} {_last_words()}")
-    words = last_trial(boot)
+    return _refusal(last_trial(boot))
+
+
+def _refusal(words: str | None) -> str:
     return f"{DEVICE} opens and boots no guest: {words}" if words else ""
 
 
@@ -75,11 +78,11 @@ def answers() -> Path:
 def state() -> tuple[bool | None, str, str]:
     """Whether it works as far as is known, in words, and the command that mends it, if any."""
     if why := closed():
-        return False, why, MEND if "permission" in why else ""
+        return False, why, MEND if DEVICE.exists() else ""
     words = last_trial(BOOT.read_text().strip())
     if words is None:
         return None, UNTRIED, "labkit doctor --guests"
-    return not words, f"{DEVICE} opens and boots no guest: {words}" if words else WORKS, ""
+    return not words, _refusal(words) or WORKS, ""
 
 
 # As the guests of a box run: as somebody who has nothing but the group of the device.
