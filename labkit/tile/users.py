@@ -151,7 +151,9 @@ class Stretch:
         def use(load: str, tile: int, nth: int) -> None:
             try:
                 with places.user(load, tile, nth) as act:
-                    self._go_on(act, PRESENT[load][nth], begun, took[load][tile].append)
+                    draw = random.Random(f"{places.stretch} {load} {tile} {nth} pauses")
+                    note = took[load][tile].append
+                    self._go_on(act, PRESENT[load][nth], begun, draw, note)
             except (OSError, Refused, smtplib.SMTPException, imaplib.IMAP4.error) as wrong:
                 failed.append(f"{load}: {type(wrong).__name__}: {wrong}")
             except LabkitError as wrong:
@@ -169,9 +171,9 @@ class Stretch:
         return took
 
     def _go_on(
-        self, act: Act, present: tuple[float, float], begun: float, note: Callable[[float], Any]
-    ) -> None:
-        draw = random.Random(f"{id(act)}")
+        self, act: Act, present: tuple[float, float], begun: float, draw: random.Random,
+        note: Callable[[float], Any],
+    ) -> None:  # fmt: skip
         ends = begun + self.seconds
         leaves = begun + present[1] * self.seconds
         comes = begun + present[0] * self.seconds if present[0] else begun - self.warm_up
