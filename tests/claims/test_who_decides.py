@@ -10,6 +10,7 @@ from labkit import studies
 from labkit.claim import NotHere
 from labkit.errors import BadInput
 from labkit.judging import judge
+from labkit.machine.places import HOME
 from labkit.results import Results
 from labkit.running.open_lab import recorded
 from labkit.running.who_decides import LABS, PAGE, deciders, markdown, page, rows
@@ -99,6 +100,15 @@ def test_the_page_counts_what_each_lab_decides():
     for lab in LABS:
         yes = sum(row[lab] == "yes" for row in listed)
         assert re.search(rf"^\| {lab} \| {yes} of {len(listed)} \|$", text, re.MULTILINE), lab
+
+
+def test_the_readme_counts_as_the_page_does():
+    counts = dict(re.findall(r"^\| ([\w ]+) \| (\d+) of \d+ \|$", PAGE.read_text("utf-8"), re.M))
+    number = len(rows([studies.find(name) for name in studies.names()]))
+    text = (HOME / "README.md").read_text("utf-8")
+    assert f"decide [{counts['box']} of {number} claims]" in text
+    assert f"or {counts['box with KVM']} where KVM" in text
+    assert f"decide {counts['KVM']} by KVM, {counts['ESXi']} by ESXi" in text
 
 
 MOVED = re.compile(
