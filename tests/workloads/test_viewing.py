@@ -9,6 +9,7 @@ import socket
 import struct
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -36,8 +37,9 @@ READER = _desktop.APPLICATIONS["reader"]
 
 
 @pytest.fixture
-def hosts():
-    """Both are this machine."""
+def hosts(tmp_path, monkeypatch):
+    """Both are this machine; folders of desktops that other tests have lie elsewhere."""
+    monkeypatch.setattr(_desktop, "own_folder", partial(own_folder, beginning=f"{tmp_path}/own"))
     for program in PROGRAMS:
         if not shutil.which(program):
             pytest.skip(f"{program} is not installed")
@@ -81,7 +83,9 @@ def test_each_key_is_answered_by_one_picture_and_nothing_is_left(hosts, encoding
     row = json.loads(text)
     assert row["keys"] == row["good"] == row["frames"] == len(row["times"]) > 3
     assert row["made"] >= row["keys"] and row["bytes"] > 1000 * row["keys"]
-    assert 0 < levels(text)["response time"] < 1000 and not left_over(own_folder(hosts["server"]))
+    assert 0 < levels(text)["response time"] < 1000 and not left_over(
+        _desktop.own_folder(hosts["server"])
+    )
 
 
 @pytest.mark.slow
@@ -213,7 +217,7 @@ def test_a_display_that_does_not_come_up_is_named_with_its_last_words(hosts, mon
     with pytest.raises(HostError, match="ended before it was ready") as refused:
         Viewing(load="Light 3D").run(hosts)
     assert "the display did not come up" in str(refused.value)
-    assert "geometry" in str(refused.value) and not left_over(own_folder(hosts["server"]))
+    assert "geometry" in str(refused.value) and not left_over(_desktop.own_folder(hosts["server"]))
 
 
 @pytest.mark.slow
@@ -222,7 +226,7 @@ def test_a_display_that_does_not_come_up_is_named_with_its_last_words(hosts, mon
     ("Xvnc", "the display ended in mid-session with code -9"),
 ])  # fmt: skip
 def test_a_program_that_dies_in_mid_session_is_named_and_nothing_is_left(hosts, program, reason):
-    folder, killed = own_folder(hosts["server"]), []
+    folder, killed = _desktop.own_folder(hosts["server"]), []
     killing = threading.Thread(target=lambda: killed.extend(kill(program, folder)))
     killing.start()
     with pytest.raises(HostError, match="the session of reader failed") as refused:
