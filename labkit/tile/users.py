@@ -12,6 +12,7 @@ import smtplib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +36,7 @@ LETTER_LINES, MOST_TRIES = 100, 20
 LINE = "".join(map(chr, range(48, 122)))
 POSTED = 4
 """Visits of a member, on average, until one is to post."""
+SERVERS_FAULTS = (OSError, Refused, smtplib.SMTPException, imaplib.IMAP4.error, LabkitError)
 Act = Callable[[], object]
 """An action between two pauses of a user."""
 
@@ -145,7 +147,6 @@ class Stretch:
         took: dict[str, list[list[float]]] = {
             load: [[] for _ in range(self.tiles)] for load in PRESENT
         }
-        failed: list[str] = []
         begun = time.monotonic() + self.warm_up
 
         def use(load: str, tile: int, nth: int) -> None:
@@ -154,20 +155,17 @@ class Stretch:
                     draw = random.Random(f"{places.stretch} {load} {tile} {nth} pauses")
                     note = took[load][tile].append
                     self._go_on(act, PRESENT[load][nth], begun, draw, note)
-            except (OSError, Refused, smtplib.SMTPException, imaplib.IMAP4.error) as wrong:
-                failed.append(f"{load}: {type(wrong).__name__}: {wrong}")
-            except LabkitError as wrong:
-                failed.append(f"{load}: {wrong}")
+            except SERVERS_FAULTS as wrong:
+                raise LabkitError(
+                    "a user of a tile was not served",
+                    said=f"{load}: {type(wrong).__name__}: {wrong}",
+                ) from wrong
 
-        users = [threading.Thread(target=use, args=(load, tile, nth), daemon=True)
-                 for load, present in PRESENT.items()
+        users = [(load, tile, nth) for load, present in PRESENT.items()
                  for tile in range(self.tiles) for nth in range(len(present))]  # fmt: skip
-        for user in users:
-            user.start()
-        for user in users:
-            user.join()
-        if failed:
-            raise LabkitError("a user of a tile was not served", said=failed[0])
+        with ThreadPoolExecutor(len(users)) as pool:
+            for end in [pool.submit(use, *user) for user in users]:
+                end.result()
         return took
 
     def _go_on(

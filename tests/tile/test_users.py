@@ -2,6 +2,7 @@
 
 import time
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +13,8 @@ from labkit.tile.users import MAIL, SHOP, Places, Stretch
 
 class Slow:
     """Users who are answered after a while, and take note of when they asked."""
+
+    stretch = 1
 
     def __init__(self, seconds):
         self.seconds, self.asked = seconds, {}
@@ -43,3 +46,9 @@ def test_a_user_who_is_not_served_fails_the_run_and_is_named():
     places = Places(["127.0.0.1:1"] * 3, "127.0.0.1:1", ("127.0.0.1", 1, 1), "w", 1)
     with pytest.raises(LabkitError, match="was not served"):
         Stretch(1, 0.2, 0, 0.01).run(places)
+
+
+def test_a_fault_of_our_own_in_a_user_ends_the_run():
+    """A user who is gone unseen would be a tile that looks idle."""
+    with pytest.raises(AttributeError, match="stretch"):
+        Stretch(1, 0.1, 0, 0.01).run(SimpleNamespace(user=Slow(0).user))

@@ -37,12 +37,16 @@ READER = _desktop.APPLICATIONS["reader"]
 
 
 @pytest.fixture
-def hosts(tmp_path, monkeypatch):
-    """Both are this machine; folders of desktops that other tests have lie elsewhere."""
-    monkeypatch.setattr(_desktop, "own_folder", partial(own_folder, beginning=f"{tmp_path}/own"))
+def programs():
     for program in PROGRAMS:
         if not shutil.which(program):
             pytest.skip(f"{program} is not installed")
+
+
+@pytest.fixture
+def hosts(programs, tmp_path, monkeypatch):
+    """Both are this machine; folders of desktops that other tests have lie elsewhere."""
+    monkeypatch.setattr(_desktop, "own_folder", partial(own_folder, beginning=f"{tmp_path}/own"))
     return {role: Host(role, AT, Local(role)) for role in Viewing.roles}
 
 
@@ -91,11 +95,12 @@ def test_each_key_is_answered_by_one_picture_and_nothing_is_left(hosts, encoding
 @pytest.mark.slow
 @pytest.mark.when_changed(*OURS)
 def test_models_turn_by_the_mouse_and_by_themselves_and_no_frame_is_seen_that_was_not_made(hosts):
-    """The mouse moves 30 times a second; what turns by itself waits for nobody."""
+    """The mouse moves 30 times a second, and a move is drawn twice at most; what turns by itself
+    waits for nobody."""
     by_mouse = levels(Viewing(load="SOLIDWORKS viewer").run(hosts))
     alone = levels(Viewing(load="Solid Edge viewer").run(hosts))
-    assert 1 < by_mouse["performance"] <= by_mouse["frames made"] + 1 <= 32
-    assert alone["performance"] <= min(62, alone["frames made"] + 1)
+    assert 1 < by_mouse["performance"] <= by_mouse["frames made"] + 1 <= 62
+    assert alone["performance"] <= min(66, alone["frames made"] + 1)
     assert alone["share seen"] < by_mouse["share seen"]
 
 
@@ -261,7 +266,7 @@ def in_desktops(folder):
 @pytest.mark.box
 @pytest.mark.slow
 @pytest.mark.when_changed(*OURS)
-def test_over_a_slower_line_the_client_sees_less_of_what_the_host_makes(hosts, box_of):
+def test_over_a_slower_line_the_client_sees_less_of_what_the_host_makes(programs, box_of):
     shares = {}
     with opened(box_of(study.topology)) as lab:
         (pair,) = study.conditions[-1].pairs(lab, study.workload).values()
