@@ -196,6 +196,11 @@ class Workload(ABC):
         return None
 
     @staticmethod
+    def remark(text: str) -> str:
+        """What a reader should know of how this run was made, by its text; empty if nothing."""
+        return ""
+
+    @staticmethod
     @abstractmethod
     def parse(text: str) -> list[Sample]:
         """Read what `run` returned; pure, so that old runs can be read again."""

@@ -8,6 +8,8 @@ from labkit.results import DESIGN, Results
 from labkit.runs import integrity, lab_faults, link_limit, odd_runs
 from labkit.statistics import steady
 from labkit.study import Study
+from labkit.workload import Workload
+from labkit.workloads import _pairs as pairs
 
 
 def remarks(study: Study, results: Results) -> list[str]:
@@ -24,7 +26,23 @@ def remarks(study: Study, results: Results) -> list[str]:
     texts = [*integrity.remarks(results), *lab_faults.remarks(results)]
     texts += link_limit.remarks(results)
     spoilt = watch.remarks(results, study.loads)
-    return [*draft, *spoilt, *texts, *_older(results), *odd, *steady.told(blocks), *closed]
+    told = [*_of_loads(study, results), *steady.told(blocks), *closed]
+    return [*draft, *spoilt, *texts, *_older(results), *odd, *told]
+
+
+# By what each run printed; most loads have nothing to remark, and their texts are not read.
+def _of_loads(study: Study, results: Results) -> list[str]:
+    remark_of = {
+        f"{load.name}.txt": load.remark
+        for load in study.loads if type(load).remark is not Workload.remark
+    }  # fmt: skip
+    texts = {
+        remark_of[name](part)
+        for run in results.finished() if remark_of
+        for name in remark_of.keys() & run.raw.keys()
+        for part in pairs.texts(run.text(name)).values()
+    }  # fmt: skip
+    return sorted(texts - {""})
 
 
 # Of results that do not say their design nobody knows whether it is that of today.

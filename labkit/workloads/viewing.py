@@ -113,6 +113,13 @@ class Viewing(Workload):
         return [*(Sample.single(name, unit, value) for (name, unit), value in figures.items()),
                 *_times(rows)]  # fmt: skip
 
+    @staticmethod
+    def remark(text: str) -> str:
+        """What has drawn: a program of Mesa's, or the GPU that a host or its guest has."""
+        names = sorted({_desktop.trial(line).get("renderer", "") for line in text.splitlines()})
+        drawn = " and ".join(name for name in names if name)
+        return f"frames of a desktop were drawn by {drawn}" if drawn else ""
+
 
 def _times(rows: list[dict[str, Any]]) -> Iterator[Sample]:
     for metric, key in (("response time", "times"), ("start time", "opened")):

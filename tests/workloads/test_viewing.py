@@ -18,6 +18,8 @@ from labkit.changes.in_force import applied
 from labkit.errors import BadInput, HostError, Unknown
 from labkit.host import Host
 from labkit.lab import opened
+from labkit.results import Results, Run
+from labkit.running.remarks import remarks
 from labkit.settings.egress import Link
 from labkit.studies.horizon_3d import study
 from labkit.transports.local import Local
@@ -76,6 +78,18 @@ def left_over(folder):
 
 def levels(text):
     return {sample.metric: sample.values.mean() for sample in Viewing.parse(text)}
+
+
+def test_what_has_drawn_is_named_once_beside_the_results(tmp_path):
+    row = dict.fromkeys(("frames", "made", "bytes", "seconds"), 1)
+    texts = ["".join(f"{json.dumps({**row, 'renderer': name})}\n" for name in ("", drawn))
+             for drawn in ("llvmpipe", "virgl", "", "virgl")]  # fmt: skip
+    results = Results.begin(tmp_path / "r", {})
+    for number, text in enumerate(texts, 1):
+        run = Run(study.conditions[0].name, number, number, "finished")
+        results.keep(run, {"viewing.txt": text})
+    drawn = [line for line in remarks(study, results) if "drawn by" in line]
+    assert drawn == [f"frames of a desktop were drawn by {name}" for name in ("llvmpipe", "virgl")]
 
 
 @pytest.mark.slow
