@@ -7,20 +7,19 @@ from numbers import Real
 from typing import Any
 
 from labkit.errors import Unknown
-from labkit.machine.places import HOME
 from labkit.machine.units import figure, shown
-
-FOLDER = HOME / "data/exercises"
-"""The right answers, out of a reader's sight, with worked solutions for teachers."""
+from labkit.running.book_links import EXERCISES
 
 EMPTY = "not yet: put your answer in place of None, and run the cell again"
 
 
 def exercises(study: str) -> dict[int, dict[str, Any]]:
     """The exercises of a study's notebook by number: the right answer, a remark, a solution."""
-    file = FOLDER / f"{study}.toml"
+    file = EXERCISES / f"{study}.toml"
     if not file.is_file():
-        raise Unknown("study with exercises", study, [path.stem for path in FOLDER.glob("*.toml")])
+        raise Unknown(
+            "study with exercises", study, [path.stem for path in EXERCISES.glob("*.toml")]
+        )
     listed = tomllib.loads(file.read_text("utf-8"))["exercise"]
     return {entry["number"]: entry for entry in listed}
 

@@ -1,6 +1,7 @@
 """Parts that all notebooks share: links, a picture of the lab, questions, the contents."""
 
 import re
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,14 @@ MACHINE = Machine.of(4)
 """A topology that grows is drawn as on this one."""
 WORDS = "[Glossary](docs/glossary.md)"
 QUESTIONS = "three-questions"
-THREE = """\
-**Three questions to take along.** Answer each in a sentence, from what you saw above.
-
-1. What was compared with what, and how large was the largest difference?
-2. Which claim could this lab not decide, and what does it lack for it?
-3. Which change of the lab or the load would you measure next, and what do you expect?"""
+TAKEN = "**Three questions to take along.** Answer each in a sentence, from what you saw above."
+EXERCISES = HOME / "data/exercises"
+ANY = (
+    "What was compared with what, and how large was the largest difference?",
+    "Which claim could this lab not decide, and what does it lack for it?",
+    "Which change of the lab or the load would you measure next, and what do you expect?",
+)
+"""Questions about a study that has none of its own yet."""
 LIST = "00-contents"
 """The cell of the first notebook that lists all of them."""
 
@@ -115,17 +118,25 @@ def _linked(book: Path, order: Sequence[Path]) -> str:
             name = _plan(study)
             shown = f"![The lab {name}](pictures/topologies/{name}.svg)"
             cell.source = LAB.sub(rf"## The lab\n\n{shown}\n\n", cell.source, count=1)
-    if _study(book):
-        _ask(notebook)
+    if study := _study(book):
+        _ask(notebook, questions(study))
     return f"{nbformat.writes(notebook)}\n"  # type: ignore[no-untyped-call]
 
 
+def questions(study: str) -> tuple[str, ...]:
+    """The questions at the end of a study's notebook; its data has a worked answer to each."""
+    file = EXERCISES / f"{study}.toml"
+    listed = tomllib.loads(_text(file)).get("question") if file.is_file() else None
+    return tuple(entry["asks"] for entry in listed) if listed else ANY
+
+
 # The last cell; there is one of it.
-def _ask(notebook: Any) -> None:
+def _ask(notebook: Any, asked: Sequence[str]) -> None:
     if notebook.cells[-1].id != QUESTIONS:
         cell = nbformat.v4.new_markdown_cell(id=QUESTIONS)  # type: ignore[no-untyped-call]
         notebook.cells.append(cell)
-    notebook.cells[-1].source = THREE
+    numbered = [f"{number}. {text}" for number, text in enumerate(asked, 1)]
+    notebook.cells[-1].source = "\n".join([TAKEN, "", *numbered])
 
 
 def _escaped(text: str) -> str:

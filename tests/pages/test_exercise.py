@@ -2,14 +2,18 @@
 
 import json
 import re
+import tomllib
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from labkit import studies
 from labkit.errors import Unknown
-from labkit.pages.exercise import EMPTY, FOLDER, check, check_name, check_number, exercises
+from labkit.pages.exercise import EMPTY, check, check_name, check_number, exercises
 from labkit.pages.guess import Guess
+from labkit.running.book_links import ANY, EXERCISES, questions
 
 NOTEBOOKS = sorted(Path(__file__).parents[2].glob("notebooks/*.ipynb"))
 RATIOS = {"Native": 2.345, "VM-Default": 2083.4}
@@ -66,15 +70,30 @@ def test_answers_of_exercises_stand_in_no_notebook_and_each_is_asked_for():
         assert not re.search(r"check_number\(answer, [\d.]+[,)]", source), book.name
         for study, number in re.findall(r'check\("(\w+)", (\d), answer\)', source):
             asked.setdefault(study, set()).add(int(number))
-    assert asked == {file.stem: {*exercises(file.stem)} for file in FOLDER.glob("*.toml")}
+    assert asked == {file.stem: {*exercises(file.stem)} for file in EXERCISES.glob("*.toml")}
 
 
-@pytest.mark.parametrize("study", [file.stem for file in sorted(FOLDER.glob("*.toml"))])
+@pytest.mark.parametrize("study", [file.stem for file in sorted(EXERCISES.glob("*.toml"))])
 def test_each_exercise_takes_its_right_answer_and_no_other_and_has_a_solution(study):
     for number, entry in exercises(study).items():
         assert check(study, number, entry["right"]).startswith("right")
         assert check(study, number, entry["right"] * 1.1).endswith("smaller")
         assert entry["solution"].endswith(".")
+
+
+def test_each_study_asks_three_questions_that_no_other_asks_and_answers_them_apart():
+    asked = {file.stem: questions(file.stem) for file in EXERCISES.glob("*.toml")}
+    assert {*asked} == {*studies.built_in()} and {len(three) for three in asked.values()} == {3}
+    assert len({*chain(*asked.values())} - {*ANY}) == 3 * len(asked)
+    shown = "".join(book.read_text("utf-8") for book in NOTEBOOKS)
+    for file in EXERCISES.glob("*.toml"):
+        for entry in tomllib.loads(file.read_text("utf-8"))["question"]:
+            assert json.dumps(entry["asks"], ensure_ascii=False)[1:-1] in shown
+            assert entry["solution"].endswith(".") and entry["solution"] not in shown
+
+
+def test_a_study_without_questions_of_its_own_asks_those_of_any():
+    assert questions("not_yet_a_study") == ANY
 
 
 def test_an_exercise_that_is_not_there_is_refused_with_those_that_are():
