@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from labkit.commands._colour import painted
@@ -12,6 +12,8 @@ from labkit.commands.compare import show_again
 from labkit.errors import BadInput
 
 if TYPE_CHECKING:
+    from labkit.pages.old_and_new import OldAndNew
+    from labkit.pages.several import Several
     from labkit.results import Results
 
 
@@ -24,12 +26,13 @@ def add(verbs: Any) -> None:
         "lat_ping --artifact | each claim: how tested, tolerance, result, time",
         "lat_ping --against old.labkit | what changed; exit code 1 if anything did",
         "lat_ping --against old.labkit --html >changed.html | as a page",
+        "lat_ping --against monday.labkit tuesday.labkit | beside each of these",
     )  # fmt: skip
     parser.add_argument(
         "run", metavar="RUN", help="a folder of results, one of its runs, or a study (its newest)"
     )
     parser.add_argument(
-        "--against", default="", metavar="OLD",
+        "--against", nargs="+", default=[], metavar="OLD",
         help="compare with older results of the same study; exit code 1 if a figure has changed",
     )  # fmt: skip
     form = parser.add_mutually_exclusive_group()
@@ -49,7 +52,7 @@ def _report(args: argparse.Namespace) -> int:
 
     results = named_results(args.run)
     if args.against:
-        return _against(args, results, named_results(args.against))
+        return _against(args, results, [named_results(name) for name in args.against])
     if args.markdown or args.html:
         raise BadInput(
             "--markdown and --html are of a comparison",
@@ -87,18 +90,25 @@ def _artifact(args: argparse.Namespace, results: Results) -> int:
     return 0
 
 
-def _against(args: argparse.Namespace, new: Results, old: Results) -> int:
-    from labkit.pages.old_and_new import old_and_new
-
+def _against(args: argparse.Namespace, new: Results, olds: Sequence[Results]) -> int:
     with busy("comparing"):
-        if new.study != old.study:
-            problem = f"{new.path} is of {new.study}, {old.path} of {old.study}"
-            raise BadInput(problem, hint="compare two results of one study")
-        sides = old_and_new(old, new)
+        sides = _beside(new, olds)
     if args.json:
-        print_json({"found": sides.found(), "beside": sides.beside, **asdict(sides.difference)})
+        print_json(sides.told())
     elif args.html:
         print(sides.page())
     else:
         print(sides.markdown() if args.markdown else painted(sides.text()))
     return int(bool(sides.changed))
+
+
+def _beside(new: Results, olds: Sequence[Results]) -> OldAndNew | Several:
+    from labkit.pages.old_and_new import old_and_new
+    from labkit.pages.several import Several
+
+    for old in olds:
+        if new.study != old.study:
+            problem = f"{new.path} is of {new.study}, {old.path} of {old.study}"
+            raise BadInput(problem, hint="compare results of one study")
+    first, *others = (old_and_new(old, new) for old in olds)
+    return Several((first, *others)) if others else first

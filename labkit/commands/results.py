@@ -249,7 +249,7 @@ def _diff(args: argparse.Namespace) -> None:
         raise BadInput("one is a run and the other is not", hint="name two runs, or none")
     sides = old_and_new(old, new, (old_run, new_run) if old_run and new_run else None)
     if args.json:
-        print_json({"found": sides.found(), "beside": sides.beside, **asdict(sides.difference)})
+        print_json(sides.told())
         return
     print(sides.text(), end="\n\n")
     facts = sides.difference.facts

@@ -1,7 +1,8 @@
 """Two results of one study, the old beside the new: a table, a chart, and a page of both."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from labkit import charts
 from labkit.charts.changed import Changed
@@ -71,13 +72,20 @@ class OldAndNew:
         """The rows as a table."""
         return Table(("condition", "figure", *COLUMNS), tuple(self.rows()), self._caption())
 
-    def chart(self) -> str:
-        """New over old as SVG; empty where no figure is above 0."""
-        drawn = [
+    def drawn(self) -> list[Changed]:
+        """The figures that a chart can show as new over old: those above 0."""
+        return [
             Changed(_figure_of(s), v.effect, v.low, v.high, compared.OUTCOMES[v.verdict], v.each)
             for v, s in self._each() if s.ratio and v.effect
         ]  # fmt: skip
-        if not drawn:
+
+    def told(self) -> dict[str, Any]:
+        """All of it for a script."""
+        return {"found": self.found(), "beside": self.beside, **asdict(self.difference)}
+
+    def chart(self) -> str:
+        """New over old as SVG; empty where no figure is above 0."""
+        if not (drawn := self.drawn()):
             return ""
         spec = charts.changes(drawn, note=self.note).to_dict()
         return str(charts.bundle(spec)["image/svg+xml"])
