@@ -6,7 +6,7 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from labkit.judging import judged
 from labkit.judging.finding import sentence
 from labkit.judging.reading import Reading
 from labkit.lab import Lab
-from labkit.machine.units import figure, shown, spoken
+from labkit.machine.units import spoken
+from labkit.pages.growing import Median, lines, median
 from labkit.pages.lab_panel import alone, show, status, wrapped
 from labkit.pages.staying import StayingOutput
 from labkit.pages.tables import conditions, safe, table
@@ -28,11 +29,10 @@ from labkit.running.remarks import remarks
 from labkit.runs.overhead import overhead
 from labkit.runs.progress import Progress
 from labkit.statistics.figure import Values
-from labkit.statistics.interval import lacking
-from labkit.statistics.percentiles import interval
 from labkit.study import Study
 
 TICK_SECONDS = 0.2
+NONE_YET = Median("none yet")
 WAITING = "the cells below were not run; the panel above says how to go on"
 
 
@@ -45,7 +45,7 @@ class Standing:
     words: str = ""
     state: str = "ready"
     """`ready`, `running`, `stopping`, `stopped`, `failed` or `finished`."""
-    figures: dict[str, str] = field(default_factory=dict)
+    figures: dict[str, Median] = field(default_factory=dict)
     """The median so far of each condition, with its interval once there are two runs.
 
     It is that of all values together, as in charts, tables and reports.
@@ -82,20 +82,20 @@ def standing(
 
 @dataclass
 class Figures:
-    """The median of each condition in words; each run is read once, however often it is asked."""
+    """The median of each condition so far; each run is read once, however often it is asked."""
 
     study: Study
     _values: dict[Path, Values] = field(default_factory=dict)
-    _told: dict[tuple[Path, ...], str] = field(default_factory=dict)
+    _told: dict[tuple[Path, ...], Median] = field(default_factory=dict)
 
-    def of(self, runs: Sequence[Run]) -> dict[str, str]:
+    def of(self, runs: Sequence[Run]) -> dict[str, Median]:
         """Condition -> its median so far, from these runs."""
         by_condition: dict[str, list[Run]] = {}
         for run in runs:
             by_condition.setdefault(run.condition, []).append(run)
         return {name: self._median(blocks) for name, blocks in by_condition.items()}
 
-    def _median(self, runs: Sequence[Run]) -> str:
+    def _median(self, runs: Sequence[Run]) -> Median:
         paths = tuple(run.path for run in runs)
         if paths not in self._told:
             for run in runs:
@@ -103,23 +103,8 @@ class Figures:
                     self._values[run.path] = self.study.sample(run).values
             every = {run.block: self._values[run.path] for run in runs}
             blocks = {block: values for block, values in every.items() if values.size}
-            self._told[paths] = _figure(blocks, self.study.unit)
+            self._told[paths] = median(blocks, self.study.unit)
         return self._told[paths]
-
-
-def _figure(blocks: Mapping[int, Values], unit: str) -> str:
-    if not blocks:
-        return "no figure"
-    estimate = interval(blocks, 50)
-    if len(blocks) < 2:
-        return f"{figure(estimate.value)} {shown(unit)}"
-    text = f"{figure(estimate.value)} {shown(unit)}, {estimate.ends(figure)}"
-    if estimate.each:
-        return text
-    if lack := lacking(estimate.least, estimate.most, len(blocks)):
-        return f"{text} ({lack})"
-    width = (estimate.high - estimate.low) / estimate.value if estimate.value else 0.0
-    return f"{text} ({width:.0%} wide)"
 
 
 @dataclass
@@ -220,7 +205,7 @@ class StudyPanel:
         meanings = {row["condition"]: row["here"] for row in conditions(self.study, self.results)}
         rows = [
             {"condition": name, "here": meanings.get(name, ""), "runs": f"{count} of {now.repeats}",
-             f"median {self.study.metric}": now.figures.get(name, "none yet")}
+             f"median {self.study.metric}": now.figures.get(name, NONE_YET).text}
             for name, count in now.lanes.items()
         ]  # fmt: skip
         caption = f"{self.study.name}: {now.done} of {now.of} runs are there{self._source()}."
@@ -318,7 +303,7 @@ class _View:
 
     def __init__(self, start: Callable[[], None], stop: Callable[[], None]) -> None:
         self.lanes: dict[str, widgets.IntProgress] = {}
-        self.figures: dict[str, widgets.Label] = {}
+        self.figures: dict[str, widgets.HTML] = {}
         self.all = widgets.IntProgress(layout=widgets.Layout(width="420px"))
         self.words = widgets.HTML()
         self.start = widgets.Button(description="Start study", icon="play", button_style="primary")
@@ -332,9 +317,10 @@ class _View:
     def draw(self, now: Standing) -> None:
         """Show how far the study has come."""
         self._make_lanes(now)
+        drawn = lines(now.figures)
         for name, count in now.lanes.items():
             self.lanes[name].value = count
-            self.figures[name].value = now.figures.get(name, "")
+            self.figures[name].value = drawn.get(name, "")
         self.all.max, self.all.value = max(1, now.of), now.done
         self.all.bar_style = {"failed": "danger", "stopped": "warning", "finished": "success"}.get(
             now.state, "info"
@@ -351,7 +337,7 @@ class _View:
         if self.lanes.keys() == now.lanes.keys():
             return
         self.lanes = {name: widgets.IntProgress(max=now.repeats) for name in now.lanes}
-        self.figures = {name: widgets.Label() for name in now.lanes}
+        self.figures = {name: widgets.HTML() for name in now.lanes}
         longest = max(map(len, now.lanes), default=0) + 2
         wide = widgets.Layout(width=f"{longest}ch", flex="0 0 auto")
         self.rows.children = [

@@ -11,6 +11,7 @@ from IPython.display import display
 from labkit import find_study
 from labkit.condition import Condition
 from labkit.pages.dial_panel import DialPanel
+from labkit.pages.growing import Median
 from labkit.pages.lab_panel import LabPanel, LadderPanel
 from labkit.pages.study_panel import StudyPanel, _View, standing
 from labkit.results import Results, Run
@@ -49,7 +50,7 @@ def show(texts) -> None:
     running = _View(print, print)
     for text in texts:
         now = standing(study, results, 2, text, "running")
-        running.draw(replace(now, figures=dict.fromkeys(now.lanes, text)))
+        running.draw(replace(now, figures=dict.fromkeys(now.lanes, Median(text))))
     display(running.whole)
     dials = DialPanel(None)
     display(dials.view())

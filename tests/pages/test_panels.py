@@ -220,13 +220,15 @@ def test_each_lane_says_its_median_so_far_its_few_runs_and_from_the_fourth_how_s
     slow = {"metric": "round trip", "p50": 2431.7}
     results.keep(Run("B", 1, 3, "finished", rows=(slow, rows[1])), {"a.txt": "x"})
     now = study_panel.standing(Counting(), results, 5, "", "running")
-    assert now.figures["B"] == "2,432 µs" and list(now.figures) == ["A", "B"]
-    assert now.figures["A"].endswith(" µs, blocks: 60, 66")
+    assert now.figures["B"].text == "2,432 µs" and list(now.figures) == ["A", "B"]
+    assert now.figures["A"].text.endswith(" µs, blocks: 60, 66")
     for block, median in ((3, 60.0), (4, 66.0)):
         rows = ({"metric": "round trip", "p50": median},)
         results.keep(Run("A", block, block + 2, "finished", rows=rows), {"a.txt": "x"})
     now = study_panel.standing(Counting(), results, 5, "", "running")
-    value, low, high = re.match(r"(\S+) µs, (\S+) to (\S+) \(.* wide\)", now.figures["A"]).groups()
+    value, low, high = re.match(
+        r"(\S+) µs, (\S+) to (\S+) \(.* wide\)", now.figures["A"].text
+    ).groups()
     assert 60 <= float(value) <= 66 and float(low) < 60 and float(high) > 66
 
 
