@@ -197,7 +197,7 @@ class Workload(ABC):
 
     @staticmethod
     def remark(text: str) -> str:
-        """What a reader should know of how this run was made, by its text; empty if nothing."""
+        """Remarks on how this run was made, by its text; empty if there are none."""
         return ""
 
     @staticmethod

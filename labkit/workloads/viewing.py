@@ -115,7 +115,7 @@ class Viewing(Workload):
 
     @staticmethod
     def remark(text: str) -> str:
-        """What has drawn: a program of Mesa's, or the GPU that a host or its guest has."""
+        """The name of what has drawn: a program of Mesa's, or the GPU of a host or its guest."""
         names = sorted({_desktop.trial(line).get("renderer", "") for line in text.splitlines()})
         drawn = " and ".join(name for name in names if name)
         return f"frames of a desktop were drawn by {drawn}" if drawn else ""
