@@ -380,6 +380,11 @@ def twice(kind: str, names: Sequence[str]) -> None:
         raise BadInput(f"{kind} is there twice: {again[0]!r}", hint="give each a name of its own")
 
 
+def insist_study(value: object) -> None:
+    """Refuse a name, or anything else that is no study."""
+    insist_each([value], Study, "study", "find_study('lat_ping')")
+
+
 # What free tools may do is asked for as it was before they could.
 def _describe(load: Workload) -> dict[str, Any]:
     knobs = {name: knob for name, knob in asdict(load).items() if name != "free" or knob}

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from labkit import claim as claims
 from labkit import noise_floor
+from labkit.errors import insist_each
 from labkit.gates import watch
 from labkit.judging.by_hosts import decided, is_emulated
 from labkit.judging.doubts import LATENCIES, Doubts
@@ -20,7 +21,7 @@ from labkit.results import Results
 from labkit.runs import looks as kept_looks
 from labkit.statistics import steady
 from labkit.statistics.measurand import Measurand
-from labkit.study import Study
+from labkit.study import Study, insist_study
 from labkit.verdict import UNDECIDED, Verdict
 
 WAITS = ("", "response_time", "round_trip", "wake_up_time", "latency")
@@ -32,6 +33,8 @@ def judge(study: Study, results: Results, margin: float | None = None) -> list[V
 
     What differs by less than `margin` is the same; without one, the lab's noise says what.
     """
+    insist_study(study)
+    insist_each([results], Results, "results", "study_results(study, lab, 'local')")
     return judged(Reading.of(study, results), margin)
 
 

@@ -16,7 +16,7 @@ from labkit.changes.in_force import in_force
 from labkit.changes.plan import Step, plan
 from labkit.claim import Order
 from labkit.condition import Condition
-from labkit.errors import BadInput, ResultsError
+from labkit.errors import BadInput, ResultsError, insist_each
 from labkit.judging import judge
 from labkit.lab import Lab
 from labkit.results import Results
@@ -57,6 +57,10 @@ class Side:
     lacks: tuple[str, ...] = ()
     """Of the optional ones, those that the host cannot take, each with the reason."""
 
+    def __post_init__(self) -> None:
+        insist_each(self.words, str, "words of a side", '"sleep", "1"')
+        insist_each(self.settings, Setting, "settings of a side", "Mtu(9000)")
+
 
 def in_words(settings: Sequence[Setting]) -> str:
     """Settings as a reader knows them: what of one host, and its value."""
@@ -74,6 +78,11 @@ class Comparing:
     sides: Mapping[str, Side]
     load: Command
     margin: float | None = None
+
+    def __post_init__(self) -> None:
+        insist_each([*self.sides.values()], Side, "sides", 'Side(("sleep", "1"))')
+        if {*self.sides} != {A, B}:
+            raise BadInput(f"the sides are {A} and {B}, not {', '.join(map(str, self.sides))}")
 
     @property
     def statistic(self) -> Statistic:

@@ -16,7 +16,7 @@ from labkit.running.visit import PlannedRun, Visit
 from labkit.runs import looks
 from labkit.runs.progress import Progress, Tell
 from labkit.statistics.percentiles import enough
-from labkit.study import Study
+from labkit.study import Study, insist_study
 
 MOST_REPEATS = 10_000
 
@@ -41,6 +41,7 @@ def run(
     during (every `reread_seconds`) and after each run. A run in which somebody else changed them is
     kept as invalid, and repeated; so is one that failed a gate.
     """
+    insist_study(study)
     check_repeats(repeats)
     budget = until_decided.asked(repeats)
     if width is not None:

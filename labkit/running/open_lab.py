@@ -26,7 +26,7 @@ from labkit.running import lacking, possible, sizes, ways
 from labkit.running.loop import check_repeats
 from labkit.runs import bundle, integrity
 from labkit.runs.facts import READ, of_run, parse
-from labkit.study import DOCUMENT, FIT, SCALES, Study
+from labkit.study import DOCUMENT, FIT, SCALES, Study, insist_study
 from labkit.workload import Workload
 
 # As many CPUs as it may use, where `facts` asks how many there are, and which they are.
@@ -96,6 +96,7 @@ def study_results(
 
     What is `kept` besides stands in study.json.
     """
+    insist_study(study)
     if lab is None:
         return of_one_scale(study, stored_results(study.name, where))
     question = study.asked(where, seed)

@@ -9,7 +9,20 @@ from pathlib import Path
 import pytest
 
 import labkit
-from labkit import AtLeast, Command, Condition, Order, Side, Study, applied, open_lab
+from labkit import (
+    AtLeast,
+    Command,
+    Comparing,
+    Condition,
+    Order,
+    Side,
+    Study,
+    applied,
+    judge,
+    open_lab,
+    run,
+    study_results,
+)
 from labkit.errors import BadInput, CommandFailed
 from labkit.settings.mtu import Mtu
 
@@ -62,6 +75,7 @@ def study(**more):
     return Study(**{**about, **more})
 
 
+NAP = Side(("sleep", "0.1"))
 WRONG = {
     "settings of condition VM must be a list": lambda: condition(settings=Mtu(9000)),
     "settings of condition VM: 'Mtu' is no Setting": lambda: condition(settings=["Mtu"]),
@@ -74,6 +88,14 @@ WRONG = {
     "times must be a whole number, not 'many'": lambda: Command(times="many"),
     "words must be a list of words": lambda: Command(words=(1,)),
     "words must be a list of words, not 'sleep 1'": lambda: Command(words="sleep 1"),
+    "words of a side must be a list, not 'sleep 1'": lambda: Side("sleep 1"),
+    "settings of a side: 'Mtu' is no Setting": lambda: Side(("true",), settings=["Mtu"]),
+    "sides: 'true' is no Side": lambda: Comparing({"A": "true"}, Command()),
+    "the sides are A and B, not A, C": lambda: Comparing({"A": NAP, "C": NAP}, Command()),
+    "study: 'lat_ping' is no Study": lambda: judge("lat_ping", None),
+    "results: None is no Results": lambda: judge(study(), None),
+    "study: 'mine' is no Study": lambda: run("mine", None, None),
+    "study: 3 is no Study": lambda: study_results(3, None, "local"),
 }
 
 
