@@ -26,17 +26,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 FRAME = (
-    "condition",
-    "block",
-    "order",
-    "time",
-    "tier",
-    "metric",
-    "point",
-    "unit",
-    "number",
-    "value",
-)
+    "condition", "block", "order", "time", "tier", "metric", "point", "unit", "number", "value"
+)  # fmt: skip
 """The columns of a study's data frame; `number` counts the values of a run from 1."""
 
 
@@ -143,6 +134,7 @@ class Study:
         insist_each([self.workload, *self.also], Workload, f"workload of {self.name}", "Ping()")
         twice(f"a condition of {self.name}", [condition.name for condition in self.conditions])
         twice(f"a claim of {self.name}", [claim.id for claim in self.claims])
+        twice(f"a workload of {self.name}", [load.name for load in self.loads])
         knobs = [*dict.fromkeys(name for load in self.loads for name in vars(load))]
         for condition in self.conditions:
             if odd_knob := next((name for name in condition.knobs if name not in knobs), ""):

@@ -84,6 +84,7 @@ def _ask_for_hosts() -> list[str]:
 
 def _new_study(args: argparse.Namespace) -> None:
     from labkit.machine import workspace
+    from labkit.machine.places import HOME
 
     folder = args.folder.expanduser().resolve() if args.folder else workspace.nearest()
     if folder is not None and folder != workspace.nearest():
@@ -97,4 +98,5 @@ def _new_study(args: argparse.Namespace) -> None:
     inside = folder is None or Path.cwd().resolve().is_relative_to(folder)
     move = "" if inside else f"cd {shlex.quote(str(args.folder))} && "
     print(f"\nThe study runs as it is: {move}labkit run {name} --quick")
-    print("Now make it yours: notebooks/docs/own-study.md says what goes where.")
+    page = HOME / "notebooks/docs/own-study.md"
+    print(f"Now make it yours: {page if folder else os.path.relpath(page)} says what goes where.")

@@ -26,13 +26,14 @@ def add(verbs: Any) -> None:
         "lat_ping --quick | a few short runs in the lab in a box",
         "lat_ping --where recorded | a recorded run, judged again",
         "lat_ping --where lab.toml -p repeats=10 | on your own hosts, ten blocks",
+        "my_study --where local | on this machine alone",
     )  # fmt: skip
     parser.description = TEXT
     parser.add_argument("study", metavar="STUDY", help="a name that `labkit studies` lists")
     parser.add_argument("--quick", action="store_true", help="a few short runs, to try it")
     parser.add_argument(
         "--where", "--lab", default="box", metavar="PLACE",
-        help="box (default), recorded, the lab.toml of your own hosts, or a folder of results",
+        help="box (default), local, recorded, the lab.toml of your own hosts, or a results folder",
     )  # fmt: skip
     parameters_flag(parser)
     label_flag(parser)

@@ -10,12 +10,14 @@ from pathlib import Path
 
 from labkit import __version__, studies
 from labkit.claims import printed, published
+from labkit.claims.published import Published
 from labkit.errors import BadInput, Unknown
 from labkit.machine import records, workspace
 from labkit.machine.places import HOME
 from labkit.machine.units import capital
 from labkit.running import book_links, draft_notebook, notebook, who_decides
 from labkit.running.draft_notebook import filled
+from labkit.workloads.command import SECONDS, TIME, Command
 from labkit.workloads.ping import Ping
 
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
@@ -55,16 +57,17 @@ class NewStudy:
     def words(self) -> dict[str, str]:
         """The words that fill the skeleton's places."""
         spoken = self.name.replace("_", " ")
-        document = published.published(self.name).document.split(" (")[0] if self.claimed else ""
-        question = self.question or f"What does {spoken} change in a round trip?"
-        names = published.published(self.name).wanted() if self.claimed else ()
+        paper = published.published(self.name) if self.claimed else None
+        document = paper.document.split(" (")[0] if paper else ""
+        change = f"What does {spoken} change in a round trip?"
+        question = self.question or (f"Do the claims of {spoken} hold here?" if paper else change)
+        load, words = _commands(paper) if paper else (Ping(), {})
         return {
             "name": self.name, "stem": self.name.replace("_", "-"), "question": question,
             "title": self.title or capital(spoken),
             "asked": f"{question[0].lower()}{question[1:]}",
             "document": document or self.document or "A document that is not named yet",
-            "names": "\n".join(f"    {json.dumps(name)}," for name in names),
-            **draft_notebook.words_of(Ping(), self.module),
+            **words, **draft_notebook.words_of(load, self.module),
         }  # fmt: skip
 
     @property
@@ -88,6 +91,25 @@ class NewStudy:
         for name, ending in () if self.claimed else (("claims", "toml"), ("figures", "csv")):
             contents[published_in / f"{self.name}.{ending}"] = filled(f"{name}.txt", self.words)
         return contents
+
+
+# A line of shell for each condition that the claims name, for their first metric.
+def _commands(paper: Published) -> tuple[Command, dict[str, str]]:
+    wanted = paper.wanted()
+    name = next((metric for metrics in wanted.values() for metric in metrics), "")
+    metric, unit = name.replace("_", " ") or "figure", paper.units.get(name, "1")
+    line, load, shown = f"echo '{metric}: 1'", Command(), f"that prints `{metric}: NUMBER`"
+    if metric == TIME:
+        line, unit, shown = "true", SECONDS, "whose time is taken"
+    else:
+        load = Command(pattern=rf"^{metric}: ([\d.]+)", metric=metric, unit=unit)
+    fields = [f"{f}={json.dumps(getattr(load, f))}" for f in ("pattern", "metric", "unit")]
+    return load, {
+        "names": "\n".join(f"    {json.dumps(name)}: DRAFT," for name in wanted),
+        "load": ", ".join(fields) if load.pattern else "", "shown": shown,
+        "line": json.dumps(line),
+        "metric": json.dumps(metric), "unit": json.dumps(unit),
+    }  # fmt: skip
 
 
 def write(study: NewStudy) -> list[Path]:

@@ -100,6 +100,15 @@ conditions = ["Few", "Many"]
 """
 
 
+RAN = """
+from labkit import find_study, judge, open_lab, run, study_results
+study, lab = find_study("sort_sizes"), open_lab("local")
+results = run(study, lab, study_results(study, lab, "local"), repeats=3)
+for verdict in judge(study, results):
+    print(verdict.verdict, verdict.why)
+"""
+
+
 @pytest.fixture
 def folder(tmp_path):
     """A workspace with a study, a workload and a setting of its own, and no notebook."""
@@ -264,10 +273,26 @@ def test_a_new_study_is_written_into_a_folder_of_ones_own(tmp_path):
 
 def test_claims_that_are_there_already_give_a_study_its_conditions(tmp_path):
     (tmp_path / "published").mkdir()
-    (tmp_path / "published/sort_sizes.toml").write_text(CLAIMS)
+    (tmp_path / "published/sort_sizes.toml").write_text(CLAIMS.replace("median", "mean"))
     result = labkit("new", "study", "sort_sizes", "--in", ".", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert '"Few",\n    "Many",' in (tmp_path / "studies/sort_sizes.py").read_text()
+    file = tmp_path / "studies/sort_sizes.py"
+    assert '"Few": DRAFT,\n    "Many": DRAFT,' in file.read_text()
+    assert 'metric="elapsed"' in file.read_text()
+    # Of what the skeleton runs nothing is judged, on whatever lab; of one's own lines all is.
+    assert "this study does not measure it yet" in ran_here(tmp_path)
+    text = file.read_text().replace('"Few": DRAFT', '"Few": "echo elapsed: 1"')
+    file.write_text(text.replace('"Many": DRAFT', '"Many": "echo elapsed: 2"'))
+    assert ran_here(tmp_path).startswith("holds ")
+
+
+def ran_here(folder):
+    result = subprocess.run(
+        (sys.executable, "-c", RAN), cwd=folder, capture_output=True, text=True,
+        env={**CLEAN, "LABKIT_OUT": str(folder / "out")},
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 def test_a_new_study_has_a_condition_for_each_point_of_its_claims(tmp_path):

@@ -83,6 +83,7 @@ WRONG = {
     "conditions of mine: 'VM' is no Condition": lambda: study(conditions=("VM",)),
     "claims of mine must be a list": lambda: study(claims=Order("a", "b", "", (50,), ("x", "y"))),
     "workload of mine: .* is no Workload": lambda: study(workload=Command),
+    "a workload of mine is there twice: 'command'": lambda: study(also=(Command(times=2),)),
     "an order needs two conditions": lambda: Order("a", "b", "", (50,), "VM"),
     "it needs over, under, and a factor": lambda: AtLeast("a", "b", "", over="VM"),
     "times must be a whole number, not 'many'": lambda: Command(times="many"),
