@@ -10,11 +10,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from labkit.lab import Lab
 from labkit.machine import account
-from labkit.running.open_lab import is_stored
+from labkit.running.open_lab import file_of, is_stored
 
 MACHINE = "this machine"
 WAITS = "waits"
@@ -40,7 +39,7 @@ class Needs:
             return cls(stored=True)
         if lab == "box":
             return cls(frozenset({MACHINE}), alone=True)
-        read = Lab.read(Path(lab))
+        read = Lab.read(file_of(lab))
         hosts = frozenset(_address(host) for host in read.hosts.values())
         if read.emulated or MACHINE in hosts:
             return cls(hosts | {MACHINE}, alone=True)

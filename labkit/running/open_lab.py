@@ -51,16 +51,17 @@ def open_lab(where: str | Path, made_for: Study | str = "") -> Lab | None:
         if isinstance(made_for, Study):
             lacking.check_box(made_for)
         return Lab.read(box.up(topology, made_of=topology) if topology else box.up())
-    return Lab.read(_file_of(where))
+    return Lab.read(file_of(where))
 
 
 def check_place(where: str) -> None:
     """Refuse a place that makes no sense, before anything is started."""
     if not is_stored(where) and where != "box":
-        Lab.read(_file_of(where))
+        Lab.read(file_of(where))
 
 
-def _file_of(where: str) -> Path:
+def file_of(where: str) -> Path:
+    """The lab file that `local` or a path names."""
     return LOCAL_LAB if where == LOCAL else Path(os.path.expanduser(where))
 
 

@@ -141,6 +141,7 @@ def test_a_lab_file_counts_from_the_campaign_file_and_names_the_hosts_it_needs(t
     assert beside(one, three) and beside(two, three)
     assert MACHINE in here.hosts and not beside(here, three), "it measures this machine"
     box, recorded = Needs.of("box"), Needs.of("recorded")
+    assert Needs.of("local") == box
     assert not beside(recorded, box) and beside(recorded, one) and Taken().leaves(box)
 
 
