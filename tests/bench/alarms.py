@@ -1,0 +1,116 @@
+"""How often equal commands are called different, and what a verdict takes: beside others' rules.
+
+`python tests/bench/alarms.py [TRIALS]` makes that many trials with equal commands of about 20 ms,
+and a tenth as many with commands that do differ. In each, hyperfine measures both by its defaults,
+and `labkit compare` within half a minute; which of them begins is chosen by chance. hyperfine names
+no verdict: the rule of its own script `welch_ttest.py`, Welch's t test at 5 %, reads the times
+that it exports, and so does benchstat's, Mann and Whitney's U test at 5 %. Every trial is a line of
+out/bench/alarms.jsonl; `more` goes on there. A hundred trials take about 40 minutes.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import scipy.stats
+from _figures import OUT, at_most, beside, median, seconds, write
+
+from labkit.verdict import SAME
+
+TRIALS, RISK = 20, 0.05
+LINES = 150_000
+PAIRS = {"equal": ("gzip -1 -c", "gzip --fast -c"), "apart": ("gzip -1 -c", "gzip -3 -c")}
+"""A and B; the second pair differs by about a third."""
+TESTS = {
+    "hyperfine, Welch's t": lambda a, b: scipy.stats.ttest_ind(a, b, equal_var=False).pvalue,
+    "benchstat, Mann-Whitney": lambda a, b: scipy.stats.mannwhitneyu(a, b).pvalue,
+}
+LABKIT = "labkit compare"
+TOOLS = (LABKIT, *TESTS)
+KEPT = OUT / "alarms.jsonl"
+
+
+def by_hyperfine(lines, folder):
+    """The side that each test calls lower, from the times of one run of hyperfine."""
+    file = folder / "times.json"
+    words = ("hyperfine", "-N", "--style", "none", "--export-json", str(file), *lines)
+    took = seconds(lambda: subprocess.run(words, check=True, capture_output=True))
+    a, b = (result["times"] for result in json.loads(file.read_text())["results"])
+    faster = "A" if sum(a) / len(a) < sum(b) / len(b) else "B"
+    return {name: {"seconds": took, "lower": faster if test(a, b) < RISK else ""}
+            for name, test in TESTS.items()}  # fmt: skip
+
+
+def by_labkit(lines, folder):
+    """The side that `labkit compare` calls lower."""
+    words = (sys.executable, "-m", "labkit", "compare", "--json", "--minutes", "0.5", *lines)
+    env, file = {**os.environ, "LABKIT_OUT": str(folder / "out")}, folder / "answer.json"
+
+    def compare():
+        with file.open("w") as answer:
+            subprocess.run(words, check=True, env=env, stdout=answer, stderr=subprocess.DEVNULL)
+
+    took = seconds(compare)
+    answer = json.loads(file.read_text())
+    return {LABKIT: {"seconds": took, "lower": answer["lower"], "same": answer["verdict"] == SAME}}
+
+
+def trial(pair):
+    """Both ways over the same two commands, in a folder of their own."""
+    with tempfile.TemporaryDirectory() as name:
+        text, told = Path(name) / "text", {}
+        text.write_text("".join(f"{n}\n" for n in range(LINES)))
+        lines = [f"{words} {text}" for words in PAIRS[pair]]
+        for way in random.sample((by_hyperfine, by_labkit), 2):
+            told |= way(lines, Path(name))
+    return {"pair": pair, **told}
+
+
+def of(trials, pair, name):
+    """What was told in the trials of one pair: the sides, and the median time."""
+    answers = [one[name] for one in trials if one["pair"] == pair]
+    return [answer["lower"] for answer in answers], median([a["seconds"] for a in answers])
+
+
+def share(hits, among):
+    """A share of trials, and its exact interval."""
+    found = scipy.stats.binomtest(hits, among)
+    ends = found.proportion_ci(method="exact")
+    return found.statistic, f"{hits} of {among} ({ends.low:.3f} to {ends.high:.3f})", ends.low
+
+
+def figures(trials):
+    """Alarms, what was found, and the time that it took, of each tool."""
+    for name in TOOLS:
+        lower, took = of(trials, "equal", name)
+        rate, shown, least = share(sum(map(bool, lower)), len(lower))
+        what = f"{name}: equal commands called different, {shown}; least likely rate"
+        yield at_most(f"alarms-{name}", what, least, "the risk asked for", RISK, 1.0)
+        yield beside(f"equal-{name}", f"{name}: seconds, equal", took, "half a minute", 30)
+        lower, took = of(trials, "apart", name)
+        rate, shown, _ = share(lower.count("A"), len(lower))
+        yield beside(f"found-{name}", f"{name}: a difference found, {shown}", rate, "all", 1)
+        yield beside(f"apart-{name}", f"{name}: seconds, apart", took, "half a minute", 30)
+    same = [one[LABKIT]["same"] for one in trials if one["pair"] == "equal"]
+    yield beside("same", f"{LABKIT}: equal commands called the same", sum(same) / len(same),
+                 "others never do (1 trial)", 1 / len(same))  # fmt: skip
+
+
+def main(asked):
+    many = next((int(word) for word in asked if word.isdigit()), TRIALS)
+    OUT.mkdir(parents=True, exist_ok=True)
+    if "more" not in asked:
+        KEPT.unlink(missing_ok=True)
+    pairs = ["equal"] * many + ["apart"] * max(many // 10, 2)
+    for pair in random.sample(pairs, len(pairs)):
+        with KEPT.open("a") as kept:
+            kept.write(json.dumps(trial(pair)) + "\n")
+    write("alarms", [*figures([json.loads(line) for line in KEPT.read_text().splitlines()])])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
