@@ -10,11 +10,11 @@ several runs says which by `parts(text)`: of each its condition, its block and i
 
 import bz2
 import hashlib
-import importlib
+import importlib.util
 import pkgutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar, cast
 
 from labkit.claims.judged_as import KEY, Claimed, check_unit, with_claimed
-from labkit.errors import BadInput, LabkitError, ResultsError, Unknown
+from labkit.errors import BadInput, LabkitError, ResultsError, Unknown, insist_each
 from labkit.machine import workspace
 from labkit.machine.places import out
 from labkit.results import IMPORTED, Results, Run, stored
@@ -69,7 +69,14 @@ def find(name: str) -> Format:
     stem = name.replace("-", "_")
     if stem not in names():
         raise Unknown("format", name, names())
-    return cast(Format, importlib.import_module(f"{__name__}.{stem}"))
+    name = f"{__name__}.{stem}"
+    spec = importlib.util.find_spec(name)
+    file = Path(spec.origin or "") if spec else Path()
+    with workspace.reading(file) if workspace.is_inside(file) else nullcontext():
+        module = importlib.import_module(name)
+        if not callable(getattr(module, "read", None)):
+            raise BadInput("it has no `read`", hint="def read(text: str) -> list[Sample]")
+    return cast(Format, module)
 
 
 def text_of(file: Path) -> str:
@@ -169,13 +176,14 @@ def _keep(results: Results, run: Run, parts: Sequence[_Part], claimed: Claimed |
 def _parts(condition: str, source: Source, trials: bool) -> Iterator[_Part]:
     format_of, content = find(source.tool), text_of(source.path)
     left, split = left_out(format_of, content), getattr(format_of, "parts", None)
-    runs = _refusing(partial(split, content), content, source.path) if split else [("", 0, content)]
+    refusing = partial(_refusing, format_of, source.path)
+    runs = refusing(content, partial(split, content)) if split else [("", 0, content)]
     named = {name for name, *_ in runs}
     if condition and len(named) > 1:
         what = f"{source.path} names conditions itself: {', '.join(sorted(named))}"
         raise BadInput(what, hint="import it without naming a condition")
     for name_inside, block, text in runs:
-        samples = _refusing(partial(format_of.read, text), text, source.path)
+        samples = refusing(text, partial(_samples, format_of, text))
         name = condition or name_inside or source.path.name.split(".")[0]
         if trials:
             yield from _trials(_Part(source, name, block, text, samples, left))
@@ -227,11 +235,21 @@ def left_out(kept: Format, text: str) -> str:
     return str(reader(text)) if reader else ""
 
 
-# Of several files it matters which one is no output of the tool.
-def _refusing(read: Callable[[], T], text: str, file: Path) -> T:
+def _samples(format_of: Format, text: str) -> list[Sample]:
+    samples = format_of.read(text)
+    insist_each(samples, Sample, "what `read` returns", "Sample('latency', 'us', values)")
+    if not samples:
+        raise ResultsError("it holds no values")
+    return samples
+
+
+# Of several files it matters which one is no output of the tool, or which a reader fails on.
+def _refusing(format_of: Format, file: Path, text: str, read: Callable[[], T]) -> T:
+    by = Path(getattr(format_of, "__file__", None) or "")
     try:
-        return read()
-    except ResultsError as error:
+        with workspace.reading(by) if workspace.is_inside(by) else nullcontext():
+            return read()
+    except (ResultsError, BadInput) as error:
         cut = "" if text.endswith("\n") else "its last line has no end: was the file cut off?"
         raise ResultsError(
             f"{file}: {error.what}", said=error.said, hint=error.hint or cut

@@ -126,7 +126,7 @@ def reading(file: Path) -> Iterator[None]:
             return
         with READING, redirect_stdout(sys.stderr):
             yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         at = place_of(error, file)
         if isinstance(error, LabkitError):
             raise BadInput(f"{at}: {error.what}", said=error.said, hint=error.hint) from error

@@ -180,6 +180,7 @@ BROKEN = {
     "studies/odd.py": ("import labkit\n\nlabkit.nothing", "odd.py:3: AttributeError"),
     "studies/bare.py": ("x = 1", "bare.py:1: it has no study"),
     "studies/lat_ping.py": ("x = 1", "has a lat_ping already"),
+    "studies/quits.py": ("import sys\n\nsys.exit(0)", "quits.py:3: SystemExit: 0"),
     "studies/talks.py": ("print('good morning')", "good morning"),
 }
 
@@ -221,6 +222,26 @@ def test_a_broken_setting_is_named_and_the_others_are_listed(folder):
     assert result.returncode == 1 and "torn.py:1" in result.stderr and "Hops" in result.stdout
     unknown = labkit("plan", "Torn(3)", "--on", "server", cwd=folder)
     assert unknown.returncode == 2 and "torn.py:1" in unknown.stderr
+
+
+READERS = {
+    "quits": ("import sys\nsys.exit(0)\n", "quits.py:2: SystemExit: 0"),
+    "bare": ("x = 1\n", "bare.py:1: it has no `read`"),
+    "odd": ("def read(text):\n    print(text)\n    return 1 / 0\n", "odd.py:3: ZeroDivisionError"),
+    "none": ("def read(text):\n    return []\n", "it holds no values"),
+    "text": ("def read(text):\n    return text\n", "what `read` returns must be a list, not 'one"),
+}
+
+
+def test_a_broken_format_of_ones_own_is_named_with_file_and_line_and_nothing_is_kept(folder):
+    (folder / "imports").mkdir()
+    (folder / "out.txt").write_text("one line\n")
+    for name, (text, words) in READERS.items():
+        (folder / f"imports/{name}.py").write_text(text)
+        result = labkit("results", "import", "--from", name, "A=out.txt", "--json", cwd=folder)
+        assert result.returncode in (1, 2) and words in result.stderr, result.stderr
+        assert "Traceback" not in result.stderr and not result.stdout
+    assert not (folder / "out/results").exists()
 
 
 MARKS = {
