@@ -21,6 +21,7 @@ from labkit.reason import Reason, What
 from labkit.results import IMPORTED, Results
 from labkit.running import measured
 from labkit.runs import bundle, looks
+from labkit.runs.index import of_study
 from labkit.verdict import UNDECIDED, Verdict
 
 
@@ -34,7 +35,7 @@ def gather(
     asked = [study] if study else names
     listed = _with_claims(known, names)
     pool, unread = {**known.evidence}, {**known.unread}
-    for path in (path for path in paths if str(path) not in pool):
+    for path in (path for path in of_study(paths, study) if str(path) not in pool):
         try:
             pool[str(path)] = _look(path, listed.untested)
         except LabkitError as refused:

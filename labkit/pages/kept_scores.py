@@ -18,7 +18,7 @@ from labkit.machine.places import HOME, PACKAGE, out
 from labkit.pages.score_line import Evidence, Judgements, best, line_of
 from labkit.pages.scorecard import Scorecard, card_of, gathered
 from labkit.runs import looks
-from labkit.runs.index import chosen, found
+from labkit.runs.index import chosen, found, of_study
 
 KINDS = (*workspace.REGISTRIES, "published")
 COMPILED = "__pycache__"
@@ -34,7 +34,7 @@ def kept_scorecard(*folders: Path, study: str = "") -> Scorecard:
     paths = [*found(places)]
     store, before = ScoreStore(places), {str(path): _stamp(path) for path in paths}
     known = store.read(before)
-    if _open(known, before, study):
+    if _open(known, map(str, of_study(paths, study)), study):
         known = gathered(known, paths, study)
         store.write(known, before)
     return card_of(known, study)

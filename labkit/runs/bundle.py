@@ -12,6 +12,7 @@ import io
 import lzma
 import os
 import re
+import shlex
 import stat
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -77,7 +78,8 @@ def export(
     if file.exists():
         raise BadInput(f"{file} is there already", hint="choose another name")
     if not file.parent.is_dir():
-        raise BadInput(f"{file} cannot be written", said=f"no folder {file.parent}")
+        hint = f"mkdir {shlex.quote(str(file.parent))}"
+        raise BadInput(f"{file} cannot be written", said=f"no folder {file.parent}", hint=hint)
     if wrong := [line for run in results.runs() for line in run.check()]:
         raise ResultsError(f"{results.path} is damaged, so it is not exported", said=wrong[0])
     with records.keeping(f"{file}"), records.half(file) as half:

@@ -144,6 +144,12 @@ def found(folders: Iterable[Path]) -> Iterator[Path]:
             yield from sorted(folder.glob(f"{depth}{bundle.SUFFIX}"))
 
 
+def of_study(paths: Iterable[Path], study: str) -> list[Path]:
+    """Those that may hold results of a study; what comes with labkit has the name of its own."""
+    carried = places()[1:]
+    return [path for path in paths if study in ("", path.stem) or path.parent not in carried]
+
+
 def _refresh(file: Path, folders: Sequence[Path]) -> None:
     with _writing(file) as index:
         stamps = {row[0]: row[1] for row in index.execute("select path, stamp from results")}

@@ -50,6 +50,12 @@ def kept_file(folder):
     return file
 
 
+def test_of_one_study_no_recorded_run_of_another_is_opened(folder, judged):
+    kept_scorecard(study="docker_stream")
+    stems = [path.rpartition("/")[2] for path in judged[0]]
+    assert stems == ["docker_stream.labkit"]
+
+
 @pytest.mark.slow
 def test_it_is_the_scorecard_and_judges_only_what_is_new_or_changed(folder, judged):
     one, two = (folder / "lat_ping" / name for name in "ab")
