@@ -185,6 +185,8 @@ class Visit:
             raw.update(watch.raw())
             rows = self._rows(step.condition, raw)
         except BaseException as error:
+            if isinstance(error, LabkitError) and not error.what.startswith(step.condition.name):
+                error.what = f"{step.condition.name}: {error.what}"
             state, why = _ended(error)
             took = time.monotonic() - begun
             self._keep(replace(run, state=state, why=why, seconds=took), raw, noted)

@@ -67,7 +67,8 @@ class Command(Workload):
         result = host.run("bash", "-c", SCRIPT, *line, seconds=self.longest_seconds)
         if not result.ok:
             what = f"{host.name}: `{' '.join(self.words)}` ended with code {result.code}"
-            hint = f"is `{self.words[0]}` installed on {host.name}?" if result.code == 127 else ""
+            lost = result.code == 127 and self.words[0] != "sh"
+            hint = f"is `{self.words[0]}` installed on {host.name}?" if lost else ""
             raise CommandFailed(what, said=result.stderr or result.stdout, hint=hint)
         head = {"metric": self.metric, "unit": self.unit, "pattern": self.pattern}
         return "".join(f"=== labkit: {name} {it}\n" for name, it in head.items()) + result.stdout

@@ -305,6 +305,9 @@ def test_claims_that_are_there_already_give_a_study_its_conditions(tmp_path):
     text = file.read_text().replace('"Few": DRAFT', '"Few": "echo elapsed: 1"')
     file.write_text(text.replace('"Many": DRAFT', '"Many": "echo elapsed: 2"'))
     assert ran_here(tmp_path).startswith("holds ")
+    file.write_text(file.read_text().replace('"echo elapsed: 2"', '"echo done"'))
+    with pytest.raises(AssertionError, match=r"Many: the pattern .* finds nothing in the output"):
+        ran_here(tmp_path)
 
 
 def ran_here(folder):
