@@ -145,7 +145,7 @@ def found(folders: Iterable[Path]) -> Iterator[Path]:
 
 
 def of_study(paths: Iterable[Path], study: str) -> list[Path]:
-    """Those that may hold results of a study; what comes with labkit has the name of its own."""
+    """Paths that may hold results of a study; what comes with labkit is named after its study."""
     carried = places()[1:]
     return [path for path in paths if study in ("", path.stem) or path.parent not in carried]
 
