@@ -334,6 +334,14 @@ def test_a_new_study_has_a_condition_for_each_point_of_its_claims(tmp_path):
     assert "does not measure it yet" in verdict["why"]
 
 
+def test_a_campaign_takes_a_study_of_ones_own_on_this_machine_alone(folder):
+    text = '[[study]]\nname = "sort_sizes"\nlabs = ["local"]\n[study.sweep]\nlines = [10, 20]\n'
+    (folder / "mine.toml").write_text(text)
+    result = labkit("campaign", "check", "mine.toml", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    assert "2 points of 1 studies" in result.stdout and "lines=20" in result.stdout
+
+
 @pytest.mark.box
 def test_a_study_of_ones_own_runs_without_a_notebook_and_is_judged(folder, lab_file):
     result = labkit("run", "sort_sizes", "--quick", "--lab", str(lab_file), "--json", cwd=folder)
