@@ -83,8 +83,8 @@ def figures(trials):
         sides = {pair: [one["lower"] for one in answers] for pair, answers in told.items()}
         shown, least = share(sum(map(bool, sides["equal"])), len(sides["equal"]))
         what = f"{name}: equal commands called different, {shown}, of which the lower end"
-        limited = at_most if name == LABKIT else beside
-        yield limited(f"alarms-{name}", what, least, "the risk", RISK, *[1.0][: name == LABKIT])
+        compared = ("alarms-" + name, what, least, "the risk", RISK)
+        yield at_most(*compared, 1.0) if name == LABKIT else beside(*compared)
         right, wrong = (share(sides["apart"].count(side), len(sides["apart"])) for side in "AB")
         what = f"{name}: the faster one named, {right[0]}; the slower, {wrong[0]}, lower end"
         yield beside(f"wrong-{name}", what, wrong[1], "the risk", RISK)
