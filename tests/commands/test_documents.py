@@ -46,7 +46,7 @@ ENGINES = (
     "import pathlib; print(sorted(p.parent.name for p in pathlib.Path('/proc').glob('[0-9]*/comm')"
     " if p.read_text().strip() in ('dockerd', 'containerd', 'conmon')))"
 )
-COUNTS = {"gvisor": 3, "container_network": 5, "container_start": 4, "felter": 2, "felter_logs": 9}
+COUNTS = {"gvisor": 3, "container_network": 5, "container_start": 4, "felter": 4, "felter_logs": 9}
 pytestmark = pytest.mark.slow
 
 
