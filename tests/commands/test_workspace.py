@@ -328,7 +328,9 @@ def test_a_new_study_has_a_condition_for_each_point_of_its_claims(tmp_path):
     assert result.returncode == 0, result.stderr
     study = labkit("studies", "sort_sizes", "--json", cwd=tmp_path)
     assert json.loads(study.stdout)["conditions"] == names
-    result = labkit("run", "sort_sizes", "--where", "local", "--quick", "--json", cwd=tmp_path)
+    words = ("run", "sort_sizes", "--where", "local", "--quick")
+    assert f"labkit {' '.join(words)}" in result.stdout
+    result = labkit(*words, "--json", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     (verdict,) = json.loads(result.stdout)["verdicts"]
     assert "does not measure it yet" in verdict["why"]
