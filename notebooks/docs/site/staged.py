@@ -23,7 +23,8 @@ from labkit.pages.report import DRAW, INERT, chart_html
 
 HERE = Path(__file__).parent
 AS_IT_LIES = ("CONTRIBUTING.md", "data/labs/example.toml", "data/published/SOURCES.md",
-              "notebooks/docs/**/*.md", "notebooks/pictures/**/*")  # fmt: skip
+              "notebooks/docs/**/*.md", "notebooks/documents/*.md",
+              "notebooks/pictures/**/*")  # fmt: skip
 """Files of the repository that the site shows as they are."""
 SMALL = ("index.md", "notebooks/docs/first-study.md", "notebooks/docs/proof/speed.md",
          "notebooks/pictures/jupyterlab.png", "reference/index.rst",
