@@ -1,12 +1,14 @@
 """The page for the evaluation of an artifact: each claim, how it was tested, tolerance, result."""
 
 import math
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from labkit.claim import Claim
 from labkit.claims import published
+from labkit.judging.by_hosts import is_emulated
 from labkit.machine import records
 from labkit.machine.places import out
 from labkit.machine.units import spoken
@@ -68,7 +70,7 @@ def _page(results: Results, card: Scorecard) -> str:
 
 
 def _facts(results: Results, line: ScoreLine) -> Table:
-    repeat = f"labkit run {results.study}" if line.blocks and not _imported(results) else ""
+    repeat = _command(results, line.blocks) if line.blocks and not _imported(results) else ""
     facts = {
         "study": results.judged_as, "on": f"{line.lab} ({ran_on(line)})",
         "runs": f"{line.runs} in {line.blocks} blocks, {spoken(_seconds(results.finished()))}",
@@ -76,6 +78,12 @@ def _facts(results: Results, line: ScoreLine) -> Table:
         "results": f"labkit results export {results.path}",
     }  # fmt: skip
     return Table(("measured", ""), tuple((name, fact) for name, fact in facts.items() if fact))
+
+
+def _command(results: Results, blocks: int) -> str:
+    where = "" if is_emulated(results) else str(results.asked.get("where", ""))
+    place = f"--where {shlex.quote(where)} " if where else ""  # a box is made again
+    return f"labkit run {results.study} {place}-p repeats={blocks}"
 
 
 def _imported(results: Results) -> bool:

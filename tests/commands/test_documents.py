@@ -81,6 +81,12 @@ def test_the_recorded_runs_of_the_examples_are_real_and_decide_claims(tmp_path):
     assert blocks == 7 and effect == pytest.approx(123, rel=0.01), told
 
 
+def test_the_page_of_an_artifact_says_how_it_is_measured_again(tmp_path):
+    words = ("report", str(FOLDER / "recorded/gvisor.labkit"), "--artifact", "--json")
+    page = Path(json.loads(ran(tmp_path, "-m", "labkit", *words))["page"]).read_text()
+    assert "labkit run gvisor --where local -p repeats=7" in page
+
+
 # Figures of the authors' logs: facts, as numbers.
 def test_a_document_is_judged_by_its_authors_own_logs_without_a_run(tmp_path):
     words = ("-m", "labkit", "results", "import", str(FOLDER / "measured/felter_logs.csv"))

@@ -35,6 +35,7 @@ def test_each_claim_has_a_test_a_tolerance_a_result_and_a_time(results, tmp_path
     page = Path(answer["page"]).read_text()
     assert "<script" not in page and published.published(STUDY).url in page
     assert all(claim in page for claim in claims)
+    assert f"labkit run {STUDY} -p repeats=" in page
 
 
 def test_results_without_claims_have_no_such_page(tmp_path, monkeypatch, capsys):
