@@ -123,6 +123,11 @@ class Lab:
                    _power(path, asked.get("power", {}), hosts),
                    made_of.get("wakeups", ""))  # fmt: skip
 
+    # What a cell shows that ends with a lab.
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:
+        made = f", guests by {self.accelerator}" if self.accelerator else ""
+        printer.text(f"{self.name} (tier {self.tier}{made}): {', '.join(self.hosts)}")
+
     def links_now(self) -> Mapping[str, Mapping[str, str]]:
         """The links as the lab's file has them by now: a box may have shaped them meanwhile."""
         return Lab.read(self.path).links if self.path.is_file() else self.links

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from IPython.lib.pretty import pretty
 
 from labkit.errors import BadInput, Unknown
 from labkit.lab import Lab
@@ -28,6 +29,13 @@ def test_the_example_is_a_lab_of_real_hosts():
     assert (at.control, at.user, at.port) == ("192.0.2.10", "root", 22)
     assert at.key == str(Path("~/.ssh/id_ed25519").expanduser())
     assert at.shared and at.known_hosts == (str(EXAMPLE.with_suffix(".known_hosts")),)
+
+
+def test_a_cell_that_ends_with_a_lab_names_its_hosts_and_what_runs_its_guests():
+    lab = Lab.read(EXAMPLE)
+    assert pretty(lab).startswith(f"{lab.name} (tier hosts): client, server")
+    boxed = replace(lab, tier="root", accelerator="uml")
+    assert pretty(boxed).startswith(f"{lab.name} (tier root, guests by uml): client, ")
 
 
 def test_the_smallest_lab_is_one_control_address(tmp_path):

@@ -49,6 +49,9 @@ def code_cells(path):
     return [cell for cell in read(path).cells if cell.cell_type == "code"]
 
 
+BROUGHT = (ast.Import, ast.ImportFrom)
+
+
 # Top-level await is the notebook's, not Python's.
 def tree(cell):
     return compile(cell.source, "cell", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
@@ -69,6 +72,17 @@ def test_each_links_to_its_neighbours_the_contents_and_its_document():
     for before, path, line in zip(NOTEBOOKS, NOTEBOOKS[1:], others, strict=False):
         assert f"]({before.name}) | [Contents]({NOTEBOOKS[0].name})" in line
         assert "document: " in line or stem(path) in LESSONS
+
+
+@every_notebook
+def test_no_cell_of_a_study_is_silent_where_there_is_no_lab(path):
+    """Its text says what to expect; a lesson shows what each cell showed elsewhere."""
+    for cell in read(path).cells if stem(path) not in LESSONS else ():
+        if cell.cell_type == "code":
+            parts = [part for part in tree(cell).body if not isinstance(part, BROUGHT)]
+            alone = len(parts) == 1 and isinstance(parts[0], ast.If)
+            assert not alone or parts[0].orelse, cell.source
+        assert "Above the table: what" not in cell.source, "there may be nothing above it"
 
 
 @every_notebook
