@@ -105,10 +105,13 @@ class FrontPage:
     def _show_cards(self) -> None:
         self.tiles.show(self.known.cards(), self.runner.study)
 
-    # Where there can be no lab, the recorded run is judged again.
-    def _where(self) -> str:
-        if self.lab.lab is not None and self.lab.lab.path is not None:
-            return str(self.lab.lab.path)
+    # A box of the study's own is made where the one that is open has no host for it; where there
+    # can be no lab, the recorded run is judged again.
+    def _where(self, study: str) -> str:
+        lab, ready = self.lab.lab, (self.known.ready or {}).get(study)
+        fits = ready is None or ready.state != readiness.NO
+        if lab is not None and (fits or not lab.emulated):
+            return str(lab.path)
         return "box" if self.machine.tier in readiness.IN_A_BOX else "recorded"
 
     def _at_work(self) -> None:

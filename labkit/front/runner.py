@@ -18,7 +18,7 @@ LAST = 4
 class Runner:
     """Runs one study at a time; `changed` is called when a run began and when it ended."""
 
-    def __init__(self, speaker: Speaker, where: Callable[[], str]) -> None:
+    def __init__(self, speaker: Speaker, where: Callable[[str], str]) -> None:
         self.speaker, self.where = speaker, where
         self.changed: Callable[[], None] = lambda: None
         self.study = ""
@@ -51,7 +51,7 @@ class Runner:
             self._process.send_signal(signal.SIGINT)
 
     def _through(self, study: str) -> None:
-        where, last = self.where(), deque[str](maxlen=LAST)
+        where, last = self.where(study), deque[str](maxlen=LAST)
         words = [sys.executable, "-m", "labkit", "run", study, "--quick", "--where", where]
         self.speaker.say(f"{study} on {where}: beginning ...")
         with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,

@@ -2,14 +2,17 @@
 
 import os
 import time
+from dataclasses import replace
 
 import pytest
 
 from labkit.front.area import Speaker
 from labkit.front.cards import Known, card_html, first_picture, picture_of
-from labkit.front.readiness import quiet_now
+from labkit.front.front_page import FrontPage
+from labkit.front.readiness import NO, YES, Readiness, quiet_now
 from labkit.front.runner import Runner
 from labkit.front.tiles import Tiles
+from labkit.lab import LOCAL_LAB, Lab
 
 
 def test_the_button_of_a_card_is_called_by_what_it_does_now():
@@ -38,10 +41,22 @@ def test_a_light_says_whether_the_machine_is_quiet(monkeypatch):
         assert found is quiet and f"load {load:.1f} on {cpus} CPUs" in words
 
 
+def test_a_study_runs_on_the_open_lab_and_in_a_box_of_its_own_where_that_has_no_host_for_it():
+    page, own = FrontPage(), Lab.read(LOCAL_LAB)
+    page.machine = replace(page.machine, tier="root")
+    page.known.ready = {"a": Readiness(YES, ""), "b": Readiness(NO, "")}
+    for lab, places in ((None, ["box", "box"]), (own, [str(own.path)] * 2),
+                        (replace(own, tier="root"), [str(own.path), "box"])):  # fmt: skip
+        page.lab.lab = lab
+        assert [page._where("a"), page._where("b")] == places
+    page.lab.lab, page.machine = None, replace(page.machine, tier="none")
+    assert page._where("a") == "recorded"
+
+
 @pytest.fixture
 def runner(tmp_path, monkeypatch):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
-    return Runner(Speaker(), lambda: "recorded")
+    return Runner(Speaker(), lambda _: "recorded")
 
 
 @pytest.mark.when_changed("labkit/front/")
