@@ -145,6 +145,7 @@ def test_watched_the_bars_fill_and_the_buttons_follow(lab, results, watched):
     view = panel._view
     assert watched == [view.whole]
     assert [lane.value for lane in view.lanes.values()] == [2, 2]
+    assert all("<circle" in drawn.value for drawn in view.figures.values())
     assert (view.all.value, view.all.max, view.all.bar_style) == (4, 4, "success")
     assert view.start.disabled and view.stop.disabled and "Finished" in words(panel)
 
