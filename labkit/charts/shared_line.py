@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import altair as alt
 
-from labkit.charts.look import COLOURS, framed, inline, rounded, tip
+from labkit.charts.look import COLOURS, GREY, framed, inline, rounded, tip
 from labkit.errors import BadInput
 
 KINDS = ("storage", "bulk", "migration")
@@ -35,10 +35,11 @@ def shared_line(
         .scale(domain=list(KINDS), range=list(COLOURS[: len(KINDS)])),
         tooltip=[tip("row"), tip("kind"), tip("rate", ",.0f", "Mbit/s")],
     )  # fmt: skip
-    whole = alt.Chart(inline([{"line": line}])).mark_rule(strokeDash=[6, 4]).encode(x="line:Q")
+    whole = alt.Chart(inline([{"line": line}])).mark_rule(strokeDash=[6, 4], color=GREY)
+    whole = whole.encode(x="line:Q")
     known = [{"row": row, "reserved": rate} for row, rate in (reserved or {}).items()]
     floors = [
-        alt.Chart(inline(known)).mark_tick(color="black", thickness=3, size=44)
+        alt.Chart(inline(known)).mark_tick(color=GREY, thickness=5, size=44)
         .encode(x="reserved:Q", y=y, tooltip=[tip("reserved", ",.0f", "Mbit/s reserved")])
     ] * bool(known)  # fmt: skip
     marks = [

@@ -35,7 +35,7 @@ STYLE = """
   background: transparent !important }
 .labkit-front .labkit-chart svg > rect { fill: none }
 .labkit-front .labkit-chart svg :is([class*="role-axis"], [class*="role-legend"],
-  [class*="role-title"]) text { fill: currentColor }
+  [class*="role-title"], .mark-text.role-mark) text { fill: currentColor }
 .labkit-front summary { cursor: pointer }
 .labkit-front .jp-OutputArea-output { overflow: visible; padding: 0 }
 .labkit-front .jp-OutputPrompt { display: none }

@@ -5,6 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from drawn import PICTURES, every_picture, shown
 
 from labkit import charts
 from labkit.charts.look import GREY, steps
@@ -116,3 +117,13 @@ def test_the_colours_of_a_page_follow_its_theme_and_not_the_picture():
     style = charts.EMBEDDED[charts.V5]["embed_options"]["defaultStyle"]
     assert "background: transparent !important" in style
     assert "fill: var(--jp-ui-font-color1" in style
+
+
+@pytest.mark.slow
+@every_picture
+def test_no_mark_is_black_as_the_page_of_a_dark_theme_may_be(name):
+    """Words are, and take their colour from the page."""
+    drawn = charts.svg(shown(PICTURES[name]())[charts.V5])
+    marks = re.split(r'(?=<g class="mark-)', drawn)
+    painted = [mark for mark in marks if re.match(r'<g class="mark-(?!text)\S+ role-mark', mark)]
+    assert painted and not re.search(r'"(?:black|#000|#000000)"', "".join(painted))

@@ -7,6 +7,7 @@ import pytest
 import synthetic
 
 from labkit import charts
+from labkit.charts.shared_line import shared_line
 
 MEASURED = synthetic.measured()
 PUBLISHED = [
@@ -54,6 +55,10 @@ PICTURES = {
         {"orders": (MOMENTS, DIP)}, EVENTS, run="001-VM-b1", note=NOTE
     ),
     "cores": lambda: charts.cores(BUSY, run="001-Native-b1", note=NOTE),
+    "shares of a line": lambda: shared_line({"now": (250, 150, 90)}, 500, NOTE, {"now": 200}),
+    "new over old": lambda: charts.changes(
+        [charts.Changed("VM, median", 1.2, 1.1, 1.3, "higher")], note=NOTE
+    ),
     "round trips, many": lambda: charts.round_trips(np.arange(1, 2e5), note=NOTE),
 }
 PICTURES = {name: functools.cache(draw) for name, draw in PICTURES.items()}
