@@ -24,7 +24,7 @@ MACHINE = Machine.of(4)
 """A topology that grows is drawn as on this one."""
 WORDS = "[Glossary](docs/glossary.md)"
 QUESTIONS = "three-questions"
-TAKEN = "**Three questions to take along.** Answer each in a sentence, from what you saw above."
+TAKEN = "**Three questions to take along.**"
 EXERCISES = HOME / "data/exercises"
 ANY = (
     "What was compared with what, and how large was the largest difference?",
