@@ -60,10 +60,6 @@ CUT_OFF = """all => all.filter(one => one.scrollWidth > one.clientWidth + 1)
 DARK = "() => { jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'}) }"
 
 
-OPTIONS = {"every"}
-"""Parameters without which a chart is left out."""
-
-
 def pictures(path: Path) -> list[str]:
     """The charts that the cells of a notebook end with, by the name of what draws them."""
     names, shown = set[str](), []
@@ -79,8 +75,7 @@ def pictures(path: Path) -> list[str]:
         }  # fmt: skip
         shows = getattr(last, "value", None)
         if isinstance(shows, ast.IfExp):
-            always = getattr(shows.test, "id", "") not in OPTIONS
-            shows = shows.body if always else None
+            shows = shows.body
         drawing = isinstance(last, ast.Expr) and getattr(shows, "func", None)
         if isinstance(drawing, ast.Name) and drawing.id in names:
             shown.append(drawing.id)

@@ -15,7 +15,7 @@ from labkit.errors import BadInput, Unknown
 COUNTS = {
     "lat_feature": 10, "lat_ping": 7, "lat_netperf": 6, "lat_10us": 5, "lat_cpu_exclusive": 5,
     "lat_vmxnet3": 2, "docker_overview": 2, "kvm_docker_report": 1, "docker_linpack": 6,
-    "docker_stream": 2, "docker_fio": 3, "docker_netperf": 12, "docker_redis": 9,
+    "docker_stream": 2, "docker_fio": 3, "docker_netperf": 13, "docker_redis": 9,
     "redis_scaleout": 12, "ld_vmotion": 6, "monster_vmotion": 14, "vcenter_ha": 5, "netioc_v6": 2,
     "hadoop_v6": 6, "hadoop_v51": 1, "horizon_3d": 1, "vsan_sapiq": 2, "sqlserver_monster": 3,
     "dvdstore_docker": 6, "raid_vmmark": 5, "raid_iometer": 3, "specweb_directpath": 8,
