@@ -53,6 +53,14 @@ class Decider:
     why: str
 
 
+SENTENCES = {
+    r"decide \[\d+ of \d+ claims\]": "decide [{box} of {all} claims]",
+    r"or \d+ where KVM": "or {box with KVM} where KVM",
+    r"decide \d+ by KVM, \d+ by ESXi": "decide {KVM} by KVM, {ESXi} by ESXi",
+}
+"""Where a page says the same in its text."""
+
+
 def deciders(study: Study, claim: Claim, machine: Machine = SMALL) -> list[Decider]:
     """List what stands in the way of each kind of lab; a box is one on this machine."""
     return [Decider(lab, next(_whys(study, claim, lab, machine), "")) for lab in LABS]
@@ -94,6 +102,8 @@ def counted(text: str, studies: Sequence[Study]) -> str:
     for lab, yes in numbers.items():
         line = f"| {lab} | {yes} of {len(listed)} |"
         text = re.sub(rf"^\| {lab} \| \d+ of \d+ \|$", line, text, flags=re.MULTILINE)
+    for pattern, words in SENTENCES.items():
+        text = re.sub(pattern, words.format_map({**numbers, "all": len(listed)}), text)
     return text
 
 
