@@ -58,7 +58,7 @@ SENTENCES = {
     r"or \d+ where KVM": "or {box with KVM} where KVM",
     r"decide \d+ by KVM, \d+ by ESXi": "decide {KVM} by KVM, {ESXi} by ESXi",
 }
-"""Where a page says the same in its text."""
+"""The same counts in the text of a page."""
 
 
 def deciders(study: Study, claim: Claim, machine: Machine = SMALL) -> list[Decider]:
