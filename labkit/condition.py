@@ -150,20 +150,24 @@ class Condition:
 
         `prepare` is the command that brings the programs.
         """
+        if why := next(iter(self.obstacles(lab, workload, plan)), ""):
+            return why
+        together, load = self.pairs(lab, workload), self.load(workload)
+        lacking = (load.lacking(hosts) for hosts in together.values())
+        why = pairs.missing_tool(load, together, absent, prepare)
+        return why or next(filter(None, lacking), "")
+
+    def obstacles(self, lab: Lab, workload: Workload, plan: Plan) -> list[str]:
+        """What hinders it that the plan shows: hosts, settings and events, no programs."""
         if why := self.lacks_host(lab, workload):
-            return why
-        together = self.pairs(lab, workload)
-        if not self.in_guest and (why := _no_linux(together, plan)):
-            return why
+            return [why]
+        if not self.in_guest and (why := _no_linux(self.pairs(lab, workload), plan)):
+            return [why]
         whys = {step.setting: step.why for step in plan.steps}
         stood = {setting.instead_of for setting in self.asked(lab) if not whys[setting]}
         needed = (*self.settings, *self._brought(lab))
-        why = next((whys[one] for one in needed if whys.get(one) and one not in stood), "")
-        why = why or next(filter(None, (event.refusal(lab) for event in self.events)), "")
-        load = self.load(workload)
-        lacking = (load.lacking(hosts) for hosts in together.values())
-        why = why or pairs.missing_tool(load, together, absent, prepare)
-        return why or next(filter(None, lacking), "")
+        unmade = (whys[setting] for setting in needed if setting not in stood)
+        return [*filter(None, (*unmade, *(event.refusal(lab) for event in self.events)))]
 
 
 # The hosts of a box share CPUs, so that those of one say nothing of its programs.

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from labkit import studies
 from labkit.campaign.folder import CampaignFolder
@@ -15,8 +14,8 @@ from labkit.campaign.points import CampaignPoint
 from labkit.errors import LabkitError
 from labkit.machine.places import out
 from labkit.results import Results, stored
-from labkit.running import notebook, until_decided
-from labkit.running.open_lab import knobs_among, shortened, usual, with_load
+from labkit.running import until_decided
+from labkit.running.as_run import as_run
 from labkit.running.sizes import Demand
 from labkit.study import Study
 
@@ -67,7 +66,7 @@ def best_known(point: CampaignPoint, before: Earlier) -> Foreseen:
         return Foreseen(statistics.median(took), many)
     if point.stored:
         return Foreseen(AROUND_SECONDS, "a guess")
-    study, repeats = _asked(point)
+    study, repeats = as_run(studies.find(point.study), point.values, point.lab)
     if (budget := until_decided.asked(repeats)) is not None:
         return Foreseen(60 * budget.minutes + AROUND_SECONDS, "its budget")
     blocks = int(repeats)
@@ -76,22 +75,6 @@ def best_known(point: CampaignPoint, before: Earlier) -> Foreseen:
         return Foreseen(blocks * times + AROUND_SECONDS, "stored runs")
     plan = Demand.of(study, study.conditions, blocks)
     return Foreseen(plan.seconds + AROUND_SECONDS, "its plan")
-
-
-# The study with the load that the point asks for, and the number of its blocks.
-def _asked(point: CampaignPoint) -> tuple[Study, int | str]:
-    study = studies.find(point.study)
-    parameters_of = notebook.parameters(notebook.notebook(study.name))
-    values: dict[str, Any] = dict(point.values)
-    if values.get("quick"):
-        values |= study.quick
-    blocks = parameters_of.get("repeats", {}).get("default", "1")
-    knobs = knobs_among(study, values)
-    if values.get("quick"):
-        study = shortened(study, point.lab)
-    elif not values.get("every"):
-        study = usual(study, point.lab)
-    return with_load(study, **knobs), values.get("repeats", int(blocks))
 
 
 # Seconds of a block of the newest results of the same load on the same lab; 0 if there are none.

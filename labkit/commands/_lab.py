@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
     from labkit.setting import Setting
 
 
-def lab_flag(parser: argparse.ArgumentParser, made: bool = False) -> None:
-    """The flag that says which lab a verb is about; `made` where the verb brings the box up."""
-    box = "the lab in a box, started if needed" if made else "the lab in a box, if it is up"
+def lab_flag(
+    parser: argparse.ArgumentParser, box: str = "the lab in a box, if it is up"
+) -> None:  # fmt: skip
+    """The flag that says which lab a verb is about, and what becomes of the `box`."""
     parser.add_argument("--lab", default="box", metavar="FILE", help=f"a lab.toml (default: {box})")
 
 
@@ -44,18 +46,41 @@ def settings_of(texts: Sequence[str], roles: Sequence[str]) -> list[Setting]:
 
 def open_lab(args: argparse.Namespace, topology: str = "") -> Lab:
     """The lab that was asked for; a box is made of `topology` when none is up."""
+    made = _makes(args, topology)
+    lab = _opened(args, topology, made)
+    if made:
+        down = f"labkit box down --name {topology}" if topology else "labkit box down"
+        print(f"the box {topology or 'lab'} stays up until `{down}`", file=sys.stderr)
+    return lab
+
+
+@contextmanager
+def lab_for_now(args: argparse.Namespace, topology: str = "") -> Iterator[Lab]:
+    """As `open_lab`; a box that it made is down again afterwards."""
+    from labkit import box
+
+    made = _makes(args, topology)
+    try:
+        yield _opened(args, topology, made)
+    finally:
+        if made:
+            box.down(topology or "lab")
+            print(f"the box {topology or 'lab'} is down again", file=sys.stderr)
+
+
+def _makes(args: argparse.Namespace, topology: str) -> bool:
+    return args.lab == "box" and not _is_up(topology or "lab")
+
+
+def _opened(args: argparse.Namespace, topology: str, made: bool) -> Lab:
     from labkit.running import open_lab as where
 
-    made = args.lab == "box" and not _is_up(topology or "lab")
     if made:
         print(f"making {_sizes(topology)}", file=sys.stderr)
     with busy("bringing the box up" if made else f"reading {args.lab}"):
         lab = where.open_lab(args.lab, topology)
     if lab is None:
         raise BadInput(f"{args.lab} names results, not a lab", hint="name a lab.toml")
-    if made:
-        down = f"labkit box down --name {topology}" if topology else "labkit box down"
-        print(f"the box {topology or 'lab'} stays up until `{down}`", file=sys.stderr)
     return lab
 
 

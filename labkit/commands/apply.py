@@ -38,7 +38,7 @@ def add(verbs: Any) -> None:
         "--condition", metavar="NAME", help="the study's condition to apply; a plan may name it"
     )
     on_flag(parser)
-    lab_flag(parser, made=True)
+    lab_flag(parser, box="the lab in a box, started if needed")
     json_flag(parser)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from labkit.commands._lab import lab_flag, on_flag, open_lab, settings_of
+from labkit.commands._lab import lab_flag, lab_for_now, on_flag, settings_of
 from labkit.commands._setting import looks_like_setting
 from labkit.commands._verb import (
     at_least_one,
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from labkit.study import Study
 
 FIT = "fit"
-FEW = 5
-"""Blocks, for a study whose notebook does not say."""
 
 
 def add(verbs: Any) -> None:
@@ -49,9 +47,10 @@ def add(verbs: Any) -> None:
         "--repeats", type=at_least_one, metavar="N",
         help="number of blocks to estimate cost and precision for (default: its notebook's)",
     )  # fmt: skip
+    parser.add_argument("--quick", action="store_true", help="plan the short run of `run --quick`")
     parameters_flag(parser)
     on_flag(parser)
-    lab_flag(parser, made=True)
+    lab_flag(parser, box="the lab in a box; if it is down, it comes up for the plan only")
     json_flag(parser)
 
 
@@ -69,13 +68,13 @@ def _plan(args: argparse.Namespace) -> None:
 def _plan_settings(args: argparse.Namespace) -> None:
     from labkit.changes.plan import plan
 
-    if args.condition or args.repeats or args.parameter:
-        raise BadInput("--condition, --repeats and -p are for a study, not for settings")
+    if args.condition or args.repeats or args.parameter or args.quick:
+        raise BadInput("--condition, --repeats, --quick and -p are for a study, not for settings")
     settings = settings_of(args.what, args.on)
-    lab = open_lab(args)
-    hosts = {setting.role: lab.host(setting.role) for setting in settings}
-    with busy(f"asking {', '.join(hosts)}"):
-        changes = plan(settings, hosts)
+    with lab_for_now(args) as lab:
+        hosts = {setting.role: lab.host(setting.role) for setting in settings}
+        with busy(f"asking {', '.join(hosts)}"):
+            changes = plan(settings, hosts)
     if args.json:
         print_json({"lab": args.lab, **changes.told()})
     else:
@@ -83,20 +82,18 @@ def _plan_settings(args: argparse.Namespace) -> None:
 
 
 def _plan_study(args: argparse.Namespace) -> None:
-    from labkit import studies
+    from labkit.pages.terminal import paragraph
     from labkit.running import possible, sizes
 
-    study = _with_parameters(studies.find(args.what[0]), given_in(args.parameter))
-    if args.condition:
-        study.condition(args.condition)
+    study, repeats = _asked(args)
     if study.scale != FIT and args.lab == "box" and not _at_scale(args, study):
         return
-    lab = open_lab(args, study.topology)
-    study = sizes.grown(study, lab)
-    repeats = args.repeats or usual_repeats(study)
-    with busy(f"asking {', '.join(lab.hosts)}"):
-        planned = possible.plan(study, lab, args.condition)
-        demand, capacities = sizes.foretold(study, lab, planned, repeats, args.condition)
+    with lab_for_now(args, study.topology) as lab:
+        study = sizes.grown(study, lab)
+        with busy(f"asking {', '.join(lab.hosts)}"):
+            planned = possible.plan(study, lab, args.condition)
+            told = sizes.foretold(study, lab, planned, repeats, args.condition)
+    demand, capacities, refused = told
     scale = _scale(study, capacities)
     if args.json:
         print_json(
@@ -106,6 +103,7 @@ def _plan_study(args: argparse.Namespace) -> None:
                 "lab": args.lab,
                 **({"scale": scale} if scale else {}),
                 **planned.told(),
+                "refused": refused,
                 "foreseen": foreseen(study, lab.name, repeats),
                 "demand": demand.told(),
                 "free": {
@@ -119,24 +117,32 @@ def _plan_study(args: argparse.Namespace) -> None:
             }
         )
     else:
-        print(*([_told(scale), ""] if scale else []), rendered(study.title, planned), sep="\n")
-        print(f"\n{demanded(demand, capacities)}")
-        print(f"\n{foreseen(study, lab.name, repeats)}")
+        parts = [_told(scale)] if scale else []
+        parts += [rendered(study.title, planned, refused), demanded(demand, capacities)]
+        print(*parts, paragraph(foreseen(study, lab.name, repeats)), sep="\n\n")
 
 
-def _with_parameters(study: Study, given: Mapping[str, str]) -> Study:
-    from labkit.running import notebook
-    from labkit.running.open_lab import knobs_among, with_load
+def _asked(args: argparse.Namespace) -> tuple[Study, int]:
+    from labkit import studies
+    from labkit.running import as_run, notebook, open_lab
 
-    if not given:
-        return study
-    values = notebook.read_parameters(notebook.notebook(study.name), given)
-    knobs = knobs_among(study, values)
-    if odd := sorted(values.keys() - knobs.keys()):
-        raise BadInput(
-            f"{odd[0]} changes no plan of {study.name}", hint="-p is for sizes and loads"
-        )
-    return with_load(study, **knobs)
+    study = studies.find(args.what[0])
+    if args.condition:
+        study.condition(args.condition)
+    values = notebook.read_parameters(notebook.notebook(study.name), given_in(args.parameter))
+    values |= {"quick": True} if args.quick else {}
+    takes = [*as_run.CHOOSES, *open_lab.knobs_among(study, as_run.usual_values(study))]
+    if odd := sorted(values.keys() - {*takes}):
+        what = f"`labkit plan` does not take {odd[0]}: only a run of {study.name} does"
+        raise BadInput(what, hint=f"-p takes {', '.join(takes)}")
+    open_lab.check_quick(study, values)
+    values |= {"every": True} if args.condition in study.extra else {}
+    study, blocks = as_run.as_run(study, values, args.lab)
+    if args.condition:
+        study.condition(args.condition)
+    if isinstance(repeats := args.repeats or blocks, str):
+        raise BadInput(f"a plan is of a number of blocks, not {repeats!r}", hint="--repeats 10")
+    return study, repeats
 
 
 # Whether a box here can carry it: it is made only if so.
@@ -165,17 +171,6 @@ def _told(scale: Mapping[str, list[str]]) -> str:
     if scale["lacks"]:
         lines += ["This lab lacks, so that nothing would be measured:"]
     return "\n".join([*lines, *(f"  {line}" for line in scale["lacks"])])
-
-
-def usual_repeats(study: Study) -> int:
-    """The number of blocks that the study's notebook asks for; 5 if it does not say."""
-    from labkit.running import notebook
-
-    try:
-        default = notebook.parameters(notebook.notebook(study.name))["repeats"]["default"]
-        return int(default)
-    except (LookupError, ValueError, BadInput):
-        return FEW
 
 
 def demanded(demand: Demand, capacities: Mapping[str, Capacity]) -> str:
@@ -217,24 +212,32 @@ def foreseen(study: Study, lab: str, blocks: int) -> str:
     )
 
 
-def rendered(title: str, plan: Plan) -> str:
-    """A plan for a person to read."""
+def rendered(
+    title: str, plan: Plan, refused: Mapping[str, Sequence[str]] | None = None
+) -> str:  # fmt: skip
+    """A plan for a person to read; `refused` are a study's conditions left out, and why."""
     from labkit.pages.tables import plan_table
 
     changes = replace(plan, steps=tuple(step for step in plan.steps if not step.why))
     parts = [title, plan_table(changes).text() if changes.steps else "Nothing would be changed."]
-    if lacking := _lacking(plan):
-        parts.append(f"Not possible there; conditions that need it are left out:\n{lacking}")
-    end = (
-        f"About {plan.seconds:.0f} s to make it all once; plan {plan.digest}; nothing was touched."
-    )
-    return "\n\n".join([*parts, end])
+    whys_of = refused or {}
+    parts += _listed("Left out there:", [(name, why) for name in whys_of for why in whys_of[name]])
+    reasons = {"", *(why for whys in whys_of.values() for why in whys)}
+    others = [(type(s.setting).__name__, s.why) for s in plan.steps if s.why not in reasons]
+    more = "" if refused is None else "; no condition is left out for it"
+    parts += _listed(f"Not possible there{more}:", others)
+    end = f"Making all of it once takes about {plan.seconds:.0f} s. Plan {plan.digest}."
+    return "\n\n".join([*parts, f"{end} No setting was touched."])
 
 
 # A lab without guests lacks the same thing dozens of times.
-def _lacking(plan: Plan) -> str:
-    whys: dict[str, list[str]] = {}
-    for step in plan.steps:
-        if step.why:
-            whys.setdefault(step.why, []).append(type(step.setting).__name__)
-    return "\n".join(f"  {', '.join(dict.fromkeys(names))}: {why}" for why, names in whys.items())
+def _listed(head: str, names_and_whys: Sequence[tuple[str, str]]) -> list[str]:
+    from labkit.pages.terminal import paragraph
+
+    names_of: dict[str, list[str]] = {}
+    for name, why in names_and_whys:
+        names_of.setdefault(why, []).append(name)
+    lines = [
+        paragraph(f"  {', '.join(dict.fromkeys(names))}: {why}") for why, names in names_of.items()
+    ]
+    return ["\n".join([head, *lines])] if lines else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -129,22 +129,27 @@ def _fitted(study: Study, capacities: Mapping[str, Capacity]) -> Study:
 
 def foretold(
     study: Study, lab: Lab, plan: Plan, repeats: int, condition: str | None = None
-) -> tuple[Demand, dict[str, Capacity]]:
-    """The study's demand there and the capacity of its hosts, without touching anything.
+) -> tuple[Demand, dict[str, Capacity], dict[str, list[str]]]:
+    """The study's demand there, the capacity of its hosts, and why conditions are left out.
 
-    What a guest that is off or paused has is not known.
+    Nothing is touched. What a guest that is off or paused has is not known.
     """
     study = possible.with_free_tools(grown(study, lab), lab)
-    whys = {step.setting: step.why for step in plan.steps}
-    chosen: Sequence[Condition] = [study.condition(condition)] if condition else study.conditions
-    able = [
-        row for row in chosen
-        if not row.lacks_host(lab, study.workload) and not any(map(whys.get, row.settings))
-    ]  # fmt: skip
+    chosen = [study.condition(condition)] if condition else [*study.conditions]
+    whys = {
+        c.name: [why for load in study.loads for why in c.obstacles(lab, load, plan)]
+        for c in chosen
+    }  # fmt: skip
     off = {step.setting for step in plan.steps if step.changes and step.setting.starts}
-    awake = [row for row in able if not off & set(row.settings)]
+    awake = [c for c in chosen if not whys[c.name] and not off & {*c.asked(lab)}]
+    lacks = possible.refusals(replace(study, conditions=tuple(awake)), lab, plan)
+    refused = {
+        c.name: [*dict.fromkeys(whys[c.name])] or [lacks[c.name]]
+        for c in chosen if whys[c.name] or c.name in lacks
+    }  # fmt: skip
     capacities = _capacities(_places(awake, study, lab))
-    return Demand.of(_fitted(study, capacities), able, repeats), capacities
+    able = [c for c in chosen if c.name not in refused]
+    return Demand.of(_fitted(study, capacities), able, repeats), capacities, refused
 
 
 def substitutes(study: Study) -> str:

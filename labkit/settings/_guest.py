@@ -61,8 +61,8 @@ class OfGuest(Setting):
         """The virtual machine that the guest is, as libvirt or ESXi on this host calls it."""
         if self.named not in host.guests:
             raise Impossible(
-                f"{host.name} has no guest of the box, and the lab file does not say which "
-                f"virtual machine is the {self.named} (`vm`)",
+                f"{host.name} has no guest of the box, and the lab file names no virtual machine "
+                "(`vm`) for that guest",
                 hint=f'add vm = "..." to [hosts.{self.named}] in lab.toml',
             )
         plainly_named("virtual machine", host.guests[self.named].vm)

@@ -1,11 +1,11 @@
 """What a study takes is known before it starts: sizes, memory, disk and time."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
-from labkit import studies
-from labkit.commands.plan import demanded, usual_repeats
+from labkit.commands.plan import demanded, rendered
 from labkit.condition import Condition
 from labkit.host import Host
 from labkit.lab import Lab
@@ -13,6 +13,7 @@ from labkit.results import Results
 from labkit.running import possible
 from labkit.running.sizes import Demand, demands, foretold
 from labkit.runs.capacity import Capacity, capacity
+from labkit.settings.guest_power import GuestPower
 from labkit.study import Study
 from labkit.transports.local import Local
 from labkit.workloads.fio import Fio
@@ -27,6 +28,12 @@ def study(workload, *conditions):
     return Study("s", "t", "q", "s", workload, conditions or (HERE,), (), "max iops", "1/s")
 
 
+class Untooled(Fio):
+    """A load whose program no machine has."""
+
+    tools: ClassVar = {"no-such-program": "build it"}
+
+
 @pytest.fixture
 def lab():
     host = Host("here", "127.0.0.1", Local("here"))
@@ -35,7 +42,8 @@ def lab():
 
 def test_a_plan_takes_the_sizes_that_fit_and_says_disk_and_time(lab):
     asked = study(Fio(duration=5), HERE, SMALL)
-    demand, there = foretold(asked, lab, possible.plan(asked, lab), 3)
+    demand, there, refused = foretold(asked, lab, possible.plan(asked, lab), 3)
+    assert not refused
     assert demand.runs == 6 and there["here"].disk == pytest.approx(capacity_of(lab).disk, rel=0.1)
     fits = Fio(duration=5).fitted([there["here"]])
     short = replace(fits, duration=1)
@@ -51,8 +59,34 @@ def capacity_of(lab):
 def test_a_condition_of_hosts_that_the_lab_has_not_is_no_part_of_it(lab):
     elsewhere = replace(HERE, name="elsewhere", roles={"server": "guest9"})
     asked = study(Fio(mebibytes=8), HERE, elsewhere)
-    demand, there = foretold(asked, lab, possible.plan(asked, lab), 2)
+    demand, there, refused = foretold(asked, lab, possible.plan(asked, lab), 2)
     assert demand.runs == 2 and [*there] == ["here"]
+    assert refused == {"elsewhere": ["the lab has no host for it: no guest9"]}
+
+
+def test_a_plan_leaves_out_what_a_run_leaves_out_and_says_each_reason_once(lab):
+    guests = ("guest", "guest2", "guest3")
+    on = tuple(GuestPower("on", guest) for guest in guests)
+    needs = replace(HERE, name="needs", settings=on[:2], knobs={"duration": 1})
+    asked = study(Fio(mebibytes=8), replace(HERE, optional=on), needs, replace(needs, name="too"))
+    planned = possible.plan(asked, lab)
+    demand, _, refused = foretold(asked, lab, planned, 2)
+    assert demand.runs == 2 and refused.keys() == possible.refusals(asked, lab).keys()
+    text = rendered("t", planned, refused)
+    assert text.count("has no guest of the box") == 1 and "  needs, too: here has no" in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+    alone = study(Fio(mebibytes=8), replace(HERE, optional=on))
+    planned = possible.plan(alone, lab)
+    demand, _, refused = foretold(alone, lab, planned, 2)
+    text = rendered("t", planned, refused)
+    assert demand.runs == 2 and not refused and "Left out" not in text
+    assert "no condition is left out for it:\n  GuestPower: here has no guest" in text
+
+
+def test_a_program_that_a_host_lacks_is_a_reason_of_the_plan_too(lab):
+    asked = study(Untooled(mebibytes=8))
+    _, _, refused = foretold(asked, lab, possible.plan(asked, lab), 1)
+    assert refused == {name: [why] for name, why in possible.refusals(asked, lab).items()} != {}
 
 
 def test_of_several_tests_after_each_other_the_largest_counts():
@@ -72,9 +106,3 @@ def test_a_notebook_says_what_the_plan_says(tmp_path):
     results = Results.begin(tmp_path / "results", {"refused": {"small": "no such host"}})
     said = demands(study(Fio(mebibytes=64, duration=2), HERE, SMALL), results, 5)
     assert "64 MiB of disk; 5 runs of about" in said
-
-
-@pytest.mark.parametrize("name", ["docker_overview", "redis_scaleout"])
-def test_the_blocks_of_a_plan_are_those_of_the_notebook(name):
-    assert 1 <= usual_repeats(studies.find(name)) <= 5
-    assert usual_repeats(replace(studies.find(name), name="none_such")) == 5

@@ -256,7 +256,7 @@ def test_on_esxi_a_load_is_watched_by_esxtop_while_it_runs(whole):
 def test_a_lab_that_does_not_say_which_machine_is_the_guest_is_told_how(esxi, tmp_path):
     lab = Lab.read(lab_of(esxi, tmp_path, vm=""))
     why = possible.refusals(studies.find("lat_ping"), lab)["VM-Default"]
-    assert "the lab file does not say which virtual machine is the guest" in why
+    assert "the lab file names no virtual machine (`vm`) for that guest" in why
     lab.close()
 
 

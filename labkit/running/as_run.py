@@ -1,0 +1,33 @@
+"""A study as its notebook runs it: with the notebook's values, and the conditions of that run."""
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from labkit.running import notebook
+from labkit.running.open_lab import knobs_among, shortened, usual, with_load
+from labkit.study import Study
+
+FEW = 5
+"""Blocks, for a study whose notebook does not say."""
+CHOOSES = ("quick", "every", "repeats")
+"""Parameters of notebooks that choose conditions and blocks."""
+
+
+def as_run(study: Study, given: Mapping[str, Any], where: str) -> tuple[Study, int | str]:
+    """The study that its notebook measures with these values, and its blocks.
+
+    Values that are not given are the notebook's: its loads may last another time than the study's.
+    """
+    values = {**usual_values(study), **given}
+    if values.get("quick"):
+        study, values = shortened(study, where), {**values, **study.quick}
+    elif not values.get("every"):
+        study = usual(study, where)
+    return with_load(study, **knobs_among(study, values)), values.get("repeats", FEW)
+
+
+def usual_values(study: Study) -> dict[str, Any]:
+    """The values of a notebook's parameters, by name."""
+    inspected = notebook.parameters(notebook.notebook(study.name))
+    return {name: ast.literal_eval(how["default"]) for name, how in inspected.items()}
