@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from labkit.machine.units import figure as short
 from labkit.noise_floor import percent
 from labkit.statistics import percentiles
 from labkit.statistics.comparison import Effect, figure, named
@@ -95,11 +96,10 @@ def taking(reason: Reason, seconds: float) -> Reason:
     return replace(reason, seconds=reason.more * seconds) if reason.more else reason
 
 
-def figures(e: Effect) -> str:
+def figures(e: Effect, unit: str = "") -> str:
     """A figure with its interval, or the blocks where there are too few for one."""
     if e.each:
-        blocks = in_blocks(e.each, "{:.3g}".format)
-        return f"{e.what} = {e.value:.3g} ({blocks}){_where(e)}"
+        return f"{e.what} = {short(e.value)}{unit} ({in_blocks(e.each, short)}){_where(e)}"
     values = [e.value, *(end for end in (e.low, e.high) if end is not None)]
     # Two digits of the interval's width, so that its ends never look like 1 when they are not.
     width = max(values) - min(values) if len(values) > 1 else abs(e.value)
@@ -115,7 +115,7 @@ def figures(e: Effect) -> str:
     student = f"Student's t of the blocks {ends(*e.student, write)}" if e.student else ""
     parts = (e.counts, within, lacking(e.low, e.high, e.blocks), student, COARSE * e.coarse)
     around = "; ".join(part for part in parts if part)
-    return f"{e.what} = {write(e.value)} ({around}){_where(e)}"
+    return f"{e.what} = {write(e.value)}{unit} ({around}){_where(e)}"
 
 
 def _where(e: Effect) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from labkit.machine.units import figure, shown
 from labkit.reason import Reason, What, figures, why
 from labkit.statistics.comparison import MARGIN as MARGIN
 from labkit.statistics.comparison import RISK as RISK
@@ -34,11 +35,18 @@ class LocalFigure:
     reach: str
     """The reach of the figure: hardware, this machine's kernel, or emulated guests."""
     p: float = 1.0
+    unit: str = ""
+    """Empty for ratios and the like, which have none."""
 
     def __str__(self) -> str:
         printed = self.effect.printed
-        beside = f"; the document: {printed:.3g}" if printed is not None else ""
-        return f"{figures(self.effect)}{beside}; {self.says} ({self.reach})"
+        beside = "" if printed is None else f"; the document: {figure(printed)}{self.of_unit}"
+        return f"{figures(self.effect, self.of_unit)}{beside}; {self.says} ({self.reach})"
+
+    @property
+    def of_unit(self) -> str:
+        """The unit as it follows a figure."""
+        return f" {shown(self.unit)}" if self.unit else ""
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def judged(reading: Reading, margin: float | None = None) -> list[Verdict]:
         verdict = doubts.on(verdict, names, latency, loads.of(claim))
         reach = reach_of(claim.names(), results)
         measured = {name: b for name, b in reading.measured.items() if name not in study.unmeasured}
-        figure = local_figure(claim, verdict, measured, reading.kinds, reach)
+        figure = local_figure(claim, verdict, measured, reading.kinds, reach, reading.units)
         verdicts.append(replace(verdict, local=figure))
     return verdicts
 

@@ -25,7 +25,7 @@ OF_VERDICT = {HOLDS: AGREES, CONTRADICTED: DIFFERS}
 
 def local_figure(
     claim: Claim, verdict: Verdict, measured: Mapping[str, Blocks], kinds: Mapping[str, str],
-    reach: str,
+    reach: str, units: Mapping[str, str] | None = None,
 ) -> LocalFigure | None:  # fmt: skip
     """The figure beside the document's; None where nothing of the claim was measured."""
     comparisons = claim.comparisons()
@@ -42,11 +42,19 @@ def local_figure(
         agree = complete and {*says.values()} == {AGREES}
         all_of = AGREES if agree else UNCLEAR
     if verdict.verdict == NOT_TESTABLE:
-        return LocalFigure(all_of, strongest.effect, reach, strongest.p)
+        unit = _unit(strongest.comparison, units or {})
+        return LocalFigure(all_of, strongest.effect, reach, strongest.p, unit)
     effect = next((r.effect for r in verdict.reasons if r.effect), strongest.effect)
-    return LocalFigure(
-        _decided(verdict, strongest.comparison), effect, reach, verdict.p or strongest.p
-    )
+    same = [f.comparison for f in findings if f.effect.what == effect.what]
+    unit = _unit(same[0], units or {}) if same else ""
+    says = _decided(verdict, strongest.comparison)
+    return LocalFigure(says, effect, reach, verdict.p or strongest.p, unit)
+
+
+# What is a part of a whole has no unit that a reader would miss.
+def _unit(c: Comparison, units: Mapping[str, str]) -> str:
+    units_of = {units.get(name, "") for name in c.what.names} - {"share"}
+    return units_of.pop() if len(units_of) == 1 and c.what.keeps_unit else ""
 
 
 # An order that is the same within the margin is none.

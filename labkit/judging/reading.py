@@ -41,3 +41,8 @@ class Reading:
     def kinds(self) -> dict[str, str]:
         """The names whose values are a `count`, or the `share` of trials."""
         return self.study.kinds_of(self.samples)
+
+    @cached_property
+    def units(self) -> dict[str, str]:
+        """The units of all values by name."""
+        return self.study.units_of(self.samples)

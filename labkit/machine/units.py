@@ -7,8 +7,8 @@ def shown(unit: str) -> str:
 
 
 def figure(value: float) -> str:
-    """A number for a sentence."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    """A number for a sentence: three digits, or all of a large one."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def capital(words: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from labkit.machine.units import figure
 from labkit.reason import Reason, What, why
 from labkit.results import IMPORTED
 from labkit.statistics.comparison import Effect
@@ -144,15 +145,16 @@ def _effect_of(fields: Mapping[str, Any]) -> Effect:
 def in_columns(line: ScoreLine) -> dict[str, Any]:
     """The line as a row of plain values: the claim, its verdict, and what was measured here."""
     local = line.local
-    figure = local.effect if local else None
+    effect = local.effect if local else None
     return {
         "document": line.document, "study": line.study, "claim": line.claim,
         "statement": line.statement, "verdict": line.verdict,
         "agrees": local.says if local else "", "reach": local.reach if local else "",
-        "quantity": figure.what if figure else "", "measured": figure.value if figure else None,
-        "low": figure.low if figure else None, "high": figure.high if figure else None,
-        "each": list(figure.each) if figure else [],
-        "printed": figure.printed if figure else line.published, "blocks": line.blocks,
+        "quantity": effect.what if effect else "", "measured": effect.value if effect else None,
+        "low": effect.low if effect else None, "high": effect.high if effect else None,
+        "each": list(effect.each) if effect else [],
+        "printed": effect.printed if effect else line.published,
+        "unit": local.unit if local else "", "blocks": line.blocks,
         "lab": line.lab, "tier": line.tier, "reason": line.reason, "answer": line.answer,
         "evidence": line.evidence,
     }  # fmt: skip
@@ -174,18 +176,14 @@ def is_real(line: ScoreLine) -> bool:
 def found_and_printed(line: ScoreLine) -> tuple[str, str]:
     """The measured figure with its interval, and the one that the document prints, as text."""
     if line.local is None:
-        return "", "" if line.published is None else short(line.published)
-    figure = line.local.effect
-    around = in_blocks(figure.each, short) or ends(figure.low, figure.high, short)
-    effect = f"{short(figure.value)} ({around}): {line.local.says}, {line.local.reach}"
-    return effect, "" if figure.printed is None else short(figure.printed)
+        return "", "" if line.published is None else figure(line.published)
+    effect = line.local.effect
+    around = in_blocks(effect.each, figure) or ends(effect.low, effect.high, figure)
+    text = f"{figure(effect.value)}{line.local.of_unit} ({around})"
+    printed = "" if effect.printed is None else f"{figure(effect.printed)}{line.local.of_unit}"
+    return f"{text}: {line.local.says}, {line.local.reach}", printed
 
 
 def ran_on(line: ScoreLine) -> str:
     """The tier of its lab, and whether on a real kernel, where conditions differ in that."""
     return ", ".join(filter(None, (line.tier, line.kernel)))
-
-
-def short(value: float) -> str:
-    """A figure of three digits, or all of a large one."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -223,10 +223,10 @@ class Found:
         """The figure with its interval, as a value."""
         c, (low, high) = self.comparison, self.ends
         second = self.second and self.second.interval(self.confidence)
-        alone = c.what.percentiles and not isinstance(c.what.statistic, str)
+        levels = {q for _, q in c.what.terms() if not isinstance(q, str)}
         return Effect(
             c.what.shown, self.estimate.value, low, high, self.blocks, c.printed, c.what.metric,
-            float(c.what.statistic) if alone else None, self.estimate.counts,
+            levels.pop() if len(levels) == 1 else None, self.estimate.counts,
             (second.low, second.high) if second else None, self.estimate.coarse, self.estimate.each,
         )  # fmt: skip
 
@@ -321,4 +321,6 @@ def named(percentile: float) -> str:
 
 def figure(value: float, digits: int = 2) -> str:
     """A number with as many digits as it deserves."""
-    return f"{value:.{min(max(digits, 0), 9)}f}" if abs(value) < 10_000 else f"{value:.3g}"
+    if abs(value) >= 10_000:
+        return f"{float(f'{value:.3g}'):,.0f}"
+    return f"{value:.{min(max(digits, 0), 9)}f}"

@@ -77,6 +77,19 @@ class Quantity:
         over, under = map(self._key_of, sides) if all(map(is_name, sides)) else ("", "")
         return (over, under) if over else None
 
+    @property
+    def keeps_unit(self) -> bool:
+        """Whether it has the unit of its names, as a difference does, and a ratio does not."""
+        places = {term: 1 + 0.7 * at for at, term in enumerate(self.terms())}
+
+        def value(scale: float) -> float:
+            return self.of(lambda t: places[t] * (1.0 if t[1] == "variation" else scale))
+
+        try:
+            return bool(places) and math.isclose(value(2.0), 2 * value(1.0), abs_tol=1e-9)
+        except BadInput:
+            return False
+
     def as_difference(self) -> Quantity:
         """The one less the other, of what is one over the other."""
         expression = tree(self.text)
