@@ -111,7 +111,7 @@ class Claim(ABC):
         """The verdict on a claim that these measurements say nothing about."""
         return self._verdict(NOT_TESTABLE, reasons, None)
 
-    _clearly: ClassVar[str] = "comparisons are clearly as claimed"
+    _clearly: ClassVar[str] = "clearly as claimed"
     _many: ClassVar[str] = "comparisons, all as claimed"
 
     def _seen(self, shown: Found) -> Reason:
@@ -139,7 +139,7 @@ class Order(Claim):
     """Condition -> percentile -> the document's figure, where it prints one."""
     chains: tuple[tuple[str, ...], ...] = ()
 
-    _clearly: ClassVar[str] = "pairs are clearly in order"
+    _clearly: ClassVar[str] = "clearly in order"
     _many: ClassVar[str] = "pairs, all in order"
 
     def __post_init__(self) -> None:

@@ -119,7 +119,7 @@ class Controls:
         share = noise_floor.percent(self.smallest)
         return (
             f"Smallest difference of median round trips that this lab can see: {share}"
-            f" ({self.smallest * self.median:.2g} us on top of {self.median:.3g} us,"
+            f" ({self.smallest * self.median:.2g} µs on top of {self.median:.3g} µs,"
             f" {self.when[:10]})."
         )
 

@@ -107,6 +107,20 @@ class Headline:
     document: str
     unit: str = ""
 
+    @property
+    def documented(self) -> str:
+        """What the document says, in words."""
+        return (
+            f"the document says {self.document}"
+            if self.document
+            else "the document gives no figure"
+        )
+
+    @property
+    def compares(self) -> bool:
+        """Whether 1 would be no difference: it is one thing over another, and no loss."""
+        return self.what.alone is None and "1 -" not in self.what.text and self.form != "number"
+
 
 @dataclass(frozen=True)
 class Published:

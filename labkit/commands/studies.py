@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from labkit.commands._verb import json_flag, print_json, verb
+from labkit.machine.units import shown
 
 if TYPE_CHECKING:
     from labkit.study import Study
@@ -103,7 +104,8 @@ def _whole(study: Study) -> str:
 
     plain = _plain(study)
     facts = {
-        "document": study.source, "metric": f"{study.metric} ({study.unit})",
+        "document": study.source,
+        "metric": study.metric + (f" ({shown(study.unit)})" if study.unit != "1" else ""),
         "load": ", ".join(load.name for load in study.loads),
         "topology": study.topology or "pair", "module": str(studies.file_of(study.name)),
         "notebook": str(notebook.found(study.name) or "a plain one for each run"),
@@ -112,11 +114,13 @@ def _whole(study: Study) -> str:
         (name, parameter["default"], parameter["help"])
         for name, parameter in plain["parameters"].items()
     ]
+    extra = f"Only with -p every=true: {'; '.join(study.extra)}." if study.extra else ""
     parts = [
-        f"{study.name}: {studies.asks(study)}", paragraph(study.question),
+        paragraph(f"{study.name}: {studies.asks(study)}"), paragraph(study.question),
         table(list(facts.items()), ["", ""]).strip("\n "),
         table([(c.name, c.means) for c in study.conditions], ["condition", "in the document"]),
+        paragraph(extra),
         table([(c.id, c.form, c.statement) for c in study.claims], ["claim", "form", "it says"]),
         table(parameters, ["-p", "default", "what it is"]),
     ]  # fmt: skip
-    return "\n\n".join(parts)
+    return "\n\n".join(filter(None, parts))

@@ -27,6 +27,8 @@ from labkit.verdict import UNDECIDED, Verdict
 WAITS = ("", "response_time", "round_trip", "wake_up_time", "latency")
 """Metrics of a claim that are a latency where the study's unit is that of one."""
 
+WITHOUT = "these results were made without it"
+
 
 def judge(study: Study, results: Results, margin: float | None = None) -> list[Verdict]:
     """A verdict on each claim; what could not be measured says why.
@@ -70,7 +72,9 @@ def _plain(reading: Reading, noise: Noise | None, margin: float | None) -> list[
     if margin is None:  # what another margin decides is for the one who asked for it
         kept_looks.remember(results, verdicts)
     refused = {**results.asked.get("refused", {}), **watch.left_out(results)}
-    whys = {**results.asked.get("unseen", {}), **refused, **silent}
+    asked = results.asked.get("conditions") or [c.name for c in study.conditions]
+    without = {c.name: WITHOUT for c in study.conditions if c.name not in asked}
+    whys = {**without, **results.asked.get("unseen", {}), **refused, **silent}
     other = [c.name for c in study.conditions if c.name in silent and c.name not in refused]
     other += reading.measured.keys() & silent.keys()
     return [replace(v, reasons=tuple(_explained(v, whys, other))) for v in verdicts]

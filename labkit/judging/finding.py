@@ -31,20 +31,22 @@ class AnswerFigure:
         say, write = self.headline.says, self._write
         text = f"{say.format(self._with_unit(write(self.effect.value)))}, {self._within()}"
         local = "" if self.tested else ": this does not test the document's claim"
-        document = self.headline.document or "no figure"
         where = f"Measured on {WHERE[self.reach]}{local}."
-        return f"{capital(text)}; the document says {document}. {where}"
+        return f"{capital(text)}; {self.headline.documented}. {where}"
 
     def _within(self) -> str:
         e, write = self.effect, self._write
-        if e.each:
-            ends = f"{write(min(e.each))} to {write(max(e.each))} "
-            return f"{ends * (len(e.each) > 1)}in {_repeats(len(e.each))}"
-        if e.low is None or e.high is None:
+        if len(e.each) == 1:
+            return "in 1 repeat"
+        low, high = (min(e.each), max(e.each)) if e.each else (e.low, e.high)
+        if low is None or high is None:
             return f"not known any closer after {_repeats(e.blocks)}"
-        unsure = self.headline.form != "number" and e.low <= 1 <= e.high
+        repeats = _repeats(len(e.each) or e.blocks)
+        if low == high == e.value:
+            return f"in each of {repeats}"
+        unsure = self.headline.compares and low <= 1 <= high
         chance = ", so perhaps no difference" if unsure else ""
-        return f"{write(e.low)} to {write(e.high)} in {_repeats(e.blocks)}{chance}"
+        return f"{write(low)} to {write(high)} in {repeats}{chance}"
 
     def _with_unit(self, figure: str) -> str:
         units = {"percent": " %", "times": " times", "number": f" {self.headline.unit}".rstrip()}
@@ -54,6 +56,12 @@ class AnswerFigure:
     def _write(self, x: float) -> str:
         scale = 100 if self.headline.form == "percent" else 1
         ends = [end for end in (self.effect.low, self.effect.high, *self.effect.each) if end]
+        if (
+            scale == 1
+            and ends
+            and all(float(end).is_integer() for end in (self.effect.value, *ends))
+        ):
+            return f"{x:,.0f}"
         apart = max(ends) - min(ends) if len(ends) > 1 else 0.0
         # Equal blocks differ by rounding alone.
         width = scale * (apart if apart > abs(x) / 10_000 else abs(x) / 10) or 1.0
@@ -97,5 +105,4 @@ def _unanswered(first: Headline, asked: Mapping[str, object]) -> str:
     refused = asked.get("refused", {})
     whys = list(dict.fromkeys(refused.values())) if isinstance(refused, dict) else []
     why = f": {whys[0]}" if whys else ""
-    document = first.document or "no figure"
-    return capital(f"not answered here{why}; the document says {document}.")
+    return capital(f"not answered here{why}; {first.documented}.")

@@ -53,7 +53,7 @@ def local_figure(
 
 # What is a part of a whole has no unit that a reader would miss.
 def _unit(c: Comparison, units: Mapping[str, str]) -> str:
-    units_of = {units.get(name, "") for name in c.what.names} - {"share"}
+    units_of = {units.get(name, "") for name in c.what.names} - {"share", "1"}
     return units_of.pop() if len(units_of) == 1 and c.what.keeps_unit else ""
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labkit.errors import Unknown, readable
+from labkit.machine.units import capital
 from labkit.pages import terminal
 from labkit.pages.score_line import (
     COUNTED,
@@ -109,7 +110,9 @@ class Scorecard:
             return "\n".join([screen(self.of_best()), *unread])
         parts = [terminal.paragraph(self.caption())]
         for (document, url), lines in groupby(self.lines, key=lambda x: (x.document, x.url)):
-            parts.append("\n".join(filter(None, (document, "-" * len(document), url))))
+            title = terminal.paragraph(readable(document))
+            rule = "-" * max(map(len, title.splitlines()))
+            parts.append("\n".join(filter(None, (title, rule, url))))
             groups = groupby(lines, key=lambda line: (line.study, line.evidence))
             parts += [_group(list(group)) for _, group in groups]
         parts.append(self._counted() if self.lines else "No claim matches.")
@@ -122,7 +125,8 @@ class Scorecard:
         for name, total, *numbers in table.rows:
             pairs = zip(numbers, table.head[2:], strict=True)
             counts = ", ".join(f"{number} {word}" for number, word in pairs if number)
-            lines += [name, f"    {total} claims: {counts}" if counts else "    no claims"]
+            claims = f"{total} claim{'s' * (total != '1')}"
+            lines += [name, f"    {claims}: {counts}" if counts else "    no claims"]
         return "\n".join(map(terminal.paragraph, lines))
 
     def html(self) -> str:
@@ -216,17 +220,17 @@ def _row(line: ScoreLine) -> tuple[str, ...]:
 # One study of a document on one lab: where the evidence is, then claim by claim.
 def _group(lines: Sequence[ScoreLine]) -> str:
     first = lines[0]
-    runs = f"{first.runs} runs in {first.blocks} blocks"
+    runs = f"{first.runs} runs in {first.blocks} block{'s' * (first.blocks != 1)}"
     parts = [f"{first.lab} ({first.tier})", runs, first.when[:10]]
-    on = f" on {', '.join(filter(None, parts))}: {first.evidence}"
-    head = readable(first.study + (on if first.evidence else ""))
+    on = f" on {', '.join(filter(None, parts))}" if first.evidence else ""
+    head = "\n".join(filter(None, (f"{first.study}{on}", first.evidence)))
     notes = [terminal.paragraph(readable(x)) for x in (first.answer, first.controls) if x]
-    return "\n\n".join([head, *notes, *map(_paragraph, lines)])
+    return "\n\n".join([readable(head), *notes, *map(_paragraph, lines)])
 
 
 def _paragraph(line: ScoreLine) -> str:
     judged = [f"Judged: {line.reason}"] if line.reason else []
-    reason = [line.reason] if line.verdict == NOT_TESTABLE else judged
+    reason = [capital(line.reason)] if line.verdict == NOT_TESTABLE else judged
     measured = [f"Measured here: {line.local}"] if line.local else []
     printed = f"Printed ({line.source}): {line.prints or NO_FIGURE}"
     disputed = [f"Disputed: {line.dispute}"] if line.dispute else []

@@ -13,6 +13,7 @@ HOSTS, QUAD, TEN = 32, 8, 20
 """The document's hosts, and CPUs of each: two sockets with four cores, later with ten."""
 BUSY = ("busy client", "retransmits")
 """A shuffle fills links, and their queues drop what is too much."""
+MANY = {1: "one", 2: "two", 4: "four", 10: "ten", 20: "twenty"}
 STAND_IN = "hosts on this machine's own kernel in place of virtual machines"
 REPLACED = (
     "hosts on this machine's own kernel stand in for virtual machines and share its CPUs, so the "
@@ -31,7 +32,7 @@ def native(hosts: int, most: int, point: str = "", **knobs: Any) -> Condition:
     """One node on each host itself; no guest runs."""
     return Condition(
         f"Native [{point}]" if point else "Native",
-        "Hadoop on the bare machines, one node each",
+        f"Hadoop on the bare machines, one node each{_processors(knobs)}",
         f"one node on each server, with {_cpus(knobs)}",
         optional=tuple(GuestPower("paused", guest) for guest in numbered("guest", hosts * most)),
         roles=_roles(numbered("server", hosts)),
@@ -44,10 +45,13 @@ def native(hosts: int, most: int, point: str = "", **knobs: Any) -> Condition:
 def divided(vms: int, hosts: int, most: int, point: str = "", **knobs: Any) -> Condition:
     """The condition with this number of guests on each host, and a node in each."""
     every = numbered("guest", hosts * max(vms, most))
+    many = "as many" if point == "vms=most" else MANY[vms]
+    fill = " as it has CPUs" if point == "vms=most" else ""
     used, others = every[: hosts * vms], every[hosts * vms :]
     return Condition(
         f"VM [{point or f'vms={vms}'}]",
-        f"{vms} virtual machines on each host, a node in each",
+        f"{many} virtual machine{'s' * (vms != 1)} on each host{fill}, a node in each"
+        f"{_processors(knobs)}",
         f"{STAND_IN}: {vms}, each with a node, its part of {_cpus(knobs)}, and of the memory",
         optional=(
             *(GuestPower("on", guest) for guest in used),
@@ -58,6 +62,10 @@ def divided(vms: int, hosts: int, most: int, point: str = "", **knobs: Any) -> C
         in_guest=True,
         knobs={"nodes": len(used), "per_host": vms, **knobs},
     )
+
+
+def _processors(knobs: dict[str, Any]) -> str:
+    return "; hosts of two quad-core processors" if knobs else ""
 
 
 def _cpus(knobs: dict[str, Any]) -> str:

@@ -65,10 +65,12 @@ class Lines:
         how = LiveMigration(channels=channels, rate_mbit=line, escape="stop and copy",
                             deadline=late if knobs == ALL else 2 * late)  # fmt: skip
         means = {"5.5": "vSphere 5.5", "6.0": "vSphere 6.0"}[name[:3]]
+        writes = {SLOW: "; the guest writes little", HIGH: "; the guest writes much"}
+        beside = writes.get(knobs.get("rate", 0), "")
         part = "" if self.scale == 1 else f" (1/{self.scale:g})"
         return Condition(
             name,
-            means=f"{means} over {gbps} Gb/s, {helpers}",
+            means=f"{means} over {gbps} Gb/s, {helpers}{beside}",
             here=f"QEMU over {line:g} Mb/s{part}, memory on {channels} channels",
             roles={"server": "guest"},
             expects=MOVED,

@@ -57,7 +57,7 @@ def test_an_order_of_two_equal_conditions_is_undecided_and_says_how_many_more_bl
     verdict = judge([TYPICAL], equal, margin=0.01)[0]
     assert verdict.verdict == "undecided"
     in_order, doubt = verdict.why.split("; ", 1)
-    assert in_order == "2 of 3 pairs are clearly in order"
+    assert in_order == "2 of 3 clearly in order"
     assert doubt.startswith("VM-Latency-SRIOV / VM-SRIOV = ")
     assert "more block" in verdict.why
     assert verdict.low < 1 < verdict.high

@@ -59,7 +59,7 @@ def test_an_answer_says_how_large_between_what_and_what_the_document_says():
     reading = Reading.of(studies.find("docker_linpack"), Results.open(recorded("docker_linpack")))
     verdicts = judged(reading)
     said, figure = sentence(reading, verdicts), find_figure(reading, verdicts).effect
-    share = rf"A guest keeps {100 * figure.value:.0f} % of the bare machine's LINPACK speed"
+    share = rf"At problem size 65K a guest keeps {100 * figure.value:.0f} % of the bare machine's LINPACK speed"
     assert re.search(rf"{share}, \d+ to \d+ in \d+ repeats; the document says 95 %", said)
     untestable = [v for v in verdicts if v.verdict == "not testable here"]
     assert untestable and all(v.local for v in untestable)
@@ -87,7 +87,8 @@ def test_the_recorded_studies_know_how_to_answer():
 def test_an_answer_is_a_figure_of_a_claim_of_its_study(study):
     ways = headlines(study)
     known = {claim.id for claim in studies.find(study).claims}
-    assert all(way.claim in known and way.document for way in ways)
+    assert all(way.claim in known for way in ways)
+    assert all(way.document for way in ways) or study == "horizon_rdsh", "it gives no figure"
 
 
 @pytest.mark.parametrize("key, value, what", [
