@@ -18,13 +18,13 @@ TOP = """\
 A performance lab for virtualization. It runs the studies of well-known documents on real
 hosts, or on a lab in a box on this machine. Then it judges the documents' claims.
 
-  labkit doctor                show what this machine can do, and how to get the rest
+  labkit doctor                show what this machine can do, and what it lacks
   labkit studies               list the studies
   labkit box up                start the lab in a box: real hosts on this machine
-  labkit run lat_ping --quick  run a study there; get a table, a notebook and a report
+  labkit run lat_ping --quick  run a study there; get a notebook and a report
   labkit box down              remove the box; nothing stays
 
-  labkit doctor --lab lab.toml         check your own hosts; each failed check names its remedy
+  labkit doctor --lab lab.toml         check your own hosts; name remedies
   labkit plan lat_ping --lab lab.toml  show what a study would change there
 """
 EXITS = """\

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from labkit.study import Study
 
 
+WIDE = 80
+"""Columns that examples keep to: each explanation goes below its command if they are too few."""
+
+
 class Help(argparse.HelpFormatter):
     """Paragraphs are filled, and lines that are set in (examples) stay as they are."""
 
@@ -78,7 +82,9 @@ def _shown(prog: str, examples: Sequence[str]) -> str:
     parts = [example.partition(" | ")[::2] for example in examples]
     lines = [(f"{prog} {words}".rstrip(), text) for words, text in parts]
     width = max(len(line) for line, _ in lines)
-    return "\n".join(["examples:", *(f"  {line:<{width}}  {text}" for line, text in lines)])
+    if max(len(text) for _, text in lines) + width + 4 <= WIDE:
+        return "\n".join(["examples:", *(f"  {line:<{width}}  {text}" for line, text in lines)])
+    return "\n".join(["examples:", *(f"  {line}\n      {text}" for line, text in lines)])
 
 
 def json_flag(parser: argparse._ActionsContainer) -> None:

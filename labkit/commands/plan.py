@@ -217,6 +217,7 @@ def rendered(
 ) -> str:  # fmt: skip
     """A plan for a person to read; `refused` are a study's conditions left out, and why."""
     from labkit.pages.tables import plan_table
+    from labkit.pages.terminal import paragraph
 
     changes = replace(plan, steps=tuple(step for step in plan.steps if not step.why))
     parts = [title, plan_table(changes).text() if changes.steps else "Nothing would be changed."]
@@ -227,7 +228,7 @@ def rendered(
     more = "" if refused is None else "; no condition is left out for it"
     parts += _listed(f"Not possible there{more}:", others)
     end = f"Making all of it once takes about {plan.seconds:.0f} s. Plan {plan.digest}."
-    return "\n\n".join([*parts, f"{end} No setting was touched."])
+    return "\n\n".join([*parts, paragraph(f"{end} No setting was touched.")])
 
 
 # A lab without guests lacks the same thing dozens of times.

@@ -215,7 +215,8 @@ def _verify(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"looked_at": [str(path) for path in looked], "wrong": wrong})
     else:
-        text = f"whole, every file as it was measured: {len(looked)} results"
+        many = f"{len(looked)} set{'s' * (len(looked) != 1)} of results"
+        text = f"whole, every file as it was measured: {many}"
         print(readable("\n".join(wrong or [text])))
     return 1 if wrong else 0
 

@@ -33,7 +33,7 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--chart", default="", metavar="FILE", help="draw into .html, .svg, .png or .json"
     )
-    lab_flag(parser)
+    lab_flag(parser, box="the lab in a box, started if needed")
     json_flag(parser)
 
 
@@ -63,9 +63,9 @@ def rendered(watched: SlowRequests) -> str:
 
     rows = [
         (row["hosts"], row["figure"], figure(row["slow"]), figure(row["otherwise"]),
-         shown(row["unit"]))
+         shown(row["unit"]) if row["unit"] != "1" else "")
         for row in watched.rows()
     ]  # fmt: skip
     slow = int((watched.took > watched.limit).sum())
-    head = f"{slow} of {len(watched.took)} requests took more than {figure(watched.limit)} us.\n"
+    head = f"{slow} of {len(watched.took)} requests took more than {figure(watched.limit)} µs.\n"
     return f"{head}\n{table(rows, ('host', 'figure', 'while slow', 'otherwise', 'unit'))}"

@@ -84,7 +84,8 @@ def trend(study: str, folders: Sequence[Path] = (), *, since: str = "", lab: str
     alike, others = _of_one_design(_since(here, since))
     sessions = [_session(known, at, results) for at, results in alike]
     if len(sessions) < FEWEST:
-        what = f"{len(sessions)} sessions of {study} on {lab} are too few for a trend"
+        many = f"{len(sessions)} session{'s' * (len(sessions) != 1)}"
+        what = f"{many} of {study} on {lab}: too few for a trend"
         left = f"{len(others)} of another design are left out" if others else ""
         raise BadInput(what, said=left, hint=f"{FEWEST} are enough to begin with")
     series = [name for name in sessions[-1].figures if all(name in s.figures for s in sessions)]

@@ -102,7 +102,7 @@ def chosen(folders: Sequence[Path]) -> tuple[Path, ...]:
     """The folders that somebody named, which must be there; where results usually lie if none."""
     named = tuple(Path(os.path.expanduser(folder)).resolve() for folder in folders)
     if lacking := [folder for folder in named if not folder.exists()]:
-        raise ResultsError(f"no folder {lacking[0]}")
+        raise ResultsError(f"no folder {lacking[0]}", hint="a study is named by --study NAME")
     return named or places()
 
 

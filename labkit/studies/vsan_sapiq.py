@@ -26,7 +26,8 @@ def _condition(
     means = f"nodes hand over partial answers {BY[way]}"
     return Condition(
         f"{way}-transfer{beside}", f"{means}{beside}",
-        f"four hosts and a store: {means}; {here}", settings, roles=NODE_ROLES, knobs={"way": way, "warm": warm}, in_guest=False,
+        f"four hosts and a store: {means}; {here}", settings,
+        roles=NODE_ROLES, knobs={"way": way, "warm": warm}, in_guest=False,
         expects=("retransmits",) if settings else (),
     )  # fmt: skip
 

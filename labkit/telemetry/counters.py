@@ -194,7 +194,7 @@ def opened(path: Path) -> BufferedReader:
     try:
         return BufferedReader(FileIO(path), SEARCHED)
     except OSError as error:
-        raise BadInput(f"{path}: cannot be opened", said=str(error)) from None
+        raise BadInput(f"{path}: cannot be opened", said=error.strerror or str(error)) from None
 
 
 # typeperf, asked for no file, prints an empty line first.
