@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from labkit import studies
 from labkit.cli import main
 
 HOME = Path(__file__).resolve().parents[2]
@@ -34,6 +35,16 @@ def test_one_study_is_shown_in_80_columns(capsys, monkeypatch):
     assert json.loads(capsys.readouterr().out)["name"] == "lat_ping"
     assert main(["studies", "lat_pong"]) == 2
     assert "lat_ping" in capsys.readouterr().err
+
+
+def test_conditions_that_only_a_long_run_has_are_told_and_no_two_are_told_alike(capsys):
+    assert main(["studies", "ld_vmotion"]) == 0
+    assert "every=true: VM [rtt=25ms]; VM [rtt=150ms]." in capsys.readouterr().out
+    for name in ("hadoop_v6", "vsan_sapiq"):
+        means = [condition.means for condition in studies.find(name).conditions]
+        assert len({*means}) == len(means)
+    assert main(["studies", "docker_stream"]) == 0
+    assert all(len(line) <= 80 or "/" in line for line in capsys.readouterr().out.splitlines())
 
 
 @pytest.mark.slow

@@ -59,7 +59,7 @@ def test_an_answer_says_how_large_between_what_and_what_the_document_says():
     reading = Reading.of(studies.find("docker_linpack"), Results.open(recorded("docker_linpack")))
     verdicts = judged(reading)
     said, figure = sentence(reading, verdicts), find_figure(reading, verdicts).effect
-    share = rf"At problem size 65K a guest keeps {100 * figure.value:.0f} % of the bare machine's LINPACK speed"
+    share = rf"a guest keeps {100 * figure.value:.0f} % of the bare machine's LINPACK speed"
     assert re.search(rf"{share}, \d+ to \d+ in \d+ repeats; the document says 95 %", said)
     untestable = [v for v in verdicts if v.verdict == "not testable here"]
     assert untestable and all(v.local for v in untestable)
@@ -77,6 +77,45 @@ def test_equal_blocks_are_written_with_no_more_digits_than_are_known(each):
         AnswerFigure(headline, Effect("x", each[0], None, None, len(each), each=each), GUESTS, True)
     )
     assert max(len(digits) for digits in re.findall(r"113\.(\d+)|$", said)) <= 2, said
+
+
+@pytest.mark.parametrize("each, says", [
+    ((6, 6, 6), "Bears 6 users, in each of 3 repeats; the document gives no figure."),
+    ((6, 5, 7), "Bears 6 users, 5 to 7 in 3 repeats; the document gives no figure."),
+    ((6.5,), "Bears 6.5 users, in 1 repeat; the document gives no figure."),
+])  # fmt: skip
+def test_users_are_whole_and_equal_repeats_are_no_range(each, says):
+    headline = replace(headlines("horizon_rdsh")[0], says="bears {}")
+    effect = Effect("x", each[0], None, None, len(each), each=tuple(map(float, each)))
+    assert str(AnswerFigure(headline, effect, GUESTS, True)).startswith(says)
+
+
+def test_blocks_on_both_sides_of_1_are_perhaps_no_difference_but_a_loss_of_all_is_one():
+    ratio, loss = headlines("dvdstore_docker")[0], headlines("docker_overview")[0]
+    effect = Effect("x", 0.97, None, None, 3, each=(0.81, 0.97, 1.22))
+    assert "so perhaps no difference" in str(AnswerFigure(ratio, effect, GUESTS, True))
+    assert "no difference" not in str(AnswerFigure(loss, effect, GUESTS, True))
+
+
+@pytest.mark.parametrize("what, unit", [
+    ("'a'", "Mbit/s"), ("'a' / 4", "Mbit/s"), ("'a' - 'b'", "Mbit/s"), ("'a' / 'b'", ""),
+    ("'a' * 'b'", ""), ("variation('a')", ""), ("p(50, 'a') - p(99, 'b')", "Mbit/s"),
+])  # fmt: skip
+def test_a_figure_has_the_unit_of_what_it_is_of_and_no_exponent(what, unit):
+    claim = Bound("b", "s", "", (what,), high=40_000.0, hardware="why")
+    measured, units = {"a": blocks(12_000), "b": blocks(2_000)}, {"a": "Mbit/s", "b": "Mbit/s"}
+    seen = local_figure(claim, claim.not_testable(), measured, {}, GUESTS, units)
+    assert seen.unit == unit and "e+" not in str(seen)
+    if what == "'a'":
+        assert str(seen).startswith("a = 12,000 Mbit/s (11,") or " = 12,000 Mbit/s" in str(seen)
+    of_parts = local_figure(claim, claim.not_testable(), measured, {}, GUESTS, {"a": "share"})
+    assert of_parts.unit == ""
+
+
+def test_a_figure_of_two_percentiles_is_at_neither():
+    claim = Bound("b", "s", "", ("p(50, 'a') - p(99, 'b')",), high=1.0, hardware="why")
+    measured = {"a": blocks(12), "b": blocks(20)}
+    assert "at the median" not in str(local_figure(claim, claim.not_testable(), measured, {}, ""))
 
 
 def test_the_recorded_studies_know_how_to_answer():
