@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from labkit.changes.plan import Plan
     from labkit.running.sizes import Demand
     from labkit.runs.capacity import Capacity
+    from labkit.setting import Setting
     from labkit.study import Study
 
 FIT = "fit"
@@ -118,8 +119,11 @@ def _plan_study(args: argparse.Namespace) -> None:
         )
     else:
         parts = [_told(scale)] if scale else []
-        parts += [rendered(study.title, planned, refused), demanded(demand, capacities)]
-        print(*parts, paragraph(foreseen(study, lab.name, repeats)), sep="\n\n")
+        able = (c for c in study.conditions if c.name not in refused)
+        used = {setting for c in able for setting in c.asked(lab)}
+        parts += [rendered(study.title, planned, refused, used), demanded(demand, capacities)]
+        parts += [paragraph(foreseen(study, lab.name, repeats))] if demand.runs else []
+        print(*parts, sep="\n\n")
 
 
 def _asked(args: argparse.Namespace) -> tuple[Study, int]:
@@ -175,11 +179,12 @@ def _told(scale: Mapping[str, list[str]]) -> str:
 
 def demanded(demand: Demand, capacities: Mapping[str, Capacity]) -> str:
     """Sizes, memory, disk and time of all runs, and which host has too little of it."""
-    text = f"To measure: {demand}."
+    from labkit.pages.terminal import paragraph
+
     short = [
         line for name, capacity in capacities.items() for line in _short(demand, name, capacity)
     ]
-    return "\n".join([text, *short])
+    return "\n".join(map(paragraph, [f"To measure: {demand}.", *short]))
 
 
 def _short(demand: Demand, name: str, capacity: Capacity) -> Iterator[str]:
@@ -213,22 +218,26 @@ def foreseen(study: Study, lab: str, blocks: int) -> str:
 
 
 def rendered(
-    title: str, plan: Plan, refused: Mapping[str, Sequence[str]] | None = None
+    title: str, plan: Plan, refused: Mapping[str, Sequence[str]] | None = None,
+    used: Collection[Setting] | None = None,
 ) -> str:  # fmt: skip
-    """A plan for a person to read; `refused` are a study's conditions left out, and why."""
-    from labkit.pages.tables import plan_table
-    from labkit.pages.terminal import paragraph
+    """A plan for a person to read.
 
-    changes = replace(plan, steps=tuple(step for step in plan.steps if not step.why))
+    `refused` are a study's conditions left out, and why; `used` the settings of the others.
+    """
+    from labkit.pages.tables import plan_table
+
+    steps = [step for step in plan.steps if used is None or step.setting in used]
+    changes = replace(plan, steps=tuple(step for step in steps if not step.why))
     parts = [title, plan_table(changes).text() if changes.steps else "Nothing would be changed."]
     whys_of = refused or {}
     parts += _listed("Left out there:", [(name, why) for name in whys_of for why in whys_of[name]])
     reasons = {"", *(why for whys in whys_of.values() for why in whys)}
-    others = [(type(s.setting).__name__, s.why) for s in plan.steps if s.why not in reasons]
+    others = [(type(s.setting).__name__, s.why) for s in steps if s.why not in reasons]
     more = "" if refused is None else "; no condition is left out for it"
     parts += _listed(f"Not possible there{more}:", others)
-    end = f"Making all of it once takes about {plan.seconds:.0f} s. Plan {plan.digest}."
-    return "\n\n".join([*parts, paragraph(f"{end} No setting was touched.")])
+    end = f"About {changes.seconds:.0f} s to make all of it once; plan {plan.digest}."
+    return "\n\n".join([*parts, f"{end}\nNo setting was touched."])
 
 
 # A lab without guests lacks the same thing dozens of times.

@@ -142,7 +142,7 @@ def foretold(
     }  # fmt: skip
     off = {step.setting for step in plan.steps if step.changes and step.setting.starts}
     awake = [c for c in chosen if not whys[c.name] and not off & {*c.asked(lab)}]
-    lacks = possible.refusals(replace(study, conditions=tuple(awake)), lab, plan)
+    lacks = possible.refusals(replace(study, conditions=tuple(awake), claims=()), lab, plan)
     refused = {
         c.name: [*dict.fromkeys(whys[c.name])] or [lacks[c.name]]
         for c in chosen if whys[c.name] or c.name in lacks

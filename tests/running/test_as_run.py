@@ -32,6 +32,16 @@ def test_a_short_run_has_few_conditions_and_its_own_sizes():
     assert (blocks, short.workload.rows) == (study.quick["repeats"], study.quick["rows"])
 
 
+@pytest.mark.parametrize("name, runs", [("docker_fio", 3), ("lat_netperf", 0)])
+def test_a_plan_on_this_machine_says_what_it_leaves_out(name, runs, capsys):
+    assert main(["plan", name, "--lab", "local"]) == 0
+    out = capsys.readouterr().out
+    assert "VM" in out.partition("Left out there:")[2] and "No setting was touched" in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+    says = f"{runs} runs of about" if runs else "no condition can be measured there"
+    assert says in " ".join(out.split()) and ("blocks would find" in out) == bool(runs)
+
+
 @pytest.mark.parametrize("words, why", [
     (["--condition", "VM [rtt=25]"], "did you mean 'VM [rtt=25ms]'"),
     (["-p", "line=100"], "does not take line"),

@@ -97,7 +97,8 @@ def test_of_several_tests_after_each_other_the_largest_counts():
 
 def test_a_host_with_too_little_is_named_before_the_start():
     demand = Demand("", 4, 40, memory=2 << 20, disk=3 << 20)
-    said = demanded(demand, {"poor": Capacity(1, 1 << 20, 1 << 19, disk=4 << 20)})
+    text = demanded(demand, {"poor": Capacity(1, 1 << 20, 1 << 19, disk=4 << 20)})
+    said = " ".join(text.split())
     assert "2,048 MiB of memory and 3,072 MiB of disk; 4 runs of about 10 s: 1 min" in said
     assert "poor has 512 MiB of memory free" in said and "MiB of disk free" not in said
 
