@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from labkit.changes.plan import WAITS
 from labkit.commands._lab import lab_flag, lab_for_now, on_flag, settings_of
 from labkit.commands._setting import looks_like_setting
 from labkit.commands._verb import (
@@ -21,13 +21,15 @@ from labkit.commands._verb import (
 from labkit.errors import BadInput
 
 if TYPE_CHECKING:
-    from labkit.changes.plan import Plan
+    from labkit.changes.plan import Plan, Step
     from labkit.running.sizes import Demand
     from labkit.runs.capacity import Capacity
     from labkit.setting import Setting
     from labkit.study import Study
 
 FIT = "fit"
+FEW = 2
+"""Things that are changed alike are named up to this number."""
 
 
 def add(verbs: Any) -> None:
@@ -120,7 +122,7 @@ def _plan_study(args: argparse.Namespace) -> None:
     else:
         parts = [_told(scale)] if scale else []
         able = (c for c in study.conditions if c.name not in refused)
-        used = {setting for c in able for setting in c.asked(lab)}
+        used = None if args.condition else {s for c in able for s in c.asked(lab)}
         parts += [rendered(study.title, planned, refused, used), demanded(demand, capacities)]
         parts += [paragraph(foreseen(study, lab.name, repeats))] if demand.runs else []
         print(*parts, sep="\n\n")
@@ -225,19 +227,46 @@ def rendered(
 
     `refused` are a study's conditions left out, and why; `used` the settings of the others.
     """
-    from labkit.pages.tables import plan_table
+    from labkit.pages.terminal import paragraph
 
     steps = [step for step in plan.steps if used is None or step.setting in used]
-    changes = replace(plan, steps=tuple(step for step in steps if not step.why))
-    parts = [title, plan_table(changes).text() if changes.steps else "Nothing would be changed."]
+    seconds = sum(step.told()["seconds"] for step in steps)
+    parts = [*map(paragraph, (title, *plan.warnings)), _changed(steps)]
     whys_of = refused or {}
     parts += _listed("Left out there:", [(name, why) for name in whys_of for why in whys_of[name]])
     reasons = {"", *(why for whys in whys_of.values() for why in whys)}
     others = [(type(s.setting).__name__, s.why) for s in steps if s.why not in reasons]
     more = "" if refused is None else "; no condition is left out for it"
     parts += _listed(f"Not possible there{more}:", others)
-    end = f"About {changes.seconds:.0f} s to make all of it once; plan {plan.digest}."
+    end = f"About {seconds:.0f} s to make all of it once; plan {plan.digest}."
     return "\n\n".join([*parts, f"{end}\nNo setting was touched."])
+
+
+# Guests of one host are changed alike.
+def _changed(steps: Sequence[Step]) -> str:
+    from labkit.pages.terminal import paragraph
+
+    things: dict[str, list[str]] = {}
+    for step in (step for step in steps if step.changes):
+        told = step.told()
+        notes = [*told["needs"], *(["may cut the way to the host"] * told["cuts_management"])]
+        notes += [f"{told['stands_for']} in its place"] if told["stands_for"] else []
+        more = f" ({', '.join(notes)})" if notes else ""
+        how = f"{told['current']} -> {told['wanted']}{more}"
+        things.setdefault(f"{type(step.setting).__name__} {how}", [how]).append(told["thing"])
+    lines = [paragraph(f"  {_together(names)}: {how}") for how, *names in things.values()]
+    same = sum(not step.changes and not step.why for step in steps)
+    waits = sum(step.waits for step in steps)
+    texts = [f"As wanted already: {same}." if same else ""]
+    texts += [f"Of these {waits} {WAITS}." if waits else ""]
+    return "\n".join(["What would change:" if lines else "Nothing would be changed.",
+                      *lines, *filter(None, texts)])  # fmt: skip
+
+
+def _together(names: Sequence[str]) -> str:
+    distinct = list(dict.fromkeys(names))
+    few = len(distinct) <= FEW
+    return ", ".join(distinct) if few else f"{distinct[0]} and {len(distinct) - 1} alike"
 
 
 # A lab without guests lacks the same thing dozens of times.

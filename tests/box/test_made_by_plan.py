@@ -14,6 +14,7 @@ def test_a_box_that_a_plan_has_brought_up_is_down_again_afterwards(labkit):
     try:
         planned = labkit("plan", "lat_vmxnet3")
         assert planned.returncode == 0 and f"the box {NAME} is down again" in planned.stderr
+        assert all(len(line) <= 80 for line in planned.stdout.splitlines())
         assert box.status(NAME).state == "down" and not box.status(NAME).left
         box.up(NAME, made_of=NAME)
         planned = labkit("plan", "lat_vmxnet3")

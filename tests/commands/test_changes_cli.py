@@ -96,8 +96,11 @@ def test_a_plan_says_what_would_change_and_touches_nothing(lab, labkit):
     assert {(s["current"], s["state"]) for s in steps.values()} == {("old", "possible")}
     assert steps[str(lab / "b"), "new"]["needs"] == ["guest restart"]
     assert values(lab) == ("old\n", "old\n") and not (lab / "changes").exists()
-    text = " ".join(labkit("plan", "knobs").stdout.split())
-    assert "old" in text and "To measure: no condition can be measured there." in text
+    text = " ".join(labkit("plan", "knobs", "--condition", "new").stdout.split())
+    assert (
+        f"{lab / 'a'}, {lab / 'b'}: old -> new" in text
+        and "To measure: no condition can be measured there." in text
+    )
     assert plan["demand"]["runs"] == 0  # it has no client
 
 
