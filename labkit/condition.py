@@ -158,7 +158,7 @@ class Condition:
         return why or next(filter(None, lacking), "")
 
     def obstacles(self, lab: Lab, workload: Workload, plan: Plan) -> list[str]:
-        """What hinders it that the plan shows: hosts, settings and events, no programs."""
+        """The obstacles that the plan shows: hosts, settings and events, but no programs."""
         if why := self.lacks_host(lab, workload):
             return [why]
         if not self.in_guest and (why := _no_linux(self.pairs(lab, workload), plan)):

@@ -109,7 +109,7 @@ class Headline:
 
     @property
     def documented(self) -> str:
-        """What the document says, in words."""
+        """The words for the document's figure."""
         return (
             f"the document says {self.document}"
             if self.document

@@ -56,7 +56,7 @@ def open_lab(args: argparse.Namespace, topology: str = "") -> Lab:
 
 @contextmanager
 def lab_for_now(args: argparse.Namespace, topology: str = "") -> Iterator[Lab]:
-    """As `open_lab`; a box that it made is down again afterwards."""
+    """Open the lab as `open_lab` does; a box that was made for it is down again afterwards."""
     from labkit import box
 
     made = _makes(args, topology)

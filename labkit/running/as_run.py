@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from labkit.running import notebook
@@ -30,4 +31,12 @@ def as_run(study: Study, given: Mapping[str, Any], where: str) -> tuple[Study, i
 def usual_values(study: Study) -> dict[str, Any]:
     """The values of a notebook's parameters, by name."""
     inspected = notebook.parameters(notebook.notebook(study.name))
-    return {name: ast.literal_eval(how["default"]) for name, how in inspected.items()}
+    values = {name: _literal(how["default"]) for name, how in inspected.items()}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+# A person's notebook may compute one: then the study's own counts.
+def _literal(text: str) -> Any:
+    with suppress(ValueError, SyntaxError):
+        return ast.literal_eval(text)
+    return None
