@@ -332,12 +332,6 @@ class Study:
                  for run, samples in read for sample in samples}  # fmt: skip
         return {name: kind for name, kind in kinds.items() if kind}
 
-    def units_of(self, read: Samples) -> dict[str, str]:
-        """The unit of each name's values."""
-        return {
-            self._named(sample, run): sample.unit for run, samples in read for sample in samples
-        }
-
     def _named(self, sample: Sample, run: Run) -> str:
         return str(Measurand.measured(sample.metric, run.condition, self.metric))
 

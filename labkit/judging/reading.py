@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from labkit.results import Results, Run
+from labkit.statistics.measurand import Measurand
 from labkit.study import Measured, Study
 from labkit.workload import Sample
 
@@ -45,4 +46,8 @@ class Reading:
     @cached_property
     def units(self) -> dict[str, str]:
         """The units of all values by name."""
-        return self.study.units_of(self.samples)
+        main = self.study.metric
+        return {
+            str(Measurand.measured(sample.metric, run.condition, main)): sample.unit
+            for run, samples in self.samples for sample in samples
+        }  # fmt: skip
