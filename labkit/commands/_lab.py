@@ -76,7 +76,9 @@ def _opened(args: argparse.Namespace, topology: str, made: bool) -> Lab:
     from labkit.running import open_lab as where
 
     if made:
-        print(f"making {_sizes(topology)}", file=sys.stderr)
+        from labkit.pages.terminal import paragraph
+
+        print(paragraph(f"making {_sizes(topology)}"), file=sys.stderr)
     with busy("bringing the box up" if made else f"reading {args.lab}"):
         lab = where.open_lab(args.lab, topology)
     if lab is None:

@@ -108,6 +108,7 @@ def _add_moving(inner: Any) -> None:
 
 def _list(args: argparse.Namespace) -> None:
     from labkit.pages import tables
+    from labkit.pages.terminal import paragraph
     from labkit.runs.index import open_store
 
     with busy("reading what is new"):
@@ -116,14 +117,26 @@ def _list(args: argparse.Namespace) -> None:
         print_json(found)
         return
     rows = [
-        (r["study"] or "?", r["label"] or "", f"{r['lab'] or '?'} ({r['tier'] or '?'})",
-         f"{r['finished']:.0f} of {r['runs']}", (r["started"] or "")[:16],
-         r["path"] + (f"  DAMAGED: {r['damaged']}" if r["damaged"] else _rest(r)))
+        (r["study"] or "?", r["lab"] or "?", f"{r['finished']:.0f} of {r['runs']}",
+         (r["started"] or "")[:10],
+         _short(r) + (f"  DAMAGED: {r['damaged']}" if r["damaged"] else _rest(r)))
         for r in found
     ]  # fmt: skip
-    head = ("study", "label", "lab", "finished", "started", "where")
+    head = ("study", "lab", "finished", "started", "where")
     of = f" of {args.study}" if args.study else ""
     print(tables.Table(head, tuple(rows)).text() if rows else f"There are no results{of} here.")
+    if any(_short(r) == f"STUDY/{Path(r['path']).name}" for r in found):
+        print(paragraph("STUDY stands for the first column: labkit results show STUDY/..."))
+
+
+# What lies where results usually lie goes by its study and its name, as `results show` takes it.
+def _short(row: dict[str, Any]) -> str:
+    from labkit.machine.places import HOME, out
+
+    path = Path(row["path"])
+    if path.parent == HOME / "data" / "recorded":
+        return "comes with labkit"
+    return f"STUDY/{path.name}" if path.parent.parent == out() / "results" else str(path)
 
 
 def _rest(row: dict[str, Any]) -> str:

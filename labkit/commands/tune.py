@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labkit.commands._lab import open_lab
+from labkit.commands._lab import lab_for_now, open_lab
 from labkit.commands._profile import Profile, find_profile, profiles, read_profile
 from labkit.commands._verb import busy, json_flag, label_flag, print_json, verb
 from labkit.commands.compare import load_of, measure_and_show, measuring_flags, words_of
@@ -87,8 +87,7 @@ def _show(args: argparse.Namespace, profile: Profile) -> None:
     from labkit.commands.plan import rendered
 
     side = _tuned(args, profile)
-    lab = open_lab(args)
-    with busy(f"asking {args.on}"):
+    with lab_for_now(args) as lab, busy(f"asking {args.on}"):
         steps = plan([*side.settings, *side.optional], {args.on: lab.host(args.on)})
     print_json(steps.told()) if args.json else print(rendered(profile.what, steps))
 

@@ -172,6 +172,8 @@ def named_results(named: str) -> Results:
     Of a study the newest that were measured here, else imported, else those that come with labkit.
     """
     path = Path(os.path.expanduser(named)).resolve()
+    if "/" in named and not path.exists():
+        path = out() / "results" / named
     if path.suffix == bundle.SUFFIX:
         return Results.open(bundle.open_bundle(path))
     # A run that is not there is not answered with the results that it would be one of.

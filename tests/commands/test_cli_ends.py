@@ -83,6 +83,21 @@ def test_what_an_old_encoding_cannot_write_is_written_as_an_escape(tmp_path):
     assert r"\u2603" in result.stdout and "lab/lat_vmxnet3" in result.stdout
 
 
+@pytest.mark.slow
+def test_results_are_listed_in_80_columns_by_names_that_other_verbs_take(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
+    shutil.copytree(recorded("lat_vmxnet3"), tmp_path / "results/lat_vmxnet3/mine-0a1b2c3d")
+    assert main(["results", "list"]) == 0
+    listed = capsys.readouterr().out
+    assert "STUDY/mine-0a1b2c3d" in listed and "comes with labkit" in listed
+    assert all(len(line) <= 80 for line in listed.splitlines())
+    assert main(["results", "verify", "lat_vmxnet3/mine-0a1b2c3d"]) == 0
+    assert main(["results", "verify", "lat_vmxnet3/no-such"]) == 1
+    assert "no results at lat_vmxnet3/no-such" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("columns", ["0", "1", "-7", "wide", "100000"])
 def test_any_width_of_the_terminal_will_do(monkeypatch, capsys, columns):
     monkeypatch.setenv("COLUMNS", columns)
