@@ -238,8 +238,9 @@ def _measured(study: Study, rows: list[dict[str, Any]]) -> str:
         shown += "\n(> and <: so few blocks set no limit on the other side)"
     # Of the condition with the fewest samples; the others lack less.
     fewest = 0 if single else min((r["n"] for r in rows), default=0)
-    notes = [tail_note(q, fewest) for q in PERCENTILES if fewest]
-    return "\n".join([shown, *map(paragraph, filter(None, notes))])
+    notes = [*filter(None, (tail_note(q, fewest) for q in PERCENTILES if fewest))]
+    more = "; higher percentiles need more" if len(notes) > 1 else ""
+    return "\n".join([shown, *(paragraph(f"{note}{more}") for note in notes[:1])])
 
 
 def _single(study: Study, cells: Mapping[str, Sequence[str]]) -> str:
