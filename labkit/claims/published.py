@@ -87,6 +87,7 @@ VALUES: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "chains": ("a list of lists of texts", _each_is(_each_is(_is_text))),
     "points": ("a table of texts by numbers", _are_points),
     "units": ("a table of texts", _is_table),
+    "url": ("a text", lambda text: isinstance(text, str)),
     "answer": ("tables, each begun by [[answer]]", _each_is(lambda one: isinstance(one, dict))),
     "claim": ("tables, each begun by [[claim]]", _each_is(lambda one: isinstance(one, dict))),
 }

@@ -29,6 +29,12 @@ def test_a_new_file_of_claims_has_each_form_and_can_be_read(paper, capsys):
     assert "is there already" in capsys.readouterr().err
 
 
+def test_a_new_file_of_a_document_without_an_address_can_be_read(tmp_path, capsys):
+    file = tmp_path / "paper.toml"
+    assert main(["claims", "new", str(file), "--document", "A Paper"]) == 0
+    assert main(["claims", "check", str(file)]) == 0, capsys.readouterr().err
+
+
 def test_every_claim_that_is_wrong_is_named_and_the_others_are_read(paper, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     text = paper.read_text().replace('form = "ratio"', 'form = "ratoi"')
