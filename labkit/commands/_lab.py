@@ -69,7 +69,7 @@ def lab_for_now(args: argparse.Namespace, topology: str = "") -> Iterator[Lab]:
 
 
 def _makes(args: argparse.Namespace, topology: str) -> bool:
-    return args.lab == "box" and not _is_up(topology or "lab")
+    return bool(args.lab == "box" and not _is_up(topology or "lab"))
 
 
 def _opened(args: argparse.Namespace, topology: str, made: bool) -> Lab:

@@ -88,15 +88,15 @@ def _plan_study(args: argparse.Namespace) -> None:
     from labkit.pages.terminal import paragraph
     from labkit.running import possible, sizes
 
-    study, repeats = _asked(args)
+    study, repeats = _run_of(args)
     if study.scale != FIT and args.lab == "box" and not _at_scale(args, study):
         return
     with lab_for_now(args, study.topology) as lab:
         study = sizes.grown(study, lab)
         with busy(f"asking {', '.join(lab.hosts)}"):
             planned = possible.plan(study, lab, args.condition)
-            told = sizes.foretold(study, lab, planned, repeats, args.condition)
-    demand, capacities, refused = told
+            forecast = sizes.foretold(study, lab, planned, repeats, args.condition)
+    demand, capacities, refused = forecast
     scale = _scale(study, capacities)
     if args.json:
         print_json(
@@ -128,7 +128,7 @@ def _plan_study(args: argparse.Namespace) -> None:
         print(*parts, sep="\n\n")
 
 
-def _asked(args: argparse.Namespace) -> tuple[Study, int]:
+def _run_of(args: argparse.Namespace) -> tuple[Study, int]:
     from labkit import studies
     from labkit.running import as_run, notebook, open_lab
 
@@ -248,12 +248,12 @@ def _changed(steps: Sequence[Step]) -> str:
 
     things: dict[str, list[str]] = {}
     for step in (step for step in steps if step.changes):
-        told = step.told()
-        notes = [*told["needs"], *(["may cut the way to the host"] * told["cuts_management"])]
-        notes += [f"{told['stands_for']} in its place"] if told["stands_for"] else []
+        fields = step.told()
+        notes = [*fields["needs"], *(["may cut the way to the host"] * fields["cuts_management"])]
+        notes += [f"{fields['stands_for']} in its place"] if fields["stands_for"] else []
         more = f" ({', '.join(notes)})" if notes else ""
-        how = f"{told['current']} -> {told['wanted']}{more}"
-        things.setdefault(f"{type(step.setting).__name__} {how}", [how]).append(told["thing"])
+        how = f"{fields['current']} -> {fields['wanted']}{more}"
+        things.setdefault(f"{type(step.setting).__name__} {how}", [how]).append(fields["thing"])
     lines = [paragraph(f"  {_together(names)}: {how}") for how, *names in things.values()]
     same = sum(not step.changes and not step.why for step in steps)
     waits = sum(step.waits for step in steps)
