@@ -249,7 +249,8 @@ def _changed(steps: Sequence[Step]) -> str:
     things: dict[str, list[str]] = {}
     for step in (step for step in steps if step.changes):
         fields = step.told()
-        notes = [*fields["needs"], *(["may cut the way to the host"] * fields["cuts_management"])]
+        needs = [f"needs {', '.join(fields['needs'])}"] if fields["needs"] else []
+        notes = [*needs, *(["may cut the way to the host"] * fields["cuts_management"])]
         notes += [f"{fields['stands_for']} in its place"] if fields["stands_for"] else []
         more = f" ({', '.join(notes)})" if notes else ""
         how = f"{fields['current']} -> {fields['wanted']}{more}"
