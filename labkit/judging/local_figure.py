@@ -47,8 +47,8 @@ def local_figure(
     effect = next((r.effect for r in verdict.reasons if r.effect), strongest.effect)
     same = [f.comparison for f in findings if f.effect.what == effect.what]
     unit = _unit(same[0], units or {}) if same else ""
-    says = _decided(verdict, strongest.comparison)
-    return LocalFigure(says, effect, reach, verdict.p or strongest.p, unit)
+    decided = _decided(verdict, strongest.comparison)
+    return LocalFigure(decided, effect, reach, verdict.p or strongest.p, unit)
 
 
 # What is a part of a whole has no unit that a reader would miss.
