@@ -41,6 +41,8 @@ CHIPS = {
     "not testable here": ("#5B5B5B", "-"),
 }
 
+FOLDED = "<details><summary>How these were judged</summary><p>{}</p></details>"
+
 
 @dataclass(frozen=True)
 class Table:
@@ -49,6 +51,8 @@ class Table:
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     caption: str = ""
+    judged: str = ""
+    """Words about the statistics of verdicts, which a page folds."""
 
     def html(self) -> str:
         """The table as HTML; only this function makes HTML of what hosts say."""
@@ -56,11 +60,16 @@ class Table:
         each = ("".join(map(_cell, row, self.head)) for row in self.rows)
         rows = "".join(f"<tr>{cells}</tr>" for cells in each)
         above = f'<p class="labkit-caption"><b>{safe(self.caption)}</b></p>' if self.caption else ""
+        above += FOLDED.format(safe(self.judged)) if self.judged else ""
         body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
         if not self.wide:
             return f'{above}<table class="labkit">{body}</table>'
         stacked = f'<table class="labkit stacked">{body}</table>'
         return f'<style>{STACKED}</style>{above}<div class="labkit-table">{stacked}</div>'
+
+    @property
+    def _above(self) -> str:
+        return " ".join(filter(None, (self.caption, self.judged)))
 
     @property
     def wide(self) -> bool:
@@ -70,18 +79,19 @@ class Table:
 
     def text(self) -> str:
         """The table as aligned columns."""
-        above = f"{readable(self.caption)}\n\n" if self.caption else ""
+        above = f"{readable(self._above)}\n\n" if self._above else ""
         return above + terminal.table(self.rows, self.head)
 
     def markdown(self) -> str:
         """The table for a page of Markdown."""
         rows = [self.head, tuple("---" for _ in self.head), *self.rows]
-        above = f"{_marked_down(self.caption)}\n\n" if self.caption else ""
+        above = f"{_marked_down(self._above)}\n\n" if self._above else ""
         return above + "\n".join(f"| {' | '.join(map(_marked_down, row))} |" for row in rows)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         rows = [list(row) for row in self.rows]
-        plain = {"head": list(self.head), "rows": rows, "caption": self.caption}
+        plain = {"head": list(self.head), "rows": rows, "caption": self.caption,
+                 "judged": self.judged}  # fmt: skip
         return {"text/html": self.html(), "text/plain": self.text(), MIME: plain}
 
 
@@ -135,15 +145,16 @@ def verdict_table(verdicts: Iterable[Verdict], note: str = "") -> Table:
     """One line for each claim: what the document says, the verdict, and why."""
     judged = list(verdicts)
     rows = tuple((v.claim, v.statement, measured_here(v.local), v.verdict, v.why) for v in judged)
-    texts = [f"{note}.".replace("..", ".") if note else "", one_risk(v.among for v in judged)]
-    texts.append(looked((v.looks, v.spent) for v in judged))
-    return Table(VERDICTS, rows, " ".join(part for part in texts if part))
+    texts = one_risk(v.among for v in judged), looked((v.looks, v.spent) for v in judged)
+    return Table(VERDICTS, rows, f"{note}.".replace("..", ".") if note else "",
+                 " ".join(filter(None, texts)))  # fmt: skip
 
 
 def read(plain: Mapping[str, Any]) -> Table:
     """The table that a notebook kept under its MIME type."""
     rows = tuple(tuple(map(str, row)) for row in plain.get("rows", ()))
-    return Table(tuple(map(str, plain.get("head", ()))), rows, str(plain.get("caption", "")))
+    above = (str(plain.get(part, "")) for part in ("caption", "judged"))
+    return Table(tuple(map(str, plain.get("head", ()))), rows, *above)
 
 
 # A page may be shown as HTML, and a lab may be called anything.

@@ -234,6 +234,15 @@ def test_a_report_tells_the_load_of_its_results_and_nothing_else_that_they_say()
     assert chosen == {"where": "here", "label": "mine", "count": "2500"}
 
 
+def test_how_verdicts_were_judged_is_folded_on_a_page_and_whole_elsewhere():
+    shown = tables.Table(("a",), (("b",),), "Note.", "One risk of 5 %.")
+    page = shown.html()
+    assert "<b>Note.</b>" in page and "<summary>How these were judged</summary><p>One" in page
+    assert shown.text().startswith("Note. One risk of 5 %.\n\n")
+    assert shown.markdown().startswith("Note. One risk of 5 %.\n\n")
+    assert tables.read(shown._repr_mimebundle_()[tables.MIME]) == shown
+
+
 def test_each_verdict_has_its_sign_and_words_not_colour_alone():
     for word in tables.CHIPS:
         assert word in tables.verdict_table([verdict(word)]).html()
