@@ -166,8 +166,12 @@ class Condition:
         whys = {step.setting: step.why for step in plan.steps}
         stood = {setting.instead_of for setting in self.asked(lab) if not whys[setting]}
         needed = (*self.settings, *self._brought(lab))
-        unmade = (whys[setting] for setting in needed if setting not in stood)
-        return [*filter(None, (*unmade, *(event.refusal(lab) for event in self.events)))]
+        unmade: dict[type[Setting], str] = {}
+        for setting in needed:
+            if whys[setting] and setting not in stood:
+                # Of several guests one is enough to say it.
+                unmade.setdefault(type(setting), whys[setting])
+        return [*filter(None, (*unmade.values(), *(event.refusal(lab) for event in self.events)))]
 
 
 # The hosts of a box share CPUs, so that those of one say nothing of its programs.

@@ -235,7 +235,9 @@ def rendered(
     whys_of = refused or {}
     parts += _listed("Left out there:", [(name, why) for name in whys_of for why in whys_of[name]])
     reasons = {"", *(why for whys in whys_of.values() for why in whys)}
-    others = [(type(s.setting).__name__, s.why) for s in steps if s.why not in reasons]
+    made = {step.setting for step in steps if not step.why}
+    lacking = (s for s in steps if s.why not in reasons and s.setting.instead_of not in made)
+    others = [(type(s.setting).__name__, s.why) for s in lacking]
     more = "" if refused is None else "; no condition is left out for it"
     parts += _listed(f"Not possible there{more}:", others)
     end = f"About {seconds:.0f} s to make all of it once; plan {plan.digest}."

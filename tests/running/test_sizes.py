@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import pytest
 
+from labkit.changes.plan import Plan, Step
 from labkit.commands.plan import demanded, rendered
 from labkit.condition import Condition
 from labkit.host import Host
@@ -14,6 +15,7 @@ from labkit.running import possible
 from labkit.running.sizes import Demand, demands, foretold
 from labkit.runs.capacity import Capacity, capacity
 from labkit.settings.guest_power import GuestPower
+from labkit.settings.neighbour import GuestNeighbour
 from labkit.study import Study
 from labkit.transports.local import Local
 from labkit.workloads.fio import Fio
@@ -81,6 +83,17 @@ def test_a_plan_leaves_out_what_a_run_leaves_out_and_says_each_reason_once(lab):
     text = rendered("t", planned, refused)
     assert demand.runs == 2 and not refused and "Left out" not in text
     assert "no condition is left out for it:\n  GuestPower: here has no guest" in text
+
+
+def test_of_several_guests_one_says_what_lacks_and_what_is_replaced_does_not_lack(lab):
+    on = tuple(GuestPower("on", guest) for guest in ("guest", "guest2"))
+    steps = [Step(setting, "here", why=f"{setting.named}: no power") for setting in on]
+    asked = replace(HERE, settings=on)
+    assert asked.obstacles(lab, Fio(), Plan(tuple(steps), {})) == ["guest: no power"]
+    beside = GuestNeighbour("busy")
+    steps = [Step(beside.instead_of, "here"), Step(beside, "here", why="not needed")]
+    assert "not needed" not in rendered("t", Plan(tuple(steps), {}), {})
+    assert "not needed" in rendered("t", Plan(tuple(steps[1:]), {}), {})
 
 
 def test_a_program_that_a_host_lacks_is_a_reason_of_the_plan_too(lab):
