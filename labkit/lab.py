@@ -6,8 +6,7 @@
     tolerates = ["foreign load"]       # gates that are shown here, but make no run invalid
 
     [hosts.client]                     # the table's name is the role
-    control = "192.0.2.10"             # where SSH goes: an address, or a Host of ssh_config;
-                                       # "local" is the machine that labkit runs on
+    control = "192.0.2.10"             # for SSH, or a Host of ssh_config; "local": this machine
     address = "10.0.0.10"              # where test traffic goes; without it, the control address
     interface = "eth1"                 # the interface that carries test traffic
     user = "root"                      # these four win over ssh_config

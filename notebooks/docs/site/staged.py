@@ -23,7 +23,7 @@ from labkit.pages.report import DRAW, INERT, chart_html
 
 HERE = Path(__file__).parent
 AS_IT_LIES = ("CONTRIBUTING.md", "data/labs/example.toml", "data/published/SOURCES.md",
-              "notebooks/docs/**/*.md", "notebooks/documents/*.md",
+              ".github/SECURITY.md", "notebooks/docs/**/*.md", "notebooks/documents/*.md",
               "notebooks/pictures/**/*")  # fmt: skip
 """Files of the repository that the site shows as they are."""
 SMALL = ("index.md", "notebooks/docs/first-study.md", "notebooks/docs/proof/speed.md",
@@ -31,6 +31,7 @@ SMALL = ("index.md", "notebooks/docs/first-study.md", "notebooks/docs/proof/spee
          "reference/nouns.rst")  # fmt: skip
 """A page of each kind, for a site that is made in seconds."""
 LINK = re.compile(r"\[([^][]*)\]\((?!\w+:)([^)#\s]+)(?:#[^)\s]*)?\)")
+HEADING = re.compile(r"\]\(#[^)\s]+\)")
 PICTURE = re.compile(rf"^!\[.*/{pictures.CHART.name}\)$", re.MULTILINE)
 SKIP = "  # fmt: skip"
 """A word to a formatter of code, and none to a reader."""
@@ -108,6 +109,8 @@ def shown(stem: str, notebook: Path, address: str = "") -> str:
     whole.cells.insert(1, nbformat.v4.new_markdown_cell(_about(stem, address), id="about"))  # type: ignore[no-untyped-call]
     for cell in whole.cells:
         cell.source = cell.source.replace(SKIP, "")
+        if cell.cell_type == "markdown":  # JupyterLab keeps the capitals of a heading
+            cell.source = HEADING.sub(lambda link: link[0].lower(), cell.source)
     for output in (one for cell in whole.cells for one in cell.get("outputs", ())):
         if "data" in output:
             output["data"] = _as_html(output["data"])
