@@ -140,12 +140,16 @@ def show(opened: Opened, say: Say, browser: bool = True) -> None:
         run_page(server, opened)
     except (OSError, LabkitError, RuntimeError, TimeoutError) as failed:
         say(f"the front page was not run ({failed}); run its cell with Shift-Enter")
-    path = opened.page.relative_to(opened.root).as_posix()
-    token = f"?token={server['token']}" if server["token"] else ""
-    address = f"{server['url']}lab/tree/{path}{token}"
+    address = f"{server['url']}{shown_first(opened.page, opened.root)}"
+    address += f"&token={server['token']}" if server["token"] else ""
     say(f"the front page: {address}")
     if browser:
         webbrowser.open(address)
+
+
+def shown_first(page: Path, root: Path) -> str:
+    """The path of a server that opens the page, and the list of files at the notebooks."""
+    return f"lab/tree/{page.relative_to(root).as_posix()}?file-browser-path=/notebooks"
 
 
 def _listening(opened: Opened) -> dict[str, Any] | None:

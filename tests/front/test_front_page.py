@@ -324,6 +324,8 @@ def test_where_there_are_no_widgets_the_page_is_its_cards():
 def test_its_notebook_is_valid_and_lies_below_the_folder_that_jupyterlab_shows(results):
     there, page = opening.root(), opening.write_page()
     nbformat.validate(nbformat.read(page, as_version=4))
+    first = opening.shown_first(page, there)
+    assert first == "lab/tree/front-page.ipynb?file-browser-path=/notebooks"
     assert page.is_relative_to(there) and (there / "notebooks" / "docs").is_dir()
     assert cards.notebook_of("lat_ping") == there / "notebooks" / "01-lat-ping.ipynb"
 

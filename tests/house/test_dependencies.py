@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import tomllib
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,15 @@ def test_binder_and_the_scripts_can_be_run():
     for name in scripts:
         assert (HOME / name).stat().st_mode & 0o111, f"{name} is not executable"
     assert "set -euo pipefail" in (HOME / "binder/postBuild").read_text()
+
+
+def test_what_builds_the_package_on_binder_comes_at_the_versions_of_the_lock():
+    script = (HOME / "binder/postBuild").read_text()
+    names = {*re.search(r"build='\^\((.+)\)=='", script)[1].split("|")}
+    pinned, asked = lock("3.12.3"), requirements(distribution("hatchling").requires)
+    asked = {name for name, one in asked.items() if not one.marker or one.marker.evaluate()}
+    assert names == {"hatchling", "editables", *asked} and names <= pinned.keys()
+    assert "pip install --no-deps --no-build-isolation -e ." in script
 
 
 def test_binder_gets_only_system_packages_that_ubuntu_has():
