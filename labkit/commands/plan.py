@@ -280,6 +280,6 @@ def _listed(head: str, names_and_whys: Sequence[tuple[str, str]]) -> list[str]:
     for name, why in names_and_whys:
         names_of.setdefault(why, []).append(name)
     lines = [
-        paragraph(f"  {', '.join(dict.fromkeys(names))}: {why}") for why, names in names_of.items()
+        paragraph(f"  {'; '.join(dict.fromkeys(names))}: {why}") for why, names in names_of.items()
     ]
     return ["\n".join([head, *lines])] if lines else []

@@ -75,7 +75,7 @@ def test_a_plan_leaves_out_what_a_run_leaves_out_and_says_each_reason_once(lab):
     demand, _, refused = foretold(asked, lab, planned, 2)
     assert demand.runs == 2 and refused.keys() == possible.refusals(asked, lab).keys()
     text = rendered("t", planned, refused)
-    assert text.count("has no guest of the box") == 1 and "  needs, too: here has no" in text
+    assert text.count("has no guest of the box") == 1 and "  needs; too: here has no" in text
     assert all(len(line) <= 80 for line in text.splitlines())
     alone = study(Fio(mebibytes=8), replace(HERE, optional=on))
     planned = possible.plan(alone, lab)
