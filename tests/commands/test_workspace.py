@@ -161,7 +161,7 @@ def test_an_installed_package_brings_studies_by_its_entry_points(folder, tmp_pat
     assert "mypaper: entry point mine of labkit.probes" in result.stderr
     words = ("scorecard", str(site), "--study", "sort_sizes")  # else bundles are unpacked first
     shown = labkit(*words, cwd=tmp_path, PYTHONPATH=str(site))
-    assert "1 claims: 1 not measured yet" in shown.stdout, shown.stderr
+    assert "1 claim: 1 not measured yet" in shown.stdout, shown.stderr
 
 
 def test_the_nearest_workspace_is_the_one_around_this_folder(folder, tmp_path, monkeypatch):
