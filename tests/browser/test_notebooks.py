@@ -12,12 +12,13 @@ from labkit.changes.journal import hello
 from labkit.errors import ResultsError
 from labkit.lab import opened
 from labkit.running.open_lab import recorded
-from tests.browser.conftest import SHOWN
+from tests.browser.conftest import CONTRAST, SHOWN
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 DRAWN = f"{SHOWN} .vega-embed svg.marks"
 LADDER = f"{SHOWN} .jp-Cell:has(select)"
+READ = f"{DRAWN} text, {SHOWN} .jp-Cell-outputArea :is(p, td, th, summary, label, button)"
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("[0-9]*.ipynb"))
 OPENED = ("00-start-here", "01-lat-ping")
 """Each of these is opened by a test of its own."""
@@ -188,6 +189,8 @@ def test_studies_run_on_recorded_data_and_in_the_dark_theme_their_charts_are_dar
         all_drawn(lab_notebook, stem, len(CHARTS[stem]))
         picture = lab_notebook.page.locator(DRAWN).first
         behind = picture.evaluate("drawn => getComputedStyle(drawn).backgroundColor")
+        least, words = lab_notebook.page.evaluate(CONTRAST, READ)
+        assert least >= 4.5, words
         assert behind == "rgba(0, 0, 0, 0)" or max(map(int, re.findall(r"\d+", behind))) < 100
     charts_fit_into_a_narrow_window(lab_notebook)
 
