@@ -65,7 +65,7 @@ def test_sessions_that_are_alike_have_no_change_and_since_takes_days_and_labels(
     assert len(trend("lat_ping", where, since="day-6").sessions) == 8
     with pytest.raises(BadInput, match="neither a day nor the label"):
         trend("lat_ping", where, since="yesterday")
-    with pytest.raises(BadInput, match="4 sessions of lat_ping on ci are too few"):
+    with pytest.raises(BadInput, match="4 sessions of lat_ping on ci: too few"):
         trend("lat_ping", where, since="day-10")
     with pytest.raises(BadInput, match="of the lab 'moon'"):
         trend("lat_ping", where, lab="moon")
