@@ -61,6 +61,10 @@ CUT_OFF = """all => all.filter(one => one.scrollWidth > one.clientWidth + 1)
 DARK = "() => { jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'}) }"
 
 
+DRAWERS = ("LadderPanel", "picture")
+"""What draws a chart and is no chart itself."""
+
+
 def pictures(path: Path) -> list[str]:
     """The charts that the cells of a notebook end with, by the name of what draws them."""
     names, shown = set[str](), []
@@ -72,7 +76,7 @@ def pictures(path: Path) -> list[str]:
         brought = [part for part in body if isinstance(part, ast.ImportFrom)]
         names |= {
             alias.name for part in brought for alias in part.names
-            if str(part.module).startswith("labkit.charts") or alias.name == "LadderPanel"
+            if str(part.module).startswith("labkit.charts") or alias.name in DRAWERS
         }  # fmt: skip
         shows = getattr(last, "value", None)
         if isinstance(shows, ast.IfExp):
