@@ -15,7 +15,6 @@ from labkit.running import possible, until_decided
 from labkit.running.visit import PlannedRun, Visit
 from labkit.runs import looks
 from labkit.runs.progress import Progress, Tell
-from labkit.statistics.percentiles import enough
 from labkit.study import Study, insist_study
 
 MOST_REPEATS = 10_000
@@ -27,25 +26,20 @@ def run(
     results: Results,
     *,
     repeats: int | str = 5,
-    width: float | None = None,
-    most: int = 20,
     tell: Tell = lambda _: None,
     stop: threading.Event | None = None,
     reread_seconds: float = PERIOD_SECONDS,
 ) -> Results:
     """Measure what `results` lacks, in shuffled blocks; finished runs are not repeated.
 
-    With a `width`, such as 0.1, blocks are added until the 95 % interval of each median is at most
-    that share of its value. `most` limits the blocks. With `repeats` "until decided in 10 minutes"
-    blocks are added until every claim is decided, or the budget is spent. Settings are read before,
-    during (every `reread_seconds`) and after each run. A run in which somebody else changed them is
-    kept as invalid, and repeated; so is one that failed a gate.
+    With `repeats` "until decided in 10 minutes" blocks are added until every claim is decided, or
+    the budget is spent. Settings are read before, during (every `reread_seconds`) and after each
+    run. A run in which somebody else changed them is kept as invalid, and repeated; so is one that
+    failed a gate.
     """
     insist_study(study)
     check_repeats(repeats)
     budget = until_decided.asked(repeats)
-    if width is not None:
-        enough({}, 50, width, most)  # refuses a nonsensical width before anything runs
     with in_force(lab.hosts, study.name, period=reread_seconds) as changes, counting() as counters:
         refused = possible.refusals(study, lab, changes.learn(possible.settings(study, lab)))
         able = possible.able(study, lab, refused)
@@ -54,22 +48,12 @@ def run(
         if budget is not None:
             _until_decided(visit, study, able, budget)
         else:
-            _through(visit, study, able, int(repeats), width, most)
+            visit.through(_order(able, int(repeats), int(results.asked["seed"])))
     if not results.finished():
         whys = "\n".join(watch.left_out(results).values())
         problem = f"no run of {study.name} could be used"
         raise ResultsError(problem, said=whys, hint=watch.HELPED)
     return results
-
-
-def _through(
-    visit: Visit, study: Study, able: list[Condition], blocks: int, width: float | None, most: int
-) -> None:
-    seed = int(visit.results.asked["seed"])
-    visit.through(_order(able, blocks, seed))
-    while width is not None and (more := _lacking(study, visit.results, width, most, blocks)):
-        blocks += more
-        visit.through(_order(able, blocks, seed))
 
 
 # The numbers of runs go on where they are, as a later stage has fewer conditions.
@@ -100,13 +84,6 @@ def check_repeats(repeats: int | str) -> None:
     if not 1 <= repeats <= MOST_REPEATS:
         hint = "repeats is the number of runs of each condition; the notebooks use 3 to 5"
         raise BadInput(f"repeats must be 1 to {MOST_REPEATS}, not {repeats}", hint=hint)
-
-
-# More blocks than these; 0 when there are enough. Some may lack a valid run.
-def _lacking(study: Study, results: Results, width: float, most: int, blocks: int) -> int:
-    looks.look(results)  # what stops or goes on by what it sees has looked
-    measured = study.blocks(results)
-    return min(enough(measured, 50, width, most), most - blocks) if measured else 0
 
 
 # Each block holds every condition once, in an order of its own: drift of the lab hits all.

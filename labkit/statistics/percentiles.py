@@ -23,7 +23,7 @@ There is no chance in it: the same samples give the same interval.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,7 +42,7 @@ from labkit.statistics.pooled import beyond as beyond
 from labkit.statistics.pooled import percentile as percentile
 
 MOST_BLOCKS = 200
-"""`blocks_to_width` looks no further than this many more blocks."""
+"""The most blocks that are foreseen."""
 NORMAL, LEAST = 1.96, 1e-12
 BY_RANK = 0.8
 """The rank's share of a lower end; the rest comes from the larger of two errors."""
@@ -179,47 +179,6 @@ def counted(blocks: int) -> int:
     it down faster than the root of their number (tests/statistics/test_blocks_needed.py).
     """
     return max(blocks - 2, 1)
-
-
-def width(found: Interval) -> float:
-    """The width of an interval relative to its value: 0.1 is about 5 % below to 5 % above."""
-    return (found.high - found.low) / abs(found.value) if found.value else math.inf
-
-
-def blocks_to_width(blocks: Blocks, q: float, wanted: float) -> int:
-    """About how many more blocks bring the percentile's interval to the wanted relative width.
-
-    0 when it is that narrow already; `MOST_BLOCKS` + 1 stands for more than that.
-    """
-    if not 0 < wanted < math.inf:
-        raise BadInput(f"a wanted width must be above 0, such as 0.1, not {wanted!r}")
-    missing = samples_needed(blocks, q) if blocks else FEWEST_BLOCKS
-    if len(blocks) < FEWEST_BLOCKS:
-        return min(missing, MOST_BLOCKS + 1)
-    found = estimate(Pooled.of(blocks), q)
-    if not missing and width(found.interval()) <= wanted:
-        return 0
-    for more in range(max(missing, 1), MOST_BLOCKS + 1):
-        if width(found.grown(more, found.blocks).interval()) <= wanted:
-            return more
-    return MOST_BLOCKS + 1
-
-
-def enough(measured: Mapping[str, Blocks], q: float, wanted: float, cap: int) -> int:
-    """The number of blocks a study should run next: 0 if each condition is narrow enough.
-
-    Not more than to `cap` blocks in all. What is foreseen from few blocks is only half believed: a
-    study at most doubles before it is looked at again.
-    """
-    if not 0 < wanted < math.inf or cap < 1:
-        raise BadInput(
-            f"a width above 0 and a cap of 1 or more are needed, not {wanted!r}, {cap!r}"
-        )
-    have = min((len(blocks) for blocks in measured.values()), default=0)
-    if have < FEWEST_BLOCKS:
-        return max(min(FEWEST_BLOCKS, cap) - have, 0)
-    more = max(blocks_to_width(blocks, q, wanted) for blocks in measured.values())
-    return max(min(more, have, cap - have), 0)
 
 
 def count(blocks: Blocks) -> int:

@@ -141,13 +141,6 @@ def test_what_stays_invalid_is_left_out_and_the_study_goes_on_and_says_so(result
 
 
 @pytest.mark.slow
-def test_blocks_that_were_left_out_do_not_make_a_study_endless(results):
-    jumps = {n for n in range(4, 1000) if n % 2 == 0}
-    loop.run(a_study(A), a_lab(Jumping("j", jumps)), results, repeats=1, width=1e-9, most=4)
-    assert [state for *_, state in states(results)] == ["finished"] + ["invalid"] * 9
-
-
-@pytest.mark.slow
 def test_when_no_run_can_be_used_the_reason_is_the_error(results):
     jumps = {n for n in range(2, 100) if n % 2 == 0}
     with pytest.raises(ResultsError, match=r"(?s)no run of lat_ping could be used.*clock step"):

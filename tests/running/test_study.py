@@ -97,19 +97,6 @@ def test_what_is_finished_is_not_measured_again(lab, results):
 
 
 @pytest.mark.slow
-def test_blocks_are_added_until_the_intervals_are_narrow_or_there_are_most_of_them(lab, results):
-    study = a_study(A, B)
-    loop.run(study, lab, results, repeats=1, width=1e-6, most=7)
-    assert {c: sorted(b) for c, b in study.blocks(results).items()} == {
-        name: [1, 2, 3, 4, 5, 6, 7] for name in ("a", "b")
-    }
-    loop.run(study, lab, results, repeats=1, width=1e6)
-    assert len(results.runs()) == 14, "narrow enough: nothing is added"
-    with pytest.raises(BadInput, match="width"):
-        loop.run(study, lab, results, repeats=1, width=0)
-
-
-@pytest.mark.slow
 def test_a_stop_keeps_what_is_done_and_says_how_far_it_came(lab, results):
     study, stop = a_study(A, B), threading.Event()
     with pytest.raises(Stopped, match="after 1 of 6 runs"):

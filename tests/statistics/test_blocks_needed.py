@@ -1,4 +1,4 @@
-"""How many more blocks: to tell a difference, to a wanted width, to measure a percentile."""
+"""How many more blocks: to tell a difference, to measure a percentile."""
 
 import math
 import re
@@ -7,17 +7,9 @@ import numpy as np
 import pytest
 
 from labkit.claim import Bound, Order, judge
-from labkit.errors import BadInput
 from labkit.statistics import percentiles
 from labkit.statistics.estimate import estimated, ratio
-from labkit.statistics.percentiles import (
-    MOST_BLOCKS,
-    blocks_to_width,
-    enough,
-    interval,
-    samples_needed,
-    width,
-)
+from labkit.statistics.percentiles import MOST_BLOCKS, samples_needed
 from labkit.statistics.quantity import Quantity
 from labkit.statistics.spending import levels
 
@@ -54,59 +46,6 @@ def test_more_blocks_are_asked_for_until_the_effect_shows_and_then_it_does():
 def test_equal_conditions_need_more_blocks_than_it_looks_for():
     a = {k: np.array([1.0, 2.0, 3.0, 4.0] * 10) + 0.01 * k for k in range(4)}
     assert blocks_needed(a, a, 50) == MOST_BLOCKS + 1
-
-
-def some(rng, count, between=0.1):
-    return {k: np.exp(between * rng.standard_normal()) * rng.lognormal(3, 0.2, 500)
-            for k in range(count)}  # fmt: skip
-
-
-@pytest.mark.slow
-def test_so_many_more_blocks_are_asked_for_until_the_interval_is_as_narrow_as_wanted():
-    rng = np.random.default_rng(15)
-    asked = []
-    for _ in range(40):
-        blocks = some(rng, 8)
-        more = blocks_to_width(blocks, 50, 0.1)
-        asked.append(more)
-        assert more <= blocks_to_width(blocks, 50, 0.05)
-        assert blocks_to_width(blocks, 50, 10.0) == 0
-    # Known: 2 t s / sqrt(n) of 0.1 with s = 0.1 needs 18 blocks in all.
-    assert np.median(asked) == pytest.approx(10, abs=4)
-    reached = [width(interval(some(rng, 18), 50)) for _ in range(40)]
-    assert np.median(reached) == pytest.approx(0.1, rel=0.15)
-
-
-def test_a_study_grows_step_by_step_to_the_wanted_width_and_never_beyond_its_cap():
-    rng = np.random.default_rng(16)
-    whole = {"a": some(rng, 200), "b": some(rng, 200, between=0.02)}
-    have, steps = 0, []
-    while more := enough({c: dict(list(b.items())[:have]) for c, b in whole.items()}, 50, 0.1, 40):
-        steps.append(more)
-        have += more
-    assert steps[0] == 3 and steps[1] == 3, "at most doubled at once"
-    assert 12 <= have <= 30
-    assert all(width(interval(dict(list(b.items())[:have]), 50)) <= 0.1 for b in whole.values())
-    few = {c: dict(list(b.items())[:6]) for c, b in whole.items()}
-    assert enough(few, 50, 0.1, 7) == 1 and enough(few, 50, 0.1, 6) == enough(few, 50, 0.1, 2) == 0
-    assert enough({}, 50, 0.1, 10) == 3 and enough({}, 50, 0.1, 2) == 2
-
-
-def test_a_far_tail_needs_its_samples_before_its_width_counts():
-    blocks = some(np.random.default_rng(17), 5)
-    assert blocks_to_width(blocks, 99.9, 100.0) == 15  # 10,000 samples are 20 blocks of 500
-    assert blocks_to_width({0: blocks[0]}, 50, 0.1) == 2
-    assert blocks_to_width(blocks, 50, 1e-9) == MOST_BLOCKS + 1
-
-
-@pytest.mark.parametrize("wanted", [0, -1, np.nan, np.inf])
-def test_a_width_that_cannot_be_wanted_is_refused(wanted):
-    with pytest.raises(BadInput, match="width"):
-        blocks_to_width({0: np.ones(5)}, 50, wanted)
-    with pytest.raises(BadInput, match="width"):
-        enough({}, 50, wanted, 5)
-    with pytest.raises(BadInput, match="cap"):
-        enough({}, 50, 0.1, 0)
 
 
 def test_a_tail_without_samples_says_how_many_blocks_of_this_size_it_needs():
