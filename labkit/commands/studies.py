@@ -64,9 +64,9 @@ def _show(args: argparse.Namespace, all_studies: Sequence[Study]) -> None:
         print(studies.markdown())
         return
     if args.deciders:
-        from labkit.running.who_decides import markdown
+        from labkit.running.new_study import docs_tool
 
-        print(markdown(all_studies))
+        print(docs_tool("who_decides").markdown(all_studies))
         return
     if args.launch:
         from labkit.pages import launch

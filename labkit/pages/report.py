@@ -22,7 +22,7 @@ from labkit.pages.folding import folded, living
 from labkit.pages.paper import PAPER
 from labkit.pages.report_head import ReportHead
 from labkit.pages.tables import safe
-from labkit.running import book_links
+from labkit.running.notebook import TITLE
 
 # What a notebook may show as it is; anything else a cell displays is shown as its plain text.
 INERT = ("text/plain", "image/png", "image/jpeg", "image/svg+xml")
@@ -207,7 +207,7 @@ def _wrong(notebook: Any) -> str:
 # Takes the title out of the notebook.
 def _title(notebook: Any, otherwise: str) -> str:
     for cell in notebook.cells:
-        match = book_links.LINE.search(cell.source)
+        match = TITLE.search(cell.source)
         if cell.cell_type == "markdown" and match:
             # The page has a heading of its own, above the verdicts, and no neighbours.
             cell.source = cell.source.replace(match[0], "", 1)

@@ -4,9 +4,11 @@ import importlib
 import json
 import keyword
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from labkit import __version__, studies
 from labkit.claims import printed, published
@@ -15,7 +17,7 @@ from labkit.errors import BadInput, Unknown
 from labkit.machine import records, workspace
 from labkit.machine.places import HOME
 from labkit.machine.units import capital
-from labkit.running import book_links, draft_notebook, notebook, who_decides
+from labkit.running import draft_notebook, notebook
 from labkit.running.draft_notebook import filled
 from labkit.workloads.command import SECONDS, TIME, Command
 from labkit.workloads.ping import Ping
@@ -24,7 +26,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
 LONGEST = 30
 PLAIN = re.compile(r"[^\"\\\n|$]{3,120}")
 """A title, a question or a document fits on a line, in quotes and in a table."""
-BEGUN, ENDED = "<!-- studies: written by `labkit studies --markdown` -->\n", "<!-- end of studies"
+SITE = HOME / "notebooks/docs/site"
 
 
 @dataclass(frozen=True)
@@ -167,14 +169,19 @@ def remove(name: str) -> None:
 
 def write_tables() -> list[Path]:
     """Write the tables of studies and claims in README and docs again, and links of notebooks."""
-    readme, page = HOME / "README.md", who_decides.PAGE
-    if not readme.is_file():
+    if not (HOME / "README.md").is_file():
         raise BadInput("an installed labkit has no tables to write", hint="clone it and try again")
-    studies_listed = [studies.find(name) for name in studies.built_in()]
-    table = _in_the_table(readme.read_text("utf-8"))
-    readme.write_text(who_decides.counted(table, studies_listed), "utf-8")
-    page.write_text(who_decides.page(page.read_text("utf-8"), studies_listed), "utf-8")
-    return [readme, page, *book_links.write()]
+    written: list[Path] = docs_tool("checkout_tables").write()
+    return written
+
+
+def docs_tool(name: str) -> Any:
+    """A tool of the docs, which come with a checkout alone."""
+    if not (SITE / f"{name}.py").is_file():
+        raise BadInput("an installed labkit has no docs", hint="clone it and try again")
+    if str(SITE) not in sys.path:
+        sys.path.append(str(SITE))
+    return importlib.import_module(name)
 
 
 def _refuse_name(name: str) -> None:
@@ -217,11 +224,3 @@ def _unlisted(sources: str, name: str) -> str:
 
 def _head(lines: list[str]) -> int:
     return next(n for n, line in enumerate(lines) if line.startswith("| document |"))
-
-
-def _in_the_table(readme: str) -> str:
-    before, _, rest = readme.partition(BEGUN)
-    _, end, after = rest.partition(ENDED)
-    if not end:
-        raise BadInput("README.md has no table of studies", hint="git checkout README.md")
-    return f"{before}{BEGUN}{studies.markdown()}\n{end}{after}"

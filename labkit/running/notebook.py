@@ -42,6 +42,8 @@ LOOK_SECONDS = 0.2
 WATCHING = "labkit-run-"
 IDLE_SECONDS = 120
 """Seconds for a kernel to say that it is idle: papermill's 4 s are few on a busy machine."""
+TITLE = re.compile(r"^(# .+)(?:\n|\Z)(?:\n.*\[Contents\].*\n)?", re.MULTILINE)
+"""A title, and the line of links that may be below it."""
 QUIET = "--IPKernelApp.log_level=CRITICAL"
 """A kernel is interrupted before it is ended, which one that is hardly idle calls an error."""
 LEAN = "--IPKernelApp.exec_lines=from labkit.machine import lean; lean.start_lean(); del lean"

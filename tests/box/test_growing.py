@@ -1,12 +1,12 @@
 """Topologies grow with the machine that they are planned for: real planner, planted machines."""
 
 import pytest
+import who_decides
 
 from labkit import studies
 from labkit.box import room, topology
 from labkit.box.machine import Machine
 from labkit.errors import BadInput, BoxError
-from labkit.running import who_decides
 
 
 def listed(cpus):

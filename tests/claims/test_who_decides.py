@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from planted import judged, planted
+from who_decides import LABS, PAGE, deciders, markdown, page, rows
 
 from labkit import studies
 from labkit.claim import NotHere
@@ -13,7 +14,6 @@ from labkit.judging import judge
 from labkit.machine.places import HOME
 from labkit.results import Results
 from labkit.running.open_lab import recorded
-from labkit.running.who_decides import LABS, PAGE, deciders, markdown, page, rows
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME
 
 DECISIONS = PAGE.with_name("decisions.md")

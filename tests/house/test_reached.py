@@ -57,6 +57,12 @@ def notebooks():
         yield f"notebook {path.stem}", ast.parse(re.sub(r"^[%!].*", "", code, flags=re.MULTILINE))
 
 
+def tools():
+    """The tree of each tool of the docs, which a checkout runs."""
+    for path in sorted(HOME.glob("notebooks/docs/site/*.py")):
+        yield f"tool {path.stem}", tree(path)
+
+
 def values(node):
     """The names that an assignment gives."""
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -154,7 +160,7 @@ def unused():
     """What nothing else uses."""
     known = modules()
     uses = Uses(known)
-    for module, code in [*known.items(), *notebooks()]:
+    for module, code in [*known.items(), *notebooks(), *tools()]:
         uses.of(module, code)
     handed_on(known, uses)
     found, said = [], documented()

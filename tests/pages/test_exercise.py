@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from book_links import ANY, questions
 
 from labkit import studies
 from labkit.errors import Unknown
-from labkit.pages.exercise import EMPTY, check, check_name, check_number, exercises
+from labkit.pages.exercise import EMPTY, EXERCISES, check, check_name, check_number, exercises
 from labkit.pages.guess import Guess
-from labkit.running.book_links import ANY, EXERCISES, questions
 
 NOTEBOOKS = sorted(Path(__file__).parents[2].glob("notebooks/*.ipynb"))
 RATIOS = {"Native": 2.345, "VM-Default": 2083.4}

@@ -8,12 +8,12 @@ import itertools
 import re
 from pathlib import Path
 
+import book_links
 import nbformat
 import pytest
 from each import each
 
 from labkit import studies
-from labkit.running import book_links
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((CHECKOUT / "notebooks").glob("*.ipynb"))

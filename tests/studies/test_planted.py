@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from planted import Planted, exact, judged, results
+from who_decides import deciders
 
 from labkit import judging, studies
 from labkit.claims import published
@@ -17,7 +18,6 @@ from labkit.errors import LabkitError
 from labkit.host import Guest, Host
 from labkit.running import notebook
 from labkit.running.open_lab import check_parameters, knobs_among, with_load
-from labkit.running.who_decides import deciders
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.other_cpus import OtherCpus

@@ -15,6 +15,7 @@ from typing import Any
 import executed
 import nbformat
 import vl_convert
+from book_links import title
 
 from labkit import studies
 from labkit.charts import V5
@@ -23,7 +24,6 @@ from labkit.judging import judged
 from labkit.judging.finding import sentence
 from labkit.judging.reading import Reading
 from labkit.machine.places import HOME, out
-from labkit.running.book_links import title
 from labkit.running.open_lab import stored_results
 
 PAGE = HOME / "notebooks/docs/gallery.md"

@@ -15,9 +15,9 @@ from labkit.box.machine import Machine
 from labkit.claims import published
 from labkit.machine import records
 from labkit.machine.places import HOME
+from labkit.pages.exercise import EXERCISES
+from labkit.running.notebook import TITLE
 
-LINE = re.compile(r"^(# .+)(?:\n|\Z)(?:\n.*\[Contents\].*\n)?", re.MULTILINE)
-"""A title, and the line of links that may be below it."""
 LAB = re.compile(r"^## The lab\n\n(?:!\[.*\n\n)?")
 PICTURES = HOME / "notebooks/pictures/topologies"
 MACHINE = Machine.of(4)
@@ -25,7 +25,6 @@ MACHINE = Machine.of(4)
 WORDS = "[Glossary](docs/glossary.md)"
 QUESTIONS = "three-questions"
 TAKEN = "**Three questions to take along.**"
-EXERCISES = HOME / "data/exercises"
 ANY = (
     "What was compared with what, and how large was the largest difference?",
     "Which claim could this lab not decide, and what does it lack for it?",
@@ -110,7 +109,7 @@ def write() -> list[Path]:
 def _linked(book: Path, order: Sequence[Path]) -> str:
     notebook = _read(book)
     first = notebook.cells[0]
-    first.source = LINE.sub(rf"\1\n\n{_escaped(line(book, order))}\n", first.source, count=1)
+    first.source = TITLE.sub(rf"\1\n\n{_escaped(line(book, order))}\n", first.source, count=1)
     for cell in notebook.cells:
         if cell.id == LIST:
             cell.source = contents(order)
