@@ -8,7 +8,7 @@ from labkit.box.faults import Faults
 from labkit.box.guests.migration import Migration, migrate
 from labkit.box.network.link import LinkPlan
 from labkit.box.network.shaping import asked_of, reshape
-from labkit.box.picture import Picture, draw, planned
+from labkit.box.picture import Picture, draw
 from labkit.box.status import BoxStatus, names, status
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "draw",
     "migrate",
     "names",
-    "planned",
     "reshape",
     "status",
     "up",

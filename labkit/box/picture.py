@@ -1,13 +1,10 @@
 """A box as a picture: who is on which network, and on which CPUs."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from html import escape
 
-from labkit.box.guests.guest_plan import GuestPlan
 from labkit.box.lab_file import LinkStatus
-from labkit.box.network.link import LinkPlan
 from labkit.box.status import BoxStatus, GuestStatus, HostStatus
-from labkit.box.topology import Topology
 
 WIDTH, HEIGHT, GAP, TOP = 168, 92, 20, 96
 GUEST_HEIGHT = 64
@@ -57,32 +54,6 @@ def draw(status: BoxStatus) -> Picture:
     kind += f", containers by {status.engine}" if status.engine else ""
     text = f"box {status.name} is {status.state}: {', '.join(h.role for h in status.hosts)}{kind}"
     return Picture(_svg(max(width, 240), height, parts, text), text)
-
-
-def planned(plan: Topology) -> Picture:
-    """The same of a box that may never have been made, with what its topology asks for."""
-    hosts = [_asked(host.role, f"CPUs: {host.cpus}") for host in plan.hosts]
-    guests = [_asked(guest.role, guest.memory) for guest in plan.guests]
-    on_hosts = [host.role for host in plan.hosts]
-    inside = [_asked(c.role, "" if c.on in on_hosts else f"in {c.on}") for c in plan.containers]
-    links = [LinkStatus(link.role, "", _quality(link)) for link in plan.links]
-    return draw(BoxStatus(
-        plan.name, "as asked for", hosts=(*hosts, *guests, *inside), links=tuple(links),
-        guests=tuple(GuestStatus(g.role, g.on, "", disks=_disks(g)) for g in plan.guests),
-        containers=tuple(GuestStatus(c.role, c.on, "") for c in plan.containers),
-    ))  # fmt: skip
-
-
-def _asked(role: str, text: str) -> HostStatus:
-    return HostStatus(role, role, "", text, "", (), alive=True)
-
-
-def _quality(link: LinkPlan) -> dict[str, str]:
-    return {name: text for name, text in asdict(link).items() if text and name != "role"}
-
-
-def _disks(guest: GuestPlan) -> dict[str, str]:
-    return {f"{n}": text for n, text in enumerate(guest.disks, 1)}
 
 
 def _said(link: LinkStatus) -> str:

@@ -7,8 +7,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from planned_box import planned
 
-from labkit.box import draw, growing, planned, room, topology
+from labkit.box import draw, growing, room, topology
 from labkit.box.layout import Layout, link_name
 from labkit.box.machine import Machine
 from labkit.box.network.links import at_host, at_switch, wires

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from planned_box import planned
 
 from labkit import studies
-from labkit.box import planned, topology
+from labkit.box import topology
 from labkit.box.box import DEFAULT
 from labkit.box.machine import Machine
 from labkit.claims import published
