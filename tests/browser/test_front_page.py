@@ -16,7 +16,8 @@ import synthetic
 from labkit import find_study, studies
 from labkit.changes.journal import hello
 from labkit.lab import opened
-from tests.browser.conftest import CONTRAST, KEPT, _environment
+from labkit.running.open_lab import named_results
+from tests.browser.conftest import BOX, CONTRAST, KEPT, _environment
 
 PROGRAMS = ("ethtool",)
 
@@ -142,6 +143,42 @@ def test_the_front_page_by_keyboard_alone(unfinished, address, page, screenshots
     it_looks_right_in_both_themes_and_widths(keyboard)
     reopened_without_its_kernel_it_shows_what_it_showed(keyboard, address, home)
     assert page.strayed == []
+
+
+@pytest.mark.torture
+def test_a_study_is_stopped_and_run_from_its_card(own_box, address, page, screenshots, home):
+    """On hosts, not on recorded results: its runs and its report are new."""
+    keyboard, shown = Keyboard(page, screenshots), page.locator(FRONT)
+    page.goto(address, timeout=120_000)
+    page.wait_for_selector(f"{FRONT} .lk-card >> nth={len(studies.names()) - 1}", timeout=300_000)
+    shown.get_by_label("Lab", exact=True).first.fill(own_box)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"text=/runs on {BOX}:/", timeout=120_000)
+    card = shown.locator(".lk-card", has_text="Round trips by ping").first
+    a_run_is_stopped_and_leaves_nothing(keyboard, card, own_box)
+    before = {*(home / "out/results/lat_ping").iterdir()}
+    card.get_by_role("button", name="Run").click()
+    page.wait_for_selector("text=finished; its answer is on its card.", timeout=400_000)
+    (made,) = {*(home / "out/results/lat_ping").iterdir()} - before
+    assert len(named_results(str(made)).finished()) >= 6
+    assert [*(home / "out/reports").glob(f"lat_ping-{made.name}*.html")]
+    keyboard.shoot("run")
+    assert page.strayed == []
+
+
+def a_run_is_stopped_and_leaves_nothing(keyboard, card, lab):
+    """Pressed while it measures, the button ends the run, and the hosts are as they were."""
+    page = keyboard.page
+    card.get_by_role("button", name="Run").click()
+    page.wait_for_selector("text=/lat_ping on .* [1-9] of \\d+ runs/", timeout=200_000)
+    keyboard.shoot("running")
+    card.get_by_role("button", name="Stop").click()
+    ended = f"{FRONT} .lk-said:text-matches('^lat_ping on .*(stopped|finished|failed)')"
+    page.wait_for_selector(ended, timeout=200_000)
+    assert page.locator(ended).inner_text().endswith(": stopped.")
+    card.get_by_role("button", name="Run").wait_for()
+    with opened(Path(lab)) as there:
+        assert [hello(host).open for host in there.hosts.values()] == [()] * len(there.hosts)
 
 
 def every_part_is_reached_in_order_named_and_seen(keyboard):
