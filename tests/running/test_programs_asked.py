@@ -88,6 +88,6 @@ def test_each_host_is_asked_once_for_the_programs_of_all_conditions(lab, monkeyp
         return check(host, *words, **how)
 
     monkeypatch.setattr(Host, "check", counted)
-    study = of_load(Rare(), A, B, also=(Rare(size=300),))
+    study = of_load(Rare(), A, B, also=(OfOneEnd(),))
     assert possible.refusals(study, lab).keys() == {"a", "b"}
     assert sorted(asked) == sorted({lab.host(role).name for role in Ping.roles})
