@@ -50,7 +50,8 @@ def filling(spec: Mapping[str, Any]) -> dict[str, Any]:
 def _fitting(phrases: Iterable[str]) -> str:
     line = ""
     for phrase in filter(None, phrases):
-        longer = f"{line}; {phrase}" if line else phrase
+        between = ". " if phrase[0].isupper() else "; "
+        longer = f"{line}{between}{phrase}" if line else phrase
         line = longer if len(longer) <= LINE else line
     return capital(line)
 

@@ -48,18 +48,18 @@ def detection(
         for token, (seconds, _) in rows.items() if not math.isnan(seconds)
     ]  # fmt: skip
     parts += [
-        {"token": token, "seconds": hiccup, "what": f"hiccup of {hiccup:g} s", "share": share,
-         "word": f"{share:.0%} taken for a failure"}
+        {"token": token, "seconds": hiccup, "share": share, "word": f"{share:.0%}",
+         "what": "hiccup taken for a failure"}
         for token, (_, share) in rows.items() if not math.isnan(share)
     ]  # fmt: skip
     if not parts:
         raise BadInput("nothing to draw: no time-out was measured", hint="set every = True")
     base = alt.Chart(inline(parts)).encode(
-        x=alt.X("token:Q", title="time-out in seconds"),
+        x=alt.X("token:Q", title="time-out in seconds").scale(domainMin=0, nice=True),
         y=alt.Y("seconds:Q", title="seconds").scale(domainMin=0),
         color=colour(list(dict.fromkeys(part["what"] for part in parts)), "what"),
         tooltip=[tip("what"), tip("token", ",.1f", "time-out"), tip("seconds", ",.2f", "s"),
-                 tip("word")],
+                 tip("word", "", "taken for a failure")],
     )  # fmt: skip
     mistaken = base.transform_filter("isValid(datum.word)")
     layers = [
@@ -67,12 +67,14 @@ def detection(
         base.mark_point(filled=True, size=70, opacity=1),
         mistaken.mark_text(dy=-12).encode(text="word:N"),
     ]
-    said = "; ".join(f"{part['token']:g} s: {part.get('word') or _took(part)}" for part in parts)
+    said = "; ".join(f"{part['token']:g} s: {_told(part)}" for part in parts)
     how = "Detection slower than a hiccup does not take it for a failure."
     return framed(alt.LayerChart(layer=layers), 260, "Time-out of a cluster", how, note, said)
 
 
-def _took(part: Mapping[str, Any]) -> str:
+def _told(part: Mapping[str, Any]) -> str:
+    if "word" in part:
+        return f"{part['word']} taken for a failure"
     return f"detected in {part['seconds']:.1f} s"
 
 
