@@ -14,7 +14,7 @@ import pytest
 from labkit import studies
 from tests.browser.conftest import CHECKOUT
 
-PROGRAMS = ("chromium", "git")
+PROGRAMS = ("chromium",)
 
 pytestmark = [pytest.mark.torture, pytest.mark.browser]
 
