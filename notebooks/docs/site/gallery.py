@@ -1,7 +1,8 @@
 """Makes the gallery: of each recorded study the first chart of its notebook, and its answer.
 
-As a program it runs all notebooks on recorded runs, which takes minutes, and writes page and
-pictures again. `stale` says whose recorded run is not the one that its picture shows.
+As a program it runs the notebooks of new recorded runs, and writes their pictures and the page
+again; with `--all` it runs all notebooks, which takes minutes. `stale` says whose recorded run is
+not the one that its picture shows.
 """
 
 from __future__ import annotations
@@ -52,9 +53,13 @@ def key(study: str) -> str:
 
 def stale() -> list[str]:
     """Studies whose picture is missing, or of another recorded run; each with what to do."""
+    return [f"{study} has another recorded run than the gallery; hint: {HINT}" for study in anew()]
+
+
+def anew() -> dict[str, str]:
+    """The notebooks whose pictures are to be made again."""
     shown = dict(BUNDLE.findall(PAGE.read_text("utf-8"))) if PAGE.is_file() else {}
-    return [f"{study} has another recorded run than the gallery; hint: {HINT}"
-            for study in stems() if shown.get(study) != key(study)]  # fmt: skip
+    return {study: stem for study, stem in stems().items() if shown.get(study) != key(study)}
 
 
 def section(study: str, stem: str) -> str:
@@ -78,9 +83,9 @@ def chart(notebook: Path) -> dict[str, Any]:
     return found
 
 
-def main() -> int:
+def main(words: list[str]) -> int:
     """Make page and pictures again."""
-    of = stems()
+    of = stems() if "--all" in words else anew()
     notebooks = executed.executed([*of.values()], out() / "site.parts" / "executed")
     PICTURES.mkdir(parents=True, exist_ok=True)
     for stem in of.values():
@@ -89,10 +94,10 @@ def main() -> int:
         spec |= {"layer": layers} if layers else {}
         picture = vl_convert.vegalite_to_png(spec, vl_version="5.8", scale=0.8)
         (PICTURES / f"{stem}.png").write_bytes(picture)
-    PAGE.write_text("\n".join([HEAD, *(section(*pair) for pair in of.items())]), "utf-8")
+    PAGE.write_text("\n".join([HEAD, *(section(*pair) for pair in stems().items())]), "utf-8")
     print(f"wrote {PAGE} and {len(of)} pictures")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
