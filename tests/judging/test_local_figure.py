@@ -15,6 +15,7 @@ from labkit.judging.finding import AnswerFigure, find_figure, headlines, sentenc
 from labkit.judging.local_figure import GUESTS, local_figure
 from labkit.judging.reading import Reading
 from labkit.pages.tables import verdict_table
+from labkit.reason import figures
 from labkit.results import Results
 from labkit.running.open_lab import recorded
 from labkit.statistics.comparison import Effect
@@ -141,3 +142,11 @@ def test_an_answer_that_cannot_be_meant_is_refused_with_its_place(key, value, wh
     with pytest.raises(BadInput, match=re.escape(what)) as error:
         published.read(head + mark + wrong, "docker_linpack")
     assert "docker_linpack.toml:" in error.value.what
+
+
+@pytest.mark.parametrize("low, high, text", [
+    (0.00126599, 0.00126599, "x = 0.00127 s (in each of 4 blocks)"),
+    (0.00126, 0.00127, "x = 0.001266 s (0.001260 to 0.001270)"),
+])  # fmt: skip
+def test_equal_blocks_have_no_interval_of_the_same_number_twice(low, high, text):
+    assert figures(Effect("x", 0.001266, low, high, 4), " s") == text
