@@ -33,9 +33,9 @@ class Sample:
     """`count`, or `share` where each value is a trial, 0 or 1: their intervals are exact."""
 
     @classmethod
-    def single(cls, metric: str, unit: str, value: float) -> Self:
+    def single(cls, metric: str, unit: str, value: float, kind: str = "") -> Self:
         """A sample of one value."""
-        return cls(metric, unit, np.array([float(value)]))
+        return cls(metric, unit, np.array([float(value)]), kind=kind)
 
 
 KINDS: Mapping[str, tuple[str, type]] = {

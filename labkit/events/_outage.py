@@ -91,7 +91,7 @@ def samples(text: str, loads: Mapping[str, Series]) -> list[Sample]:
     if "start" in times:
         figures["ha time"] = times["start"] - times["down"]
     return [
-        Sample(metric, unit, np.array([figures[metric]]))
+        Sample.single(metric, unit, figures[metric])
         for metric, unit in MEASURES.items()
         if metric in figures
     ]

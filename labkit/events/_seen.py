@@ -1,7 +1,7 @@
 """Observations of a migration: its time line, and its figures."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -198,7 +198,7 @@ def _whole(seen: MoveSeen) -> _dip.Span:
 
 
 def _times(seen: MoveSeen) -> Iterable[Sample]:
-    yield replace(Sample.single("arrived share", "share", seen.arrived), kind="share")
+    yield Sample.single("arrived share", "share", seen.arrived, kind="share")
     if not seen.arrived:
         return
     yield Sample.single("migration time", "s", seen.ended - seen.begun)

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from labkit.errors import ResultsError
 from labkit.event import Event, Phase, Say, TimeLine, said
 from labkit.lab import Lab
@@ -67,7 +65,7 @@ class AskedToStart(Event):
         refused, words = answer["code"] != 0, str(answer["answer"])
         if refused and not MEMORY.search(words):
             raise ResultsError("the start was refused for another reason", said=words)
-        return [Sample(METRIC, "share", np.array([float(refused)]))]
+        return [Sample.single(METRIC, "share", refused)]
 
 
 def _answer(text: str) -> Mapping[str, str | int | float]:

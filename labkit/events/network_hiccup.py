@@ -86,8 +86,8 @@ class NetworkHiccup(Event):
             raise ResultsError("the server gave no answer before or after the hiccup")
         gaps = np.diff(np.array([before.max(), *around]))
         return [
-            Sample("failover downtime", "s", np.array([float(gaps.max())])),
-            Sample("false failovers", "1", np.array([float("asked" in times)]), kind="share"),
+            Sample.single("failover downtime", "s", gaps.max()),
+            Sample.single("false failovers", "1", "asked" in times, kind="share"),
         ]
 
 

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from labkit.host import Host
 from labkit.probe import Probe
 from labkit.probes.ready_time import Between, ReadyTime
@@ -29,9 +27,9 @@ class BusyCpus(Probe):
         between = Between.of(before, after)
         busy = between.busy() * len(between.cpus)
         return [
-            Sample("CPUs busy", "1", np.array([busy])),
-            Sample("CPU share", "share", np.array([between.busy()])),
-            Sample("CPU time", "s", np.array([busy * between.seconds])),
+            Sample.single("CPUs busy", "1", busy),
+            Sample.single("CPU share", "share", between.busy()),
+            Sample.single("CPU time", "s", busy * between.seconds),
         ]
 
 

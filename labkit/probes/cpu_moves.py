@@ -2,8 +2,6 @@
 
 import re
 
-import numpy as np
-
 from labkit.errors import ResultsError
 from labkit.host import Guest, Host
 from labkit.machine.scripts import beside
@@ -43,4 +41,4 @@ def samples(text: str) -> list[Sample]:
     figures = {("cpus given", "1"): busy, ("cpus used", "1"): float(len(used))}
     if len(places) == len(tasks) and tasks:
         figures["moves", "1/s"] = sum(int(last) - int(first) for first, last in places) / seconds
-    return [Sample(*name, np.array([value])) for name, value in figures.items()]
+    return [Sample.single(*name, value) for name, value in figures.items()]

@@ -97,8 +97,8 @@ def between(first: Moment, last: Moment) -> list[Sample]:
         "interrupts": (last.interrupts - first.interrupts) / seconds,
     }
     return [
-        *(Sample(name, "share", np.array([value])) for name, value in shares.items()),
-        *(Sample(name, "1/s", np.array([value])) for name, value in rates.items()),
+        *(Sample.single(name, "share", value) for name, value in shares.items()),
+        *(Sample.single(name, "1/s", value) for name, value in rates.items()),
     ]
 
 
@@ -116,11 +116,11 @@ def samples(text: str) -> list[Sample]:
     time_used = float(used[1]) + float(used[2])
     return [
         *CpuCounts.parse(looks[0], looks[-1]),
-        Sample("cpu time", "s", np.array([time_used])),
+        Sample.single("cpu time", "s", time_used),
         Sample(
             "system share", "share", np.array([float(used[2]) / time_used if time_used else 0.0])
         ),
-        Sample("times preempted", "1", np.array([float(used[4])])),
+        Sample.single("times preempted", "1", float(used[4])),
     ]
 
 

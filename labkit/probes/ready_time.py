@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from labkit.errors import BadInput, ResultsError
 from labkit.host import Guest, Host
 from labkit.machine.scripts import beside
@@ -176,7 +174,7 @@ class ReadyTime(Probe):
         """Per guest: `ready time of NAME`, and `CPU time of NAME`."""
         times = between(before, after)
         return [
-            Sample(f"{what} of {guest}", "ms/s", np.array([1000 * spent / times.seconds]))
+            Sample.single(f"{what} of {guest}", "ms/s", 1000 * spent / times.seconds)
             for guest in times.guests
             for what, spent in (("ready time", times.waited(guest)),
                                 ("CPU time", times.ran(guest)))

@@ -189,7 +189,7 @@ def _of_disks(done: npt.NDArray[np.float64], seconds: float) -> Iterator[Sample]
     for number, (requests, waited) in enumerate(done, 1):
         at = f"[disk={number}]"
         yield Sample.single(f"disk requests {at}", "1/s", requests / seconds)
-        yield Sample(f"disk time {at}", "ms", np.array([waited / max(requests, 1)]))
+        yield Sample.single(f"disk time {at}", "ms", waited / max(requests, 1))
 
 
 def _job(text: str) -> Mapping[str, Any]:

@@ -150,12 +150,12 @@ class DistributedQuery(Workload):
             raise ResultsError("distributed query: it took no time, or read nothing", said=text)
         seconds = np.array([_number(query, "seconds") for query in queries])
         return [
-            Sample("throughput", "1/h", np.array([3600 * len(queries) / elapsed])),
-            Sample("elapsed", "s", np.array([elapsed])),
+            Sample.single("throughput", "1/h", 3600 * len(queries) / elapsed),
+            Sample.single("elapsed", "s", elapsed),
             Sample("response time", "s", seconds),
-            Sample("hit rate", "share", np.array([hit / (hit + missed)])),
-            Sample("read from store", "MB", np.array([missed / 1e6])),
-            Sample("intermediate", "MB", np.array([sent / 1e6])),
+            Sample.single("hit rate", "share", hit / (hit + missed)),
+            Sample.single("read from store", "MB", missed / 1e6),
+            Sample.single("intermediate", "MB", sent / 1e6),
         ]
 
 

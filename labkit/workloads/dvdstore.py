@@ -238,8 +238,8 @@ class DvdStore(Workload):
         return [
             Sample("orders per minute", "1/min", 60.0 * np.array(orders, float), adds=True),
             Sample("response time", "us", values),
-            Sample("undone", "share", np.array([totals["short"] / totals["orders"]])),
-            Sample("driver cpu per order", "us", np.array([1e6 * totals["cpu"] / totals["ended"]])),
+            Sample.single("undone", "share", totals["short"] / totals["orders"]),
+            Sample.single("driver cpu per order", "us", 1e6 * totals["cpu"] / totals["ended"]),
         ]
 
 

@@ -150,8 +150,8 @@ class Management(Workload):
         kept = set(parts[answered[0]].splitlines()[1:])
         lost = [name for name in CHANGED.findall(request) if name not in kept]
         return [
-            Sample("unreachable time", "s", np.array([_unreachable(request)])),
-            Sample("changes lost", "1", np.array([float(len(lost))]), kind="count"),
+            Sample.single("unreachable time", "s", _unreachable(request)),
+            Sample.single("changes lost", "1", len(lost), kind="count"),
         ]
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from labkit.errors import CommandFailed, HostError, ResultsError, Unknown
 from labkit.host import Host
 from labkit.probes.busy import BusyCpus, spent
@@ -162,13 +160,13 @@ class Redis(Workload):
         parts = parted(text, "warm-up", "benchmark", "requests", *looks)
         _, told = _row(parts["benchmark"])
         asked = _whole(parts["requests"])
-        samples = [Sample("throughput", "1/s", np.array([told["rps"]]))]
-        samples += [Sample(f"latency {short}", "ms", np.array([told[column]]))
+        samples = [Sample.single("throughput", "1/s", told["rps"])]
+        samples += [Sample.single(f"latency {short}", "ms", told[column])
                     for column, short in COLUMNS.items()]  # fmt: skip
         cost = _cpu(parts["info after"]) - _cpu(parts["info before"])
         if cost < 0:
             raise ResultsError("redis: a different server was running at the end")
-        return [*samples, Sample("cpu per request", "us", np.array([1e6 * cost / asked])),
+        return [*samples, Sample.single("cpu per request", "us", 1e6 * cost / asked),
                 *_busy(parts)]  # fmt: skip
 
 
@@ -217,7 +215,7 @@ def ended(failed: CommandFailed, server: Host, port: int) -> HostError:
 def _busy(parts: Mapping[str, str]) -> Iterator[Sample]:
     for side, name in (("host", "server cpu"), ("client", "client cpu")):
         if used := spent(parts[f"{side} before"], parts[f"{side} after"]):
-            yield Sample(name, "share", np.array([used["CPU share"]]))
+            yield Sample.single(name, "share", used["CPU share"])
 
 
 def _rate(text: str) -> float:

@@ -157,10 +157,10 @@ class SharedHost(Workload):
         answers, lost = np.concatenate([trip.values for trip in trips]), sum(x.lost for x in trips)
         return [
             Sample("response time", trips[0].unit, answers, lost),
-            Sample("throughput", "trans/s", np.array([done])),
-            Sample("ready time", "ms/s", np.array([ready])),
-            Sample("ready time of the latency guest", "ms/s", np.array([ready_of_latency])),
-            Sample("host cpu utilisation", "share", np.array([used])),
+            Sample.single("throughput", "trans/s", done),
+            Sample.single("ready time", "ms/s", ready),
+            Sample.single("ready time of the latency guest", "ms/s", ready_of_latency),
+            Sample.single("host cpu utilisation", "share", used),
         ]
 
 

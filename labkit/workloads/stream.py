@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
 from labkit.errors import ResultsError
 from labkit.host import Host
 from labkit.probes import cpu_time
@@ -128,10 +126,10 @@ class Stream(Workload):
         _insist_on_memory(int(head[1]), int(asked["cache_kib"]))
         found = _best(said, int(head[2]))
         return [
-            Sample("bandwidth", "MB/s", np.array([found["Triad"]])),
-            *(Sample(f"bandwidth [op={name}]", "MB/s", np.array([found[name]]))
+            Sample.single("bandwidth", "MB/s", found["Triad"]),
+            *(Sample.single(f"bandwidth [op={name}]", "MB/s", found[name])
               for name in OPERATIONS),
-            Sample("threads", "1", np.array([float(head[3])])),
+            Sample.single("threads", "1", float(head[3])),
             *cpu_time.samples(parts["cpu time"]),
         ]  # fmt: skip
 

@@ -84,7 +84,7 @@ class WakeUp(Workload):
         return [
             replace(paced, metric="response time"),
             replace(again, metric="response time without a pause"),
-            Sample("wake up time", "us", np.array([woken])),
-            Sample("ready share", "share", np.array([host.waited() / host.seconds])),
-            Sample("cpu share", "share", np.array([host.ran() / host.seconds])),
+            Sample.single("wake up time", "us", woken),
+            Sample.single("ready share", "share", host.waited() / host.seconds),
+            Sample.single("cpu share", "share", host.ran() / host.seconds),
         ]
