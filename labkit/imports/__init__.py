@@ -14,7 +14,7 @@ import importlib.util
 import pkgutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -72,7 +72,7 @@ def find(name: str) -> Format:
     name = f"{__name__}.{stem}"
     spec = importlib.util.find_spec(name)
     file = Path(spec.origin or "") if spec else Path()
-    with workspace.reading(file) if workspace.is_inside(file) else nullcontext():
+    with workspace.reading_own(file):
         module = importlib.import_module(name)
         if not callable(getattr(module, "read", None)):
             raise BadInput("it has no `read`", hint="def read(text: str) -> list[Sample]")
@@ -247,7 +247,7 @@ def _samples(format_of: Format, text: str) -> list[Sample]:
 def _refusing(format_of: Format, file: Path, text: str, read: Callable[[], T]) -> T:
     by = Path(getattr(format_of, "__file__", None) or "")
     try:
-        with workspace.reading(by) if workspace.is_inside(by) else nullcontext():
+        with workspace.reading_own(by):
             return read()
     except (ResultsError, BadInput) as error:
         cut = "" if text.endswith("\n") else "its last line has no end: was the file cut off?"

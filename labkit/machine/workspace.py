@@ -23,7 +23,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from importlib import metadata
 from importlib.machinery import FileFinder
 from pathlib import Path
@@ -131,6 +131,13 @@ def reading(file: Path) -> Iterator[None]:
         if isinstance(error, LabkitError):
             raise BadInput(f"{at}: {error.what}", said=error.said, hint=error.hint) from error
         raise BadInput(f"{at}: {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def reading_own(file: Path) -> Iterator[None]:
+    """Read as `reading` does what lies in a workspace; what comes with labkit answers itself."""
+    with reading(file) if is_inside(file) else nullcontext():
+        yield
 
 
 def place_of(odd: BaseException, file: Path, line: int = 0) -> str:
