@@ -100,7 +100,7 @@ def figures(e: Effect, unit: str = "") -> str:
     """A figure with its interval, or the blocks where there are too few for one."""
     if e.each:
         return f"{e.what} = {short(e.value)}{unit} ({in_blocks(e.each, short)}){_where(e)}"
-    if e.low is not None and _alike(e.low, e.high) and not e.counts:
+    if e.equal and not e.counts:
         return f"{e.what} = {short(e.value)}{unit} (in each of {e.blocks} blocks){_where(e)}"
     values = [e.value, *(end for end in (e.low, e.high) if end is not None)]
     # Two digits of the interval's width, so that its ends never look like 1 when they are not.
@@ -118,11 +118,6 @@ def figures(e: Effect, unit: str = "") -> str:
     parts = (e.counts, within, lacking(e.low, e.high, e.blocks), student, COARSE * e.coarse)
     around = "; ".join(part for part in parts if part)
     return f"{e.what} = {write(e.value)}{unit} ({around}){_where(e)}"
-
-
-# Equal blocks have an interval without a width.
-def _alike(low: float, high: float | None) -> bool:
-    return high is not None and math.isclose(low, high, rel_tol=1e-6)
 
 
 def _where(e: Effect) -> str:

@@ -42,7 +42,7 @@ class AnswerFigure:
         if low is None or high is None:
             return f"not known any closer after {_repeats(e.blocks)}"
         repeats = _repeats(len(e.each) or e.blocks)
-        if low == high == e.value:
+        if e.equal:
             return f"in each of {repeats}"
         unsure = self.headline.compares and low <= 1 <= high
         chance = ", so perhaps no difference" if unsure else ""
@@ -56,11 +56,8 @@ class AnswerFigure:
     def _write(self, x: float) -> str:
         scale = 100 if self.headline.form == "percent" else 1
         ends = [end for end in (self.effect.low, self.effect.high, *self.effect.each) if end]
-        if (
-            scale == 1
-            and ends
-            and all(float(end).is_integer() for end in (self.effect.value, *ends))
-        ):
+        counts = all(float(number).is_integer() for number in (self.effect.value, *ends))
+        if scale == 1 and ends and counts:
             return f"{x:,.0f}"
         apart = max(ends) - min(ends) if len(ends) > 1 else 0.0
         # Equal blocks differ by rounding alone.

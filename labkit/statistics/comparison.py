@@ -102,6 +102,12 @@ class Effect:
     each: tuple[float, ...] = ()
     """The figure in each block, where these are too few for an interval that teaches anything."""
 
+    @property
+    def equal(self) -> bool:
+        """Whether all blocks came to the same, so that its interval has no width."""
+        low, high = (min(self.each), max(self.each)) if self.each else (self.low, self.high)
+        return low is not None and high is not None and math.isclose(low, high, rel_tol=1e-6)
+
 
 @dataclass(frozen=True)
 class Found:
