@@ -67,12 +67,12 @@ def detection(
         base.mark_point(filled=True, size=70, opacity=1),
         mistaken.mark_text(dy=-12).encode(text="word:N"),
     ]
-    said = "; ".join(f"{part['token']:g} s: {_told(part)}" for part in parts)
+    said = "; ".join(f"{part['token']:g} s: {_words(part)}" for part in parts)
     how = "Detection slower than a hiccup does not take it for a failure."
     return framed(alt.LayerChart(layer=layers), 260, "Time-out of a cluster", how, note, said)
 
 
-def _told(part: Mapping[str, Any]) -> str:
+def _words(part: Mapping[str, Any]) -> str:
     if "word" in part:
         return f"{part['word']} taken for a failure"
     return f"detected in {part['seconds']:.1f} s"

@@ -111,11 +111,7 @@ class Headline:
     @property
     def documented(self) -> str:
         """The words for the document's figure."""
-        return (
-            f"the document says {self.document}"
-            if self.document
-            else "the document gives no figure"
-        )
+        return f"the document {f'says {self.document}' if self.document else 'gives no figure'}"
 
     @property
     def compares(self) -> bool:

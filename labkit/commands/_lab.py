@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from labkit.setting import Setting
 
 
-def lab_flag(
-    parser: argparse.ArgumentParser, box: str = "the lab in a box, if it is up"
-) -> None:  # fmt: skip
+def lab_flag(parser: argparse.ArgumentParser, box: str = "the lab in a box, if it is up") -> None:
     """The flag that says which lab a verb is about, and what becomes of the `box`."""
     parser.add_argument("--lab", default="box", metavar="FILE", help=f"a lab.toml (default: {box})")
 

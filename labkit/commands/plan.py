@@ -235,8 +235,8 @@ def rendered(
     whys_of = refused or {}
     parts += _listed("Left out there:", [(name, why) for name in whys_of for why in whys_of[name]])
     reasons = {"", *(why for whys in whys_of.values() for why in whys)}
-    made = {step.setting for step in steps if not step.why}
-    lacking = (s for s in steps if s.why not in reasons and s.setting.instead_of not in made)
+    able = {step.setting for step in steps if not step.why}
+    lacking = (s for s in steps if s.why not in reasons and s.setting.instead_of not in able)
     others = [(type(s.setting).__name__, s.why) for s in lacking]
     more = "" if refused is None else "; no condition is left out for it"
     parts += _listed(f"Not possible there{more}:", others)

@@ -17,7 +17,7 @@ FARTHEST = 20.0
 LINE = (
     '<svg width="{wide}" height="{high}" viewBox="0 0 {wide} {high}" aria-hidden="true"'
     ' style="vertical-align: middle"><g stroke="currentColor" fill="currentColor">'
-    '<path d="M{edge} {middle}H{end}" opacity="0.2"/>{marks}</g></svg> {told}'
+    '<path d="M{edge} {middle}H{end}" opacity="0.2"/>{marks}</g></svg> {words}'
 )
 
 
@@ -67,8 +67,8 @@ def _bounds(estimate: Interval) -> tuple[float, float] | None:
 
 def lines(medians: Mapping[str, Median]) -> dict[str, str]:
     """A line of the picture for each condition as SVG, all on one scale, with its words."""
-    at = _scale([mark for one in medians.values() for mark in one.marks])
-    return {name: _line(one, at) for name, one in medians.items()}
+    at = _scale([mark for drawn in medians.values() for mark in drawn.marks])
+    return {name: _line(drawn, at) for name, drawn in medians.items()}
 
 
 # From 0, so that a mark twice as far is twice as much, unless the least would not be seen then.
@@ -81,13 +81,13 @@ def _scale(marks: list[float]) -> Callable[[float], float]:
     return lambda mark: EDGE + room * (mark - low) / ((high - low) or 1.0)
 
 
-def _line(one: Median, at: Callable[[float], float]) -> str:
-    told, middle = safe(one.text), HIGH // 2
-    marks = "".join(f'<circle cx="{at(v):.1f}" cy="{middle}" r="2"/>' for v in one.each)
-    if one.bounds:
-        low, high = map(at, one.bounds)
+def _line(drawn: Median, at: Callable[[float], float]) -> str:
+    middle = HIGH // 2
+    marks = "".join(f'<circle cx="{at(v):.1f}" cy="{middle}" r="2"/>' for v in drawn.each)
+    if drawn.bounds:
+        low, high = map(at, drawn.bounds)
         marks += f'<path d="M{low:.1f} {middle}H{high:.1f}" stroke-width="2"/>'
-    if one.value is not None:
-        marks += f'<circle cx="{at(one.value):.1f}" cy="{middle}" r="4"/>'
+    if drawn.value is not None:
+        marks += f'<circle cx="{at(drawn.value):.1f}" cy="{middle}" r="4"/>'
     return LINE.format(wide=WIDE, high=HIGH, edge=EDGE, end=WIDE - EDGE, middle=middle,
-                       told=told, marks=marks)  # fmt: skip
+                       words=safe(drawn.text), marks=marks)  # fmt: skip

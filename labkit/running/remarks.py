@@ -26,8 +26,8 @@ def remarks(study: Study, results: Results) -> list[str]:
     texts = [*integrity.remarks(results), *lab_faults.remarks(results)]
     texts += link_limit.remarks(results)
     spoilt = watch.remarks(results, study.loads)
-    told = [*_of_loads(study, results), *steady.told(blocks), *closed]
-    return [*draft, *spoilt, *texts, *_older(results), *odd, *told]
+    loads = [*_of_loads(study, results), *steady.told(blocks), *closed]
+    return [*draft, *spoilt, *texts, *_older(results), *odd, *loads]
 
 
 # By what each run printed; most loads have nothing to remark, and their texts are not read.

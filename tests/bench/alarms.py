@@ -62,12 +62,12 @@ def by_labkit(lines, folder):
 def trial(pair):
     """Both ways over the same two commands, in a folder of their own."""
     with tempfile.TemporaryDirectory() as name:
-        text, told = Path(name) / "text", {}
+        text, answers = Path(name) / "text", {}
         text.write_text("".join(f"{n}\n" for n in range(LINES)))
         lines = [f"{words} {text}" for words in PAIRS[pair]]
         for way in random.sample((by_hyperfine, by_labkit), 2):
-            told |= way(lines, Path(name))
-    return {"pair": pair, **told}
+            answers |= way(lines, Path(name))
+    return {"pair": pair, **answers}
 
 
 def share(hits, among):
@@ -79,8 +79,10 @@ def share(hits, among):
 def figures(trials):
     """Of each tool: alarms of equal commands, sides of those that differ, and seconds."""
     for name in TOOLS:
-        told = {pair: [one[name] for one in trials if one["pair"] == pair] for pair in PAIRS}
-        sides = {pair: [one["lower"] for one in answers] for pair, answers in told.items()}
+        of_pair = {
+            pair: [entry[name] for entry in trials if entry["pair"] == pair] for pair in PAIRS
+        }
+        sides = {pair: [entry["lower"] for entry in answers] for pair, answers in of_pair.items()}
         shown, least = share(sum(map(bool, sides["equal"])), len(sides["equal"]))
         what = f"{name}: equal commands called different, {shown}, of which the lower end"
         compared = ("alarms-" + name, what, least, "the risk", RISK)
@@ -88,10 +90,10 @@ def figures(trials):
         right, wrong = (share(sides["apart"].count(side), len(sides["apart"])) for side in "AB")
         what = f"{name}: the faster one named, {right[0]}; the slower, {wrong[0]}, lower end"
         yield beside(f"wrong-{name}", what, wrong[1], "the risk", RISK)
-        for pair, answers in told.items():
+        for pair, answers in of_pair.items():
             took = median([answer["seconds"] for answer in answers])
             yield beside(f"seconds-{pair}-{name}", f"{name}: seconds, {pair}", took, "budget", 30)
-    same = [one[LABKIT]["same"] for one in trials if one["pair"] == "equal"]
+    same = [entry[LABKIT]["same"] for entry in trials if entry["pair"] == "equal"]
     what = f"{LABKIT}: equal commands called the same, {share(sum(same), len(same))[0]}"
     yield beside("same", what, sum(same), "trials", len(same))
 
