@@ -124,7 +124,8 @@ def _told(file: Path, found: Published, names: list[str], doubts: list[str], wro
             for row in _rows(found)]  # fmt: skip
     metrics = dict.fromkeys(metric for names_of in found.wanted().values() for metric in names_of)
     units = ", ".join(f"{m} ({found.units[m]})" if m in found.units else m for m in metrics)
-    good = f"{len(rows)} claims can be read" + (f", {wrong} cannot" if wrong else "")
+    good = f"{len(rows)} claim{'s' * (len(rows) != 1)} can be read"
+    good += f", {wrong} cannot" if wrong else ""
     parts = [
         terminal.table(rows, ["claim", "form", "what decides it"]),
         terminal.paragraph(f"conditions: {', '.join(names)}"),
