@@ -1,14 +1,16 @@
 """A host's backing of memory: large pages, merged pages, pages that follow their CPU."""
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import ClassVar
 
 from labkit.errors import BadInput
+from labkit.setting import Way
 from labkit.settings._esxi import of_advanced
 from labkit.settings._values import WHICH, amount, value, word
-from labkit.settings._ways import OnHost, by, of_choice, of_machine, switched
+from labkit.settings._ways import OnHost, by, of_choice, of_machine, script, switched
 
 SIZES = {2048: "2 MiB", 1_048_576: "1 GiB"}
+TIDY = "test ! -w /proc/sys/vm/compact_memory || echo 1 >/proc/sys/vm/compact_memory"
 BOX = {"box": "memory is the machine's"}
 
 
@@ -19,6 +21,12 @@ def _check_size(kib: object) -> None:
 
 def _folder(node: int | None) -> str:
     return "/sys/kernel/mm" if node is None else f"/sys/devices/system/node/node{node}"
+
+
+def _in_pieces(path: str) -> Way:
+    """A count of huge pages; free memory is brought into large pieces before they are asked for."""
+    way = of_machine(path)
+    return replace(way, writes=lambda value: [script(TIDY), *way.writes(value)])
 
 
 class HugePages(OnHost):
@@ -34,7 +42,7 @@ class HugePages(OnHost):
     )
     elsewhere: ClassVar = {**BOX, "esxi": "there it is GuestLargePages"}
     on_linux = by(
-        lambda s: of_machine(f"{_folder(s.node)}/hugepages/hugepages-{s.kib}kB/nr_hugepages")
+        lambda s: _in_pieces(f"{_folder(s.node)}/hugepages/hugepages-{s.kib}kB/nr_hugepages")
     )
 
 

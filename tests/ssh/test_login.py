@@ -277,7 +277,8 @@ def expired():
     try:
         yield name
     finally:
-        subprocess.run(["userdel", name], check=True, capture_output=True)
+        # A daemon that has just refused may still be about.
+        subprocess.run(["userdel", "-f", name], check=True, capture_output=True)
 
 
 @pytest.mark.slow

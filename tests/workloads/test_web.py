@@ -167,7 +167,7 @@ def test_users_that_cannot_ask_as_often_as_is_due_end_the_search(nginx, certific
     assert done and done.returncode == 1 and "the load generator saturates at" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.torture
 def test_an_overload_is_a_failed_trial_and_delays_no_later_one(nginx):
     """What was asked for in vain is not worked off when the next trial asks."""
     load = WebSessions(shapes="download", start=512, think=0.2, duration=0.5, warm_up=0.2)
