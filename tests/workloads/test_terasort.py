@@ -11,8 +11,10 @@ import pytest
 from brought import HERE, bring
 
 from labkit import studies
+from labkit.changes.in_force import applied
 from labkit.errors import BadInput, HostError, ResultsError
 from labkit.lab import opened
+from labkit.settings.egress import Link
 from labkit.statistics.measurand import Measurand
 from labkit.workloads import _hadoop, terasort
 from labkit.workloads.terasort import NODES, TeraSort
@@ -228,7 +230,6 @@ def test_a_disk_that_is_full_in_mid_sort_is_named_and_nothing_is_left(box_of):
 @pytest.mark.slow
 @pytest.mark.torture
 def test_two_nodes_with_a_cpu_each_sort_faster_than_one(box_of):
-    """A lost DataNode is not compared: on two CPUs three nodes sort as soon as two."""
     with lab_of(box_of) as roles:
         hosts = roles(*GUESTS)
         two, one = (
@@ -236,3 +237,19 @@ def test_two_nodes_with_a_cpu_each_sort_faster_than_one(box_of):
             for nodes in (2, 1)
         )  # fmt: skip
     assert two["elapsed time"] < one["elapsed time"], (two, one)
+
+
+@pytest.mark.box
+@pytest.mark.slow
+@pytest.mark.torture
+def test_a_datanode_lost_in_mid_sort_costs_time_where_the_network_is_the_slower_way(box_of):
+    """Its node computes on, and reads and writes over the network what it had on its own disk."""
+    load = TeraSort(rows=640_000, nodes=2, replication=2, cores=1)
+    with lab_of(box_of) as roles:
+        hosts = roles("guest", "guest2")
+        slow = [Link(25, role=role) for role in NODES[:2]]
+        with applied(slow, hosts):
+            safe, lost = (figures(replace(load, lose=lose).run(hosts)) for lose in (False, True))
+    assert lost["bytes written [job=sort]"] == safe["bytes written [job=sort]"]
+    took = "elapsed time [job=sort]"
+    assert lost[took] > 1.1 * safe[took], (lost, safe)
