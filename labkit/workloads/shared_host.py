@@ -29,8 +29,8 @@ NEIGHBOURS = ("neighbour", *(f"neighbour{n}" for n in range(2, 9)))
 # double without rounding. Each line says how many have been done.
 COMPUTE = beside(__file__, "shared_host_compute.sh")
 TOGETHER = beside(__file__, "shared_host_together.sh")
-# The count, beside the clock of the guest that made it.
-COUNTED = 'read -r up _ < /proc/uptime; echo "$(tail -n 1 "$1") $up"'
+# The count, beside the clock of the guest that made it. The last line may be half written.
+COUNTED = 'read -r up _ < /proc/uptime; echo "$(tail -n 2 "$1" | head -n 1) $up"'
 COUNT = re.compile(r"(\d+) (\d+\.\d+)", re.ASCII)
 READY_SECONDS = 20
 TRIES = 3

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from brought import HERE
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from small_hosts import Within
@@ -263,13 +264,17 @@ def test_servers_of_several_pairs_get_ready_together_and_none_stays_where_one_fa
         assert sorted(ended) == ["one", "two"]
 
 
-@pytest.mark.skipif(not shutil.which("timeout"), reason="no timeout")
 def counted_by(host, counts):
     """Whether it counts into a file of its own; in between there may be none."""
     with suppress(OSError, HostError):
         said = shared_host.counted(host, str(counts)).strip()
         return not counts.is_symlink() and shared_host.COUNT.fullmatch(said)
     return False
+
+
+def test_a_count_that_is_half_written_is_not_read(tmp_path):
+    (tmp_path / "counts").write_text("131040\n131060\n13")
+    assert shared_host.counted(HERE, str(tmp_path / "counts")).split()[0] == "131060"
 
 
 def test_what_computes_writes_through_no_link_that_somebody_laid(tmp_path):
