@@ -95,6 +95,8 @@ class Study:
     So for a claim, by its id, that the substitute of such a lab would decide.
     """
 
+    emulated: Mapping[str, str] = field(default_factory=dict)
+    """Claims by id that a guest without hardware support would decide, and how."""
     unmeasured: Mapping[str, str] = field(default_factory=dict)
     """Metrics that labkit measures on no lab, and why not: so nobody decides claims of them.
 

@@ -23,6 +23,8 @@ def decided(study: Study, results: Results) -> dict[str, str]:
     kernels_of = results.asked.get("kernels", {})
     compared = {item.id: [c.what.names for c in item.comparisons()] for item in study.claims}
     whys = {claim: kernels.decided(names, kernels_of) for claim, names in compared.items()}
+    if any(map(kernels.is_emulated, kernels_of.values())):
+        whys |= study.emulated
     whys |= _few_cpus(study, results) | _shared_cpus(study, results) | _untold(study, results)
     return {claim: why for claim, why in whys.items() if why}
 

@@ -5,8 +5,9 @@ import pickle
 
 import numpy as np
 import pytest
+from planted import judged, results
 
-from labkit import kernels
+from labkit import kernels, studies
 from labkit.box.containers.container import ContainerPlan
 from labkit.box.layout import Layout
 from labkit.box.topology import find, from_tables
@@ -16,6 +17,7 @@ from labkit.lab import Lab
 from labkit.results import Results
 from labkit.running.open_lab import note, recorded
 from labkit.studies._places import ROLES, TOPOLOGY, place, places
+from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE
 
 BOX = Lab("lab", {}, tier="root", accelerator="uml")
 BLOCKS = {n: np.full(20, 1.0 + n / 1000) for n in range(12)}
@@ -121,3 +123,14 @@ def test_a_copy_of_a_label_is_the_same_in_both_forms():
     label = kernels.Note("One machine. VM: emulated.", "emulated: VM")
     for other in (copy.deepcopy(label), pickle.loads(pickle.dumps(label))):
         assert (other, other.brief) == (label, label.brief)
+
+
+@pytest.mark.parametrize("levels, wanted", [([1, 2], HOLDS), ([2, 1], CONTRADICTED)])
+def test_a_claim_that_an_emulated_cpu_decides_is_judged_where_kvm_runs_the_guests(
+    tmp_path, levels, wanted
+):
+    study, claim = studies.find("specweb_directpath"), "specweb-directpath-07"
+    names = [condition.name for condition in study.conditions]
+    for label, said in ((kernels.HARDWARE, wanted), (kernels.EMULATED, NOT_TESTABLE)):
+        kept = results(tmp_path, "root", kernels=dict.fromkeys(names, label))
+        assert judged(study, claim, levels, kept).verdict == said
