@@ -95,6 +95,8 @@ class Study:
     So for a claim, by its id, that the substitute of such a lab would decide.
     """
 
+    crowded: Mapping[str, str] = field(default_factory=dict)
+    """So for a box whose server has no more CPUs than guests, of which each is to own one."""
     emulated: Mapping[str, str] = field(default_factory=dict)
     """Claims by id that a guest without hardware support would decide, and how."""
     unmeasured: Mapping[str, str] = field(default_factory=dict)

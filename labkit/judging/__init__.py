@@ -10,7 +10,7 @@ from labkit import claim as claims
 from labkit import noise_floor
 from labkit.errors import insist_each
 from labkit.gates import watch
-from labkit.judging.by_hosts import decided, is_emulated
+from labkit.judging.by_hosts import decided, is_crowded, is_emulated
 from labkit.judging.doubts import LATENCIES, Doubts
 from labkit.judging.loads import Loads
 from labkit.judging.local_figure import local_figure, reach_of
@@ -81,7 +81,8 @@ def _plain(reading: Reading, noise: Noise | None, margin: float | None) -> list[
 
 
 def _untold(study: Study, results: Results) -> Mapping[str, str]:
-    return study.untold if is_emulated(results) or _slower(study, results) else {}
+    whys = study.untold if is_emulated(results) or _slower(study, results) else {}
+    return {**whys, **(study.crowded if is_crowded(results) else {})}
 
 
 # What was asked for is kept with the results: rates of links are those of the events.

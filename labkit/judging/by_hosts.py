@@ -18,6 +18,14 @@ def is_emulated(results: Results) -> bool:
     return bool(results.asked.get("lab", {}).get("tier", "hosts") != "hosts")
 
 
+def is_crowded(results: Results) -> bool:
+    """Whether they are of a box whose server has no more CPUs than guests."""
+    hosts = results.asked.get("lab", {}).get("hosts", {})
+    cpus = str(hosts.get("server", {}).get("cpus", ""))
+    guests = [role for role in hosts if role.startswith("guest")]
+    return is_emulated(results) and not (cpus.isdecimal() and int(cpus) > len(guests))
+
+
 def decided(study: Study, results: Results) -> dict[str, str]:
     """Name the claims that these hosts decide by what they are: other kernels, or few CPUs."""
     kernels_of = results.asked.get("kernels", {})

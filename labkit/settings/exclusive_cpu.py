@@ -29,6 +29,7 @@ PIN = CPUS + PINNED_TO + beside(__file__, "exclusive_cpu_pin.sh")
 class ExclusiveCpu(OfGuest):
     """All threads of the guest on the host's last CPU, ahead of every ordinary process there.
 
+    In a box whose host has more CPUs than guests, each guest that is exclusive has one of the last.
     What emulates the devices of a guest of QEMU goes ahead of its CPU; it may have only one. Not
     exclusive, they share all of the host's CPUs as ordinary processes do. What the guest starts
     later inherits it. Takes effect at once, without a restart.
@@ -122,16 +123,13 @@ def _pinned(text: str, nth: int, of: int) -> str:
     return f"{guest} {emulator}"
 
 
-# One line for each placement that threads of the guest have, then the host's CPUs.
+# A line for each placement that threads of the guest have, then the host's CPUs and the own one.
 def _value(text: str) -> str:
-    *placements, cpus = _lines(text)
-    named = {f"{_last(cpus)} fifo": EXCLUSIVE, f"{cpus} other": SHARED}
+    *placements, host = _lines(text)
+    cpus, _, own = host.partition(" own ")
+    named = {f"{own} fifo": EXCLUSIVE, f"{cpus} other": SHARED}
     return "; ".join(named.get(placement, placement) for placement in placements)
 
 
 def _lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if line not in (NO_PRIORITY, CROWDED)]
-
-
-def _last(cpus: str) -> str:
-    return cpus.replace("-", ",").split(",")[-1]

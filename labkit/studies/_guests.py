@@ -17,10 +17,10 @@ TESTBED = {"server": Had(cpus=12, gib=64, nodes=2), "guest": Had(cpus=2, gib=2)}
 """The paper's machines (Table 1 and p. 9)."""
 LATENCY_PAPER = OfDocument({"cpus": "0-1"}, TESTBED, line=10)
 SUBSTITUTE = "past the host's bridge and tap (no adapter here has SR-IOV: a named substitute)"
-# A claim that rests on it is judged on hosts of one's own, where each guest gets others.
+# A claim that rests on it is judged where each guest gets others.
 SHARED_CPU = {
-    "VM-Latency-SRIOV [vms=4]": "in a box the four guests share its last CPU, where the document "
-    "gives each CPUs of its own",
+    "VM-Latency-SRIOV [vms=4]": "its server has no CPU for each of the four guests, where the "
+    "document gives each CPUs of its own",
 }
 VIRTUAL = {
     "VM-Default": (

@@ -24,5 +24,5 @@ study = Study(
     topology=TOPOLOGY,
     document=LATENCY_PAPER,
     claims=published.of("lat_netperf"),
-    untold=SHARED_CPU,
+    crowded=SHARED_CPU,
 )

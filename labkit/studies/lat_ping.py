@@ -26,8 +26,8 @@ study = Study(
     topology=TOPOLOGY,
     document=LATENCY_PAPER,
     claims=published.of("lat_ping"),
+    crowded=SHARED_CPU,
     untold={
-        **SHARED_CPU,
         # Guests answer in 120 us here, however they are set, and the bare machine in 18.
         "lat-ping-05": f"{SUBSTITUTES}: no setting brings that close to native",
         "lat-ping-06": f"{SUBSTITUTES}: no setting cuts that to three fifths",

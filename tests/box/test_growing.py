@@ -1,12 +1,17 @@
 """Topologies grow with the machine that they are planned for: real planner, planted machines."""
 
+import re
+import subprocess
+
 import pytest
 import who_decides
 
 from labkit import studies
-from labkit.box import room, topology
+from labkit.box import room, topology, view
 from labkit.box.machine import Machine
 from labkit.errors import BadInput, BoxError
+
+PROGRAMS = ("perl",)
 
 
 def listed(cpus):
@@ -155,9 +160,12 @@ def test_sizes_are_shown_as_they_are_planned():
 
 TESTABLE = {
     4: {"lat-cpu-exclusive-01", "lat-cpu-exclusive-02"},
-    16: {"redis-scaleout-06", "redis-scaleout-08", "specweb-directpath-01"},
+    16: {
+        "redis-scaleout-06", "redis-scaleout-08", "specweb-directpath-01", "lat-ping-03",
+        "lat-ping-04", *(f"lat-netperf-0{number}" for number in (2, 4, 5, 6)),
+    },
     64: {"dvdstore-docker-05", "sqlserver-monster-03"},
-}
+}  # fmt: skip
 
 
 @pytest.mark.slow
@@ -172,3 +180,28 @@ def test_claims_that_ask_for_cpus_become_testable_on_machines_that_have_them(tmp
         by_kvm = {*who_decides.decided_on(machine, known, who_decides.WITH_KVM)}
         assert decided < by_kvm, "by emulation, some are not to be told"
         before = decided
+
+
+OWN = re.compile(r"^sub own_cpu \{.*?^\}", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("cpus, guests, own", [
+    ("1", 4, "1 1 1 1"), ("0-1", 1, "1"), ("4-7", 4, "7 7 7 7"), ("8-15", 4, "15 14 13 12"),
+    ("0,2-5", 3, "5 4 3"),
+])  # fmt: skip
+def test_each_guest_of_a_host_with_enough_cpus_would_own_another_of_the_last(
+    tmp_path, cpus, guests, own
+):
+    for number in range(guests):
+        (tmp_path / f"g{number}").mkdir()
+        (tmp_path / f"g{number}/wires").write_text(f"user={64010 + number}\n")
+    script = view.script("guest.pl")
+    reads = [
+        line for line in script.splitlines() if line.startswith(("sub whole", "sub values_in"))
+    ]
+    (sub,) = OWN.findall(script)
+    asks = f"our $places = '{tmp_path}'; sub of_host {{ '{cpus}' }}; " + "".join([*reads, sub])
+    asks += '; print join " ", map { our $user = $_; own_cpu() } @ARGV'
+    users = [str(64010 + number) for number in range(guests)]
+    done = subprocess.run(["perl", "-e", asks, *users], capture_output=True, text=True)
+    assert done.stdout == own, done.stderr

@@ -104,19 +104,22 @@ def test_lines_can_be_chosen_and_then_show_what_nothing_measured_too(folder, cap
 
 
 @pytest.mark.slow
-def test_guests_that_share_a_cpu_of_their_own_are_judged_on_real_hosts_only(tmp_path):
+def test_guests_that_share_a_cpu_of_their_own_are_judged_where_each_has_another(tmp_path):
     known, few = recorded("lat_ping"), shutil.ignore_patterns("*-b[3-9]")
-    box, real = (tmp_path / name / "lat_ping" / "a" for name in ("box", "real"))
-    for copy in (box, real):
+    small, large, real = (tmp_path / name / "lat_ping" / "a" for name in ("2", "16", "real"))
+    for copy, tier, cpus in ((small, "root", "4"), (large, "root", "8"), (real, "hosts", "4")):
         shutil.copytree(known, copy, ignore=few)
-    asked = json.loads((real / "study.json").read_text())
-    asked["lab"]["tier"] = "hosts"
-    (real / "study.json").write_text(json.dumps(asked))
-    (emulated,) = [x for x in scorecard(box).lines if x.claim == "lat-ping-03"]
-    (judged,) = [x for x in scorecard(real).lines if x.claim == "lat-ping-03"]
-    assert emulated.verdict == "not testable here" and "share its last CPU" in emulated.reason
+        asked = json.loads((copy / "study.json").read_text())
+        asked["lab"]["tier"], asked["lab"]["hosts"]["server"]["cpus"] = tier, cpus
+        (copy / "study.json").write_text(json.dumps(asked))
+    emulated, grown, judged = (
+        next(x for x in scorecard(copy).lines if x.claim == "lat-ping-03")
+        for copy in (small, large, real)
+    )
+    assert emulated.verdict == "not testable here"
     assert emulated.reason.startswith("not the document's here: ")
-    assert judged.verdict in ("holds", "contradicted", "undecided")
+    assert "no CPU for each of the four guests" in emulated.reason
+    assert {grown.verdict, judged.verdict} <= {"holds", "contradicted", "undecided"}
 
 
 @pytest.mark.slow

@@ -77,13 +77,21 @@ sub get {
 
 sub of_host { whole("/proc/1/status") =~ /^Cpus_allowed_list:\s*(\S+)/m ? $1 : fail("no CPUs of the host") }
 
-# placement [host]: the latter adds a line of what the host has, and one if it lacks priority
+# The last CPU of a host, or where it has more of them than guests, one for each of these from the last on.
+sub own_cpu {
+    my @cpus = map { /^(\d+)-(\d+)$/ ? $1 .. $2 : $_ } split /,/, of_host();
+    opendir(my $in, $places) or fail("$places cannot be read: $!");
+    my @users = map { my %of = values_in("$places/$_/wires"); $of{user} // () } readdir $in;
+    $cpus[@cpus > @users ? -1 - grep { $_ < $user } @users : -1]
+}
+
+# placement [host]: the latter adds a line of what the host has and would own, and one if it lacks priority
 sub placement {
     my %there = values_in("$home/description");
     my %found = map { (placed($_) => 1) } map { threads($_) } pids();
     delete $found{""};
     %found = ("$there{cpus} $there{policy}\n" => 1) unless %found;
-    return ((sort keys %found), @_ ? (of_host() . "\n", without_priority(), crowded(%there)) : ());
+    return ((sort keys %found), @_ ? (of_host() . " own " . own_cpu() . "\n", without_priority(), crowded(%there)) : ());
 }
 
 # A CPU of the guest that waits for another one by looking again and again never lets that one run.

@@ -44,7 +44,7 @@ sub set {
     refuse_unless_legal($_) for @_;
     alone();
     my %new = map { split /=/, $_, 2 } @_;
-    $new{cpus} = of_host() =~ s/.*[,-]//r if $new{cpus} eq "last";
+    $new{cpus} = own_cpu() if $new{cpus} eq "last";
     $new{cpus} = of_host() if $new{cpus} eq "all";
     my %will = (values_in("$home/description"), %new);
     my $why = $will{policy} eq "fifo" ? crowded(%will) : "";

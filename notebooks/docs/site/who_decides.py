@@ -158,6 +158,8 @@ def _by_machine(study: Study, claim: Claim, machine: Machine) -> Iterator[str]:
     least = study.least_cpus.get(claim.id, 0)
     if claim.id in study.apart and cpus["client"] & server:
         yield "on fewer than three CPUs the client shares those of the guests"
+    if len(server) <= len(plan.guests_on("server")):
+        yield from _of(study.crowded, claim)
     if min(len(server), sum(int(guest.vcpus) for guest in plan.guests)) < least:
         yield f"on fewer than {least} CPUs for the servers"
     if claim.id in study.takes and not _has(study.takes[claim.id], server, machine):
