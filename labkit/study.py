@@ -96,7 +96,7 @@ class Study:
     """
 
     crowded: Mapping[str, str] = field(default_factory=dict)
-    """So for a box whose server has no more CPUs than guests, of which each is to own one."""
+    """Conditions whose guests own a CPU each, and why they cannot where a box has too few."""
     emulated: Mapping[str, str] = field(default_factory=dict)
     """Claims by id that a guest without hardware support would decide, and how."""
     unmeasured: Mapping[str, str] = field(default_factory=dict)

@@ -205,7 +205,7 @@ def _wires(layout: Layout, guest: str) -> str:
     fixed["backing"] = BACKED if plan.on_disk else "/tmp"
     place = f"{disk.SEEN_BY_HOSTS}/{guest}"
     for number, (file, one) in enumerate(disk.files(place, plan.volumes, plan.accelerator)):
-        fixed[f"disk{number}"] = f"{file} {one.format} {one.rate}"
+        fixed[f"disk{number}"] = f"{file} {one.format} {one.rate} {one.drive} {one.iothread}"
     if layout.kernel:
         image = layout.loader if plan.root else layout.image
         fixed |= {"model": NICS[plan.nic], "root": plan.root}

@@ -1,5 +1,6 @@
 """Disks of guests: real files, found by their bytes, kept over a restart, gone with the box."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -21,7 +22,7 @@ disks = ["16M", "32M cow"]
 on = "server"
 accelerator = "tcg"
 memory = "256M"
-disks = ["64M", "700M qcow2"]
+disks = ["64M raw cache=none aio=native iothread", "700M qcow2"]
 """
 AT = 5 << 20
 
@@ -55,6 +56,11 @@ def test_what_a_guest_writes_is_in_its_files_and_there_after_a_restart():
         assert "usual: ubda 16M raw, ubdb 32M cow" in lab.disks
         assert "ubdb 32M cow" in box.draw(box.status(OTHER)).svg
         check_files(lab, guests)
+        asked = {word: lab.host("server").check("guest", "@emulated", "qmp", f"query-{word}")
+                 for word in ("block", "iothreads")}  # fmt: skip
+        (first, _) = (one["inserted"] for one in json.loads(asked["block"]) if "inserted" in one)
+        assert first["cache"]["direct"] and not first["cache"]["no-flush"]
+        assert [one["id"] for one in json.loads(asked["iothreads"])] == ["of-vda"]
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(lambda guest: restart(lab, guest), guests))
         for guest, found in guests.items():
@@ -67,7 +73,7 @@ def check_files(lab, guests):
         host = lab.host(guest)
         said = lab.host("server").check("guest", f"@{guest}", "disks").splitlines()
         for (disk, what), line in zip(found.disks.items(), said, strict=True):
-            size, form = what.split()
+            size, form, *_ = what.split()
             sectors = int(host.check("cat", f"/sys/block/{disk}/size"))
             assert sectors == int(size[:-1]) << 11
             write(host, disk)

@@ -84,6 +84,19 @@ def test_only_a_disk_of_qemu_can_be_held_to_a_rate():
         Disk.of("32M 200/s", "guest", "uml")
 
 
+def test_what_qemu_does_with_requests_is_asked_of_each_disk():
+    text = "32M qcow2 9/s cache=none aio=native iothread"
+    disk = Disk.of(text, "guest", "tcg")
+    assert str(disk) == text and disk.drive == "cache=none,aio=native"
+    assert str(Disk.of("32M iothread", "guest", "tcg")) == "32M raw iothread"
+    assert Disk.of("32M", "guest", "tcg").drive == "cache=writeback,aio=threads"
+    with pytest.raises(BadInput, match="goes past the cache"):
+        Disk.of("32M aio=native", "guest", "tcg")
+    for odd in ("32M cache=some", "32M aio=native cache=none", "32M iothread 9/s"):
+        with pytest.raises(BadInput, match="cannot have a disk"):
+            Disk.of(odd, "guest", "tcg")
+
+
 @pytest.mark.parametrize(("before", "after", "said"), [
     ("steady yes", "steady no", "never became steady"), ('"error" : 0', '"error" : 5', "error 5"),
     ("=== fio ===\n{", "=== fio ===\n", "cannot be read"),

@@ -1,4 +1,7 @@
-"""A guest's disks: "64M", "256M qcow2" or "64M raw 300/s" in a topology, a file of its own each."""
+"""A guest's disks: "64M", "256M qcow2" or "64M raw 300/s" in a topology, a file of its own each.
+
+"64M raw cache=none aio=native iothread" says how QEMU does what the guest asks of it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,12 @@ from labkit.errors import BadInput
 MOST_DISKS = 8
 FORMATS = {"uml": ("raw", "cow"), "qemu": ("raw", "qcow2")}
 """QEMU makes no difference between its accelerators here."""
-ASKED = re.compile(r"([1-9]\d{0,5})M(?: (raw|qcow2|cow))?(?: ([1-9]\d{0,5})/s)?", re.ASCII)
+CACHES = "writeback|none|writethrough|directsync|unsafe"
+ASKED = re.compile(
+    r"([1-9]\d{0,5})M(?: (raw|qcow2|cow))?(?: ([1-9]\d{0,5})/s)?"
+    rf"(?: cache=({CACHES}))?(?: aio=(threads|native|io_uring))?(?: (iothread))?",
+    re.ASCII,
+)
 CLUSTER, MAGIC = 1 << 16, b"QFI\xfb"
 SECTOR, PAGE, BASE = 512, 4096, ".base"
 SEEN_BY_HOSTS = "/run/labkit/disks"
@@ -29,6 +37,12 @@ class Disk:
     format: str = "raw"
     rate: int = 0
     """The most requests a second that QEMU lets it do; 0 for no limit."""
+    cache: str = ""
+    """Use of the machine's page cache and of flushes; empty for QEMU's default."""
+    aio: str = ""
+    """Threads of QEMU, or the kernel's calls, that do requests; empty for QEMU's default."""
+    iothread: str = ""
+    """The word itself for a disk with a thread of its own; else empty."""
 
     @classmethod
     def of(cls, text: object, guest: str, accelerator: str) -> Disk:
@@ -41,13 +55,25 @@ class Disk:
                 f"{guest} cannot have a disk {text!r}",
                 hint=f'write it as "64M" or "64M {known[1]}"; a guest of {accelerator} has {kinds}',
             )
-        if found[3] and accelerator == "uml":
-            raise BadInput(f"{guest} cannot have a disk {text!r}: only QEMU holds a disk to a rate",
+        if any(found.groups()[2:]) and accelerator == "uml":
+            what = "only QEMU has rates, caches, aio and iothreads of disks"
+            raise BadInput(f"{guest} cannot have a disk {text!r}: {what}",
                            hint='accelerator = "qemu"')  # fmt: skip
-        return cls(int(found[1]), found[2] or "raw", int(found[3] or 0))
+        if found[5] == "native" and found[4] not in ("none", "directsync"):
+            raise BadInput(f"{guest} cannot have a disk {text!r}: aio=native goes past the cache",
+                           hint="cache=none aio=native")  # fmt: skip
+        how = [word or "" for word in found.groups()[3:]]
+        return cls(int(found[1]), found[2] or "raw", int(found[3] or 0), *how)
 
     def __str__(self) -> str:
-        return f"{self.mebibytes}M {self.format}" + (f" {self.rate}/s" if self.rate else "")
+        how = {f"{self.rate}/s": self.rate, f"cache={self.cache}": self.cache,
+               f"aio={self.aio}": self.aio, "iothread": self.iothread}  # fmt: skip
+        return " ".join([f"{self.mebibytes}M {self.format}", *(text for text in how if how[text])])
+
+    @property
+    def drive(self) -> str:
+        """Options of QEMU's drive, with QEMU's own where nothing is asked."""
+        return f"cache={self.cache or 'writeback'},aio={self.aio or 'threads'}"
 
     @property
     def bytes(self) -> int:

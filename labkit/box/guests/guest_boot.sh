@@ -26,11 +26,12 @@ disks_uml() {
 }
 
 disks_qemu() {
-    disks | while read -r file format rate; do
+    disks | while read -r file format rate drive thread; do
         name=$(device_of "$file") limit=
         [ "$rate" = 0 ] || limit=,throttling.iops-total=$rate
-        echo "-drive if=none,id=$name,file=$file,format=$format$limit"
-        echo "-device virtio-blk-pci,drive=$name,serial=$name"
+        [ -z "$thread" ] || { echo "-object iothread,id=of-$name" && thread=,iothread=of-$name; }
+        echo "-drive if=none,id=$name,file=$file,format=$format,$drive$limit"
+        echo "-device virtio-blk-pci,drive=$name,serial=$name$thread"
     done
 }
 

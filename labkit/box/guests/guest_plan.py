@@ -10,7 +10,7 @@ AUTO, QEMU = "auto", "qemu"
 HOST_ROOT = "host"
 LEAST_QEMU_MEMORY = 192
 """MiB; its root is in its memory."""
-ONLY_QEMU = re.compile(r"qcow2|/s$")
+ONLY_QEMU = re.compile(r"qcow2|/s\b|=|iothread")
 """Disks that User-Mode Linux has not; it alone has some that copy on write."""
 NICS = {"virtio": "virtio-net-pci", "e1000": "e1000-82545em"}
 """Kinds of data NICs of a guest of QEMU, and what QEMU calls each."""
