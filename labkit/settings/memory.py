@@ -26,7 +26,7 @@ def _folder(node: int | None) -> str:
 def _in_pieces(path: str) -> Way:
     """A count of huge pages; free memory is brought into large pieces before they are asked for."""
     way = of_machine(path)
-    return replace(way, writes=lambda value: [script(TIDY), *way.writes(value)])
+    return replace(way, writes=lambda value: (script(TIDY), *way.writes(value)))
 
 
 class HugePages(OnHost):
