@@ -17,14 +17,14 @@ from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import NOTHING, Host
 from labkit.kernels import Note
 from labkit.lab import LOCAL, LOCAL_LAB, Lab
-from labkit.machine import workspace
-from labkit.machine.places import HOME, first_file, out
+from labkit.machine.places import out
 from labkit.machine.stopping import together
 from labkit.machine.units import capital
 from labkit.results import IMPORTED, Results, check_label, stored
 from labkit.running import lacking, possible, sizes, ways
 from labkit.running.loop import check_repeats
 from labkit.runs import bundle, integrity
+from labkit.runs.bundle import recorded
 from labkit.runs.facts import READ, of_run, parse
 from labkit.study import DOCUMENT, FIT, SCALES, Study, insist_study
 from labkit.workload import Workload
@@ -277,15 +277,6 @@ def _only(study: Study, where: str, names: Collection[str]) -> Study:
 def _no_longer(load: Workload, seconds: float) -> Workload:
     shorter: dict[str, Any] = {"duration": seconds}
     return replace(load, **shorter) if vars(load).get("duration", 0) > seconds else load
-
-
-def recorded(study: str) -> Path:
-    """The recorded run of a study that comes with labkit, unpacked."""
-    folders = (HOME / "data" / "recorded", *workspace.folders("recorded"))
-    files = (folder / f"{study}{bundle.SUFFIX}" for folder in folders)
-    if (file := first_file(files)) is None:
-        raise ResultsError(f"{study} has no recorded run", hint=f"labkit run {study}")
-    return bundle.open_bundle(file)
 
 
 def facts(lab: Lab) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 from labkit.box.growing import numbered
@@ -15,12 +16,9 @@ from labkit.host import Host
 from labkit.lab import Lab
 from labkit.machine.stopping import together
 from labkit.results import Results
-from labkit.running import possible, twin
+from labkit.running import possible, took, twin
 from labkit.runs.capacity import Capacity, capacity
 from labkit.study import FIT, MOST, Study
-
-AROUND_SECONDS = 3.0
-"""Beside its load: settings are made and gates are looked at."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +33,11 @@ class Demand:
 
     @classmethod
     def of(cls, study: Study, conditions: Collection[Condition], repeats: int) -> Demand:
-        """Of the study with the sizes that it has."""
-        loads = [[c.load(load) for load in study.loads] for c in conditions]
-        beside = [sum(e.after + e.seconds + e.settle for e in c.events) for c in conditions]
-        seconds_of = [AROUND_SECONDS + sum(load.seconds for load in loads_of) + more
-                for loads_of, more in zip(loads, beside, strict=True)]  # fmt: skip
-        every = [load for loads_of in loads for load in loads_of]
+        """Of the study with the sizes that it has; its runs take as long as those before."""
+        planned, factors = took.by_plan(study, study.workload), took.factors(study)
+        usual = fmean(factors.values()) if factors else 1.0
+        seconds_of = [planned[c.name] * factors.get(c.name, usual) for c in conditions]
+        every = [c.load(load) for c in conditions for load in study.loads]
         differs = "; ".join(filter(None, (scaled(study), substitutes(study))))
         return cls(
             differs, repeats * len(seconds_of), repeats * sum(seconds_of),
@@ -63,7 +60,8 @@ class Demand:
     def time(self) -> str:
         """The number of runs and the time that all take, in words."""
         seconds_of_run = self.seconds / self.runs
-        return f"{self.runs} runs of about {seconds_of_run:.0f} s: {self.seconds / 60:.0f} min"
+        total = f"{self.seconds / 60:.0f} min" if self.seconds >= 120 else f"{self.seconds:.0f} s"
+        return f"{self.runs} runs of about {seconds_of_run:.0f} s: {total}"
 
     def told(self) -> dict[str, Any]:
         """The same for a machine to read."""

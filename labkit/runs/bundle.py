@@ -25,8 +25,8 @@ from typing import IO, Any
 from labkit import __version__
 from labkit.errors import BadInput, ResultsError
 from labkit.host import NOTHING
-from labkit.machine import account, records
-from labkit.machine.places import out
+from labkit.machine import account, records, workspace
+from labkit.machine.places import HOME, first_file, out
 from labkit.results import MOST_TEXT, Results
 from labkit.runs import crate, looks
 
@@ -164,6 +164,15 @@ def open_bundle(file: Path) -> Path:
         if not (folder / "study.json").is_file():
             raise
         return folder
+
+
+def recorded(study: str) -> Path:
+    """The recorded run of a study that comes with labkit, unpacked."""
+    folders = (HOME / "data" / "recorded", *workspace.folders("recorded"))
+    files = (folder / f"{study}{SUFFIX}" for folder in folders)
+    if (file := first_file(files)) is None:
+        raise ResultsError(f"{study} has no recorded run", hint=f"labkit run {study}")
+    return open_bundle(file)
 
 
 def mark(path: Path) -> str:

@@ -1,18 +1,24 @@
 """What a study takes is known before it starts: sizes, memory, disk and time."""
 
+from collections import defaultdict
 from dataclasses import replace
+from statistics import fmean
 from typing import ClassVar
 
 import pytest
 
+from labkit import studies
 from labkit.changes.plan import Plan, Step
 from labkit.commands.plan import demanded, rendered
 from labkit.condition import Condition
 from labkit.host import Host
 from labkit.lab import Lab
+from labkit.machine.places import HOME
 from labkit.results import Results
-from labkit.running import possible
+from labkit.running import possible, took
+from labkit.running.as_run import as_run
 from labkit.running.sizes import Demand, demands, foretold
+from labkit.runs.bundle import recorded
 from labkit.runs.capacity import Capacity, capacity
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.neighbour import GuestNeighbour
@@ -112,7 +118,7 @@ def test_a_host_with_too_little_is_named_before_the_start():
     demand = Demand("", 4, 40, memory=2 << 20, disk=3 << 20)
     text = demanded(demand, {"poor": Capacity(1, 1 << 20, 1 << 19, disk=4 << 20)})
     said = " ".join(text.split())
-    assert "2,048 MiB of memory and 3,072 MiB of disk; 4 runs of about 10 s: 1 min" in said
+    assert "2,048 MiB of memory and 3,072 MiB of disk; 4 runs of about 10 s: 40 s" in said
     assert "poor has 512 MiB of memory free" in said and "MiB of disk free" not in said
 
 
@@ -120,3 +126,31 @@ def test_a_notebook_says_what_the_plan_says(tmp_path):
     results = Results.begin(tmp_path / "results", {"refused": {"small": "no such host"}})
     said = demands(study(Fio(mebibytes=64, duration=2), HERE, SMALL), results, 5)
     assert "64 MiB of disk; 5 runs of about" in said
+
+
+def recorded_studies():
+    return [name for name in studies.names() if (HOME / f"data/recorded/{name}.labkit").exists()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", recorded_studies())
+def test_the_time_of_a_plan_is_that_of_the_recorded_run(name):
+    """Within a factor of two, by condition; of other knobs it follows what the load says."""
+    asked, _ = as_run(studies.find(name), {}, "box")
+    runs = defaultdict(list)
+    for run in Results.open(recorded(name)).finished():
+        runs[run.condition].append(run.seconds)
+    measured = [condition for condition in asked.conditions if condition.name in runs]
+    assert measured
+    for condition in measured:
+        planned = Demand.of(asked, [condition], 1).seconds
+        assert planned / 2 <= fmean(runs[condition.name]) <= planned * 2, condition.name
+
+
+def test_a_run_of_other_knobs_takes_as_many_times_its_plan_as_the_recorded_one():
+    recorded_study = studies.find("lat_cpu_exclusive")
+    short = replace(recorded_study, workload=replace(recorded_study.workload, duration=2))
+    conditions = recorded_study.conditions
+    usual, less = (Demand.of(s, conditions, 1).seconds for s in (recorded_study, short))
+    planned, of_less = (sum(took.by_plan(s, s.workload).values()) for s in (recorded_study, short))
+    assert less / usual == pytest.approx(of_less / planned, rel=0.2) and usual > 2 * planned
