@@ -38,6 +38,7 @@ Each prints as up to three lines: what happened and where, the tool's last words
 from __future__ import annotations
 
 import difflib
+import textwrap
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -56,6 +57,7 @@ def sendable(text: object) -> bool:
 
 
 LAST_WORDS = 3
+LINE, HINT, BLANK = 80, "  hint: ", "\xa0"
 
 
 def last_words(text: str, lines: int = LAST_WORDS) -> str:
@@ -71,6 +73,18 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return plain[near[0]] if near else ""
 
 
+def _hinted(line: str) -> str:
+    return f"{'' if line.startswith(' ') else HINT:<{len(HINT)}}{line.strip()}"
+
+
+# A name is not broken at a blank in it.
+def _lines(names: Iterable[str]) -> list[str]:
+    text = f"known: {', '.join(name.replace(' ', BLANK) for name in names)}"
+    lines = textwrap.wrap(text, LINE - len(HINT), subsequent_indent=" ", break_long_words=False,
+                          break_on_hyphens=False)  # fmt: skip
+    return [line.replace(BLANK, " ") for line in lines]
+
+
 class LabkitError(Exception):
     """An error and its place; `said` is the tool's last words, `hint` what to try, a line each."""
 
@@ -82,7 +96,7 @@ class LabkitError(Exception):
 
     def __str__(self) -> str:
         texts = [f"  {line}" for line in self.said.splitlines()]
-        return "\n".join([self.what, *texts, *(f"  hint: {one}" for one in self.hint.splitlines())])
+        return "\n".join([self.what, *texts, *map(_hinted, self.hint.splitlines())])
 
     # A notebook shows what happened, not the way through our code (IPython looks for this name).
     def _render_traceback_(self) -> list[str]:
@@ -96,14 +110,23 @@ class BadInput(LabkitError):
 
 
 class Unknown(BadInput):
-    """A name that is not known; the message lists the known ones."""
+    """A name that is not known; the nearest comes first, then the known ones, or what lists them.
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    Few of them stand in the sentence.
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], listed_by: str = "") -> None:
         self.name, names = name, sorted(known)
         near = nearest(name, names)
-        hint = f"did you mean {near!r}?" if near else ""
-        listed = ", ".join(names) or "none"
-        super().__init__(f"unknown {kind} {name!r}; known: {listed}", hint=hint)
+        what, listed = f"unknown {kind} {name!r}", f"known: {', '.join(names) or 'none'}"
+        hints = [f"did you mean {near!r}?"] if near else []
+        if len(f"labkit: {what}; {listed}") <= LINE:
+            what = f"{what}; {listed}"
+        elif listed_by:
+            hints.append(f"`{listed_by}` lists all {len(names)}")
+        else:
+            hints += _lines(names)
+        super().__init__(what, hint="\n".join(hints))
 
 
 class Impossible(BadInput):

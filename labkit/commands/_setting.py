@@ -27,7 +27,7 @@ def setting_of(text: str, role: str | None = None) -> Setting:
     kinds = {kind.__name__: kind for kind in kinds_of_setting()}
     name = _name_of(call, text)
     if name not in kinds:
-        raise next(iter(errors()), Unknown("setting", name, kinds))
+        raise next(iter(errors()), Unknown("setting", name, kinds, "labkit settings"))
     kind = kinds[name]
     words, options = _arguments(call, kind, text)
     if role is not None:

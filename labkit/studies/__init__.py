@@ -38,7 +38,7 @@ def find(name: str) -> Study:
     """
     stem = name.replace("-", "_")
     if stem not in names():
-        raise Unknown("study", name, names())
+        raise Unknown("study", name, names(), "labkit studies")
     with workspace.reading(file_of(stem)):
         study = getattr(importlib.import_module(f"{__name__}.{stem}"), "study", None)
         _insist(study, stem)

@@ -20,6 +20,26 @@ def test_an_unknown_name_lists_the_known_ones_and_the_nearest():
     assert isinstance(unknown, BadInput) and unknown.exit_code == 2
 
 
+def test_many_known_names_stand_below_the_nearest_or_what_lists_them():
+    """On lines of 80 letters that break between names, not at a blank in one of them."""
+    names = [f"VM [rtt={n}ms]" for n in range(20)]
+    first, near, *lines = str(Unknown("condition", "VM [rtt=11]", names)).splitlines()
+    assert (first, near) == (
+        "unknown condition 'VM [rtt=11]'",
+        "  hint: did you mean 'VM [rtt=11ms]'?",
+    )
+    assert lines[0].startswith("  hint: known: VM [rtt=0ms], VM")
+    assert all(len(line) <= 80 and line[:8] in ("  hint: ", " " * 8) for line in lines)
+    assert (
+        ", ".join(line[8:].strip().rstrip(",") for line in lines)
+        == f"known: {', '.join(sorted(names))}"
+    )
+    unknown = Unknown("study", "9", map(str, range(100, 200)), "labkit studies")
+    assert str(unknown).splitlines() == [
+        "unknown study '9'", "  hint: `labkit studies` lists all 100",
+    ]  # fmt: skip
+
+
 def test_a_name_is_known_again_however_it_is_capitalized():
     assert Unknown("format", "FIO", ["fio", "Flent"]).hint == "did you mean 'fio'?"
     assert Unknown("format", "flnt", ["fio", "Flent"]).hint == "did you mean 'Flent'?"
