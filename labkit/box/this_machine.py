@@ -34,6 +34,11 @@ TIERS = {
     "rootless": "the lab in a box, all of it in a user namespace of yours",
     "recorded": "recorded runs, and hosts of your own by their lab.toml; no lab in a box",
 }
+READY = {
+    "root": "recorded runs, hosts of your own, any lab in a box",
+    "rootless": "recorded runs, hosts of your own, a lab in a box",
+    "recorded": "recorded runs, hosts of your own",
+}
 LACKS = {
     "root": "",
     "rootless": "beside root: containers and memory limits of hosts (both take control groups),"
@@ -123,6 +128,13 @@ def render(report: Report) -> str:
             _aligned(checks, 4),
         ]
     )
+
+
+def ready(report: Report) -> str:
+    """What can be done here, and the first thing that brings more, in a line."""
+    lacks = [f"{check.fix} ({check.brings})" for check in report.checks if not check.ok]
+    more = lacks[0] if report.next == DEMO and lacks else report.next if lacks else ""
+    return f"ready: {READY[report.tier]}" + (f"; to do more: {more}" if more else "")
 
 
 def _aligned(rows: Iterable[tuple[str, object]], width: int = 16) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -50,6 +51,7 @@ def add(verbs: Any) -> None:
 
 def _doctor(args: argparse.Namespace) -> int:
     from labkit.box import this_machine as doctor
+    from labkit.pages.terminal import paragraph
 
     if args.lab:
         return look_at(open_lab(args), args.lab, as_json=args.json)
@@ -61,7 +63,8 @@ def _doctor(args: argparse.Namespace) -> int:
     elif args.json:
         print_json(asdict(doctor.examine()))
     else:
-        print(painted(doctor.render(doctor.examine())))
+        report = doctor.examine()
+        print(painted(doctor.render(report)), paragraph(doctor.ready(report)), sep="\n\n")
     return 0
 
 
@@ -102,7 +105,7 @@ def look_at(lab: Lab, named: str, *, as_json: bool = False) -> int:
 
 def rendered(name: str, findings: Sequence[Finding], counts: dict[str, int], file: str) -> str:
     """All findings for a person to read: by place, each that is not well with what mends it."""
-    from labkit.pages.terminal import table
+    from labkit.pages.terminal import paragraph, table
 
     parts = [name]
     for where in dict.fromkeys(_place(finding) for finding in findings):
@@ -112,7 +115,8 @@ def rendered(name: str, findings: Sequence[Finding], counts: dict[str, int], fil
         assert not head.strip()
         parts.append("\n".join([where, *lines]))
     text = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
-    return "\n\n".join([*parts, f"{text}\n{_next(findings, file)}".strip()])
+    ending = filter(None, (text, _next(findings, file), paragraph(_ready(findings))))
+    return "\n\n".join([*parts, "\n".join(ending)])
 
 
 def _place(finding: Finding) -> str:
@@ -153,22 +157,34 @@ def _conditions(findings: Sequence[Finding]) -> list[Row]:
     return rows
 
 
-# What is wrong with a host comes first; a condition that a lab has no host for is no mistake.
+# What failed comes first; a warning leaves a lab that can measure.
 def _next(findings: Sequence[Finding], file: str) -> str:
-    for state in ("failed", "warning"):
-        if mend := [
-            finding.fix
-            for finding in findings
-            if finding.state == state and _place(finding) != STUDIES
-        ]:
-            return f"next: {mend[0]}"
-    able = next(
-        (
-            finding.where
-            for finding in findings
-            if _place(finding) == STUDIES and finding.state == "ok"
-        ),
-        "",
-    )
-    run = shlex.join(["labkit", "run", able.partition(":")[0], "--quick", "--where", file])
-    return f"next: {run}" if able else ""
+    able = [f.where for f in findings if _place(f) == STUDIES and f.state == "ok"]
+    mend = _fixes(findings, "failed", "warning") if not able else _fixes(findings, "failed")
+    if mend:
+        return f"next: {mend[0]}"
+    run = ["labkit", "run", able[0].partition(":")[0], "--quick", "--where", file] if able else []
+    return f"next: {shlex.join(run)}" if run else ""
+
+
+def _fixes(findings: Sequence[Finding], *states: str) -> list[str]:
+    return [
+        finding.fix for state in states for finding in findings
+        if finding.state == state and finding.fix and _place(finding) != STUDIES
+    ]  # fmt: skip
+
+
+def _ready(findings: Sequence[Finding]) -> str:
+    """Each study and how many of its conditions can be measured; then what brings the most more."""
+    of_studies = [finding for finding in findings if _place(finding) == STUDIES]
+    able = Counter(_study(finding) for finding in of_studies if finding.state == "ok")
+    of = Counter(map(_study, of_studies))
+    texts = [f"{name} ({n if n < of[name] else 'all'} of {of[name]})" for name, n in able.items()]
+    lacking = Counter(finding.fix for finding in of_studies if finding.fix)
+    more = [*_fixes(findings, "failed", "warning"), *(fix for fix, _ in lacking.most_common())]
+    end = f"; to do more: {more[0]}" if more else ""
+    return f"ready: {', '.join(texts) or 'no study'}{end}"
+
+
+def _study(finding: Finding) -> str:
+    return finding.where.partition(":")[0]

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -118,7 +119,8 @@ def test_for_people_each_thing_that_is_wrong_has_what_mends_it_below(sshd):
     lines = [line.strip() for line in rendered("mine", found, counts, "lab.toml").splitlines()]
     at = next(i for i, line in enumerate(lines) if line.startswith("XX  interface"))
     assert "eth77" in lines[at] and any("mend it:" in line for line in lines[at : at + 20])
-    assert lines[-1].startswith("next: ") and "1 failed" in lines[-2]
+    at = next(i for i, line in enumerate(lines) if line.startswith("next: "))
+    assert "1 failed" in lines[at - 1] and lines[at + 1].startswith("ready: ")
 
 
 # --- what can be wrong ---------------------------------------------------------------------------
@@ -287,6 +289,10 @@ def test_conditions_are_told_once_for_each_reason_and_none_of_them_is_the_next_t
     ]  # fmt: skip
     said = rendered("mine", found, {"ok": 2, "warning": 2}, "lab.toml")
     assert said.count("no guest") == 1 and "VM-Default; VM-SRIOV" in said
-    assert said.endswith("next: labkit run lat_ping --quick --where lab.toml")
+    run, ready = "next: labkit run lat_ping --quick --where lab.toml", "ready: lat_ping (1 of 3)"
+    assert said.endswith(f"{run}\n{ready}; to do more: a table")
     broken = Finding("warning", "a governor", fix="cpupower", where="client", check="power")
-    assert rendered("mine", [*found, broken], {"ok": 2}, "l").endswith("next: cpupower")
+    said = rendered("mine", [*found, broken], {"ok": 2}, "lab.toml")
+    assert said.endswith(f"{run}\n{ready}; to do more: cpupower")
+    failed = replace(broken, state="failed")
+    assert "next: cpupower\nready: lat_ping" in rendered("mine", [*found, failed], {}, "lab.toml")

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -48,6 +48,15 @@ def test_it_says_the_tier_first_and_then_what_to_type():
     first, second, *_ = doctor.render(report).splitlines()
     assert first.split()[:2] == ["tier", f"{report.tier}:"]
     assert second.split(maxsplit=1) == ["next", report.next]
+
+
+def test_it_ends_with_what_is_ready_and_what_brings_more(monkeypatch):
+    assert doctor.ready(doctor.examine()).startswith("ready: recorded runs, hosts of your own")
+    absent(monkeypatch, "sshd")
+    report = doctor.examine()
+    ends = f"ready: recorded runs, hosts of your own; to do more: {report.next}"
+    assert doctor.ready(report) == ends
+    assert doctor.ready(replace(report, checks=(), tier="root")).endswith("any lab in a box")
 
 
 def test_a_missing_program_lowers_the_tier_and_is_named_with_its_package(monkeypatch):
