@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from labkit.commands._verb import verb
+from labkit.errors import BadInput
 
 NO_BROWSER, ROOT_MAY = "--no-browser", "--allow-root"
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -35,6 +36,8 @@ def _lab(args: argparse.Namespace) -> int:
 
     words = [word for word in args.words if word != NO_BROWSER]
     args.no_browser |= NO_BROWSER in args.words
+    if words[:1] == ["new"]:
+        raise BadInput("`labkit lab` opens JupyterLab", hint="labkit new lab lab.toml")
     if os.geteuid() == 0 and ROOT_MAY not in words:
         words.append(ROOT_MAY)
     opened = opening.begin(words)
