@@ -42,7 +42,8 @@ table.labkit { border-collapse: collapse; font: 14px/1.45 sans-serif }
 table.labkit th, table.labkit td { border-bottom: 1px solid var(--line) }
 table.labkit td:first-child { white-space: nowrap }
 .finding { font-size: 1.15em }
-.chips { list-style: none; padding: 0 } .chips li { margin: .35em 0 }
+.chips { list-style: none; padding: 0 }
+.chips li { margin: .35em 0; display: flex; gap: .5em; align-items: baseline }
 .lesson > summary { font: bold 1.2em sans-serif; margin: .8em 0 .4em; cursor: pointer }
 .lesson.empty { display: none }
 body:has(#labkit-code:not(:checked)) .lesson.only-code { display: none }

@@ -18,7 +18,7 @@ from labkit.pages.scorecard import scorecard
 from labkit.pages.tables import table
 from labkit.running.notebook import LEAN
 from labkit.running.open_lab import stored_results
-from tests.browser.conftest import BROWSERS
+from tests.browser.conftest import BROWSERS, CONTRAST
 
 PROGRAMS = ("unshare",)
 
@@ -85,6 +85,7 @@ def test_the_report_of_a_study_draws_its_charts_from_one_file(
     assert offline.wrong == []
 
 
+READ = "p, td, th, li, h1, h2, h3, h4, summary, label, a, b, span, code, small"
 COLOURS_OF = """selector => {
   const [one] = document.querySelectorAll(selector);
   const style = getComputedStyle(one);
@@ -96,7 +97,10 @@ COLOURS_OF = """selector => {
 def in_the_dark_and_on_paper(page, screenshots) -> None:
     """Words are light on a dark screen, those of charts too; on paper all is dark on white."""
     words = ".labkit-chart svg.marks text"
-    page.emulate_media(color_scheme="dark")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        least, shown = page.evaluate(CONTRAST, f":is({READ}, {words})")
+        assert least >= 4.5, (scheme, least, shown)
     assert max(page.evaluate(COLOURS_OF, "body")[2]) < 60
     assert min(page.evaluate(COLOURS_OF, words)[1]) > 180
     page.screenshot(path=screenshots / "report-dark.png")
