@@ -19,8 +19,10 @@ SHORT = 21
 """Letters of a text that stays on one line: as many as the longest name of a claim has."""
 COLUMN, NARROW = 45, 55
 """The most letters that a column asks for, and those that fit side by side in a narrow cell."""
-STACKED = """
-.labkit-table { container-type: inline-size; width: 100% }
+INLINE = ".labkit-table { container-type: inline-size; width: 100% }"
+STACKED = (
+    f"{INLINE}"
+    """
 @container (max-width: 620px) {
   .labkit-table table.stacked thead { display: none }
   .labkit-table table.stacked :is(tbody, tr, td) { display: block }
@@ -30,6 +32,35 @@ STACKED = """
   .labkit-table table.stacked td::before { content: attr(data-label) ": "; opacity: .75 }
 }
 """
+)
+# Of each claim: the verdict and its name beside what it says, what was measured below, then why.
+CARDS = (
+    f"{INLINE}"
+    """
+@container (max-width: 900px) {
+  .labkit-table table.verdicts { display: block; width: 100% }
+  .labkit-table table.verdicts thead { display: none }
+  .labkit-table table.verdicts tbody { display: block }
+  .labkit-table table.verdicts tr { display: grid; gap: 2px 12px; padding: 8px 4px;
+    border-bottom: 1px solid #8888; justify-content: start; line-height: 1.4;
+    grid-template: "verdict says" "claim here" ". why" / 13em 1fr }
+  .labkit-table table.verdicts td { display: block; border: 0; padding: 0 !important;
+    max-width: none; white-space: normal !important; overflow-wrap: anywhere }
+  .labkit-table table.verdicts td::before { content: none }
+  .labkit-table table.verdicts td[data-label="verdict"] { grid-area: verdict }
+  .labkit-table table.verdicts td[data-label="claim"] { grid-area: claim; opacity: .75 }
+  .labkit-table table.verdicts td[data-label="the claim"] { grid-area: says; font-weight: bold }
+  .labkit-table table.verdicts td[data-label="measured here"] { grid-area: here }
+  .labkit-table table.verdicts td[data-label="why"] { grid-area: why }
+  .labkit-table table.verdicts td[data-label="measured here"]::before { content: "measured: " }
+  .labkit-table table.verdicts td[data-label="why"]::before { content: "why: " }
+}
+@container (max-width: 520px) {
+  .labkit-table table.verdicts tr { grid-template: "verdict claim" "says says" "here here"
+    "why why" / max-content 1fr }
+}
+"""
+)
 WEB = ("https://", "http://")
 LEFT = "text-align:left;vertical-align:top;padding:4px 10px"
 # White on each of these is readable (contrast 4.5 and more), on a light page and on a dark one.
@@ -64,8 +95,9 @@ class Table:
         body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
         if not self.wide:
             return f'{above}<table class="labkit">{body}</table>'
-        stacked = f'<table class="labkit stacked">{body}</table>'
-        return f'<style>{STACKED}</style>{above}<div class="labkit-table">{stacked}</div>'
+        kind, style = ("verdicts", CARDS) if self.head == VERDICTS else ("stacked", STACKED)
+        stacked = f'<table class="labkit {kind}">{body}</table>'
+        return f'<style>{style}</style>{above}<div class="labkit-table">{stacked}</div>'
 
     @property
     def _above(self) -> str:
