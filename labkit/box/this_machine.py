@@ -131,7 +131,7 @@ def render(report: Report) -> str:
 
 
 def ready(report: Report) -> str:
-    """What can be done here, and the first thing that brings more, in a line."""
+    """A line about what can be done here, and the first thing that brings more."""
     lacks = [f"{check.fix} ({check.brings})" for check in report.checks if not check.ok]
     more = lacks[0] if report.next == DEMO and lacks else report.next if lacks else ""
     return f"ready: {READY[report.tier]}" + (f"; to do more: {more}" if more else "")

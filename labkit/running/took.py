@@ -1,4 +1,4 @@
-"""How long the runs of a study took before, beside what its loads say: the next take as long."""
+"""Times of earlier runs, beside what their loads say of themselves: the next take as long."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def by_plan(study: Study, workload: Workload) -> dict[str, float]:
 
 
 def factors(study: Study) -> dict[str, float]:
-    """By condition: how many times the plan's seconds its runs took, in the newest that tell."""
+    """Factors by condition: seconds of its runs over those of the plan, in the newest that tell."""
     for results in _before(study.name):
         with suppress(LabkitError, TypeError, ValueError):
             if took := _took(study, results):

@@ -15,7 +15,7 @@ from labkit.judging import judge
 from labkit.pages import report, score_page
 from labkit.pages.report_head import head_of
 from labkit.pages.scorecard import scorecard
-from labkit.pages.tables import table
+from labkit.pages.tables import VERDICTS, Table, table
 from labkit.running.notebook import LEAN
 from labkit.running.open_lab import stored_results
 from tests.browser.conftest import BROWSERS, CONTRAST
@@ -30,7 +30,7 @@ exec unshare --map-root-user --net {} "$@"
 """
 HOSTILE = """
 from labkit.charts import round_trips
-from labkit.pages.tables import table
+from labkit.pages.tables import VERDICTS, Table, table
 import numpy as np
 bad = '</script><script>document.title = "taken"</script><img src=x onerror="document.title=1">'
 from IPython.display import HTML, display
@@ -195,3 +195,20 @@ def test_a_wide_table_has_nothing_off_screen_in_a_narrow_cell(page):
         display = "getComputedStyle(document.querySelector('td')).display"
         assert page.evaluate(display) == shown
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_claim_in_a_narrow_cell_begins_with_its_verdict_and_says_it_in_whole_lines(page):
+    texts = ("x-01", "this is lower than that", "so much " * 20, "not testable here", "why " * 30)
+    for width, beside in ((1200, False), (740, True), (360, False)):
+        page.set_viewport_size({"width": width, "height": 700})
+        shown = Table(VERDICTS, (texts,)).html()
+        page.set_content(f"<body style='margin:0'>{shown}</body>")
+        verdict, claim, *lines = (
+            page.locator(f"td[data-label='{column}']").bounding_box()
+            for column in ("verdict", "the claim", "measured here", "why")
+        )
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        if width < 1000:
+            assert (verdict["y"] == claim["y"]) == beside
+            assert verdict["y"] <= claim["y"] < lines[0]["y"] < lines[1]["y"]
+            assert all(line["width"] > width / 2 for line in lines)
