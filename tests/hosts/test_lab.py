@@ -46,7 +46,7 @@ def test_the_smallest_lab_is_one_control_address(tmp_path):
 
 
 def test_a_misspelt_key_is_named_before_the_one_that_it_leaves_missing(tmp_path):
-    with pytest.raises(Unknown, match=r"'contrl'.*control"):
+    with pytest.raises(Unknown, match=r"(?s)'contrl'.*control"):
         read(tmp_path, '[hosts.client]\ncontrl = "192.0.2.1"')
 
 
