@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,16 +63,22 @@ def anew() -> dict[str, str]:
     return {study: stem for study, stem in stems().items() if shown.get(study) != key(study)}
 
 
-def section(study: str, stem: str) -> str:
-    """A study of the page: title, picture, answer."""
+def card(study: str, stem: str) -> str:
+    """A study of the page: its picture, which opens the notebook, title and answer."""
     results = stored_results(study, "recorded")
     reading = Reading.of(studies.find(study), results)
     answer = sentence(reading, judged(reading))
     book = executed.NOTEBOOKS[stem]
-    return (
-        f"## {stem[:2]} {title(book)}\n\n<!-- {study}: {key(study)} -->\n"
-        f"[![{title(book)}](../pictures/studies/{stem}.png)](../{book.name})\n\n{answer}\n"
-    )
+    picture = f"[![{title(book)}](../pictures/studies/{stem}.png)](../{book.name})"
+    return f"{picture}<br>**{stem[:2]} {title(book)}.** {answer}".replace("|", r"\|")
+
+
+def page(cards: Mapping[str, str]) -> str:
+    """The page of these cards by study, two in a row; it names the recorded run of each."""
+    texts = [*cards.values(), ""]
+    rows = [f"| {left} | {right} |" for left, right in zip(texts[::2], texts[1::2], strict=False)]
+    runs = [f"<!-- {study}: {key(study)} -->" for study in cards]
+    return "\n".join([HEAD, "| | |", "|---|---|", *rows, "", *runs, ""])
 
 
 def chart(notebook: Path) -> dict[str, Any]:
@@ -94,7 +101,7 @@ def main(words: list[str]) -> int:
         spec |= {"layer": layers} if layers else {}
         picture = vl_convert.vegalite_to_png(spec, vl_version="5.8", scale=0.8)
         (PICTURES / f"{stem}.png").write_bytes(picture)
-    PAGE.write_text("\n".join([HEAD, *(section(*pair) for pair in stems().items())]), "utf-8")
+    PAGE.write_text(page({study: card(study, stem) for study, stem in stems().items()}), "utf-8")
     print(f"wrote {PAGE} and {len(of)} pictures")
     return 0
 
