@@ -86,7 +86,7 @@ def fresh(engine: str, at: Listening, secret: str, size: str, seed: int, tell: T
 def _copied(speaks: type[Database], at: Listening, secret: str) -> tuple[Counts, str]:
     speaks.make(at, secret, DATABASE, TEMPLATE)
     with closing(speaks(at, secret, DATABASE)) as shop:
-        found, wanted = counts(shop), _marked(shop)
+        found, wanted = counts(shop), loaded(shop)
     wrong = [
         f"{name} has {found[name]}, not {wanted.get(name)} rows and sum"
         for name in COLUMNS
@@ -102,7 +102,7 @@ def _lacking(speaks: type[Database], at: Listening, secret: str, size: str, seed
     with closing(speaks(at, secret, TEMPLATE)) as stock:
         found: Counts = {}
         with suppress(Refused):
-            found = _marked(stock)
+            found = loaded(stock)
     if "whole" not in found:
         return "the existing one was only half loaded"
     if found["whole"] != (FORM, seed):
@@ -145,6 +145,7 @@ def numbers(shop: Database, words: str) -> list[int]:
     return [int(content or 0) for content in row]
 
 
-def _marked(shop: Database) -> dict[str, tuple[int, int]]:
+def loaded(shop: Database) -> dict[str, tuple[int, int]]:
+    """Rows and sum of each table as it was filled, and with `whole` the form and seed of all."""
     rows = shop.query("SELECT what, many, total FROM loaded")
     return {(what or b"").decode(): (int(many or 0), int(total or 0)) for what, many, total in rows}

@@ -20,7 +20,7 @@ cat > nginx.conf <<CONF
 daemon off; worker_processes 1; pid $folder/temporary/pid; error_log stderr warn;
 events { worker_connections 2048; }
 http {
-    access_log off; default_type text/html; keepalive_requests 1000000; tcp_nodelay on;
+    access_log off; default_type text/html; keepalive_requests 1000000; keepalive_timeout 7200; tcp_nodelay on;
     $places
     upstream application { server 127.0.0.1:$inner; keepalive $workers; }
     server {

@@ -12,7 +12,7 @@ from typing import Any
 from labkit.errors import LabkitError
 from labkit.shop.answers import Listening, Refused
 from labkit.shop.filling import DATABASE as SHOPS
-from labkit.shop.filling import TEMPLATE, awaited, counts, fresh
+from labkit.shop.filling import TEMPLATE, awaited, fill_stock, loaded
 from labkit.shop.ledger import checked
 from labkit.shop.postgres import Postgres
 from labkit.shop.web import serve
@@ -20,6 +20,8 @@ from labkit.tile import social
 from labkit.tile.users import SIZE, Places, Stretch
 
 ENGINE, SEED = "postgresql", 1
+WAL = "32MB"
+"""The most of its log that is on the volume, which a long run would fill otherwise."""
 
 
 def main() -> int:
@@ -47,23 +49,25 @@ def main() -> int:
 
 
 def fill(at: Listening, secret: str) -> None:
-    """Make both databases new."""
+    """Make both databases, of a server that is new; its stock becomes the shop."""
     awaited(Postgres, at, secret)
-    fresh(ENGINE, at, secret, SIZE, SEED, print)
+    if not Postgres.exists(at, secret, TEMPLATE):
+        fill_stock(ENGINE, at, secret, SIZE, SEED)
+    with closing(Postgres(at, secret)) as first:
+        first.query(f"ALTER DATABASE {TEMPLATE} RENAME TO {SHOPS}")
+        first.query(f"ALTER SYSTEM SET max_wal_size = '{WAL}'")
     social.fill(at, secret)
 
 
 def drive(at: Listening, secret: str, given: dict[str, Any]) -> dict[str, Any]:
     """Have users at work, and look afterwards whether the shop still has what they ordered."""
     stretch, places = Stretch(**given["stretch"]), Places(**given["places"])
-    took = stretch.run(places)
-    with closing(Postgres(at, secret, TEMPLATE)) as stock:
-        before = counts(stock)
+    took, seconds = stretch.run(places)
     with closing(Postgres(at, secret, SHOPS)) as shop:
-        found = checked(shop, before, places.ledger)
+        found = checked(shop, loaded(shop), places.ledger)
     if not found.ok:
         raise LabkitError(f"the shop is not consistent after the run: {'; '.join(found.wrong)}")
-    return {**given["stretch"], "nominal": stretch.nominal, "took": took}
+    return {**given["stretch"], "seconds": seconds, "nominal": stretch.nominal, "took": took}
 
 
 if __name__ == "__main__":

@@ -9,12 +9,12 @@ from __future__ import annotations
 import imaplib
 import random
 import smtplib
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from threading import Barrier, BrokenBarrierError, Lock
 from typing import Any
 
 from labkit.errors import LabkitError
@@ -33,6 +33,8 @@ PRESENT: Mapping[str, tuple[tuple[float, float], ...]] = {
 """Parts of the measured time in which each user of a tile is there."""
 SIZE = "10MB"
 LETTER_LINES, MOST_TRIES = 100, 20
+READY_SECONDS = 60.0
+"""The time that all users together have until each was served once."""
 LINE = "".join(map(chr, range(48, 122)))
 POSTED = 4
 """Visits of a member, on average, until one is to post."""
@@ -51,7 +53,7 @@ class Places:
     word: str
     stretch: int
     ledger: Ledger = field(default_factory=Ledger)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
         self.ledger.begun = APART * self.stretch
@@ -125,6 +127,11 @@ def _visit(web: Web, draw: random.Random) -> None:
         ask(web, "timeline", (member,))
 
 
+def _unserved(load: str, wrong: BaseException) -> LabkitError:
+    said = f"{load}: {type(wrong).__name__}: {wrong}"
+    return LabkitError("a user of a tile was not served", said=said)
+
+
 @dataclass(frozen=True)
 class Stretch:
     """A number of tiles under load, and how long."""
@@ -142,42 +149,54 @@ class Stretch:
             for load, present in PRESENT.items()
         }
 
-    def run(self, places: Places) -> dict[str, list[list[float]]]:
-        """The ms that each answer took which came in the measured time: by load and tile."""
+    def run(self, places: Places) -> tuple[dict[str, list[list[float]]], float]:
+        """The ms that each answer took, by load and tile; and the measured seconds.
+
+        The time begins when each user was served once: a server starts processes for new ones. It
+        ends with the last answers, on average: who waits for long would not be seen otherwise.
+        """
         took: dict[str, list[list[float]]] = {
             load: [[] for _ in range(self.tiles)] for load in PRESENT
         }
-        begun = time.monotonic() + self.warm_up
-
-        def use(load: str, tile: int, nth: int) -> None:
-            try:
-                with places.user(load, tile, nth) as act:
-                    draw = random.Random(f"{places.stretch} {load} {tile} {nth} pauses")
-                    note = took[load][tile].append
-                    self._go_on(act, PRESENT[load][nth], begun, draw, note)
-            except SERVERS_FAULTS as wrong:
-                raise LabkitError(
-                    "a user of a tile was not served",
-                    said=f"{load}: {type(wrong).__name__}: {wrong}",
-                ) from wrong
-
         users = [(load, tile, nth) for load, present in PRESENT.items()
                  for tile in range(self.tiles) for nth in range(len(present))]  # fmt: skip
-        with ThreadPoolExecutor(len(users)) as pool:
-            for end in [pool.submit(use, *user) for user in users]:
-                end.result()
-        return took
+        clock: list[float] = []
+        ready = Barrier(len(users), lambda: clock.append(time.monotonic() + self.warm_up))
 
+        def use(load: str, tile: int, nth: int) -> float:
+            try:
+                with places.user(load, tile, nth) as act:
+                    act()
+                    ready.wait(READY_SECONDS)
+                    draw = random.Random(f"{places.stretch} {load} {tile} {nth} pauses")
+                    note = took[load][tile].append
+                    return self._go_on(act, PRESENT[load][nth], clock[0], draw, note)
+            except BaseException as wrong:
+                ready.abort()
+                if isinstance(wrong, SERVERS_FAULTS):
+                    raise _unserved(load, wrong) from wrong
+                raise
+
+        with ThreadPoolExecutor(len(users)) as pool:
+            ends = [pool.submit(use, *user) for user in users]
+        faults = [fault for end in ends if (fault := end.exception())]
+        if faults:  # those who only waited for the others come last
+            first = min(faults, key=lambda fault: isinstance(fault, BrokenBarrierError))
+            raise _unserved("all", first) if isinstance(first, BrokenBarrierError) else first
+        return took, self.seconds + sum(end.result() for end in ends) / len(ends)
+
+    # Seconds that the last answer came too late.
     def _go_on(
         self, act: Act, present: tuple[float, float], begun: float, draw: random.Random,
         note: Callable[[float], Any],
-    ) -> None:  # fmt: skip
-        ends = begun + self.seconds
+    ) -> float:  # fmt: skip
         leaves = begun + present[1] * self.seconds
         comes = begun + present[0] * self.seconds if present[0] else begun - self.warm_up
         time.sleep(max(0, comes - time.monotonic()) + draw.random() * self.think)
+        answered = leaves
         while (asked := time.monotonic()) < leaves:
             act()
-            if begun <= (answered := time.monotonic()) < ends:
+            if begun <= (answered := time.monotonic()):
                 note(round(1000 * (answered - asked), 2))
             time.sleep(self.think * (0.5 + draw.random()))
+        return max(0, answered - leaves)

@@ -58,18 +58,26 @@ def bring(engine: str, server: Host) -> None:
     """Unpack the database there, at the places that it has here."""
     if not could_bring(engine, server):
         raise HostError(f"{server.name} has no {engine}, and it cannot be copied there")
-    server.check("tar", "-x", "-z", "-f", "-", "-C", "/", "--skip-old-files", stdin=packed(engine),
-                 seconds=UNPACK_SECONDS)  # fmt: skip
+    there = server.run("ls", *contents(engine)).stdout.split()
+    server.check("tar", "-x", "-z", "-f", "-", "-C", "/", "--skip-old-files",
+                 stdin=packed(engine, frozenset(there)), seconds=UNPACK_SECONDS)  # fmt: skip
+
+
+@lru_cache(maxsize=4)
+def contents(engine: str) -> tuple[str, ...]:
+    """The files of a database and all libraries that they need."""
+    files = list(_files(engine))
+    return tuple(sorted({*files, *_libraries(files)}))
 
 
 @lru_cache(maxsize=2)
-def packed(engine: str) -> bytes:
-    """The files of a database and all libraries that they need."""
-    files = list(_files(engine))
+def packed(engine: str, there: frozenset[str]) -> bytes:
+    """All of it that is not there yet."""
     whole = io.BytesIO()
     with tarfile.open(fileobj=whole, mode="w:gz", compresslevel=1, dereference=True) as archive:
-        for path in sorted({*files, *_libraries(files)}):
-            archive.add(path)
+        for path in contents(engine):
+            if path not in there:
+                archive.add(path)
     return whole.getvalue()
 
 

@@ -124,6 +124,7 @@ class DiskArray(Workload):
         """Make the array and fill it, wait until the load on it is steady, and measure."""
         host = hosts["server"]
         with self.made(host):
+            self.slow_down(host)
             words = (SEGMENT_SECONDS, MOST_SEGMENTS, self.duration, self.depth, self.reads)
             limit = 120 + 10 * self.seconds
             text = host.check("sh", "-c", LOAD, "load", *map(str, words), *host.disks,
@@ -136,8 +137,11 @@ class DiskArray(Workload):
         return text
 
     @contextmanager
-    def made(self, host: Host) -> Iterator[None]:
-        """The array and its volume, filled, on disks of the host that hold nothing."""
+    def made(self, host: Host, image: str = "") -> Iterator[None]:
+        """The array and its volume, filled, on disks of the host that hold nothing.
+
+        The volume holds what a file of the host does, if there is one of that name.
+        """
         if host.run("sh", "-c", FIND, "find", *PROGRAMS).stdout:
             bring("arrays", host)
         used = (str(self.used), *host.disks)
@@ -148,15 +152,19 @@ class DiskArray(Workload):
         if not looked.ok:
             raise HostError(f"{host.name}: its disks cannot be looked at", said=looked.stderr)
         try:
-            make = (self.kind, str(self.latency), str(self.used), str(self.volume))
-            host.check("sh", "-c", MAKE, "array", "make", *make, str(self.allocated), *host.disks,
-                       seconds=MAKE_SECONDS)  # fmt: skip
+            make = (self.kind, *map(str, (self.used, self.volume, self.allocated)), image)
+            host.check("sh", "-c", MAKE, "array", "make", *make, *host.disks, seconds=MAKE_SECONDS)
             yield
         finally:
             ended = host.run("sh", "-c", MAKE, "array", "unmake", *used, seconds=MAKE_SECONDS)
             if not ended.ok:
                 raise HostError(f"{host.name}: its array is still there", said=ended.stderr,
                                 hint="the next run takes it down")  # fmt: skip
+
+    def slow_down(self, host: Host) -> None:
+        """From now on each request of its disks takes longer; what fills it comes before."""
+        words = ("slow", str(self.latency), *host.disks)
+        host.check("sh", "-c", MAKE, "array", *words, seconds=MAKE_SECONDS)
 
     @staticmethod
     def parse(text: str) -> list[Sample]:

@@ -1,8 +1,10 @@
 # programs: blkid busybox dmsetup fio insmod mdadm modprobe perl
 # An array of disks that hold nothing, a volume on it that a load may use, and what else is allocated.
 #   disk_array look USED_MIB DISK...      names the first disk that is not free, and why
-#   disk_array make KIND LATENCY_MS USED_MIB VOLUME_MIB PERCENT DISK...
+#   disk_array make KIND USED_MIB VOLUME_MIB PERCENT IMAGE DISK...
+#   disk_array slow LATENCY_MS DISK...    from now on each request of a disk takes so much longer
 #   disk_array unmake USED_MIB DISK...    takes it down; what was written is overwritten with zeros
+# The volume is filled with what IMAGE holds, if there is such a file.
 # KIND is raid (volumes are pieces of a RAID 5) or pool (of a thin pool on the same RAID 5).
 # A disk is written to only through a mapping of ours, which is made of it once it was seen to be free.
 set -eu
@@ -17,12 +19,11 @@ sectors() { cat "/sys/class/block/$(name_of "$1")/size"; }
 
 # To compare is faster than to count, which matters where the CPU is emulated.
 blank() {
-    perl -e 'open my $disk, "<:raw", $ARGV[0] or die "$ARGV[0]: $!\n";
-        seek $disk, $ARGV[1] << 20, 0; my ($left, $zeros) = ($ARGV[2] << 20, "\0" x 65536);
-        while ($left > 0) {
-            my $n = read $disk, my $piece, 65536 or die "$ARGV[0]: $!\n";
-            exit 1 if $piece ne substr $zeros, 0, $n;
-            $left -= $n;
+    perl -e 'sysopen my $disk, $ARGV[0], 0 or die "$ARGV[0]: $!\n";
+        sysseek $disk, $ARGV[1] << 20, 0; my ($left, $zeros, $piece) = ($ARGV[2], "\0" x (1 << 20));
+        while ($left-- > 0) {
+            1 << 20 == sysread $disk, $piece, 1 << 20 or die "$ARGV[0]: $!\n";
+            exit 1 if $piece ne $zeros;
         }' "$@"
 }
 
@@ -69,9 +70,15 @@ take_down() {
 piece() { dmsetup create "labkit-$1" --table "0 $4 linear $2 $3"; }
 
 fill() {
+    set --
     [ ! -e "$mapped-others" ] || set -- --name=others --filename="$mapped-others"
-    fio --rw=write --bs=1m --iodepth=4 --ioengine=libaio --direct=1 --thread --refill_buffers \
-        --buffer_compress_percentage=0 --minimal --name=volume --filename="$mapped-volume" "$@" > /dev/null
+    if [ -e "$image" ]; then
+        dd if="$image" of="$mapped-volume" bs=1M oflag=direct
+    else
+        set -- "$@" --name=volume --filename="$mapped-volume"
+    fi
+    [ "$#" = 0 ] || fio --rw=write --bs=1m --iodepth=4 --ioengine=libaio --direct=1 --thread \
+        --refill_buffers --buffer_compress_percentage=0 --minimal "$@" > /dev/null
 }
 
 make_pool() {
@@ -86,7 +93,7 @@ make_pool() {
     dmsetup create labkit-others --table "0 $2 thin $mapped-pool 1"
 }
 
-# Requests that wait one by one are not joined, and the filling would take long: so it comes before.
+# Requests that wait one by one are not joined, and filling would take long: so this comes after it.
 slow_down() {
     dmsetup suspend "labkit-$1"
     dmsetup load "labkit-$1" --table "0 $(sectors "$2") delay $2 0 $latency"
@@ -111,7 +118,7 @@ case $verb in
         [ ! -e "$array" ] || { echo "$array is there already"; exit 3; }
         ;;
     make)
-        kind=$1 latency=$2 used=$3 volume=$(($4 * 2048)) percent=$5; shift 5
+        kind=$1 used=$2 volume=$(($3 * 2048)) percent=$4 image=$5; shift 5
         members=
         for disk; do
             dmsetup create "labkit-$(name_of "$disk")" --table "0 $(sectors "$disk") linear $disk 0"
@@ -130,6 +137,10 @@ case $verb in
             make_pool "$room" "$others"
         fi
         fill
+        ;;
+    slow)
+        latency=$1; shift
+        sync
         [ "$latency" = 0 ] || for disk; do slow_down "$(name_of "$disk")" "$disk"; done
         ;;
     unmake) used=$1; shift; take_down "$@" ;;

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
-from labkit.errors import BadInput, HostError, ResultsError
+from labkit.errors import BadInput, HostError
 from labkit.host import Host
+from labkit.machine.own_place import LASTING
 from labkit.machine.scripts import beside
 from labkit.machine.stopping import together
 from labkit.programs.packages import brings
 from labkit.shop import kit
-from labkit.tile.users import MAIL, SHOP, SOCIAL
 from labkit.workload import Sample, Workload
 from labkit.workloads._brought import bring, could_bring
 from labkit.workloads._database import Served, WantedShop, absent, serving_pages, serving_shop
 from labkit.workloads._own_place import own_folder
-from labkit.workloads._sections import joined, parted
+from labkit.workloads._sections import joined
 from labkit.workloads._server import serving
-from labkit.workloads.disk_array import READ_MS, READS, WRITE_MS, WRITES, DiskArray
+from labkit.workloads._tile_figures import PARTS, TileRun
+from labkit.workloads.disk_array import DiskArray
 
 PROGRAMS = ("dovecot", "nginx", "/usr/lib/postfix/sbin/master", "mkfs.ext4", "python3")
 
@@ -36,19 +34,12 @@ COPIES = beside(__file__, "tiles_infrastructure.sh")
 FIND_MAIL = r"PATH=$PATH:/usr/sbin; command -v postconf && dovecot --version | grep '^2\.3\.'"
 """Dovecot 2.4 reads another form of configuration."""
 FOLDER, VOLUME, KIT = "/run/labkit-array", "labkit-volume", "tile"
+PLACES = f"{FOLDER}/tiles"
 NUMBERS = re.compile(r"\d{1,3}( \d{1,3})*", re.ASCII)
 ENGINE, SIZE, SEED = "postgresql", "10MB", 1
 WEB_SERVERS, WORKERS, BUFFERS = 3, 4, 32
 IMAP = 500
 """IMAP listens this many ports above SMTP."""
-LOADS = (SHOP, MAIL, SOCIAL)
-APPLICATIONS = 0.8
-"""Their share of a score; the rest is that of infrastructure operations."""
-QUANTILE = 95
-PARTS = ("before", "users", "copies", "after")
-COLUMNS = WRITE_MS + 1
-"""Counters of the volume that are read."""
-LEAST, MOST_NUMBER = 1e-6, 1e15
 READY_SECONDS, LASTS = 120, 7200.0
 
 
@@ -76,22 +67,22 @@ class TileLoad(Workload):
 
     kind: str = "raid"
     allocated: int = 50
-    volume: int = 160
+    volume: int = 128
     """MiB of the volume that the servers of all tiles have."""
-    used: int = 88
+    used: int = 68
     """MiB of each disk."""
     latency: int = 1
     steps: str = "1 7 13"
     """Numbers of tiles; the first one sets the limits of quality."""
     further: int = 6
     """Tiles that are added after the last step for as long as the limits hold."""
-    most: int = 25
+    most: int = 19
     limit: float = 3.0
     """Multiple of the first step's 95th percentile that the others may take."""
     think: float = 1.0
     """Seconds between two requests of a user, on average."""
-    warm_up: float = 3.0
-    duration: int = 30
+    warm_up: float = 2.0
+    duration: int = 12
     image: int = 1
     """MiB of a guest's disk that is cloned or moved."""
     pause: float = 1.0
@@ -117,8 +108,8 @@ class TileLoad(Workload):
     @property
     def seconds(self) -> float:
         """About how long one run takes, if no step is added."""
-        each = self.warm_up + self.duration + self.think + 8
-        return 60.0 + self.used / 2 + len(self._steps) * each
+        each = self.warm_up + self.duration + self.think + 6
+        return 20.0 + self.used / 4 + len(self._steps) * each
 
     @property
     def scaled(self) -> str:
@@ -143,33 +134,43 @@ class TileLoad(Workload):
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Make the array and serve from it; then one number of tiles after the other."""
         server = hosts["server"]
-        server.check("sh", "-c", PLACE, "place", "down", VOLUME, FOLDER)
-        with self._array.made(server), _mounted(server), ExitStack() as up:
+        _place(server, "down")
+        image = self._image(server)
+        if not server.run("test", "-e", image).ok:
+            self._fill(hosts, image)
+        with self._array.made(server, image), _mounted(server), ExitStack() as up:
             given = self._served(hosts, up)
+            self._array.slow_down(server)
             parts: dict[str, str] = {"kept": json.dumps({"limit": self.limit, "pause": self.pause})}
             for number, tiles in enumerate(self._numbers(parts), 1):
                 parts |= self._stretch(hosts, given, tiles, number)
         return joined(parts)
 
+    # The volume as it is before each run; named by all that it depends on.
+    def _image(self, server: Host) -> str:
+        parts = (kit.packed(KIT), kit.SERVE_DATABASE.read_bytes(), f"{self.volume}".encode())
+        name = hashlib.sha256(b"".join(parts)).hexdigest()[:16]
+        return f"{own_folder(server, LASTING)}/tiles-{name}"
+
+    def _fill(self, hosts: Mapping[str, Host], image: str) -> None:
+        server = hosts["server"]
+        with self._array.made(server):
+            _place(server, "new")
+            with _mounted(server), _shop(hosts) as shop:
+                hosts["client"].check(*_words(shop, "fill"), seconds=READY_SECONDS)
+            _place(server, "keep", image)
+
     # All steps, and more for as long as the limits hold.
     def _numbers(self, parts: Mapping[str, str]) -> Iterator[int]:
         yield from self._steps
         tiles = self._steps[-1] + self.further
-        while tiles <= self.most and _Run.read(joined(parts)).holds(tiles - self.further):
+        while tiles <= self.most and TileRun.read(joined(parts)).holds(tiles - self.further):
             yield tiles
             tiles += self.further
 
     def _served(self, hosts: Mapping[str, Host], up: ExitStack) -> tuple[Served, dict[str, Any]]:
-        server, client, at_web = hosts["server"], hosts["client"], _at_web(hosts)
-        place = f"{FOLDER}/tiles"
-        wanted = WantedShop(
-            ENGINE, SIZE, SEED, False, True, BUFFERS, (WEB_SERVERS + 1) * (WORKERS + 2) + 8, place
-        )
-        shop = up.enter_context(serving_shop(hosts, wanted, 1, LASTS))
-        program = f"{own_folder(client)}/{kit.name(KIT)}"
-        client.put(kit.packed(KIT), program, 0o644)
-        shop = replace(shop, program=program)
-        client.check(*_words(shop, "fill"), seconds=READY_SECONDS)
+        server, at_web = hosts["server"], _at_web(hosts)
+        shop = up.enter_context(_shop(hosts))
         folder = f"{own_folder(hosts['web'])}/tile-{secrets.token_hex(4)}"
         hosts["web"].check("mkdir", "-m", "700", folder)
         up.callback(hosts["web"].run, "rm", "-rf", folder)
@@ -180,10 +181,10 @@ class TileLoad(Workload):
                 kit.SHOP if n <= WEB_SERVERS else KIT)).pages
             for n in range(1, WEB_SERVERS + 2)
         ]  # fmt: skip
-        word = secrets.token_hex(12)
-        port = up.enter_context(_mail(server, f"{own_folder(server, place)}/mail", self.most, word))
-        mail = [server.address, port, port + IMAP]
-        return shop, {"shops": pages[:-1], "social": pages[-1], "mail": mail, "word": word}
+        word, mail = secrets.token_hex(12), f"{own_folder(server, PLACES)}/mail"
+        port = up.enter_context(_mail(server, mail, self.most, word))
+        at = [server.address, port, port + IMAP]
+        return shop, {"shops": pages[:-1], "social": pages[-1], "mail": at, "word": word}
 
     def _stretch(
         self, hosts: Mapping[str, Host], given: tuple[Served, dict[str, Any]], tiles: int,
@@ -193,18 +194,21 @@ class TileLoad(Workload):
         stretch = {"tiles": tiles, "seconds": self.duration, "warm_up": self.warm_up,
                    "think": self.think}  # fmt: skip
         asked = json.dumps({"stretch": stretch, "places": {**places, "stretch": number}}).encode()
-        lasts, limit = self.warm_up + self.duration, 120 + 10 * self.seconds
+        limit = 120 + 10 * self.seconds
 
         def drive() -> str:
-            return hosts["client"].check(*_words(shop, "drive"), stdin=asked, seconds=limit)
+            try:
+                return hosts["client"].check(*_words(shop, "drive"), stdin=asked, seconds=limit)
+            finally:
+                server.run("touch", f"{FOLDER}/enough")
 
         def copy() -> str:
-            words = map(str, (FOLDER, self.image, lasts, self.pause))
+            words = map(str, (FOLDER, self.image, self.pause))
             return server.check("sh", "-c", COPIES, "copies", *words, seconds=limit)
 
-        before = _counts(server)
+        before = _place(server, "counts")
         users, copies = together(lambda do: do(), [drive, copy], 2)
-        after = _counts(server)
+        after = _place(server, "counts")
         if not hosts["standby"].run("true").ok:
             raise HostError(f"{hosts['standby'].name}, the idle standby, does not answer")
         texts = zip(PARTS, (before, users, copies, after), strict=True)
@@ -213,130 +217,13 @@ class TileLoad(Workload):
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """Score and latencies at each number of tiles, and the most tiles within the limits."""
-        run = _Run.read(text)
+        run = TileRun.read(text)
         most = [each for each in run.stretches if run.holds(each.tiles)][-1]
         samples = [sample for stretch in run.stretches for sample in stretch.samples(run.pause)]
         return [
             *samples, Sample.single("score", "1", most.score(run.pause)),
             Sample.single("most tiles", "1", most.tiles),
         ]  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Stretch:
-    """What one number of tiles did."""
-
-    tiles: int
-    seconds: float
-    nominal: Mapping[str, float]
-    took: Mapping[str, list[list[float]]]
-    copies: int
-    copied: float
-    """Seconds from the beginning of the first copy to the end of the last one."""
-    disk: npt.NDArray[np.float64]
-
-    @classmethod
-    def of(cls, parts: Mapping[str, str], number: int) -> _Stretch:
-        try:
-            users = json.loads(parts[f"users {number}"])
-            rows = [line.split() for line in parts[f"copies {number}"].splitlines()]
-            spans = [(_number(begun), _number(ended)) for _, begun, ended in rows]
-            before, after = (parts[f"{when} {number}"].splitlines() for when in ("before", "after"))
-            degraded = {before[1], after[1]} != {"0"}
-            counts = [[*map(_number, lines[0].split())] for lines in (before, after)]
-            took = {load: [[*map(_number, tile)] for tile in users["took"][load]]
-                    for load in LOADS}  # fmt: skip
-            nominal = {load: _number(users["nominal"][load], LEAST) for load in LOADS}
-            tiles, seconds = int(_number(users["tiles"])), _number(users["seconds"], LEAST)
-        except (KeyError, TypeError, ValueError, IndexError) as odd:
-            raise ResultsError(f"tiles: stretch {number} cannot be read", said=str(odd)) from None
-        if degraded:
-            raise ResultsError(f"tiles: the array lost a disk in stretch {number}")
-        if any(len(each) != tiles or not any(each) for each in took.values()) or not spans:
-            raise ResultsError(f"tiles: too few answers came in stretch {number}",
-                               hint="measure for longer: duration")  # fmt: skip
-        disk = np.array([b - a for a, b in zip(*counts, strict=False)])[:COLUMNS]
-        copied = spans[-1][1] - spans[0][0]
-        if len(disk) < COLUMNS or disk.min() < 0 or copied <= 0:
-            raise ResultsError(f"tiles: a counter went back in stretch {number}")
-        return cls(tiles, seconds, nominal, took, len(spans), copied, disk)
-
-    def values(self, load: str) -> npt.NDArray[np.float64]:
-        """The ms that each answer took, of all tiles."""
-        return np.concatenate([np.array(tile, float) for tile in self.took[load]])
-
-    def slow(self, load: str) -> float:
-        """The percentile that is limited."""
-        return float(np.percentile(self.values(load), QUANTILE))
-
-    def score(self, pause: float) -> float:
-        """The sum of what tiles did of the nominal, and the infrastructure's part."""
-        done = np.array([[len(tile) / self.seconds / self.nominal[load] for tile in self.took[load]]
-                         for load in LOADS])  # fmt: skip
-        tiles = float(np.prod(done, axis=0) ** (1 / len(LOADS)) @ np.ones(self.tiles))
-        return APPLICATIONS * tiles + (1 - APPLICATIONS) * self.operations * pause
-
-    @property
-    def operations(self) -> float:
-        """Copies of guests' disks a second."""
-        return self.copies / self.copied
-
-    def samples(self, pause: float) -> Iterator[Sample]:
-        """Its figures, at its point."""
-        at = f"tiles={self.tiles}"
-        yield Sample.single(f"score [{at}]", "1", self.score(pause))
-        for load in LOADS:
-            values = self.values(load)
-            yield Sample(f"app latency [{at}, load={load}]", "ms", values)
-            yield Sample.single(
-                f"app throughput [{at}, load={load}]", "1/s", len(values) / self.seconds
-            )
-        for name, many, waited in (("read", READS, READ_MS), ("write", WRITES, WRITE_MS)):
-            if self.disk[many]:
-                each = self.disk[waited] / self.disk[many]
-                yield Sample.single(f"guest {name} latency [{at}]", "ms", each)
-        yield Sample.single(f"infrastructure [{at}]", "1/min", 60 * self.operations)
-
-
-@dataclass(frozen=True)
-class _Run:
-    """All numbers of tiles of one run."""
-
-    limit: float
-    pause: float
-    stretches: Sequence[_Stretch]
-
-    @classmethod
-    def read(cls, text: str) -> _Run:
-        parts = parted(text, "kept", "users 1")
-        numbers = range(1, 1 + (len(parts) - 1) // len(PARTS))
-        names = {"kept", *(f"{part} {number}" for number in numbers for part in PARTS)}
-        if odd := sorted(names ^ parts.keys()):
-            raise ResultsError("tiles: part of the output is not recognized", said=odd[0])
-        try:
-            kept = json.loads(parts["kept"])
-            limit, pause = _number(kept["limit"], 0.99), _number(kept["pause"], LEAST)
-        except (KeyError, TypeError, ValueError) as odd:
-            raise ResultsError("tiles: its limits cannot be read", said=str(odd)) from None
-        stretches = [_Stretch.of(parts, number) for number in numbers]
-        if any(some.tiles >= more.tiles for some, more in pairwise(stretches)):
-            raise ResultsError("tiles: their numbers do not grow")
-        return cls(limit, pause, stretches)
-
-    def holds(self, tiles: int) -> bool:
-        """Whether this number of tiles, and all smaller ones, answered within the limits."""
-        first = self.stretches[0]
-        return all(
-            each.slow(load) <= self.limit * first.slow(load)
-            for each in self.stretches if each.tiles <= tiles for load in LOADS
-        )  # fmt: skip
-
-
-def _number(text: Any, above: float = -1) -> float:
-    number = float(text)
-    if not above < number < MOST_NUMBER:
-        raise ValueError(f"{text} is out of range")
-    return number
 
 
 def _at_web(hosts: Mapping[str, Host]) -> dict[str, Host]:
@@ -347,17 +234,30 @@ def _words(shop: Served, verb: str) -> tuple[str, ...]:
     return ("python3", shop.program, verb, "--at", shop.address, "--secret", shop.secret)
 
 
-def _counts(server: Host) -> str:
-    return server.check("sh", "-c", PLACE, "place", "counts", VOLUME, FOLDER)
+def _place(server: Host, *words: str) -> str:
+    verb, *more = words
+    words = ("place", verb, VOLUME, FOLDER, *more)
+    return server.check("sh", "-c", PLACE, *words, seconds=READY_SECONDS)
 
 
 @contextmanager
 def _mounted(server: Host) -> Iterator[None]:
     try:
-        server.check("sh", "-c", PLACE, "place", "up", VOLUME, FOLDER, seconds=READY_SECONDS)
+        _place(server, "up")
         yield
     finally:
-        server.check("sh", "-c", PLACE, "place", "down", VOLUME, FOLDER)
+        _place(server, "down")
+
+
+@contextmanager
+def _shop(hosts: Mapping[str, Host]) -> Iterator[Served]:
+    client = hosts["client"]
+    connections = (WEB_SERVERS + 1) * (WORKERS + 2) + 8
+    wanted = WantedShop(ENGINE, SIZE, SEED, False, True, BUFFERS, connections, PLACES)
+    with serving_shop(hosts, wanted, 1, LASTS) as shop:
+        program = f"{own_folder(client)}/{kit.name(KIT)}"
+        client.put(kit.packed(KIT), program, 0o644)
+        yield replace(shop, program=program)
 
 
 @contextmanager

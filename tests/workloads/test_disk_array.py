@@ -123,7 +123,8 @@ def test_a_small_write_costs_four_requests_and_the_figures_are_those_of_fio_by_h
     text = SHORT.run({"server": guest})
     found = levels(text)
     assert 3.3 < found["disk requests per write"] < 4.1
-    with SHORT._array(guest):
+    with SHORT.made(guest):
+        SHORT.slow_down(guest)
         typed = guest.check(
             "fio", "--name=hand", "--filename=/dev/mapper/labkit-volume", "--ioengine=libaio",
             "--direct=1", "--rw=randrw", "--rwmixread=70", "--bs=4k", "--iodepth=64",
