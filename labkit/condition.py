@@ -1,10 +1,10 @@
 """A condition of a study: one way to run its workload."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from labkit.changes.plan import Plan
+from labkit.changes.plan import Plan, Step
 from labkit.errors import Unknown, insist_each
 from labkit.event import Event
 from labkit.gates import gate
@@ -82,8 +82,11 @@ class Condition:
         played = {role: self.players(role) for role in workload.roles}
         several = max(map(len, played.values()))
         each = [{role: p[n % len(p)] for role, p in played.items()} for n in range(several)]
-        last = workload.roles[-1]
-        return {pair[last]: {role: lab.host(p) for role, p in pair.items()} for pair in each}
+        last, more = workload.roles[-1], [r for r in workload.optional if r in lab.hosts]
+        beside = {role: lab.host(role) for role in more}
+        return {
+            pair[last]: {role: lab.host(p) for role, p in pair.items()} | beside for pair in each
+        }
 
     def players(self, role: str) -> tuple[str, ...]:
         """The lab's roles that play this role of the workload."""
@@ -95,19 +98,24 @@ class Condition:
         needed = [player for load in loads for role in load.roles for player in self.players(role)]
         roles = [*needed, *(setting.role for setting in self.asked(lab))]
         # Two roles may be one host.
-        hosts = {id(lab.hosts[role]): role for role in reversed(roles)}
+        off = self._without_power(lab)
+        hosts = {id(lab.hosts[role]): role for role in reversed(roles) if role not in off}
         named = {role: lab.hosts[role] for role in reversed(hosts.values())}
         makes = self.players("client") if len(named) > 1 and _own_client(lab, loads) else ()
         ours = [name for load in loads for name in load.ours]
         ours += [name for setting in self.asked(lab) for name in setting.ours]
         expected = [*(load.seconds for load in loads), *(event.seconds for event in self.events)]
-        limit = gated.LATE * sum(expected) + gated.LATE_SECONDS
+        # Nobody knows for how long the firmware of a host of one's own starts.
+        limit = float("inf") if off else gated.LATE * sum(expected) + gated.LATE_SECONDS
         return gated.Watch(named, needed, makes, ours, limit)
 
     def asked(self, lab: Lab) -> list[Setting]:
         """The settings that concern this lab, in order."""
         optional = (setting for setting in self.optional if setting.role in lab.hosts)
         return [*optional, *self.settings, *self._brought(lab)]
+
+    def _without_power(self, lab: Lab) -> list[str]:
+        return [role for event in self.events for role in event.cuts_power(lab)]
 
     def _brought(self, lab: Lab) -> list[Setting]:
         brought = (setting for event in self.events for setting in event.settings(lab))
@@ -163,7 +171,8 @@ class Condition:
             return [why]
         if not self.in_guest and (why := _no_linux(self.pairs(lab, workload), plan)):
             return [why]
-        whys = {step.setting: step.why for step in plan.steps}
+        off = self._without_power(lab)
+        whys = {step.setting: step.why or _forgotten(step, off) for step in plan.steps}
         stood = {setting.instead_of for setting in self.asked(lab) if not whys[setting]}
         needed = (*self.settings, *self._brought(lab))
         unmade: dict[type[Setting], str] = {}
@@ -172,6 +181,13 @@ class Condition:
                 # Of several guests one is enough to say it.
                 unmade.setdefault(type(setting), whys[setting])
         return [*filter(None, (*unmade.values(), *(event.refusal(lab) for event in self.events)))]
+
+
+# What lasts until a host starts again would not last through the run.
+def _forgotten(step: Step, off: Collection[str]) -> str:
+    if step.setting.role not in off or not step.way or step.way.more.persists:
+        return ""
+    return f"{step.host} loses its power meanwhile, and with it its {step.thing}"
 
 
 # The hosts of a box share CPUs, so that those of one say nothing of its programs.

@@ -104,6 +104,10 @@ class Event(ABC):
         """The reason why it cannot happen in this lab; empty if it can."""
         return ""
 
+    def cuts_power(self, lab: Lab) -> tuple[str, ...]:
+        """The roles of hosts of one's own that may lose their power; what they count is lost."""
+        return ()
+
     def impossible(self, lab: str) -> str:
         """The reason why it happens in no lab of this kind (`box`, `KVM`, `ESXi`), if any."""
         return ""

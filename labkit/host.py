@@ -180,6 +180,8 @@ class Host:
     interface: str = ""
     disks: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """Disks that hold nothing and that an array may be made of, such as /dev/sdb."""
+    resource: str = field(default="", repr=False, compare=False)
+    """Name of it in its owner's own Pacemaker, where that starts it on another host."""
     guests: Mapping[str, Guest] = field(default_factory=dict, repr=False, compare=False)
     """The virtual machines on it that studies are about, by their roles."""
     lab: str = field(default="", repr=False, compare=False)

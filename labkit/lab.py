@@ -20,6 +20,9 @@
     [hosts.guest]                      # a virtual machine on the server
     vm = "lab"                         # what libvirt or ESXi on the server calls it
 
+    [hosts.center]                     # a virtual machine that your own Pacemaker starts elsewhere
+    resource = "center"                # what that cluster calls it
+
     [power.server]                     # labkit may take this host's power: see events/_power.py
     by = "virsh"
     on = "client"
@@ -53,13 +56,14 @@ from labkit.transports.ssh import Ssh
 
 HOST_KEYS = {
     "control", "address", "interface", "user", "port", "key", "jump", "vm", "become",
-    "password_command", "disks",
+    "password_command", "disks", "resource",
 }  # fmt: skip
 LOCAL = "local"
 """The control of a host that is this machine, and of the lab that is nothing else."""
 BY_SSH = ("user", "port", "key", "jump", "vm")
 ROLE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
 DISK = re.compile(r"/dev/[\w./:+-]+", re.ASCII)
+RESOURCE = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 BECOME = ("", "sudo")
 LAB_KEYS = {"name", "known_hosts", "ssh_config", "tolerates", "hosts", "box", "links", "power"}
 POWER_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -214,6 +218,8 @@ def _host(path: Path, role: str, table: Any, defaults: Address) -> Host:
     if text["control"] == LOCAL:
         login = _as_root(path, role, _local(path, role, table), text)
         return Host(role, text["address"] or "localhost", login, text["interface"], lab=lab)
+    if text["resource"] and not RESOURCE.fullmatch(text["resource"]):
+        raise BadInput(f"{path}: [hosts.{role}] resource is no identifier: {text['resource']!r}")
     key = str(path.parent / Path(os.path.expanduser(text["key"]))) if text["key"] else ""
     control = _bare(path, role, text["control"])
     at = replace(
@@ -222,7 +228,8 @@ def _host(path: Path, role: str, table: Any, defaults: Address) -> Host:
     )  # fmt: skip
     reached = _as_root(path, role, Ssh(at), text)
     disks = _disks(path, role, text["disks"])
-    return Host(role, text["address"] or control, reached, text["interface"], disks=disks, lab=lab)
+    return Host(role, text["address"] or control, reached, text["interface"], disks=disks,
+                resource=text["resource"], lab=lab)  # fmt: skip
 
 
 def _disks(path: Path, role: str, text: str) -> tuple[str, ...]:

@@ -72,6 +72,8 @@ class Workload(ABC):
     """The programs that make the load; each run keeps their versions."""
     beside: ClassVar[tuple[str, ...]] = ()
     """Roles of hosts that it only looks at, and that need none of its tools."""
+    optional: ClassVar[tuple[str, ...]] = ()
+    """Roles that it uses where the lab has them."""
     here: ClassVar[tuple[str, ...]] = ()
     """Programs that the machine labkit runs on needs for it."""
 

@@ -1,6 +1,7 @@
 """An administrator who logs in and lists, again and again, on both hosts; and pings of machines.
 
-Each line says what was asked, of whom, when it was asked and answered, and the answer: `0` is none.
+Each line says what was asked, who answered (or who was asked), when it was asked and answered, and
+the answer: `0` is none.
 It goes on until its input ends, and then says all of it.
 """
 
@@ -65,7 +66,8 @@ class Asking:
         except (OSError, http.client.HTTPException, ValueError):
             code = 0
         word = page.partition("?")[0]
-        self.lines.append(f"{word} {self.host} {begun:.4f} {time.time():.4f} {code} "
+        by = said.get("host", self.host)
+        self.lines.append(f"{word} {by} {begun:.4f} {time.time():.4f} {code} "
                           f"{said.get('vms', 0)}")  # fmt: skip
         return code, said
 

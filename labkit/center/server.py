@@ -11,6 +11,7 @@ import json
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -33,6 +34,8 @@ WEB, DATABASE, SIMULATOR = 20_201, 20_202, 20_203
 READY_SECONDS, PAUSE_SECONDS = 300.0, 0.02
 CHANGE = "change-"
 NAMED = re.compile(CHANGE + r"\d{1,20}", re.ASCII)
+IP_FREEBIND = 15
+"""Of linux/in.h; Python has no name for it."""
 LEAST_MB = 64
 """Of the shared disk: what a database is made of, and its log."""
 BUFFERS_MB, CONNECTIONS = 32, 40
@@ -226,6 +229,11 @@ class CenterPages(BaseHTTPRequestHandler):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
+
+    # A machine that boots begins it before it has its address.
+    def server_bind(self) -> None:
+        self.socket.setsockopt(socket.IPPROTO_IP, IP_FREEBIND, 1)
+        super().server_bind()
 
 
 def serve(place: CenterPlace, address: str) -> None:

@@ -82,7 +82,8 @@ def samples(text: str, loads: Mapping[str, Series]) -> list[Sample]:
     if "boot" not in times:
         away = np.array([times["answers"] - times["lost"]])
         return [Sample("failover downtime", "s", away)]
-    logins, lists = loads["login"][0], loads["list"][0]
+    ahead = _ahead(text)
+    logins, lists = loads["login"][0] - ahead, loads["list"][0] - ahead
     figures = {
         "failover downtime": _downtime(times, lists),
         "login downtime": _first(logins, times["boot"]) - times["down"],
@@ -95,6 +96,12 @@ def samples(text: str, loads: Mapping[str, Series]) -> list[Sample]:
         for metric, unit in MEASURES.items()
         if metric in figures
     ]
+
+
+# The client's clock against ours; what is less than its own bound is nothing.
+def _ahead(text: str) -> float:
+    offset, bound = offsets(said(text)).get("client", (0.0, 0.0))
+    return offset if abs(offset) > bound else 0.0
 
 
 # Of a failure the document counts from the last answer, of a reboot from its command.

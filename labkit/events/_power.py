@@ -15,7 +15,7 @@ PROGRAMS = ("esxcli", "ipmitool", "ping", "virsh")
 REASON = "labkit: host_failure"
 LEAST_DELAY = 10
 """Seconds; ESXi takes no shorter one."""
-EVERY = 0.2
+EVERY, SILENT_SECONDS = 0.2, 3.0
 ALIVE = ("ping", "-n", "-q", "-c", "1", "-W", "1")
 Words = tuple[str, ...]
 Power = Mapping[str, str]
@@ -63,9 +63,16 @@ def on(lab: Lab, role: str, deadline: float) -> None:
         raise HostError(f"nothing switches {role} on again after {power['by']}",
                         hint="switch it on by hand, then `labkit doctor --lab`")  # fmt: skip
     tool = _tool(lab, role)
-    tool.check(*ON[power["by"]](power), seconds=60)
+    # Its cluster may have given it back: then libvirt says that it runs already.
+    given = tool.run(*ON[power["by"]](power), seconds=60)
     if not answers(tool, lab.host(role).address, deadline):
-        raise HostError(f"{role} has its power again, and did not answer within {deadline:g} s")
+        raise HostError(f"{role} did not answer within {deadline:g} s of having its power again",
+                        said=given.stderr or given.stdout)  # fmt: skip
+
+
+def has_power(lab: Lab, role: str) -> bool:
+    """Whether a host whose power may be taken answers a ping."""
+    return bool(answers(_tool(lab, role), lab.host(role).address, SILENT_SECONDS))
 
 
 def answers(by: Host, address: str, deadline: float, wanted: bool = True) -> float:

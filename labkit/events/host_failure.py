@@ -6,14 +6,15 @@ from typing import ClassVar
 
 from labkit.errors import HostError
 from labkit.event import Event, Say, TimeLine
-from labkit.events import _outage, _power, _vsphere_ha
+from labkit.events import _guarded, _outage, _power, _vsphere_ha
 from labkit.fleet import vcenter
 from labkit.lab import Lab
 from labkit.workload import Sample, Series
 from labkit.workloads import _cluster
+from labkit.workloads._guarded import PAIR
 
 PROGRAMS = ("ip",)
-NO_SERVER = "labkit begins no cluster on hosts of one's own"
+NO_SERVER = "vSphere HA is seen by its events: labkit asks no management server that it guards"
 VM = "guest"
 """The role of the virtual machine that a cluster of one's own starts elsewhere."""
 
@@ -32,6 +33,9 @@ class HostFailure(Event):
 
     def happen(self, lab: Lab, say: Say) -> None:
         """Take its power, and wait until the other one serves."""
+        if _guarded.there(lab):
+            _guarded.fail_over(lab, say)
+            return
         if not lab.emulated:
             self._happen_there(lab, say)
             return
@@ -63,6 +67,9 @@ class HostFailure(Event):
 
     def undo(self, lab: Lab) -> None:
         """Have its link as before, or its power; its software ended with that."""
+        if _guarded.there(lab):
+            _guarded.mend(lab)
+            return
         if not lab.emulated:
             _power.on(lab, self.host, self.deadline)
             return
@@ -71,11 +78,17 @@ class HostFailure(Event):
 
     def refusal(self, lab: Lab) -> str:
         """Hosts of one's own keep their power, unless the lab file names them."""
-        return "" if lab.emulated else _power.refusal(lab, self.host)
+        roles = PAIR if _guarded.there(lab) else (self.host,)
+        whys = (_power.refusal(lab, role) for role in roles)
+        return "" if lab.emulated else next(filter(None, whys), "")
+
+    def cuts_power(self, lab: Lab) -> tuple[str, ...]:
+        """Either host that may run the machine of a cluster; in a box no host loses what it has."""
+        return PAIR if _guarded.there(lab) else () if lab.emulated else (self.host,)
 
     def impossible(self, lab: str) -> str:
-        """A box alone has the cluster that is measured here."""
-        return "" if lab == "box" else NO_SERVER
+        """A box has a cluster, and an owner of KVM hosts may have one."""
+        return NO_SERVER if lab == "ESXi" else ""
 
     @staticmethod
     def time_line(text: str) -> TimeLine:

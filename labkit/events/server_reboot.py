@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.event import Event, Say, TimeLine
-from labkit.events import _outage
+from labkit.events import _guarded, _outage
 from labkit.lab import Lab
 from labkit.workload import Sample, Series
 from labkit.workloads import _cluster
@@ -15,7 +15,10 @@ PROGRAMS = ("python3",)
 
 @dataclass(frozen=True)
 class ServerReboot(Event):
-    """The server of `host` ends, and starts again there; its cluster has nothing to do."""
+    """The server of `host` ends, and starts again there; its cluster has nothing to do.
+
+    A machine that a cluster of one's own guards reboots as a whole.
+    """
 
     measures: ClassVar[Mapping[str, str]] = _outage.MEASURES
     name: ClassVar[str] = "server_reboot"
@@ -26,6 +29,9 @@ class ServerReboot(Event):
 
     def happen(self, lab: Lab, say: Say) -> None:
         """Tell it, and wait until it is as before."""
+        if _guarded.there(lab):
+            _guarded.reboot(lab, say)
+            return
         host = lab.host(self.host)
         at = float(host.check("date", "+%s.%N"))
         host.check(*_cluster.program(), "reboot", host.address)

@@ -89,7 +89,7 @@ def _of_lab(studies: Iterable[Study], lab: Lab) -> dict[str, dict[str, str]]:
         for condition in study.conditions:
             for load in study.loads if not condition.lacks_host(lab, study.workload) else ():
                 for pair in condition.pairs(lab, load).values():
-                    for role in (role for role in load.roles if role not in load.beside):
+                    for role in (role for role in pair if role not in load.beside):
                         for row in (condition.load(load), load.freed()):
                             called = _called_by(row, role)
                             lacks.setdefault(pair[role].name, {}).update(called)

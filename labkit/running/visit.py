@@ -96,7 +96,8 @@ class Visit:
 
     # What a crash left in force would be measured too, on hosts that are not to be changed as well.
     def _take(self, todo: list[PlannedRun]) -> None:
-        self.changes.take(self.changes.possible_roles())
+        asked = {setting.role for step in todo for setting in step.condition.asked(self.lab)}
+        self.changes.take(role for role in self.changes.possible_roles() if role in asked)
         watches = (step.condition.watch(self.lab, self.loads) for step in todo)
         hosts = {role: host for watch in watches for role, host in watch.hosts.items()}
         ours = self.changes.sets

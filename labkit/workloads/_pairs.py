@@ -200,7 +200,8 @@ def missing_tool(
 
 def _needed(workload: Workload, pairs: Mapping[str, Pair]) -> Iterator[tuple[Host, list[str]]]:
     """Each host with the programs that its role calls there."""
-    for role in (role for role in workload.roles if role not in workload.beside):
+    roles = dict.fromkeys(role for pair in pairs.values() for role in pair)
+    for role in (role for role in roles if role not in workload.beside):
         tools = [tool for tool in workload.tools if workload.only.get(tool, role) == role]
         hosts = {pair[role].name: pair[role] for pair in pairs.values()}
         yield from ((host, tools) for host in hosts.values() if tools)

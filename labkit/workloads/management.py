@@ -5,7 +5,8 @@ Machines of another cluster, which nobody fails over, are asked all the while.
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
@@ -18,11 +19,12 @@ from labkit.host import Host
 from labkit.programs import simulator
 from labkit.programs.packages import brings
 from labkit.workload import Beside, Sample, Series, Workload
-from labkit.workloads import _cluster
+from labkit.workloads import _cluster, _guarded
 from labkit.workloads._database import absent
+from labkit.workloads._pairs import FIND
 from labkit.workloads._sections import joined, parted
 
-PROGRAMS = ("corosync", "pacemakerd", "ping", "python3")
+PROGRAMS = ("/usr/lib/postgresql/*/bin/postgres", "corosync", "pacemakerd", "ping", "python3")
 
 READY_SECONDS = 600.0
 PAUSE_SECONDS, READY = 0.05, b"ready\n"
@@ -41,8 +43,9 @@ ITSELF = " itself"
 class Management(Workload):
     """An administrator logs in and lists every 0.1 s, and changes the inventory each second.
 
-    Both hosts are asked. The inventory has `hosts`, and one in `part` of its `vms`.
-    `token_ms` is how long Corosync hears nothing of a host before it takes it for lost.
+    Both hosts are asked; of a cluster of one's own, the machine that it guards. The inventory has
+    `hosts`, and one in `part` of its `vms`. `token_ms` is how long Corosync hears nothing of a host
+    before it takes it for lost, where labkit begins the cluster.
     """
 
     roles: ClassVar[tuple[str, ...]] = ("client", "server", "server2", "guest", "guest2")
@@ -55,8 +58,12 @@ class Management(Workload):
     )  # fmt: skip
     here: ClassVar[tuple[str, ...]] = ("vcsim",)
     beside: ClassVar[tuple[str, ...]] = ("guest", "guest2")
-    only: ClassVar[Mapping[str, str]] = {"ping": "client"}
-    tools: ClassVar[Mapping[str, str]] = {word: brings(word) for word in PROGRAMS}
+    optional: ClassVar[tuple[str, ...]] = (_guarded.CENTER,)
+    # A cluster of one's own is its owner's to install: no role of such a lab is a box.
+    only: ClassVar[Mapping[str, str]] = {
+        "ping": "client", PROGRAMS[0]: _guarded.CENTER, **dict.fromkeys(programs, "box"),
+    }  # fmt: skip
+    tools: ClassVar[Mapping[str, str]] = {word: brings(word) for word in ("ping", "python3")}
     longest: ClassVar[float] = 0.0
     """None: a cluster ends with the process that began it."""
 
@@ -85,27 +92,34 @@ class Management(Workload):
         return 15.0 + self.duration + 0.1 * self.wanted.hosts + 0.01 * self.wanted.vms
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
-        """It takes vcsim, two hosts with one disk, and no other cluster on them."""
+        """It takes vcsim, and two hosts with one disk and no cluster, or a machine of a cluster."""
+        if _guarded.CENTER in hosts:
+            return simulator.lacking() or _guarded.lacking(hosts)
         pair = [hosts["server"], hosts["server2"]]
+        if why := next(filter(None, map(_cluster.foreign, pair)), ""):
+            return why
         for host in pair:
             if not host.run("test", "-w", _cluster.SHARED).ok:
-                return f"{host.name} has no disk that it shares, as a box of `failover` has"
-        whys = (absent("postgresql", "direct", hosts), *map(_cluster.foreign, pair))
-        return simulator.lacking() or next(filter(None, whys), "")
+                return (f"{host.name} has no disk that it shares, as a box of `failover` has, and "
+                        f"the lab no [hosts.{_guarded.CENTER}] that a cluster guards")  # fmt: skip
+            if missing := host.check("sh", "-c", FIND, "find", *self.programs).split():
+                return f"{missing[0]} is missing on {host.name}, to get it: {simulator.REMEDY}"
+        return simulator.lacking() or absent("postgresql", "direct", hosts)
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Ask for a while."""
         return self.during(hosts, _Lasting(self.duration))
 
     def during(self, hosts: Mapping[str, Host], beside: Beside) -> str:
-        """Begin a cluster, and ask its server until what happens has ended."""
-        client, pair = hosts["client"], (hosts["server"], hosts["server2"])
+        """Begin a cluster, and ask its server until what happens has ended.
+
+        In a machine that a cluster of one's own guards, only the server begins.
+        """
+        client, wanted = hosts["client"], self.wanted
         machines = [hosts[role].address for role in self.beside]
-        wanted = self.wanted
-        with _cluster.clustered(*pair, wanted):
-            at = [host.address for host in pair]
-            _cluster.ready(pair[0], 0.0, READY_SECONDS)
-            words = ("ask", str(wanted.vms), ",".join(at), ",".join(machines))
+        with _serving(hosts, wanted) as servers:
+            at = ",".join(host.address for host in servers)
+            words = ("ask", str(wanted.vms), at, ",".join(machines))
             with _cluster.brought(client), client.raw(*_cluster.program(), *words) as pipe:
                 if pipe.recv() != READY:
                     raise HostError(f"{client.name}: nobody asks", said=pipe.ended()[1])
@@ -114,8 +128,8 @@ class Management(Workload):
                     time.sleep(PAUSE_SECONDS)
                 pipe.finish()
                 text = _rest(pipe)
-                after = {host.name: _after(client, host) for host in pair}
-                after |= {f"{host.name}{ITSELF}": _after(host, host) for host in pair}
+                after = {host.name: _after(client, host) for host in servers}
+                after |= _by_itself(hosts, servers)
         return joined({"asked": text, **after})
 
     @staticmethod
@@ -135,18 +149,15 @@ class Management(Workload):
     def parse(text: str) -> list[Sample]:
         """For how long machines elsewhere were unreachable, and what changes were lost.
 
-        Two hosts that serve at once are no figure: they are refused.
+        Two hosts that serve at once are no figure, and neither are two that run one machine.
         """
         parts = parted(text, "asked")
         request = parts.pop("asked")
+        _insist_alone(parts)
         answered = [name for name, said in parts.items() if said.splitlines()[:1] == [SERVES]]
         serving = sorted({name.removesuffix(ITSELF) for name in answered})
         if len(serving) != 1 or _overlap(request):
-            who = " and ".join(serving) or "none"
-            raise ResultsError(
-                f"one host may serve at a time: it was {who}",
-                hint="two are a split brain: what either has done is void",
-            )
+            raise _split("serve", serving)
         kept = set(parts[answered[0]].splitlines()[1:])
         lost = [name for name in CHANGED.findall(request) if name not in kept]
         return [
@@ -173,6 +184,42 @@ def _rest(pipe: Pipe) -> str:
     while part := pipe.recv():
         said += part
     return said.decode("utf-8", "replace")
+
+
+# The servers that are asked, once the first of them is ready.
+@contextmanager
+def _serving(hosts: Mapping[str, Host], wanted: _cluster.WantedCluster) -> Iterator[list[Host]]:
+    if _guarded.CENTER in hosts:
+        with _guarded.serve(hosts, wanted):
+            yield [hosts[_guarded.CENTER]]
+        return
+    pair = (hosts["server"], hosts["server2"])
+    with _cluster.clustered(*pair, wanted):
+        _cluster.ready(pair[0], 0.0, READY_SECONDS)
+        yield [*pair]
+
+
+# Each host of the box serves it to itself; each one of one's own says what its libvirt runs.
+def _by_itself(hosts: Mapping[str, Host], servers: list[Host]) -> dict[str, str]:
+    if _guarded.CENTER in hosts:
+        sides = _guarded.sides(hosts).items()
+        return {f"{role}{_guarded.ITS_MACHINE}": side for role, side in sides}
+    return {f"{host.name}{ITSELF}": _after(host, host) for host in servers}
+
+
+def _insist_alone(parts: Mapping[str, str]) -> None:
+    sides = {name: said for name, said in parts.items() if name.endswith(_guarded.ITS_MACHINE)}
+    running = [name.removesuffix(_guarded.ITS_MACHINE)
+               for name, said in sides.items() if said == _guarded.RUNNING]  # fmt: skip
+    if sides and len(running) != 1:
+        raise _split("run the machine", running)
+
+
+def _split(what: str, which: list[str]) -> ResultsError:
+    return ResultsError(
+        f"one host may {what} at a time: it was {' and '.join(which) or 'none'}",
+        hint="two are a split brain: what either has done is void",
+    )
 
 
 # Asked of each host from outside and by itself, and told apart from what it does not serve.

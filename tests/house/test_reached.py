@@ -30,7 +30,7 @@ BY_OTHERS = {
     "dask_setup",  # Dask, on a worker
     "_cut", "_fill", "_freeze", "_lose", "_shape", "_skew",  # `Faults`, by the name of the fault
     "_fill_text",  # argparse
-    "do_GET", "do_POST", "do_PUT", "parse_request", "log_message",  # http.server
+    "do_GET", "do_POST", "do_PUT", "parse_request", "log_message", "server_bind",  # http.server
     "_render_traceback_",  # IPython
     # paramiko, in place of its own; PRIVATE says which of them a new version lacks
     "PRIVATE", "_parse_disconnect", "_verify_key", "preferred_ciphers", "preferred_keys",

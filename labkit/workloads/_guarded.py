@@ -1,0 +1,245 @@
+"""A machine that its owner's own Pacemaker guards: that cluster is watched, and never changed.
+
+The machine is the host `center` of a lab file. A run brings its management server, which starts
+whenever the machine does, and takes it away.
+"""
+
+import re
+import shlex
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from xml.etree import ElementTree
+
+from labkit.errors import HostError
+from labkit.host import Host
+from labkit.machine.scripts import beside
+from labkit.programs import simulator
+from labkit.shop import kit
+from labkit.workloads import _cluster
+
+PROGRAMS = ("crm_mon", "crm_node", "python3")
+
+CENTER = "center"
+"""The role of the machine."""
+PAIR = ("server", "server2")
+"""The roles of the hosts that it may run on."""
+FOLDER = "/var/lib/labkit-center"
+"""All that a run brings the machine, beside a unit of systemd."""
+PATIENCE_SECONDS = 1800.0
+"""Hosts and their machines boot for minutes, and firmware takes its own time."""
+LOOK_SECONDS, SILENT_SECONDS = 0.2, 10.0
+AGENT, FENCES = "ocf:heartbeat:VirtualDomain", "stonith:"
+RUNNING, SILENT = "running", "silent"
+ITS_MACHINE = " runs it"
+"""Ends the name of a host that was asked whether it runs the machine."""
+LOOK = "crm_node -n && crm_mon -1 --output-as=xml"
+MACHINE, DOMAIN = beside(__file__, "_guarded_center.sh"), beside(__file__, "_guarded_domain.sh")
+KERNEL = re.compile(r"^boot (\d+\.\d+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """A cluster as one of its hosts, `node`, shows it (crm_mon(8))."""
+
+    node: str
+    shown: ElementTree.Element = field(repr=False)
+    resource: str
+
+    @classmethod
+    def of(cls, host: Host, resource: str) -> "ClusterView":
+        """Ask a host."""
+        asked = host.run("sh", "-c", LOOK, seconds=SILENT_SECONDS)
+        node, _, text = asked.stdout.partition("\n")
+        try:
+            return cls(node.strip(), ElementTree.fromstring(text), resource)
+        except ElementTree.ParseError:
+            raise HostError(f"{host.name}: its cluster does not answer", said=asked.stderr or text,
+                            hint="is Pacemaker running there?") from None  # fmt: skip
+
+    @property
+    def runs_on(self) -> list[str]:
+        """The nodes on which the machine runs, or is being started."""
+        return [str(at.get("name")) for at in self._primitive.findall("node")]
+
+    def has_happened(self, lost: str) -> Iterator[str]:
+        """The steps of the failover from a node that can be seen by now."""
+        started = self.node in self.runs_on
+        away = started or not self._is(lost, "online")
+        if away or self._is(lost, "unclean"):
+            yield "lost"
+        if away and not self._is(lost, "unclean"):
+            yield "fenced"
+        if started:
+            yield "start"
+
+    def refusal(self, other: str) -> str:
+        """The reason why no failover can be measured, as another node is to take over."""
+        machine, name = self._primitive, self.resource
+        if machine.get("resource_agent") != AGENT:
+            return f"its cluster has no {AGENT} that is called {name}"
+        if not self._is(other, "online") or self._is(other, "unclean"):
+            return f"it does not see {other}: a split brain, or another cluster"
+        if self._is(other, "standby"):
+            return f"its cluster keeps {other} in standby"
+        if self._option("maintenance-mode") or machine.get("managed") != "true":
+            return f"its cluster does not manage {name}"
+        if not self._option("stonith-enabled") or not self._fences:
+            return "its cluster takes no host's power: two hosts could run the machine at once"
+        if machine.get("role") != "Started" or len(self.runs_on) != 1:
+            return f"{name} runs on {' and '.join(self.runs_on) or 'no host'}"
+        return ""
+
+    def trouble(self, lost: str) -> str:
+        """The cluster's own words on what it could not do after it lost a node."""
+        for fencing in self.shown.iter("fence_event"):
+            if fencing.get("target") == lost and fencing.get("status") == "failed":
+                why = fencing.get("exit-reason", "")
+                return f"the power of {lost} could not be taken {why}".strip()
+        for failed in self.shown.iter("failure"):
+            if str(failed.get("op_key")).startswith(f"{self.resource}_"):
+                words = failed.get("exitreason") or failed.get("exitstatus")
+                return f"{failed.get('op_key')} failed on {failed.get('node')}: {words}"
+        return ""
+
+    @property
+    def _primitive(self) -> ElementTree.Element:
+        rows = (one for one in self.shown.iter("resource") if one.get("id") == self.resource)
+        return next(rows, ElementTree.Element("none"))
+
+    @property
+    def _fences(self) -> bool:
+        rows = list(self.shown.iter("resource"))
+        return any(str(one.get("resource_agent")).startswith(FENCES)
+                   and one.get("role") == "Started" for one in rows)  # fmt: skip
+
+    def _is(self, node: str, state: str) -> bool:
+        rows = self.shown.iterfind(f"nodes/node[@name='{node}']")
+        return any(row.get(state) == "true" for row in rows)
+
+    def _option(self, name: str) -> bool:
+        rows = self.shown.iterfind("summary/cluster_options")
+        return any(row.get(name) == "true" for row in rows)
+
+
+def views(hosts: Mapping[str, Host]) -> dict[str, ClusterView]:
+    """The cluster as each of its two hosts shows it."""
+    resource = hosts[CENTER].resource
+    return {role: ClusterView.of(hosts[role], resource) for role in PAIR}
+
+
+def sides(hosts: Mapping[str, Host]) -> dict[str, str]:
+    """The answer of each host's own libvirt, whether it runs the machine."""
+    return {role: _side(hosts[role], hosts[CENTER].resource) for role in PAIR}
+
+
+def _side(host: Host, resource: str) -> str:
+    with suppress(HostError):
+        words = ("sh", "-c", DOMAIN, "domain", resource)
+        return host.check(*words, seconds=SILENT_SECONDS).strip()
+    return SILENT
+
+
+def unfit(hosts: Mapping[str, Host]) -> str:
+    """The reason why this cluster is not as a run has to begin and to end; empty if it is."""
+    if not hosts[CENTER].resource:
+        return f'[hosts.{CENTER}] has no resource = "..."; a cluster that nobody names is let alone'
+    try:
+        by_role = views(hosts)
+    except HostError as silent:
+        return f"{silent.what}: {silent.said.strip()[-200:]}"
+    for role, other in (PAIR, PAIR[::-1]):
+        if why := by_role[role].refusal(by_role[other].node):
+            return f"{hosts[role].name}: {why}"
+    running = [role for role, state in sides(hosts).items() if state == RUNNING]
+    if len(running) != 1:
+        return f"libvirt runs {hosts[CENTER].resource} on {' and '.join(running) or 'neither host'}"
+    return ""
+
+
+def lacking(hosts: Mapping[str, Host]) -> str:
+    """The reason why this cluster and its machine cannot be measured; empty if they can."""
+    machine = hosts[CENTER]
+    if why := unfit(hosts):
+        return why
+    try:
+        absent = machine.check("sh", "-c", MACHINE, "center", "lacks").split()
+    except HostError as silent:
+        return silent.what
+    if absent:
+        what = f"{' and '.join(absent)} missing on {machine.name}"
+        return f"{what}, to get it: {simulator.REMEDY} --lab {machine.lab}"
+    return ""
+
+
+@contextmanager
+def serve(hosts: Mapping[str, Host], wanted: _cluster.WantedCluster) -> Iterator[None]:
+    """A management server in the machine, until we leave."""
+    machine = hosts[CENTER]
+    if why := lacking(hosts):
+        raise HostError(why)
+    try:
+        _bring(machine, wanted)
+        started(machine, "", PATIENCE_SECONDS)
+        yield
+    finally:
+        # A machine that is not back keeps it until the next run, which begins with this, too.
+        with suppress(HostError):
+            _remove(machine)
+
+
+def program() -> tuple[str, ...]:
+    """The management server's program in the machine."""
+    return ("python3", f"{FOLDER}/{kit.name(_cluster.CENTER)}")
+
+
+def _bring(machine: Host, wanted: _cluster.WantedCluster) -> None:
+    _remove(machine)
+    machine.check("mkdir", "-p", "-m", "711", FOLDER)
+    machine.put(kit.packed(_cluster.CENTER), program()[1], 0o644)
+    machine.put(kit.SERVE_DATABASE, f"{FOLDER}/database.sh", 0o644)
+    machine.put(simulator.vcsim(), f"{FOLDER}/vcsim", 0o755)
+    place = (f"{FOLDER}/inventory", f"{FOLDER}/database.sh", f"{FOLDER}/vcsim", f"{FOLDER}/log")
+    sizes = (str(wanted.hosts), str(wanted.vms))
+    machine.check(*program(), "make", *place, machine.name, *sizes, seconds=600)
+    words = shlex.join((*program(), "serve", *place))
+    machine.check("sh", "-c", MACHINE, "center", "begin", FOLDER, words, machine.address)
+
+
+def _remove(machine: Host) -> None:
+    machine.check("sh", "-c", MACHINE, "center", "end", FOLDER)
+
+
+def boot(machine: Host) -> str:
+    """The number of the boot of a machine."""
+    return machine.check("cat", "/proc/sys/kernel/random/boot_id").strip()
+
+
+def started(machine: Host, before: str, deadline: float) -> Mapping[str, float]:
+    """Notes of its server from the boot of a machine on, another one than `before`.
+
+    `boot` is when its kernel began, by its own clock.
+    """
+    until, noted = time.monotonic() + deadline, dict[str, float]()
+    while time.monotonic() < until:
+        text = _look(machine)
+        if text and not text.startswith(before or "\n"):
+            begun = float(KERNEL.findall(text)[0])
+            noted = _cluster.notes(text, begun)
+            if "ready" in noted:
+                return noted
+            if "failed" in noted:
+                raise HostError(f"{machine.name}: the management server cannot start",
+                                said=_cluster.FAILED.findall(text)[-1])  # fmt: skip
+        time.sleep(LOOK_SECONDS)
+    raise HostError(f"{machine.name}: the management server was not ready after {deadline:g} s",
+                    said=f"it noted {', '.join(noted) or 'nothing'}")  # fmt: skip
+
+
+# Nothing while it does not answer.
+def _look(machine: Host) -> str:
+    with suppress(HostError):
+        words = ("sh", "-c", MACHINE, "center", "look", FOLDER)
+        return machine.check(*words, seconds=SILENT_SECONDS)
+    return ""
