@@ -62,6 +62,7 @@ class FrontPage:
         self._show_cards()
         self.known.score = kept_scorecard()
         self.score.show(body(self.known.score))
+        self.results.take(self.known.shelved, self.known.score.lines)
         self._show_cards()
         return ""
 

@@ -181,10 +181,21 @@ def run_page(server: dict[str, Any], opened: Opened) -> None:
     client.load_connection_file(str(Path(jupyter_runtime_dir(), f"kernel-{kernel}.json")))
     client.start_channels()
     try:
-        client.wait_for_ready(timeout=SHOWN_SECONDS)
+        _wait(client)
         _keep(opened.page, *_ran(client))
     finally:
         client.stop_channels()
+
+
+# A kernel that begins on a busy machine misses a heartbeat, which jupyter_client calls dead.
+def _wait(client: BlockingKernelClient) -> None:
+    end = time.monotonic() + SHOWN_SECONDS
+    while True:
+        try:
+            return client.wait_for_ready(timeout=SHOWN_SECONDS)
+        except RuntimeError:
+            if time.monotonic() > end:
+                raise
 
 
 def _ran(client: BlockingKernelClient) -> tuple[list[Any], dict[str, Any]]:

@@ -1,6 +1,7 @@
 """The results on the front page: listed, chosen by a word, their reports, two compared."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 import ipywidgets as widgets  # type: ignore[import-untyped]
 
@@ -9,10 +10,11 @@ from labkit.front.area import Area, Speaker, Worker, button, heading
 from labkit.front.cards import link
 from labkit.front.shelf import Shelved, compared_page, write_report
 from labkit.pages.lab_panel import wrapped
+from labkit.pages.score_line import ScoreLine, counts_as
 from labkit.pages.tables import safe
 
 MOST = 40
-HEAD = ("study", "name", "measured", "lab", "runs", "report")
+HEAD = ("study", "name", "measured", "lab", "runs", "verdicts", "report")
 Show = Callable[[], None]
 
 
@@ -21,6 +23,7 @@ class ResultsSection:
 
     def __init__(self, changed: Show) -> None:
         self.shelved: Sequence[Shelved] = ()
+        self.lines: Sequence[ScoreLine] = ()
         self._changed = changed
         self.speaker, self.listed, self.found = Speaker(), Area(), Area()
         self.worker = Worker(self.speaker)
@@ -50,16 +53,16 @@ class ResultsSection:
         """The results that the filter leaves."""
         return [shelved for shelved in self.shelved if shelved.has(self.filter.value.split())]
 
-    def take(self, shelved: Sequence[Shelved]) -> None:
-        """Show these results."""
-        self.shelved = shelved
+    def take(self, shelved: Sequence[Shelved], lines: Sequence[ScoreLine] = ()) -> None:
+        """Show these results; the verdicts on them come later, as lines of the scorecard."""
+        self.shelved, self.lines = shelved, lines or self.lines
         self.show()
 
     def show(self) -> None:
         """List what the filter leaves, and offer it to be chosen."""
         names = tuple(names_of(self.chosen))
         self.new.options = self.old.options = names
-        self.listed.show(listed_html(self.chosen, len(self.shelved)))
+        self.listed.show(listed_html(self.chosen, len(self.shelved), self.lines))
 
     def write(self) -> str:
         """Write the report of the chosen results, and link to it."""
@@ -98,20 +101,30 @@ def names_of(shelved: Sequence[Shelved]) -> dict[str, Shelved]:
     return by_name
 
 
-def listed_html(chosen: Sequence[Shelved], among: int) -> str:
-    """The newest of these as a table, with a link to each report."""
+def listed_html(
+    chosen: Sequence[Shelved], among: int, lines: Sequence[ScoreLine] = ()
+) -> str:  # fmt: skip
+    """The newest of these as a table, with their verdicts and a link to each report.
+
+    Of the results of one lab those with the most blocks are judged.
+    """
     text = f"{len(chosen)} of {among} results"
     text += f"; the newest {MOST} are shown" if len(chosen) > MOST else ""
     head = "".join(f'<th scope="col">{name}</th>' for name in HEAD)
     names = list(names_of(chosen).items())[:MOST]
-    rows = "".join(f"<tr>{_cells(name, shelved)}</tr>" for name, shelved in names)
+    judged = {(line.study, line.when): Counter[str]() for line in lines}
+    for line in lines:
+        judged[line.study, line.when][counts_as(line)] += 1
+    rows = "".join(f"<tr>{_cells(name, shelved, judged)}</tr>" for name, shelved in names)
     table = f'<table class="lk-list"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     return f'<p>{text}.</p><div class="lk-scroll">{table if names else ""}</div>'
 
 
-def _cells(name: str, one: Shelved) -> str:
+def _cells(name: str, one: Shelved, judged: Mapping[tuple[str, str], Counter[str]]) -> str:
+    counts = judged.get((one.study, one.when), {})
     runs = f"{one.finished} of {one.runs}" + ("; DAMAGED" if one.damaged else "")
     told = (one.study, "recorded" if one.recorded else one.label or one.path.name,
-            one.when[:16].replace("T", " "), f"{one.lab} ({one.made})", runs)  # fmt: skip
+            one.when[:16].replace("T", " "), f"{one.lab} ({one.made})", runs,
+            ", ".join(f"{n} {word}" for word, n in counts.items()))  # fmt: skip
     made = link(one.report, "open", f"Open the report: {name}") if one.report else "none"
     return "".join(f"<td>{safe(text)}</td>" for text in told) + f"<td>{made}</td>"

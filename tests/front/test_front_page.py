@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,6 +32,8 @@ from labkit.host import Host
 from labkit.lab import Lab
 from labkit.machine.places import HOME
 from labkit.pages import scorecard
+from labkit.pages.kept_scores import kept_scorecard
+from labkit.pages.score_line import counts_as
 from labkit.transports.local import Local
 
 BAD = "<img src=x onerror=alert(1)>"
@@ -234,6 +237,22 @@ def test_results_are_found_by_words_of_study_label_or_lab(results):
     assert "2 of " in browser.listed.html and len(browser.new.options) == 2
     browser.filter.value = "no such words"
     assert "0 of " in browser.listed.html
+
+
+@pytest.mark.slow
+def test_results_show_how_many_claims_have_which_verdict(results):
+    browser = ResultsSection(lambda: None)
+    browser.take(shelf())
+    browser.filter.value = "lat_ping"
+    assert "holds" not in browser.listed.html and "undecided" not in browser.listed.html
+    lines = kept_scorecard(study="lat_ping").lines
+    browser.take(browser.shelved, lines)
+    (newest,) = {line.when for line in lines if Path(line.evidence).parent.name == "lat_ping"}
+    counts = Counter(counts_as(line) for line in lines if line.when == newest)
+    said = ", ".join(f"{n} {word}" for word, n in counts.items())
+    assert sum(counts.values()) == 7 and f"<td>{said}</td>" in browser.listed.html
+    browser.take(browser.shelved)
+    assert said in browser.listed.html, "it stays until it is judged again"
 
 
 @pytest.mark.slow
