@@ -24,13 +24,26 @@ STYLE = """
 .labkit-front .lk-count { white-space: nowrap; margin-right: 8px; line-height: 1.9 }
 .labkit-front :is(.lk-scroll, .wide) { overflow-x: auto }
 .labkit-front :is(.matrix, .claims) td { text-align: left; vertical-align: top; font-size: 12px }
-.labkit-front .matrix th { text-align: left; min-width: 10em; white-space: normal }
-.labkit-front .matrix td { white-space: nowrap }
+.labkit-front .matrix th { text-align: left; white-space: normal }
+.labkit-front .matrix th:first-child { min-width: 9em }
+.labkit-front table.matrix { table-layout: auto }
+.labkit-front .matrix td { white-space: nowrap; line-height: 1.8 }
 .labkit-front .lk-bad { border-left: 4px solid var(--jp-error-color1, #c62828); padding-left: 8px }
 .labkit-front .lk-said { white-space: pre-wrap; overflow-wrap: anywhere }
-.labkit-front .lk-list { border-collapse: collapse; width: 100% }
+.labkit-front .lk-list { border-collapse: collapse; width: 100%; table-layout: auto }
 .labkit-front .lk-list :is(th, td) { text-align: left; vertical-align: top; padding: 3px 8px;
   border-bottom: 1px solid var(--lk-line); overflow-wrap: normal }
+.labkit-front .lk-scroll { container-type: inline-size }
+@container (max-width: 620px) {
+  .labkit-front .lk-list thead { display: none }
+  .labkit-front .lk-list tr { display: flex; flex-wrap: wrap; gap: 0 14px; padding: 6px 0;
+    border-bottom: 1px solid var(--lk-line) }
+  .labkit-front .lk-list td { border: 0; padding: 0 4px }
+  .labkit-front .lk-list td:first-child { flex-basis: 100%; font-weight: bold }
+  .labkit-front .lk-list td:empty { display: none }
+  .labkit-front .lk-list td:is([data-label="runs"], [data-label="report"])::before {
+    content: attr(data-label) ": " }
+}
 .labkit-front .labkit-chart svg { max-width: 100%; height: auto;
   background: transparent !important }
 .labkit-front .labkit-chart svg > rect { fill: none }

@@ -127,4 +127,7 @@ def _cells(name: str, one: Shelved, judged: Mapping[tuple[str, str], Counter[str
             one.when[:16].replace("T", " "), f"{one.lab} ({one.made})", runs,
             ", ".join(f"{n} {word}" for word, n in counts.items()))  # fmt: skip
     made = link(one.report, "open", f"Open the report: {name}") if one.report else "none"
-    return "".join(f"<td>{safe(text)}</td>" for text in told) + f"<td>{made}</td>"
+    cells = (*map(safe, told), made)
+    return "".join(
+        f'<td data-label="{head}">{cell}</td>' for head, cell in zip(HEAD, cells, strict=True)
+    )
