@@ -47,6 +47,8 @@ FOCUSED = """parts => {
            seen: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2 };
 }"""
 WORDS = f"{FRONT} :is(p, h2, h3, td, th, a, b, span, code)"
+CUT_OFF = """all => all.filter(one => one.scrollWidth > one.clientWidth + 1)
+  .map(one => one.innerText.slice(0, 80))"""
 SHOWN = "() => window.jupyterapp.shell.currentWidget.context.path"
 CELLS = "() => window.jupyterapp.shell.currentWidget.content.widgets.length"
 DARK = "() => { jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'}) }"
@@ -260,6 +262,7 @@ def it_looks_right_in_both_themes_and_widths(keyboard):
         assert least >= 4.5, words
         front = page.locator(FRONT)
         assert front.evaluate("one => one.scrollWidth <= one.clientWidth + 1"), "it is cut off"
+        assert page.locator(f"{FRONT} .lk-list td").evaluate_all(CUT_OFF) == []
 
 
 def reopened_without_its_kernel_it_shows_what_it_showed(keyboard, address, home):
