@@ -121,7 +121,7 @@ def listed_html(
 
 
 def _cells(name: str, one: Shelved, judged: Mapping[tuple[str, str], Counter[str]]) -> str:
-    counts = judged.get((one.study, one.when), {})
+    counts = judged.get((one.study, one.when), Counter[str]())
     runs = f"{one.finished} of {one.runs}" + ("; DAMAGED" if one.damaged else "")
     told = (one.study, "recorded" if one.recorded else one.label or one.path.name,
             one.when[:16].replace("T", " "), f"{one.lab} ({one.made})", runs,
