@@ -23,6 +23,7 @@ from labkit.verdict import REAL_KERNEL
 SMALL = Machine.of(2)
 LARGER = {
     "4 CPUs": Machine.of(4),
+    "8 CPUs": Machine.of(8),
     "16 CPUs": Machine.of(16),
     "64 CPUs on 2 nodes, 2 threads a core": Machine.of(64, nodes=2, threads=2),
 }
