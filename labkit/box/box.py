@@ -35,7 +35,7 @@ from labkit.lab import opened
 PROGRAMS = ("ip",)
 
 DEFAULT = "pair"
-READY_SECONDS, BOOT_SECONDS = 15.0, 180.0
+READY_SECONDS, BOOT_SECONDS = 15.0, 330.0
 # Nothing of the kernel's own may be on the networks of a box.
 SWITCH_SCRIPT = """\
 knob=/proc/sys/net/ipv6/conf/default/disable_ipv6

@@ -27,7 +27,7 @@
 #                            no process real-time priority
 what=guest
 places=/run/labkit/guests
-seconds=150
+seconds=300
 awake=/run/labkit/bin/waking.so
 
 fail() {
