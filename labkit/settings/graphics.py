@@ -19,7 +19,10 @@ class Guest3d(OfMachine):
     """
 
     renderer: str = field(default="software", metadata=word("renderer", RENDERERS))
-    elsewhere: ClassVar = {"kvm": "it is in the definition: <acceleration accel3d>, by hand"}
+    elsewhere: ClassVar = {
+        "box": "its guests have no screen",
+        "kvm": "it is in the definition: <acceleration accel3d>, by hand",
+    }
 
     def on_esxi(self, host: Host) -> Way:
         """`mks.enable3d` and `mks.use3dRenderer`."""

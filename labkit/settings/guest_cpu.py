@@ -17,6 +17,7 @@ from labkit.settings._ways import script
 PROGRAMS = ("virsh",)
 
 UNLIMITED = "unlimited"
+WHOLE_CPUS = "its guests share the CPUs of their host alike; ExclusiveCpu gives one its own"
 PINNED = beside(__file__, "guest_cpu_pinned.sh")
 
 
@@ -44,7 +45,10 @@ class EmulatorCpus(OfMachine):
     """The CPUs on which the threads run that emulate a guest's devices, not its own CPUs."""
 
     cpus: str = field(metadata=CPU_LIST)
-    elsewhere: ClassVar = {"esxi": "VMkernel places those worlds itself"}
+    elsewhere: ClassVar = {
+        "box": "they run where the guest does: ExclusiveCpu",
+        "esxi": "VMkernel places those worlds itself",
+    }
     on_kvm = of_option("s/^ *[*]: //;/^[0-9]/p", "emulatorpin", "{}", "--live")
 
 
@@ -55,6 +59,7 @@ class GuestCpuShares(OfMachine):
     """
 
     shares: int = field(metadata=CPU_SHARES)
+    elsewhere: ClassVar = {"box": WHOLE_CPUS}
     # The control group of the machine: what is too much is cut to fit.
     on_kvm = of_option("s/^cpu_shares *: //p", "schedinfo", "--live", "cpu_shares={}")
     on_esxi = of_lines("sched.cpu.shares")
@@ -64,7 +69,10 @@ class GuestCpuLimit(OfMachine):
     """The most that each of a guest's CPUs may run, in percent of a CPU of the host."""
 
     percent: float = field(metadata=share("the limit", 1, 100, "percent", "{:g} %".format))
-    elsewhere: ClassVar = {"esxi": "it counts MHz: GuestCpuReservation with limit_mhz"}
+    elsewhere: ClassVar = {
+        "box": WHOLE_CPUS,
+        "esxi": "it counts MHz: GuestCpuReservation with limit_mhz",
+    }
 
     def on_kvm(self, host: Host) -> Way:
         """`schedinfo`: the quota of each period of 100 ms."""
@@ -81,7 +89,8 @@ class GuestCpuReservation(OfMachine):
     mhz: int = field(metadata=amount("the reservation", 0, 10_000_000, "MHz"))
     limit_mhz: int = field(default=0, metadata=amount("the limit", 0, 10_000_000, "MHz"))
     elsewhere: ClassVar = {
-        "kvm": "Linux reserves no CPU time; GuestCpus on CPUs that nobody else uses does"
+        "box": WHOLE_CPUS,
+        "kvm": "Linux reserves no CPU time; GuestCpus on CPUs that nobody else uses does",
     }
 
     def __post_init__(self) -> None:

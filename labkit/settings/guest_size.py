@@ -28,7 +28,8 @@ class GuestMemoryReservation(OfMachine):
 
     mib: int = field(metadata=amount("the reservation", 0, MIB, "MiB", "{} MiB".format))
     elsewhere: ClassVar = {
-        "kvm": "it is in the machine's definition: <memoryBacking><locked/>, by hand"
+        "box": "MemoryLock keeps all memory of a guest",
+        "kvm": "it is in the machine's definition: <memoryBacking><locked/>, by hand",
     }
 
     def clash(self, other: Setting) -> str:
@@ -91,6 +92,7 @@ class GuestNuma(OfMachine):
     """The NUMA node of the host whose memory and, on ESXi, CPUs a guest uses."""
 
     node: int = field(metadata=amount("the NUMA node", 0, 63))
+    elsewhere: ClassVar = {"box": "its topology places a guest's host on CPUs, and so on nodes"}
 
     def on_kvm(self, host: Host) -> Way:
         """`numatune`, of memory; what an idle guest has does not move at once."""
@@ -129,7 +131,8 @@ class GuestDiskController(OfMachine):
 
     controller: str = field(default="pvscsi", metadata=word("controller", CONTROLLERS))
     elsewhere: ClassVar = {
-        "kvm": "it is in the machine's definition: <target bus='virtio'/>, by hand"
+        "box": "disks of its guests have the controller of what runs the guest",
+        "kvm": "it is in the machine's definition: <target bus='virtio'/>, by hand",
     }
     on_esxi = of_lines("scsi0.virtualDev")
 

@@ -58,7 +58,7 @@ class GuestLargePages(OnHost):
     """Whether ESXi backs the memory of guests with large pages, once they touch it."""
 
     large: bool = True
-    elsewhere: ClassVar = {"linux": "there it is HugePages and TransparentHugePages"}
+    elsewhere: ClassVar = {**BOX, "linux": "there it is HugePages and TransparentHugePages"}
     on_esxi = by(switched(of_advanced("/Mem/AllocGuestLargePage")))
 
 
@@ -83,6 +83,6 @@ class HaltPolling(OnHost):
     """Nanoseconds that KVM waits awake for work when a guest's CPU has none."""
 
     ns: int = field(metadata=amount("the time", 0, 10_000_000, "ns"))
-    elsewhere: ClassVar = {"box": "its guest is none of KVM's"}
+    elsewhere: ClassVar = {"box": "KVM has one value for all guests of the machine"}
     # Some kernels let nobody write it.
     on_linux = by(of_machine("/sys/module/kvm/parameters/halt_poll_ns"))

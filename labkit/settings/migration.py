@@ -15,6 +15,7 @@ from labkit.settings._ways import ROOT, OnHost, by, on_or_off, picked, switched
 PROGRAMS = ("esxcli",)
 
 MIB = 2**20
+WITH_EACH = {"box": "`box.migrate` takes it with each move"}
 TAG = ("esxcli", "network", "ip", "interface", "tag")
 
 
@@ -25,7 +26,10 @@ class MigrationBandwidth(OfMachine):
     """
 
     mib_per_second: int = field(metadata=amount("bandwidth of a migration", 1, 1_000_000, "MiB/s"))
-    elsewhere: ClassVar = {"esxi": "vMotion takes the line's rate; NetIOC of vCenter limits it"}
+    elsewhere: ClassVar = {
+        **WITH_EACH,
+        "esxi": "vMotion takes the line's rate; NetIOC of vCenter limits it",
+    }
 
     def on_kvm(self, host: Host) -> Way:
         """libvirt counts MiB/s; QEMU counts bytes, and would take -1 without a word."""
@@ -46,6 +50,7 @@ class MigrationDowntime(OfMachine):
     """Milliseconds that a guest may stand still when it changes hosts; a goal, not a promise."""
 
     ms: int = field(metadata=amount("downtime", 1, 2_000_000, "ms"))
+    elsewhere: ClassVar = WITH_EACH
 
     def on_kvm(self, host: Host) -> Way:
         """QEMU goes over when what is left fits into that time."""
@@ -90,6 +95,7 @@ class MigrationStreams(OfMachine):
     """The number of connections that carry a moving guest's memory; on ESXi, 0 lets it choose."""
 
     streams: int = field(metadata=amount("streams of a migration", 0, 255))
+    elsewhere: ClassVar = WITH_EACH
 
     def clash(self, other: Setting) -> str:
         """Several streams, and yet only one."""
@@ -114,7 +120,7 @@ class MigrationParallel(OfMachine):
     """Whether QEMU moves memory on several streams at all; both hosts need the same."""
 
     parallel: bool = True
-    elsewhere: ClassVar = {"esxi": "vMotion always does"}
+    elsewhere: ClassVar = {**WITH_EACH, "esxi": "vMotion always does"}
     on_kvm = by(lambda s: of_capability(_plain(s, "--parallel"), "multifd"))
 
 
@@ -122,6 +128,7 @@ class MigrationThrottle(OfMachine):
     """Whether a guest that writes faster than it can be moved is slowed down until it can."""
 
     throttle: bool = True
+    elsewhere: ClassVar = WITH_EACH
     on_kvm = by(lambda s: of_capability(_plain(s, "--auto-converge"), "auto-converge"))
     # Stun During Page Send, an option of the host: 2 is on when needed.
     on_esxi = by(switched(of_advanced("/Migrate/SdpsEnabled"), on="2"))

@@ -157,7 +157,8 @@ class GuestDiskLimit(OfMachine):
     disk: str = field(metadata=WHICH | name("disk of a guest"))
     per_second: int = field(metadata=amount("requests per second", 0, 10_000_000))
     elsewhere: ClassVar = {
-        "esxi": "it is a property of the disk, which vCenter or the host's API sets"
+        "box": "its topology says so: a disk of `64M raw 200/s`",
+        "esxi": "it is a property of the disk, which vCenter or the host's API sets",
     }
 
     def on_kvm(self, host: Host) -> Way:

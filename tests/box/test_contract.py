@@ -5,16 +5,40 @@ import pytest
 from labkit.box import status
 from labkit.box.guests import accelerator, contract
 from labkit.machine.places import HOME
+from labkit.settings import full_reservation, kinds_of_setting
+from labkit.settings._guest import OfGuest
+from labkit.settings._machine import OfMachine
 from tests.box.test_accelerator import needs_qemu
-
-pytestmark = [pytest.mark.box, pytest.mark.slow, pytest.mark.torture, needs_qemu]
 
 PAGE = HOME / "notebooks/docs/proof/guests.md"
 COLUMNS = {"uml": 2, "tcg": 3}
 OF_A_MACHINE = ("real-time", "hyper-threads", "Operation not permitted", "one CPU only", "tmpfs")
 """Words of reasons that are a machine's, and not an accelerator's."""
+ABOUT_GUESTS = (
+    "GuestLargePages", "HaltPolling", "HugePages", "Passthrough", "Sriov", "TransparentHugePages",
+    "VnicMerging",
+)  # fmt: skip
+"""Settings of a host that are about its guests."""
 
 
+def why_not(kind):
+    reasons = getattr(kind, "elsewhere", full_reservation.ELSEWHERE)
+    return reasons["box"].removeprefix(": ")
+
+
+def test_every_setting_of_a_guest_is_tried_or_the_page_says_why_not():
+    tried = {type(setting) for setting in contract.SETTINGS.values()}
+    text = PAGE.read_text("utf-8")
+    for kind in kinds_of_setting():
+        of_a_guest = issubclass(kind, OfGuest | OfMachine) or kind.__name__ in ABOUT_GUESTS
+        if of_a_guest and kind not in tried:
+            assert f"| `{kind.__name__}` | {why_not(kind)} |" in text
+
+
+@needs_qemu
+@pytest.mark.box
+@pytest.mark.slow
+@pytest.mark.torture
 @pytest.mark.parametrize("asked", COLUMNS)
 def test_all_that_guests_do_is_tried_and_is_what_the_page_says(asked, monkeypatch):
     monkeypatch.setenv(accelerator.VARIABLE, asked)

@@ -7,24 +7,31 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit.box.box import down, up
+from labkit.box.box import BOOT_SECONDS, down, up
 from labkit.box.folder import Tell
-from labkit.box.needs import missing
+from labkit.box.guests import accelerator
+from labkit.box.guests.kvm import BOOT
+from labkit.box.guests.migration import migrate
+from labkit.box.needs import is_root, missing
 from labkit.box.status import status
 from labkit.box.this_machine import examine
 from labkit.changes.in_force import applied
 from labkit.changes.plan import Step, plan
-from labkit.errors import BoxError, LabkitError
+from labkit.errors import BadInput, BoxError, LabkitError
 from labkit.lab import Lab, opened
+from labkit.machine.scripts import beside
 from labkit.setting import Setting
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_cores import GuestCores
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.guest_size import GuestMemory, VirtualNuma
-from labkit.settings.neighbour import Neighbour
+from labkit.settings.halting import Halting
+from labkit.settings.mtu import Mtu
+from labkit.settings.neighbour import GuestNeighbour, Neighbour
 from labkit.settings.offloads import Offloads
 from labkit.settings.other_cpus import OtherCpus
+from labkit.settings.queues import NicQueues, NicRing
 from labkit.settings.reclaim import MemoryLock, Reclaim
 
 PROGRAMS = ("ping",)
@@ -47,16 +54,31 @@ on = "server"
 [containers.inner]
 on = "guest"
 """
+MOVER = """
+[hosts.server2]
+
+[guests.mover]
+on = "server"
+accelerator = "qemu"
+memory = "256M"
+"""
+"""Beside guests of QEMU, one that may move: the others have files of a host."""
 WORKS, REFUSED, FAILED = "works", "refused", "failed"
 SETTINGS: Mapping[str, Setting] = {
     "NIC past the virtual switch": GuestNic("direct"),
     "NIC past it, packet by packet": GuestNic("direct", batch=1, lro=False),
     "NIC that merges nothing": GuestNic("bridge", batch=1, lro=False),
     "offloads of its NIC": Offloads(gro=False, tso=False, role="guest"),
+    "largest packet of its NIC": Mtu(1400, role="guest"),
+    "queues of its NIC": NicQueues(role="guest"),
+    "rings of its NIC": NicRing(rx=128, role="guest"),
     "CPU of its own": ExclusiveCpu(),
+    "CPU that never halts": Halting(halts=False),
     "all CPUs but the last": OtherCpus(),
     "CPUs on cores of their own": GuestCores("guest"),
     "neighbours on its CPUs": Neighbour("busy"),
+    "neighbours in its caches": Neighbour("memory"),
+    "a guest as a neighbour": GuestNeighbour("busy"),
     "memory locked": MemoryLock(),
     "memory reclaimed": Reclaim(),
     "memory of another size": GuestMemory("guest", 320),
@@ -66,6 +88,7 @@ SETTINGS: Mapping[str, Setting] = {
 }
 FILE = "/usr/bin/perl"
 WRITES = "dd if=/dev/zero of=/run/labkit/scratch/file bs=64k count=64 conv=fsync"
+KILL = beside(__file__, "contract_kill.sh")
 
 
 @dataclass(frozen=True)
@@ -100,10 +123,10 @@ def try_all(tell: Tell) -> Contract:
         for what, try_it in _trials(lab):
             tell(f"trying {what}")
             trials.append(_outcome(what, try_it))
-        accelerator = lab.accelerator
+        chosen = lab.accelerator
     state = status(NAME).state
     gone = GuestTrial("the box is gone", "", WORKS if state == "down" else FAILED, state, 0.0)
-    return Contract(accelerator, str(machine["cpu"]), str(machine["kernel"]), (*trials, gone))
+    return Contract(chosen, str(machine["cpu"]), str(machine["kernel"]), (*trials, gone))
 
 
 @contextmanager
@@ -113,7 +136,8 @@ def _box(tell: Tell) -> Iterator[Lab]:
         with tempfile.TemporaryDirectory() as folder:
             Path(folder).chmod(0o755)
             file = Path(folder) / "guests.toml"
-            file.write_text(MADE_OF)
+            moves = accelerator.choice("auto", tell) in ("kvm", "tcg")
+            file.write_text(MADE_OF + MOVER * moves)
             path = up(NAME, tell, made_of=str(file))
         with opened(path) as lab:
             if "guest" not in lab.hosts:
@@ -133,6 +157,8 @@ def _trials(lab: Lab) -> Iterator[tuple[str, Attempt]]:
     yield "its host's programs", lambda: _same_programs(lab)
     yield "a disk", lambda: (WORKS, lab.host("guest").check("sh", "-c", WRITES) or "4 MiB written")
     yield "a container in it", lambda: _contains(lab)
+    yield "killed, and started again", lambda: _killed(lab)
+    yield "moved to another host", lambda: _moved(lab)
     yield "two CPUs", lambda: _restarted(lab, "vcpus", "2")
     yield "wake-ups as its kernel has them", lambda: _restarted(lab, "wakeups", "lossy")
     for what, setting in SETTINGS.items():
@@ -163,7 +189,7 @@ def _boots(lab: Lab) -> tuple[str, str]:
     server.check("guest", "@guest", "stop")
     guest.close()
     begun = time.monotonic()
-    server.check("guest", "@guest", "start", seconds=180)
+    server.check("guest", "@guest", "start", seconds=BOOT_SECONDS)
     release = guest.check("uname", "-r").strip()
     return WORKS, f"{release}, after {time.monotonic() - begun:.1f} s"
 
@@ -176,8 +202,34 @@ def _same_programs(lab: Lab) -> tuple[str, str]:
 def _contains(lab: Lab) -> tuple[str, str]:
     if "inner" not in lab.hosts:
         return REFUSED, "neither crun nor runc is here, or no control groups"
-    lab.host("guest").check("container", "start", seconds=180)
+    lab.host("guest").check("container", "start", seconds=BOOT_SECONDS)
     return WORKS, lab.host("inner").check("hostname").strip() + f", by {lab.containers}"
+
+
+def _killed(lab: Lab) -> tuple[str, str]:
+    server, guest = lab.host("server"), lab.host("guest2")
+    server.check("sh", "-c", KILL, "guest2")
+    guest.close()
+    server.check("guest", "@guest2", "start", seconds=BOOT_SECONDS)
+    return WORKS, f"up again, for {guest.check('cut', '-d', ' ', '-f1', '/proc/uptime').strip()} s"
+
+
+# There and back: the same system goes on, and the connection to it.
+def _moved(lab: Lab) -> tuple[str, str]:
+    if not is_root():
+        return REFUSED, "it needs root"
+    if "mover" not in lab.hosts:
+        try:
+            migrate(NAME, "guest", to="client")
+        except BadInput as refused:
+            return REFUSED, refused.what
+        return FAILED, "it moved"
+    before = lab.host("mover").check("cat", str(BOOT))
+    moves = [migrate(NAME, "mover", to=host) for host in ("server2", "server")]
+    if lab.host("mover").check("cat", str(BOOT)) != before:
+        return FAILED, "another system answers"
+    words = (f"in {move.total_ms} ms, still for {move.downtime_ms} ms" for move in moves)
+    return WORKS, "; back ".join(words)
 
 
 # A key of its description that counts from its next start on.
@@ -190,13 +242,13 @@ def _restarted(lab: Lab, key: str, value: str) -> tuple[str, str]:
     try:
         server.check("guest", "@guest2", "stop")
         guest.close()
-        server.check("guest", "@guest2", "start", seconds=180)
+        server.check("guest", "@guest2", "start", seconds=BOOT_SECONDS)
         return WORKS, f"nproc: {guest.check('nproc').strip()}"
     finally:
         server.check("guest", "@guest2", "set", f"{key}={had}")
         server.check("guest", "@guest2", "stop")
         guest.close()
-        server.check("guest", "@guest2", "start", seconds=180)
+        server.check("guest", "@guest2", "start", seconds=BOOT_SECONDS)
 
 
 def _there_and_back(lab: Lab, setting: Setting) -> tuple[str, str]:

@@ -72,6 +72,7 @@ sub get {
     my $file = in_force();
     my %has = values_in($file);
     return whole($file) unless @_;
+    fail("a guest of User-Mode Linux shows no NUMA nodes") if "@_" =~ /per_node/ && $wires{accelerator} eq "uml";
     map { defined $has{$_} ? "$has{$_}\n" : fail("no such key: $_; known: @{[whole($file) =~ /^([^=]*)=/mg]}") } @_
 }
 
