@@ -37,9 +37,10 @@ with opened(Path(sys.argv[1])) as lab, in_force(lab.hosts, "a study that crashed
 """
 FRONT = ".labkit-front"
 PARTS = f"{FRONT} :is(a, button, input, summary)"
-# What has the focus: its place among the parts of the page, its name, and whether that is seen.
+# What has the focus: its place among the parts that are shown, its name, and whether it is seen.
 FOCUSED = """parts => {
-  const one = document.activeElement, all = [...document.querySelectorAll(parts)];
+  const one = document.activeElement;
+  const all = [...document.querySelectorAll(parts)].filter(part => part.checkVisibility());
   const style = getComputedStyle(one);
   const named = one.getAttribute("aria-label") || one.innerText || one.title
     || [...(one.labels || [])].map(label => label.innerText).join(" ");
