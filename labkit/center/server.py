@@ -31,7 +31,7 @@ PROGRAMS = ("sh",)
 
 WEB, DATABASE, SIMULATOR = 20_201, 20_202, 20_203
 """Its ports; the last two listen to the host itself alone."""
-READY_SECONDS, PAUSE_SECONDS = 300.0, 0.02
+READY_SECONDS, LISTED_SECONDS, PAUSE_SECONDS = 300.0, 10.0, 0.02
 CHANGE = "change-"
 NAMED = re.compile(CHANGE + r"\d{1,20}", re.ASCII)
 IP_FREEBIND = 15
@@ -159,7 +159,12 @@ class Center:
 
     def _insist(self, hosts: int, names: list[str]) -> None:
         with_them = SoapSession(SIMULATOR)
-        listed = sorted(with_them.names("VirtualMachine"))
+        until = time.monotonic() + LISTED_SECONDS
+        # With one CPU the simulator answers before it has made the last of them.
+        while len(listed := sorted(with_them.names("VirtualMachine"))) < len(names):
+            if time.monotonic() > until:
+                break
+            time.sleep(PAUSE_SECONDS)
         if listed != sorted(names) or len(with_them.names("HostSystem")) != hosts:
             raise Broken(f"the inventory has {len(names)} machines, {len(listed)} are listed")
 
