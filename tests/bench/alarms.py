@@ -23,6 +23,8 @@ from _figures import OUT, at_most, beside, median, seconds, write
 
 from labkit.verdict import SAME
 
+PROGRAMS = ("hyperfine",)
+
 TRIALS, RISK = 20, 0.05
 LINES = 150_000
 PAIRS = {"equal": ("gzip -1 -c", "gzip --fast -c"), "apart": ("gzip -1 -c", "gzip -3 -c")}

@@ -328,12 +328,13 @@ def words(what, node):
 def _make_host(host, machine, address, corosync, cib):
     folders = ("bin", "sbin", "uml", "machine/systemd/system")
     host.check("mkdir", "-p", *(f"/run/own/{name}" for name in folders))
-    for name, text, mode in (
-        ("corosync.conf", corosync, 0o644), ("cib.xml", cib, 0o644), ("on", ON, 0o644),
-        ("off", OFF, 0o644), ("sbin/fence_board", FENCE, 0o755), ("bin/virsh", VIRSH, 0o755),
-        ("init", INIT.replace("ADDRESS", address), 0o755),
-    ):  # fmt: skip
-        host.put(text.encode(), f"/run/own/{name}", mode)
+    texts = {"corosync.conf": corosync, "cib.xml": cib, "on": ON, "off": OFF}
+    scripts = {
+        "sbin/fence_board": FENCE, "bin/virsh": VIRSH, "init": INIT.replace("ADDRESS", address),
+    }  # fmt: skip
+    for mode, files in ((0o644, texts), (0o755, scripts)):
+        for name, text in files.items():
+            host.put(text.encode(), f"/run/own/{name}", mode)
     host.put(waking.library(), "/run/own/waking.so")
     for name, content in machine.items():
         host.put(content, f"/run/own/machine/{name}", 0o600)
