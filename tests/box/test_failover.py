@@ -89,7 +89,7 @@ def test_detection_grows_with_the_time_out(lab):
 @pytest.mark.torture
 @pytest.mark.parametrize("token, fails", [(1000, True), (4000, False)])
 def test_a_hiccup_of_three_seconds_is_a_failure_for_a_short_time_out_alone(lab, token, fails):
-    event, load = NetworkHiccup(after=1.0, settle=0.5), Management()
+    event, load = NetworkHiccup(after=1.0, settle=8), Management()
     asked = [FailureDetection(token, role=role) for role in ("server", "server2")]
     with applied(asked, lab.hosts), happening([event], lab) as beside:
         text = load.during(hosts_of(lab), beside)
