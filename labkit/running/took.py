@@ -1,7 +1,7 @@
 """Times of earlier runs, beside what their loads say of themselves: the next take as long."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from statistics import fmean
@@ -27,30 +27,38 @@ def by_plan(study: Study, workload: Workload) -> dict[str, float]:
 
 
 def factors(study: Study) -> dict[str, float]:
-    """Factors by condition: seconds of its runs over those of the plan, in the newest that tell."""
-    for results in _before(study.name):
+    """By condition: how many times the plan's seconds its runs took, in the newest that tell.
+
+    Those with the knobs of the study come first: a quick run is mostly what no knob changes.
+    """
+    for results, load in sorted(_before(study), key=lambda pair: pair[1] != study.workload):
         with suppress(LabkitError, TypeError, ValueError):
-            if took := _took(study, results):
+            if took := _took(results, by_plan(study, load)):
                 return took
     return {}
 
 
-def _before(name: str) -> Iterator[Results]:
-    for path in reversed(stored(name)):
-        with suppress(LabkitError):
-            yield Results.open(path)
-    with suppress(LabkitError):
-        yield Results.open(recorded(name))
+def _before(study: Study) -> Iterator[tuple[Results, Workload]]:
+    for path in reversed(stored(study.name)):
+        with suppress(LabkitError, TypeError, ValueError):
+            results = Results.open(path)
+            yield results, _load(study, results)
+    with suppress(LabkitError, TypeError, ValueError):
+        results = Results.open(recorded(study.name))
+        yield results, _load(study, results)
 
 
 # Their knobs may be others than those of the study now, and the plan's seconds follow them.
-def _took(study: Study, results: Results) -> dict[str, float]:
+def _load(study: Study, results: Results) -> Workload:
     knobs = results.asked.get("workload", {})
     then = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in knobs.items() if name in vars(study.workload)
     }  # fmt: skip
-    planned = by_plan(study, replace(study.workload, **then))
+    return replace(study.workload, **then)
+
+
+def _took(results: Results, planned: Mapping[str, float]) -> dict[str, float]:
     seconds = defaultdict(list)
     for run in results.finished():
         seconds[run.condition].append(run.seconds)
