@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from leftovers import awaited
 from systemd_machine import machine
 
 from labkit.errors import HostError
@@ -134,7 +135,9 @@ def test_what_a_command_leaves_behind_lives_on_and_is_ended_with_the_job(booted)
 
 def test_a_unit_that_an_operator_stops_was_killed_and_a_cancelled_one_cancelled(booted):
     with booted.as_user("root") as root:
-        stopped = root.start("sleep", "1000", key="stopped", seconds=60)
+        words = ("sh", "-c", "echo up; exec sleep 1000")
+        stopped = root.start(*words, key="stopped", seconds=60)
+        awaited(stopped.output)
         root.check("systemctl", "stop", "labkit-job-stopped")
         assert ended(stopped) == (State.KILLED, None, "TERM")
         tree = "sleep 2345 & setsid sleep 2345 & sleep 2345"
