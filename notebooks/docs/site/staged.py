@@ -27,8 +27,8 @@ AS_IT_LIES = ("CONTRIBUTING.md", "data/labs/example.toml", "data/published/SOURC
               "notebooks/pictures/**/*")  # fmt: skip
 """Files of the repository that the site shows as they are."""
 SMALL = ("index.md", "notebooks/docs/first-study.md", "notebooks/docs/proof/speed.md",
-         "notebooks/pictures/jupyterlab.png", "reference/index.rst",
-         "reference/nouns.rst")  # fmt: skip
+         "notebooks/documents/felter.md", "notebooks/pictures/jupyterlab.png",
+         "reference/index.rst", "reference/nouns.rst")  # fmt: skip
 """A page of each kind, for a site that is made in seconds."""
 LINK = re.compile(r"\[([^][]*)\]\((?!\w+:)([^)#\s]+)(?:#[^)\s]*)?\)")
 HEADING = re.compile(r"\]\(#[^)\s]+\)")
@@ -111,6 +111,11 @@ def shown(stem: str, notebook: Path, address: str = "") -> str:
         cell.source = cell.source.replace(SKIP, "")
         if cell.cell_type == "markdown":  # JupyterLab keeps the capitals of a heading
             cell.source = HEADING.sub(lambda link: link[0].lower(), cell.source)
+        # Sphinx knows no attachments.
+        for name, kinds in cell.pop("attachments", {}).items():
+            for kind, content in kinds.items():
+                data = f"data:{kind};base64,{content}"
+                cell.source = cell.source.replace(f"attachment:{name}", data)
     for output in (one for cell in whole.cells for one in cell.get("outputs", ())):
         if "data" in output:
             output["data"] = _as_html(output["data"])
