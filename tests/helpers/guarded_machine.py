@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import worlds
+from libvirt_lab import CONFIG
 
 from labkit.box.guests import waking
 from labkit.box.sshd import KeyPair
@@ -257,16 +258,6 @@ PidFile none
 MaxStartups 100
 MaxSessions 100
 """
-CONFIG = """\
-Host gate
-    HostName {control}
-    Port {port}
-    User root
-    IdentityFile {key}
-    UserKnownHostsFile {known}
-Host {address}
-    ProxyJump gate
-"""
 HOST = """\
 [hosts.{role}]
 control = "{at.control}"
@@ -346,7 +337,7 @@ def _lab_file(box, folder, address, own, names):
     (folder / "known_hosts").write_text(f"{known}{address} {own.public}\n")
     at = box.host("client").transport.at
     (folder / "ssh_config").write_text(
-        CONFIG.format(control=at.control, port=at.port or 22, key=at.key, address=address,
+        CONFIG.format(control=at.control, port=at.port or 22, key=at.key, guest=address,
                       known=folder / "known_hosts")
     )  # fmt: skip
     rows = ['known_hosts = "known_hosts"', 'ssh_config = "ssh_config"',
