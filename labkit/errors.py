@@ -57,7 +57,9 @@ def sendable(text: object) -> bool:
 
 
 LAST_WORDS = 3
-LINE, HINT, BLANK = 80, "  hint: ", "\xa0"
+WIDE = 80
+"""Columns that what is printed keeps to."""
+HINT, BLANK = "  hint: ", "\xa0"
 
 
 def last_words(text: str, lines: int = LAST_WORDS) -> str:
@@ -80,7 +82,7 @@ def _hinted(line: str) -> str:
 # A name is not broken at a blank in it.
 def _lines(names: Iterable[str]) -> list[str]:
     text = f"known: {', '.join(name.replace(' ', BLANK) for name in names)}"
-    lines = textwrap.wrap(text, LINE - len(HINT), subsequent_indent=" ", break_long_words=False,
+    lines = textwrap.wrap(text, WIDE - len(HINT), subsequent_indent=" ", break_long_words=False,
                           break_on_hyphens=False)  # fmt: skip
     return [line.replace(BLANK, " ") for line in lines]
 
@@ -120,7 +122,7 @@ class Unknown(BadInput):
         near = nearest(name, names)
         what, listed = f"unknown {kind} {name!r}", f"known: {', '.join(names) or 'none'}"
         hints = [f"did you mean {near!r}?"] if near else []
-        if len(f"labkit: {what}; {listed}") <= LINE:
+        if len(f"labkit: {what}; {listed}") <= WIDE:
             what = f"{what}; {listed}"
         elif listed_by:
             hints.append(f"`{listed_by}` lists all {len(names)}")

@@ -14,16 +14,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from labkit.commands._colour import painted
-from labkit.errors import BadInput, nearest
+from labkit.errors import WIDE, BadInput, nearest
 from labkit.machine.units import capital
 
 if TYPE_CHECKING:
     from labkit.pages.answer import Answer
     from labkit.study import Study
-
-
-WIDE = 80
-"""Columns that examples keep to: each explanation goes below its command if they are too few."""
 
 
 class Help(argparse.HelpFormatter):
@@ -82,6 +78,7 @@ def _shown(prog: str, examples: Sequence[str]) -> str:
     parts = [example.partition(" | ")[::2] for example in examples]
     lines = [(f"{prog} {words}".rstrip(), text) for words, text in parts]
     width = max(len(line) for line, _ in lines)
+    # Each explanation goes below its command where the columns are too few.
     if max(len(text) for _, text in lines) + width + 4 <= WIDE:
         return "\n".join(["examples:", *(f"  {line:<{width}}  {text}" for line, text in lines)])
     return "\n".join(["examples:", *(f"  {line}\n      {text}" for line, text in lines)])

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
-from labkit.errors import readable
+from labkit.errors import WIDE, readable
 from labkit.pages.score_line import ScoreLine, counts_as
 from labkit.pages.terminal import paragraph
 from labkit.verdict import (
@@ -21,7 +21,6 @@ from labkit.verdict import (
 MEASURED = {AGREES: " agree", DIFFERS: " differ", UNCLEAR: " unclear"}
 JUDGED = {HOLDS: " hold", CONTRADICTED: " contr.", SAME: " same", UNDECIDED: " open"}
 HEADS = (*MEASURED.values(), *JUDGED.values(), " n/t")
-WIDE = 80
 NAME = WIDE - sum(map(len, HEADS))
 LEGEND = (
     "Left: figures measured here, beside the document's. Right: verdicts on claims; contr.: "

@@ -117,9 +117,7 @@ def samples(text: str) -> list[Sample]:
     return [
         *CpuCounts.parse(looks[0], looks[-1]),
         Sample.single("cpu time", "s", time_used),
-        Sample(
-            "system share", "share", np.array([float(used[2]) / time_used if time_used else 0.0])
-        ),
+        Sample.single("system share", "share", float(used[2]) / time_used if time_used else 0.0),
         Sample.single("times preempted", "1", float(used[4])),
     ]
 

@@ -105,14 +105,14 @@ class ClusterView:
 
     @property
     def _primitive(self) -> ElementTree.Element:
-        rows = (one for one in self.shown.iter("resource") if one.get("id") == self.resource)
+        rows = (row for row in self.shown.iter("resource") if row.get("id") == self.resource)
         return next(rows, ElementTree.Element("none"))
 
     @property
     def _fences(self) -> bool:
-        rows = list(self.shown.iter("resource"))
-        return any(str(one.get("resource_agent")).startswith(FENCES)
-                   and one.get("role") == "Started" for one in rows)  # fmt: skip
+        rows = self.shown.iter("resource")
+        return any(str(row.get("resource_agent")).startswith(FENCES)
+                   and row.get("role") == "Started" for row in rows)  # fmt: skip
 
     def _is(self, node: str, state: str) -> bool:
         rows = self.shown.iterfind(f"nodes/node[@name='{node}']")
