@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import statistics
 
 import pytest
 from boxes import NAME, OTHER
@@ -125,7 +126,8 @@ print(1000 * sorted(costs)[6])
 def test_the_way_to_a_guest_costs_more_without_a_direct_path(lab, faults):
     """In CPU time of a frame, on this machine: round trips of the two do not differ at the median.
 
-    The guest stands still meanwhile, so that only the way counts; what disturbs only adds to it.
+    The guest stands still meanwhile, so that only the way counts. On some machines the same frames
+    cost half as much again at times, so that the middle of many decides.
     """
 
     def cost():
@@ -134,11 +136,11 @@ def test_the_way_to_a_guest_costs_more_without_a_direct_path(lab, faults):
             return float(said(NAME, "client", FRAMES, mac("guest"), mac("client")))
 
     usual, direct = [], []
-    for _ in range(3):
+    for _ in range(9):
         usual.append(cost())
         with applied([GuestNic("direct")], lab.hosts):
             direct.append(cost())
-    assert min(direct) < min(usual)
+    assert statistics.median(direct) < statistics.median(usual)
 
 
 def mac(role):
