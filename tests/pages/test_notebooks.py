@@ -178,3 +178,14 @@ def test_every_name_a_cell_reads_was_made_by_a_cell_before(path):
             for alias in part.names
         }
         assert {n.id for n in nodes if isinstance(n.ctx, ast.Load)} <= known
+
+
+@every_notebook
+def test_a_chart_of_ratios_is_called_after_what_its_study_measures(path):
+    """It is called throughput if nothing is said: where times are compared, slow looked fast."""
+    calls = [
+        part for cell in code_cells(path) for part in ast.walk(tree(cell))
+        if isinstance(part, ast.Call) and ast.unparse(part.func) == "ratios"
+    ]  # fmt: skip
+    unnamed = [call for call in calls if not {"metric", None} & {k.arg for k in call.keywords}]
+    assert not unnamed or studies.find(stem(path)).metric == "throughput"
