@@ -21,7 +21,6 @@ study = Study(
     few=("RAID, half", "Pool, half"),
     metric="score",
     unit="1",
-    draft="a whole run in a box, and the one that comes with labkit",
     topology="tiles",
     conditions=tuple(
         replace(condition, roles=ROLES, expects=("steal", "busy client", "clock step"))
