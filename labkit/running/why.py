@@ -20,7 +20,7 @@ from labkit.lab import Lab
 from labkit.probes import cpu_time
 from labkit.statistics.percentiles import percentile
 from labkit.workloads import _compiled
-from labkit.workloads.ping import STAMPED, Ping
+from labkit.workloads.ping import STAMP, Ping
 
 PROGRAMS = ("cat", "sleep")
 
@@ -78,7 +78,7 @@ class SlowRequests:
     @classmethod
     def of(cls, ping: str, kernels: Mapping[str, str]) -> SlowRequests:
         """Read a run of ping, and by the names of its hosts what each kernel did."""
-        answers = [(float(a["at"]), float(a["ms"])) for a in STAMPED.finditer(ping)]
+        answers = [(float(a["at"]), float(a["ms"])) for a in STAMP.finditer(ping)]
         if len(answers) < 2:
             raise ResultsError("ping had fewer than two answers", said=ping[-200:])
         at, ms = np.array(answers).T

@@ -58,9 +58,9 @@ def bring(engine: str, server: Host) -> None:
     """Unpack the database there, at the places that it has here."""
     if not could_bring(engine, server):
         raise HostError(f"{server.name} has no {engine}, and it cannot be copied there")
-    there = server.run("ls", *contents(engine)).stdout.split()
+    files = server.run("ls", *contents(engine)).stdout.split()
     server.check("tar", "-x", "-z", "-f", "-", "-C", "/", "--skip-old-files",
-                 stdin=packed(engine, frozenset(there)), seconds=UNPACK_SECONDS)  # fmt: skip
+                 stdin=packed(engine, frozenset(files)), seconds=UNPACK_SECONDS)  # fmt: skip
 
 
 @lru_cache(maxsize=4)
@@ -71,14 +71,14 @@ def contents(engine: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=2)
-def packed(engine: str, there: frozenset[str]) -> bytes:
+def packed(engine: str, files: frozenset[str]) -> bytes:
     """All of it that is not there yet."""
-    whole = io.BytesIO()
-    with tarfile.open(fileobj=whole, mode="w:gz", compresslevel=1, dereference=True) as archive:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz", compresslevel=1, dereference=True) as archive:
         for path in contents(engine):
-            if path not in there:
+            if path not in files:
                 archive.add(path)
-    return whole.getvalue()
+    return content.getvalue()
 
 
 def _files(engine: str) -> Iterator[str]:
@@ -89,5 +89,5 @@ def _files(engine: str) -> Iterator[str]:
 
 def _libraries(files: list[str]) -> set[str]:
     programs = [file for file in files if "/share/" not in file]
-    asked = subprocess.run(["ldd", *programs], capture_output=True, text=True)
-    return set(LIBRARY.findall(asked.stdout))
+    result = subprocess.run(["ldd", *programs], capture_output=True, text=True)
+    return set(LIBRARY.findall(result.stdout))

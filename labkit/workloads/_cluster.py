@@ -36,8 +36,8 @@ FOREIGN = "corosync|pacemakerd"
 NAMESPACES = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 START = f'echo $$ > {FOLDER}/pid && exec "$@"'
 ALIVE = f"read -r holder < {FOLDER}/pid && [ -d /proc/$holder ]"
-NOTED = re.compile(r"^(\w+) (?:.* )?(\d+\.\d+)$", re.MULTILINE)
-FAILED = re.compile(r"^failed (.*) \d+\.\d+$", re.MULTILINE)
+NOTE = re.compile(r"^(\w+) (?:.* )?(\d+\.\d+)$", re.MULTILINE)
+FAILURE = re.compile(r"^failed (.*) \d+\.\d+$", re.MULTILINE)
 LOOK_SECONDS = 0.2
 USUAL_RETRANSMITS = 4
 """Corosync's own default."""
@@ -88,19 +88,19 @@ def foreign(host: Host) -> str:
 
 
 @contextmanager
-def clustered(first: Host, second: Host, wanted: WantedCluster) -> Iterator[None]:
+def clustered(first: Host, second: Host, cluster: WantedCluster) -> Iterator[None]:
     """A cluster of two hosts, and a server on the first; nothing of it stays."""
     hosts = (first, second)
     for host in hosts:
-        if why := foreign(host):
-            raise HostError(why, hint="end it, or use other hosts")
+        if reason := foreign(host):
+            raise HostError(reason, hint="end it, or use other hosts")
     with ExitStack() as stack:
         stack.callback(_remove, hosts)
         _remove(hosts)  # what a killed process has left
-        files = _configured(first, second, {"token": wanted.token_ms, **_asked(hosts)})
-        for host, other in (hosts, hosts[::-1]):
-            _bring(host, other, files)
-        first.check(*program(), "make", *_place(first), str(wanted.hosts), str(wanted.vms),
+        files = _configured(first, second, {"token": cluster.token_ms, **_asked(hosts)})
+        for host, peer in (hosts, hosts[::-1]):
+            _bring(host, peer, files)
+        first.check(*program(), "make", *_place(first), str(cluster.hosts), str(cluster.vms),
                     seconds=300)  # fmt: skip
         for host in hosts:
             words = ("sh", "-c", START, "start", *NAMESPACES, "sh", f"{FOLDER}/node", FOLDER)
@@ -129,7 +129,7 @@ def brought(client: Host) -> Iterator[None]:
 def notes(text: str, after: float) -> dict[str, float]:
     """The first of each word that a log has from a moment on."""
     numbers: dict[str, float] = {}
-    for word, at in NOTED.findall(text):
+    for word, at in NOTE.findall(text):
         if float(at) >= after:
             numbers.setdefault(word, float(at))
     return numbers
@@ -140,9 +140,9 @@ def ready(host: Host, after: float, deadline: float) -> dict[str, float]:
     until = time.monotonic() + deadline
     while time.monotonic() < until:
         text = log(host)
-        if "ready" in (noted := notes(text, after)):
-            return noted
-        if match := FAILED.search(text):
+        if "ready" in (moments := notes(text, after)):
+            return moments
+        if match := FAILURE.search(text):
             raise HostError(f"{host.name}: the management server cannot start", said=match[1])
         time.sleep(LOOK_SECONDS)
     raise HostError(
@@ -152,10 +152,10 @@ def ready(host: Host, after: float, deadline: float) -> dict[str, float]:
 
 
 # A server is started only once the other host's power is off for sure.
-def _hint(noted: Mapping[str, float]) -> str:
-    if "asked" in noted and "fenced" not in noted:
+def _hint(moments: Mapping[str, float]) -> str:
+    if "asked" in moments and "fenced" not in moments:
         return "the other host's power could not be taken, and without that nothing is started"
-    return "it was started" if "start" in noted else "nobody started it"
+    return "it was started" if "start" in moments else "nobody started it"
 
 
 def last_words(hosts: Iterable[Host]) -> str:
@@ -180,12 +180,12 @@ def _asked(hosts: tuple[Host, Host]) -> dict[str, str]:
     return first
 
 
-def _configured(first: Host, second: Host, asked: Mapping[str, object]) -> dict[str, bytes]:
+def _configured(first: Host, second: Host, options: Mapping[str, object]) -> dict[str, bytes]:
     values: Mapping[str, object] = {
         "first": first.name, "second": second.name, "at_first": first.address,
         "at_second": second.address, "folder": FOLDER,
-        availability.RETRANSMITS: USUAL_RETRANSMITS, **asked,
-        "fences": asked.get(availability.FENCES, "true"),
+        availability.RETRANSMITS: USUAL_RETRANSMITS, **options,
+        "fences": options.get(availability.FENCES, "true"),
     }  # fmt: skip
     return {
         name: Template(beside(__file__, file)).substitute(values).encode()
@@ -193,23 +193,23 @@ def _configured(first: Host, second: Host, asked: Mapping[str, object]) -> dict[
     }
 
 
-def _bring(host: Host, other: Host, files: Mapping[str, bytes]) -> None:
+def _bring(host: Host, peer: Host, files: Mapping[str, bytes]) -> None:
     host.check("mkdir", "-p", "-m", "711", FOLDER)
     serve = shlex.join((*program(), "serve", *_place(host), host.address))
-    brought = {
+    contents = {
         **files, kit.name(CENTER): kit.packed(CENTER), "node": NODE.encode(), "off": OFF.encode(),
         "database.sh": kit.SERVE_DATABASE.read_bytes(), "serve": f"exec {serve}\n".encode(),
         **{name: beside(__file__, file).encode() for name, file in AGENTS.items()},
-        "known_hosts": f"{other.name}-control {_public(other, '/run/labkit/host_key')}".encode(),
+        "known_hosts": f"{peer.name}-control {_public(peer, '/run/labkit/host_key')}".encode(),
     }  # fmt: skip
-    for name, content in brought.items():
+    for name, content in contents.items():
         host.put(content, f"{FOLDER}/{name}", 0o755 if name in AGENTS else 0o644)
     if not host.run("test", "-x", f"{SHARED}/vcsim").ok:
         host.put(simulator.vcsim(), f"{SHARED}/vcsim", 0o755)
     host.check("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", MARK, "-f", f"{FOLDER}/key")
-    may = shlex.join(("sh", f"{FOLDER}/off", FOLDER, other.interface)).replace('"', '\\"')
+    may = shlex.join(("sh", f"{FOLDER}/off", FOLDER, peer.interface)).replace('"', '\\"')
     key = f'restrict,command="{may}" {_public(host, f"{FOLDER}/key")}'
-    other.check("sh", "-c", ADMIT, "admit", key)
+    peer.check("sh", "-c", ADMIT, "admit", key)
 
 
 def _public(host: Host, key: str) -> str:

@@ -26,7 +26,7 @@ UML_PAGES = "a guest of User-Mode Linux may need a larger vm.max_map_count on it
 REMOVING = 'folder=$1; shift; trap "rm -rf \\"$folder\\"" EXIT; trap "exit 143" TERM INT; "$@"'
 """A job's command, which may outlive the process that would remove what was made for it."""
 APART = beside(__file__, "_compiled_apart.sh")
-KILLED = 128 + 9
+KILL_CODE = 128 + 9
 Words = Sequence[str]
 FLAGS = ("-O2", "-Wall", "-fno-tree-loop-distribute-patterns")
 """Fixed, as figures depend on them. Without -march, any x86-64 host runs the same code. No loop
@@ -47,8 +47,8 @@ def _how() -> str:
 @functools.cache
 def compiled(name: str, *options: str) -> bytes:
     """The program that `name`.c becomes, the same for all hosts."""
-    if why := lacking():
-        raise BadInput(why)
+    if reason := lacking():
+        raise BadInput(reason)
     with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
         out = Path(folder, name)
         words = [COMPILER, *FLAGS, "-o", str(out), str(SOURCES / f"{name}.c"), *options]
@@ -106,22 +106,22 @@ def asked_with(
         with lent(host, **programs) as paths:
             return checked(host, words(paths), seconds, too_much)
 
-    def brought() -> tuple[str, ...]:
+    def bring() -> tuple[str, ...]:
         folder, paths = _put(host, programs)
         return (*removing(folder), *words(paths))
 
-    completed = _lasting.ended(host, [*programs], brought, seconds)
-    killed = completed.status.signal == "KILL" or completed.status.code == KILLED
+    outcome = _lasting.ended(host, [*programs], bring, seconds)
+    was_killed = outcome.status.signal == "KILL" or outcome.status.code == KILL_CODE
     name = next((program for program in programs if program != "watch_cpus"), "its command")
-    if killed:
-        raise _killed(host, name, completed.err, too_much)
-    if not completed.status.ok:
+    if was_killed:
+        raise _killed(host, name, outcome.err, too_much)
+    if not outcome.status.ok:
         raise HostError(
-            f"{host.name}: {name} {completed.status}",
-            said=(completed.err or completed.out)[-500:],
+            f"{host.name}: {name} {outcome.status}",
+            said=(outcome.err or outcome.out)[-500:],
             hint=too_much,
         )
-    return completed.out
+    return outcome.out
 
 
 def watched(host: Host, name: str, program: bytes, words: Words, seconds: float, hint: str) -> str:
@@ -130,14 +130,14 @@ def watched(host: Host, name: str, program: bytes, words: Words, seconds: float,
     NAME=VALUE among the first words is for its environment.
     """
     around = [word for word in words if "=" in word.partition("/")[0]]
-    own = [word for word in words if word not in around]
+    command = [word for word in words if word not in around]
 
-    def whole(at: dict[str, str]) -> Words:
+    def command_at(at: dict[str, str]) -> Words:
         environment = ["env", *around] if around else []
-        return [at["watch_cpus"], name, str(LOOK_MILLISECONDS), *environment, at[name], *own]
+        return [at["watch_cpus"], name, str(LOOK_MILLISECONDS), *environment, at[name], *command]
 
     programs = {"watch_cpus": compiled("watch_cpus", "-static"), name: program}
-    return asked_with(host, programs, whole, seconds, hint)
+    return asked_with(host, programs, command_at, seconds, hint)
 
 
 def checked(host: Host, words: Words, seconds: float, too_much: str) -> str:
@@ -155,6 +155,6 @@ def checked(host: Host, words: Words, seconds: float, too_much: str) -> str:
     return result.stdout
 
 
-def _killed(host: Host, name: str, said: str, too_much: str) -> HostError:
-    what = f"{host.name}: {name} was killed during the run, perhaps for lack of memory"
-    return HostError(what, said=said[-300:], hint=f"{too_much}; {UML_PAGES}")
+def _killed(host: Host, name: str, output: str, too_much: str) -> HostError:
+    problem = f"{host.name}: {name} was killed during the run, perhaps for lack of memory"
+    return HostError(problem, said=output[-300:], hint=f"{too_much}; {UML_PAGES}")

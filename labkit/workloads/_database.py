@@ -69,7 +69,7 @@ class WantedShop:
 
 @contextmanager
 def serving_shop(
-    hosts: Mapping[str, Host], asked: WantedShop, number: int, lasts: float
+    hosts: Mapping[str, Host], shop: WantedShop, number: int, lasts: float
 ) -> Iterator[Served]:
     """Serve one more database on `server`, and bring `client` the driver and the password.
 
@@ -79,12 +79,12 @@ def serving_shop(
     for host in (server, client):  # a database that a killed run left still has the files
         end_left(host, results_of(host))
     place, program = driver_on(client)
-    folder, script = _prepared(server, asked, number)
+    folder, script = _prepared(server, shop, number)
 
     def words(port: int) -> tuple[str, ...]:
-        return ("sh", script, asked.engine, folder, server.address, str(port),
-                "durable" if asked.durable else "fast", str(asked.buffers), str(asked.connections),
-                str(_turn(server) + number) if asked.nodes else "")  # fmt: skip
+        return ("sh", script, shop.engine, folder, server.address, str(port),
+                "durable" if shop.durable else "fast", str(shop.buffers), str(shop.connections),
+                str(_turn(server) + number) if shop.nodes else "")  # fmt: skip
 
     with serving_on(server, client, words, lasts, seconds=READY_SECONDS) as port:
         secret = f"{place}/shop-{server.name}-{port}.secret"
@@ -105,18 +105,18 @@ def driver_on(client: Host) -> tuple[str, str]:
 
 # Its folder and what serves it. One that cannot be filled where it is served in good time is filled
 # here; where it is already, all else is there as well.
-def _prepared(server: Host, asked: WantedShop, number: int) -> tuple[str, str]:
-    engine, brought = asked.engine, could_bring(asked.engine, server)
-    usual = _filled.place(server, KEPT) if brought else KEPT
-    place = own_folder(server, asked.place or usual)
+def _prepared(server: Host, shop: WantedShop, number: int) -> tuple[str, str]:
+    engine, portable = shop.engine, could_bring(shop.engine, server)
+    usual = _filled.place(server, KEPT) if portable else KEPT
+    place = own_folder(server, shop.place or usual)
     folder, script = f"{place}/{engine}-{number}", f"{place}/{kit.SERVE_DATABASE.name}"
-    of = (engine, server, folder, asked.size, asked.seed)
-    if brought and _filled.there(*of):
+    of = (engine, server, folder, shop.size, shop.seed)
+    if portable and _filled.there(*of):
         return folder, script
     if not server.run("sh", "-c", FIND, "find", engine).ok:
         bring(engine, server)
     server.put(kit.SERVE_DATABASE, script, 0o644)
-    if brought:
+    if portable:
         _filled.bring_shop(*of)
     return folder, script
 
@@ -145,9 +145,9 @@ def serving_pages(
 def one_node(hosts: Mapping[str, Host]) -> str:
     """Reason why nothing can be pinned to a NUMA node of the server; empty if it has several."""
     server = hosts["server"]
-    many = len(server.run("sh", "-c", NODES).stdout.split())
+    nodes = len(server.run("sh", "-c", NODES).stdout.split())
     return (
-        "" if many > 1 else f"{server.name} has one NUMA node, so that there is nothing to pin to"
+        "" if nodes > 1 else f"{server.name} has one NUMA node, so that there is nothing to pin to"
     )
 
 
@@ -162,8 +162,8 @@ def absent(engine: str, way: str, hosts: Mapping[str, Host]) -> str:
     Without an engine, the server is to have none.
     """
     client, server = hosts["client"], hosts["server"]
-    needed = [client, server] if way == "web" else [client]
-    for host in needed:
+    machines = [client, server] if way == "web" else [client]
+    for host in machines:
         if not host.run("python3", "-c", PYTHON).ok:
             return f"Python 3.9 or newer is missing on {host.name}: {brings('python3')}"
     if way == "web" and not server.run("sh", "-c", FIND, "find", "nginx").ok:
@@ -171,6 +171,6 @@ def absent(engine: str, way: str, hosts: Mapping[str, Host]) -> str:
     if not engine or server.run("sh", "-c", FIND, "find", engine).ok:
         return ""
     if not could_bring(engine, server):
-        how = brings(ENGINES[engine])
-        return f"{engine} is missing on {server.name}, to get it: {how}"
+        remedy = brings(ENGINES[engine])
+        return f"{engine} is missing on {server.name}, to get it: {remedy}"
     return ""

@@ -86,16 +86,16 @@ class Application:
     @property
     def used(self) -> dict[str, Any]:
         """The part of a user's task that is the application's."""
-        keys = {name: [*each] for name, each in self.keys.items()}
-        same = ("hand", "region", "settle", "click")
-        return {**{name: getattr(self, name) for name in same}, "keys": keys}
+        keys = {name: [*strokes] for name, strokes in self.keys.items()}
+        fields = ("hand", "region", "settle", "click")
+        return {**{name: getattr(self, name) for name in fields}, "keys": keys}
 
 
 def _model(name: str) -> Application:
-    def opened() -> Mapping[str, bytes]:
+    def open_files() -> Mapping[str, bytes]:
         return {name: beside(__file__, f"_desktop_{name}").encode(), SETTINGS: NO_PANELS}
 
-    return Application(("openscad", name), opened, "drag", 2000)
+    return Application(("openscad", name), open_files, "drag", 2000)
 
 
 APPLICATIONS = {
@@ -198,15 +198,15 @@ def all_up(
 ) -> list[Desktop | str]:
     """Enter all at the same time; in place of one that does not come up stands why."""
 
-    def reached(number: int) -> Desktop | str:
+    def reach(number: int) -> Desktop | str:
         try:
             return up.enter_context(desktops[number])
         except Unreachable:
             raise
-        except HostError as refused:
-            return f"{refused.what}: {refused.said}" if refused.said else refused.what
+        except HostError as error:
+            return f"{error.what}: {error.said}" if error.said else error.what
 
-    return together(reached, range(len(desktops)), len(desktops))
+    return together(reach, range(len(desktops)), len(desktops))
 
 
 def look(client: Host, task: Mapping[str, Any], seconds: float) -> dict[str, Any]:
@@ -214,11 +214,11 @@ def look(client: Host, task: Mapping[str, Any], seconds: float) -> dict[str, Any
     program = f"{own_folder(client)}/desktop-users-{secrets.token_hex(4)}.zip"
     client.put(_archive(), program, 0o644)
     try:
-        given = json.dumps(task).encode()
-        said = client.check("python3", program, stdin=given, seconds=60 + 5 * seconds)
+        order = json.dumps(task).encode()
+        output = client.check("python3", program, stdin=order, seconds=60 + 5 * seconds)
     finally:
         client.run("rm", "-f", program)
-    return trial(said)
+    return trial(output)
 
 
 # Python runs it as it is, and finds in it what it imports.

@@ -58,11 +58,11 @@ def pages(seed: int = 1) -> bytes:
         "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
     ]
     for page in range(PAGES):
-        drawn = _page(dice)
+        content = _page(dice)
         objects += [
             "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] "
             f"/Contents {5 + 2 * page} 0 R /Resources << /Font << /F1 3 0 R >> >> >>",
-            f"<< /Length {len(drawn)} >>\nstream\n{drawn}\nendstream",
+            f"<< /Length {len(content)} >>\nstream\n{content}\nendstream",
         ]
     return _document(objects)
 

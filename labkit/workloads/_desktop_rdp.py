@@ -91,14 +91,14 @@ def screens(
     application: _desktop.Application,
 ) -> list[RemoteScreen | str]:  # fmt: skip
     """Show each desktop on a screen of the client; why one did not come up stays in its place."""
-    there = [desktop for desktop in desktops if not isinstance(desktop, str)]
-    if not there:
+    sources = [desktop for desktop in desktops if not isinstance(desktop, str)]
+    if not sources:
         return [desktop for desktop in desktops if isinstance(desktop, str)]
-    port, pin = up.enter_context(_bridge(there))
+    port, pin = up.enter_context(_bridge(sources))
     viewers = [replace(application, **_viewer(desktop, n, port, pin))
-               for n, desktop in enumerate(there)]  # fmt: skip
-    shown = _desktop.all_up(up, [_desktop.desktop(client, viewer) for viewer in viewers])
-    pairs = zip(there, shown, strict=True)
+               for n, desktop in enumerate(sources)]  # fmt: skip
+    viewed = _desktop.all_up(up, [_desktop.desktop(client, viewer) for viewer in viewers])
+    pairs = zip(sources, viewed, strict=True)
     seats = [s if isinstance(s, str) else RemoteScreen(d, s, port) for d, s in pairs]
     return [d if isinstance(d, str) else seats.pop(0) for d in desktops]
 

@@ -25,11 +25,11 @@ def des(key: bytes, data: bytes) -> bytes:
     crypto = ctypes.CDLL(ctypes.util.find_library("crypto") or "libcrypto.so.3")
     for name in ("EVP_CIPHER_CTX_new", "EVP_des_ede3_ecb"):
         getattr(crypto, name).restype = ctypes.c_void_p
-    mirrored = bytes(int(f"{byte:08b}"[::-1], 2) for byte in key)
+    mirror = bytes(int(f"{byte:08b}"[::-1], 2) for byte in key)
     context = ctypes.c_void_p(crypto.EVP_CIPHER_CTX_new())
     out, length = ctypes.create_string_buffer(len(data) + 8), ctypes.c_int()
     cipher = ctypes.c_void_p(crypto.EVP_des_ede3_ecb())
-    crypto.EVP_EncryptInit_ex(context, cipher, None, 3 * mirrored, None)
+    crypto.EVP_EncryptInit_ex(context, cipher, None, 3 * mirror, None)
     crypto.EVP_EncryptUpdate(context, out, ctypes.byref(length), data, len(data))
     crypto.EVP_CIPHER_CTX_free(context)
     return out.raw[: length.value]
@@ -132,8 +132,8 @@ class Screen:
             return
         if control > 8:
             raise ConnectionError("the desktop sends JPEG, which was not asked for")
-        size, filtered = 3 * width * height, control & 4
-        if filtered and (await self.take(1))[0] == 1:
+        size, has_filter = 3 * width * height, control & 4
+        if has_filter and (await self.take(1))[0] == 1:
             colours = (await self.take(1))[0] + 1
             await self.take(3 * colours)
             size = (width + 7) // 8 * height if colours == 2 else width * height

@@ -41,14 +41,14 @@ def connected(port: int) -> bool:
 
 # Whoever ends this program, even without a word, ends what it started.
 def start(
-    words: list[str], folder: Path, log: str, more: Mapping[str, str], own: int = 0
+    words: list[str], folder: Path, log: str, variables: Mapping[str, str], pipe: int = 0
 ) -> subprocess.Popen[bytes]:
     """Start a program that ends with this one, in a session of its own; it gets one pipe."""
     with (folder / log).open("wb") as file:
         return subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", *words], cwd=folder, env={**os.environ, **more},
+            ["setpriv", "--pdeathsig", "KILL", *words], cwd=folder, env={**os.environ, **variables},
             stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
-            pass_fds=[own] if own else [],
+            pass_fds=[pipe] if pipe else [],
         )  # fmt: skip
 
 
@@ -138,10 +138,10 @@ class OneDesktop:
                 self.counter.look()
             time.sleep(LOOK_SECONDS)
         time.sleep(LOOK_SECONDS)  # a connection of a program that dies is closed before it is dead
-        for process, called, log in pairs:
+        for process, title, log in pairs:
             if (code := process.poll()) is not None:
                 last = tail(self.folder / log)
-                return f"{called} ended in mid-session with code {code}: {last}"
+                return f"{title} ended in mid-session with code {code}: {last}"
         return ""
 
 
@@ -151,21 +151,21 @@ def main(folder: Path, address: str, port: int, size: str, count: float, words: 
     desktop = OneDesktop(folder, port, count)
     reader, writer = os.pipe()
     command = display(address, port, size, writer)
-    process = start(command, folder, "display.log", {}, own=writer)
+    process = start(command, folder, "display.log", {}, pipe=writer)
     os.close(writer)
     with running(process):
         number = os.read(reader, 16).decode().strip()
-        why = desktop.serve(process, words, number)
+        reason = desktop.serve(process, words, number)
     frames = desktop.counter.last(count) if desktop.counter.looks else 0
     drawn_by = RENDERER.search(printed(folder / "application.log"))
     renderer = drawn_by[1].strip() if drawn_by else ""
-    answer = {"why": why, "frames": frames, "renderer": renderer}
+    answer = {"why": reason, "frames": frames, "renderer": renderer}
     (folder / "end.part").write_text(json.dumps(answer))
     (folder / "end.part").rename(folder / "end")
-    if why:
-        sys.exit(why)
+    if reason:
+        sys.exit(reason)
 
 
 if __name__ == "__main__":
-    place, at, number, size, seconds, *rest = sys.argv[1:]
-    main(Path(place), at, int(number), size, float(seconds), rest)
+    place, at, number, size, seconds, *command_words = sys.argv[1:]
+    main(Path(place), at, int(number), size, float(seconds), command_words)

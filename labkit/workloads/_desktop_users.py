@@ -32,7 +32,7 @@ LONGEST_THINK, PATIENCE = 5.0, 10.0
 """Times the mean pause, which none exceeds; times the limit, after which no answer is expected."""
 NEXT, BACK = 0.6, 0.2
 """Shares of the keys that turn a page; the rest changes something and changes it back."""
-LATE_PART, SATURATED = 0.25, 0.6
+LATE_PART, SATURATION = 0.25, 0.6
 """Users later than this part of a good answer's time, who are busier than that, decide."""
 DRAG_SECONDS, REST_SECONDS = 1 / 30, 0.3
 PLACE = 3
@@ -76,10 +76,10 @@ def schedule(task: DesktopTask, user: int) -> Iterator[tuple[float, str]]:
     dice = random.Random(f"{task.seed} {user}")
     at, page, size = dice.uniform(0, task.think), 0, "out"
     while at < task.warm_up + task.seconds:
-        drawn = dice.random()
-        if drawn < NEXT or (drawn < NEXT + BACK and not page):
+        draw = dice.random()
+        if draw < NEXT or (draw < NEXT + BACK and not page):
             key, page = "next", page + 1
-        elif drawn < NEXT + BACK:
+        elif draw < NEXT + BACK:
             key, page = "back", page - 1
         else:
             key = size = "in" if size == "out" else "out"
@@ -111,43 +111,43 @@ class DesktopSession:
 
     async def open(self) -> None:
         """Connect, and wait for the application's first picture."""
-        begun = time.monotonic()
+        start = time.monotonic()
         desktop = self.task.desktops[self.user]
         if isinstance(desktop, str):
             raise ConnectionError(desktop)
         reaching = Screen.reach(desktop, self.task.encoding, self.task.region)
-        reached = asyncio.ensure_future(reaching)
-        await asyncio.wait({reached}, timeout=self.task.begin)
-        if not reached.done():
-            reached.cancel()
+        answer = asyncio.ensure_future(reaching)
+        await asyncio.wait({answer}, timeout=self.task.begin)
+        if not answer.done():
+            answer.cancel()
             raise ConnectionError(f"no answer in {self.task.begin:g} s")
-        self.screen = reached.result()
+        self.screen = answer.result()
         self.listening = asyncio.ensure_future(self.screen.listen())
         picture = asyncio.ensure_future(self.screen.changed.wait())
         await self._while_up(picture, self.task.begin)
         if not picture.done():
             raise ConnectionError(f"no picture in {self.task.begin:g} s")
-        self.opened = time.monotonic() - begun
+        self.opened = time.monotonic() - start
         # Keys go to the window below the pointer, where no manager of windows gives a focus.
         width, height = self.screen.size
         for button in (1, 0) if self.task.click else (0,):
             self.screen.point(button, width // 4, height // 2)
-        await self._settle(self.screen, begun + self.task.begin)
+        await self._settle(self.screen, start + self.task.begin)
 
     # An application that waits for keys draws nothing more once it is there.
     async def _settle(self, screen: Screen, limit: float) -> None:
-        drawn = -1
-        while drawn != screen.updates:
+        picture = -1
+        while picture != screen.updates:
             if time.monotonic() > limit:
                 raise ConnectionError(f"no picture that stays in {self.task.begin:g} s")
-            drawn = screen.updates
+            picture = screen.updates
             await asyncio.sleep(self.task.settle)
-            drawn = drawn if self.task.hand == "keys" else screen.updates
+            picture = picture if self.task.hand == "keys" else screen.updates
 
-    async def work(self, begun: float) -> None:
+    async def work(self, start: float) -> None:
         """Do what the hand does until the trial ends, counted from `begun`."""
         if self.screen:
-            await self._while_up(asyncio.ensure_future(self._hand(self.screen, begun)), None)
+            await self._while_up(asyncio.ensure_future(self._hand(self.screen, start)), None)
 
     async def guarded(self, part: Coroutine[Any, Any, None]) -> None:
         """Run a part of it; a session that fails says why, and does no more."""
@@ -172,8 +172,8 @@ class DesktopSession:
 
     async def _while_up(self, doing: asyncio.Future[Any], limit: float | None) -> None:
         assert self.listening
-        both: set[asyncio.Future[Any]] = {self.listening, doing}
-        await asyncio.wait(both, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        tasks: set[asyncio.Future[Any]] = {self.listening, doing}
+        await asyncio.wait(tasks, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
         if self.listening.done():
             doing.cancel()
             self.listening.result()
@@ -182,16 +182,16 @@ class DesktopSession:
         else:
             doing.cancel()
 
-    async def _hand(self, screen: Screen, begun: float) -> None:
-        start = begun + self.task.warm_up
+    async def _hand(self, screen: Screen, trial_start: float) -> None:
+        start = trial_start + self.task.warm_up
         end = start + self.task.seconds
         before = asyncio.ensure_future(self._counted(screen, start))
         if self.task.hand == "keys":
-            await self._press(screen, begun)
+            await self._press(screen, trial_start)
         elif self.task.hand == "drag":
             await self._drag(screen, end)
-        updates, received = await self._counted(screen, end)
-        self.frames, self.bytes = updates - (await before)[0], received - (await before)[1]
+        updates, size = await self._counted(screen, end)
+        self.frames, self.bytes = updates - (await before)[0], size - (await before)[1]
 
     # The updates and bytes that came until then.
     async def _counted(self, screen: Screen, moment: float) -> tuple[int, int]:
@@ -204,17 +204,17 @@ class DesktopSession:
         text, _ = await listing.communicate()
         return updates, sum(map(int, re.findall(rb"bytes_received:(\d+)", text)))
 
-    async def _press(self, screen: Screen, begun: float) -> None:
+    async def _press(self, screen: Screen, start: float) -> None:
         for due, key in self.plan:
-            if time.monotonic() < begun + due:
-                await _until(begun + due)
-                self.late.append(time.monotonic() - begun - due)
+            if time.monotonic() < start + due:
+                await _until(start + due)
+                self.late.append(time.monotonic() - start - due)
             screen.changed.clear()
             screen.press(self.task.keys[key])
             answer = asyncio.ensure_future(screen.changed.wait())
             await asyncio.wait({answer}, timeout=PATIENCE * self.task.good)
             if not answer.cancel() and due >= self.task.warm_up:
-                self.times.append(time.monotonic() - begun - due)
+                self.times.append(time.monotonic() - start - due)
 
     # To and fro over the middle of the picture.
     async def _drag(self, screen: Screen, end: float) -> None:
@@ -237,9 +237,9 @@ async def trial(task: DesktopTask) -> dict[str, Any]:
     sessions = [DesktopSession(task, user) for user in range(task.users)]
     try:
         await asyncio.gather(*(session.guarded(session.open()) for session in sessions))
-        begun, spent = time.monotonic(), time.process_time()
-        await asyncio.gather(*(session.guarded(session.work(begun)) for session in sessions))
-        busy = (time.process_time() - spent) / (time.monotonic() - begun)
+        start, cpu_start = time.monotonic(), time.process_time()
+        await asyncio.gather(*(session.guarded(session.work(start)) for session in sessions))
+        busy = (time.process_time() - cpu_start) / (time.monotonic() - start)
     finally:
         await asyncio.gather(*(session.close() for session in sessions))
     return _row(task, sessions, busy)
@@ -249,12 +249,12 @@ def _row(task: DesktopTask, sessions: Sequence[DesktopSession], busy: float) -> 
     times = [time for session in sessions if not session.failed for time in session.times]
     keys = sum(due >= task.warm_up for session in sessions for due, _ in session.plan)
     good = sum(time <= task.good for time in times)
-    failed = Counter(session.failed for session in sessions if session.failed)
+    failures = Counter(session.failed for session in sessions if session.failed)
     late = [time for session in sessions for time in session.late]
     behind = sum(time > LATE_PART * task.good for time in late) / max(1, len(late))
     return {
         "users": len(sessions), "keys": keys, "good": good,
-        "passed": not failed and good >= int(GATE * keys), "failed": dict(failed),
+        "passed": not failures and good >= int(GATE * keys), "failed": dict(failures),
         "seconds": task.seconds, "frames": sum(session.frames for session in sessions),
         "bytes": sum(session.bytes for session in sessions), "busy": round(busy, 4),
         "opened": [round(session.opened, 4) for session in sessions if session.opened],
@@ -265,7 +265,7 @@ def _row(task: DesktopTask, sessions: Sequence[DesktopSession], busy: float) -> 
 
 # A trial that failed for want of time here says nothing about the desktops.
 def _refuse_own_fault(task: DesktopTask, row: dict[str, Any]) -> None:
-    if not row["passed"] and row["late"] > LATE_PART * task.good and row["busy"] > SATURATED:
+    if not row["passed"] and row["late"] > LATE_PART * task.good and row["busy"] > SATURATION:
         raise SystemExit(
             f"the client saturates at {row['users']} users: it presses keys "
             f"{1000 * row['late']:.0f} ms late, and used {100 * row['busy']:.0f} % of a CPU"

@@ -32,7 +32,7 @@ ON_ITS_DISK = "/run/labkit/scratch"
 """The disk's place in such a guest, if it has any; the rest of it is memory."""
 MARK = "filled"
 """The file that says what the database was filled with."""
-HOW = ("fast", "64", "8")
+OPTIONS = ("fast", "64", "8")
 """Not durable, MiB of memory, connections: what is only filled need not survive a power failure."""
 
 
@@ -93,18 +93,18 @@ def _made(engine: str, size: str, seed: int) -> bytes:
         return buffer.getvalue()
 
 
-def _of_nobody(one: tarfile.TarInfo) -> tarfile.TarInfo:
-    inner = one.name.split("/")[0] == "cluster"
-    one.uid = one.gid = NOBODY if inner else 0
-    one.uname = one.gname = ""
-    return one
+def _of_nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    inner = member.name.split("/")[0] == "cluster"
+    member.uid = member.gid = NOBODY if inner else 0
+    member.uname = member.gname = ""
+    return member
 
 
 # It ends with the thread that serves it, even if that is killed.
 @contextmanager
 def _served_here(engine: str, folder: Path) -> Iterator[Listening]:
     port, log = free_port(LOCAL), folder.with_suffix(".log")
-    words = ("sh", kit.SERVE_DATABASE, engine, folder, LOCAL, str(port), *HOW)
+    words = ("sh", kit.SERVE_DATABASE, engine, folder, LOCAL, str(port), *OPTIONS)
     with log.open("wb") as out:
         serving = subprocess.Popen(
             ["setpriv", "--pdeathsig", "TERM", *words], stdout=out, stderr=out

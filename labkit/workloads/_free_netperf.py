@@ -37,14 +37,14 @@ def streaming(
 ) -> Iterator[tuple[str, ...]]:
     """The client's iperf3, while one of our own listens on the server's test address only."""
     at = hosts["server"].address
-    how = {"TCP_STREAM": (), "TCP_MAERTS": ("-R",), "UDP_STREAM": ("-u", "-b", "0")}[test]
+    options = {"TCP_STREAM": (), "TCP_MAERTS": ("-R",), "UDP_STREAM": ("-u", "-b", "0")}[test]
 
     def server(port: int) -> tuple[str, ...]:
         return ("iperf3", "-s", "-4", "-B", at, "-p", str(port))
 
     with serving_on(hosts["server"], hosts["client"], server, lasts) as port:
         yield (
-            "iperf3", "-4", "-c", at, "-p", str(port), *how,
+            "iperf3", "-4", "-c", at, "-p", str(port), *options,
             "-l", str(size), "-t", str(duration), "-i", "0", "--json",
         )  # fmt: skip
 
@@ -74,12 +74,17 @@ def _read_trips(text: str) -> dict[str, float]:
 def _streamed(text: str) -> dict[str, float]:
     try:
         output = json.loads(text)
-        end, ours = output["end"], not output["start"]["test_start"]["reverse"]
-        came, sent = (
+        end, forward = output["end"], not output["start"]["test_start"]["reverse"]
+        receive_rate, send_rate = (
             float(end[side]["bits_per_second"]) / 1e6 for side in ("sum_received", "sum_sent")
         )
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ResultsError("iperf3: its answer is not whole", said=str(error)) from None
-    if not (math.isfinite(came) and math.isfinite(sent)) or min(came, sent) < 0:
-        raise ResultsError("iperf3: it printed no throughput", said=f"{came} and {sent} Mbit/s")
-    return {"THROUGHPUT": came, "LOCAL_SEND_THROUGHPUT": sent if ours else 0.0}
+    if (
+        not (math.isfinite(receive_rate) and math.isfinite(send_rate))
+        or min(receive_rate, send_rate) < 0
+    ):
+        raise ResultsError(
+            "iperf3: it printed no throughput", said=f"{receive_rate} and {send_rate} Mbit/s"
+        )
+    return {"THROUGHPUT": receive_rate, "LOCAL_SEND_THROUGHPUT": send_rate if forward else 0.0}

@@ -50,12 +50,12 @@ class ClusterView:
     @classmethod
     def of(cls, host: Host, resource: str) -> "ClusterView":
         """Ask a host."""
-        asked = host.run("sh", "-c", LOOK, seconds=SILENT_SECONDS)
-        node, _, text = asked.stdout.partition("\n")
+        result = host.run("sh", "-c", LOOK, seconds=SILENT_SECONDS)
+        node, _, text = result.stdout.partition("\n")
         try:
             return cls(node.strip(), ElementTree.fromstring(text), resource)
         except ElementTree.ParseError:
-            raise HostError(f"{host.name}: its cluster does not answer", said=asked.stderr or text,
+            raise HostError(f"{host.name}: its cluster does not answer", said=result.stderr or text,
                             hint="is Pacemaker running there?") from None  # fmt: skip
 
     @property
@@ -63,26 +63,26 @@ class ClusterView:
         """The nodes on which the machine runs, or is being started."""
         return [str(at.get("name")) for at in self._primitive.findall("node")]
 
-    def has_happened(self, lost: str) -> Iterator[str]:
+    def has_happened(self, node: str) -> Iterator[str]:
         """The steps of the failover from a node that can be seen by now."""
-        started = self.node in self.runs_on
-        away = started or not self._is(lost, "online")
-        if away or self._is(lost, "unclean"):
+        is_up = self.node in self.runs_on
+        away = is_up or not self._is(node, "online")
+        if away or self._is(node, "unclean"):
             yield "lost"
-        if away and not self._is(lost, "unclean"):
+        if away and not self._is(node, "unclean"):
             yield "fenced"
-        if started:
+        if is_up:
             yield "start"
 
-    def refusal(self, other: str) -> str:
+    def refusal(self, peer: str) -> str:
         """The reason why no failover can be measured, as another node is to take over."""
         machine, name = self._primitive, self.resource
         if machine.get("resource_agent") != AGENT:
             return f"its cluster has no {AGENT} that is called {name}"
-        if not self._is(other, "online") or self._is(other, "unclean"):
-            return f"it does not see {other}: a split brain, or another cluster"
-        if self._is(other, "standby"):
-            return f"its cluster keeps {other} in standby"
+        if not self._is(peer, "online") or self._is(peer, "unclean"):
+            return f"it does not see {peer}: a split brain, or another cluster"
+        if self._is(peer, "standby"):
+            return f"its cluster keeps {peer} in standby"
         if self._option("maintenance-mode") or machine.get("managed") != "true":
             return f"its cluster does not manage {name}"
         if not self._option("stonith-enabled") or not self._fences:
@@ -91,16 +91,16 @@ class ClusterView:
             return f"{name} runs on {' and '.join(self.runs_on) or 'no host'}"
         return ""
 
-    def trouble(self, lost: str) -> str:
+    def trouble(self, node: str) -> str:
         """The cluster's own words on what it could not do after it lost a node."""
         for fencing in self.shown.iter("fence_event"):
-            if fencing.get("target") == lost and fencing.get("status") == "failed":
-                why = fencing.get("exit-reason", "")
-                return f"the power of {lost} could not be taken {why}".strip()
-        for failed in self.shown.iter("failure"):
-            if str(failed.get("op_key")).startswith(f"{self.resource}_"):
-                words = failed.get("exitreason") or failed.get("exitstatus")
-                return f"{failed.get('op_key')} failed on {failed.get('node')}: {words}"
+            if fencing.get("target") == node and fencing.get("status") == "failed":
+                reason = fencing.get("exit-reason", "")
+                return f"the power of {node} could not be taken {reason}".strip()
+        for failure in self.shown.iter("failure"):
+            if str(failure.get("op_key")).startswith(f"{self.resource}_"):
+                words = failure.get("exitreason") or failure.get("exitstatus")
+                return f"{failure.get('op_key')} failed on {failure.get('node')}: {words}"
         return ""
 
     @property
@@ -149,9 +149,9 @@ def unfit(hosts: Mapping[str, Host]) -> str:
         by_role = views(hosts)
     except HostError as silent:
         return f"{silent.what}: {silent.said.strip()[-200:]}"
-    for role, other in (PAIR, PAIR[::-1]):
-        if why := by_role[role].refusal(by_role[other].node):
-            return f"{hosts[role].name}: {why}"
+    for role, peer in (PAIR, PAIR[::-1]):
+        if reason := by_role[role].refusal(by_role[peer].node):
+            return f"{hosts[role].name}: {reason}"
     running = [role for role, state in sides(hosts).items() if state == RUNNING]
     if len(running) != 1:
         return f"libvirt runs {hosts[CENTER].resource} on {' and '.join(running) or 'neither host'}"
@@ -161,26 +161,26 @@ def unfit(hosts: Mapping[str, Host]) -> str:
 def lacking(hosts: Mapping[str, Host]) -> str:
     """The reason why this cluster and its machine cannot be measured; empty if they can."""
     machine = hosts[CENTER]
-    if why := unfit(hosts):
-        return why
+    if reason := unfit(hosts):
+        return reason
     try:
         absent = machine.check("sh", "-c", MACHINE, "center", "lacks").split()
     except HostError as silent:
         return silent.what
     if absent:
-        what = f"{' and '.join(absent)} missing on {machine.name}"
-        return f"{what}, to get it: {simulator.REMEDY} --lab {machine.lab}"
+        problem = f"{' and '.join(absent)} missing on {machine.name}"
+        return f"{problem}, to get it: {simulator.REMEDY} --lab {machine.lab}"
     return ""
 
 
 @contextmanager
-def serve(hosts: Mapping[str, Host], wanted: _cluster.WantedCluster) -> Iterator[None]:
+def serve(hosts: Mapping[str, Host], cluster: _cluster.WantedCluster) -> Iterator[None]:
     """A management server in the machine, until we leave."""
     machine = hosts[CENTER]
-    if why := lacking(hosts):
-        raise HostError(why)
+    if reason := lacking(hosts):
+        raise HostError(reason)
     try:
-        _bring(machine, wanted)
+        _bring(machine, cluster)
         started(machine, "", PATIENCE_SECONDS)
         yield
     finally:
@@ -194,14 +194,14 @@ def program() -> tuple[str, ...]:
     return ("python3", f"{FOLDER}/{kit.name(_cluster.CENTER)}")
 
 
-def _bring(machine: Host, wanted: _cluster.WantedCluster) -> None:
+def _bring(machine: Host, cluster: _cluster.WantedCluster) -> None:
     _remove(machine)
     machine.check("mkdir", "-p", "-m", "711", FOLDER)
     machine.put(kit.packed(_cluster.CENTER), program()[1], 0o644)
     machine.put(kit.SERVE_DATABASE, f"{FOLDER}/database.sh", 0o644)
     machine.put(simulator.vcsim(), f"{FOLDER}/vcsim", 0o755)
     place = (f"{FOLDER}/inventory", f"{FOLDER}/database.sh", f"{FOLDER}/vcsim", f"{FOLDER}/log")
-    sizes = (str(wanted.hosts), str(wanted.vms))
+    sizes = (str(cluster.hosts), str(cluster.vms))
     machine.check(*program(), "make", *place, machine.name, *sizes, seconds=600)
     words = shlex.join((*program(), "serve", *place))
     machine.check("sh", "-c", MACHINE, "center", "begin", FOLDER, words, machine.address)
@@ -221,20 +221,20 @@ def started(machine: Host, before: str, deadline: float) -> Mapping[str, float]:
 
     `boot` is when its kernel began, by its own clock.
     """
-    until, noted = time.monotonic() + deadline, dict[str, float]()
+    until, moments = time.monotonic() + deadline, dict[str, float]()
     while time.monotonic() < until:
         text = _look(machine)
         if text and not text.startswith(before or "\n"):
-            begun = float(KERNEL.findall(text)[0])
-            noted = _cluster.notes(text, begun)
-            if "ready" in noted:
-                return noted
-            if "failed" in noted:
+            boot_time = float(KERNEL.findall(text)[0])
+            moments = _cluster.notes(text, boot_time)
+            if "ready" in moments:
+                return moments
+            if "failed" in moments:
                 raise HostError(f"{machine.name}: the management server cannot start",
-                                said=_cluster.FAILED.findall(text)[-1])  # fmt: skip
+                                said=_cluster.FAILURE.findall(text)[-1])  # fmt: skip
         time.sleep(LOOK_SECONDS)
     raise HostError(f"{machine.name}: the management server was not ready after {deadline:g} s",
-                    said=f"it noted {', '.join(noted) or 'nothing'}")  # fmt: skip
+                    said=f"it noted {', '.join(moments) or 'nothing'}")  # fmt: skip
 
 
 # Nothing while it does not answer.

@@ -55,7 +55,7 @@ JOB = beside(__file__, "_hadoop_job.sh")
 WIPE = beside(__file__, "_hadoop_wipe.sh")
 PLACE = f'if [ -w {ON_ITS_DISK} ]; then echo {ON_ITS_DISK}; else echo "$1"; fi'
 PORTS, KINDS = range(20_000, 32_000, 8), 5
-TAKEN = "cat /proc/net/tcp /proc/net/tcp6 2>/dev/null"
+LISTENERS = "cat /proc/net/tcp /proc/net/tcp6 2>/dev/null"
 READY_SECONDS, JOB_SECONDS = 240, 1800
 STARTS = "a port may be taken, or memory lacking for Java: try it again, or with fewer nodes"
 CLASS = "org.apache.hadoop."
@@ -126,9 +126,11 @@ def cluster(
     `cpus` of each node are a list, and `disks` folders; without them data lie beside the rest.
     """
     hosts = {master.name: master, **nodes}
-    own = f"hadoop-{secrets.token_hex(4)}"
-    folders = {name: f"{at}/{own}" for name, at in Fleet(hosts).each(_place).check().items()}
-    places = {name: [f"{disk}/labkit-{own}-{name}" for disk in disks] or [folder]
+    folder_name = f"hadoop-{secrets.token_hex(4)}"
+    folders = {
+        name: f"{at}/{folder_name}" for name, at in Fleet(hosts).each(_place).check().items()
+    }
+    places = {name: [f"{disk}/labkit-{folder_name}-{name}" for disk in disks] or [folder]
               for name, folder in folders.items()}  # fmt: skip
     base = _free(master)
     settings = {
@@ -144,13 +146,13 @@ def cluster(
     fleet = Fleet(hosts)
     try:
         outcome = fleet.each(lambda host: _set_up(host, folders[host.name], settings[host.name]))
-        for refused in outcome.failed.values():
-            if isinstance(refused, LabkitError):  # with what to try
-                raise refused
+        for error in outcome.failed.values():
+            if isinstance(error, LabkitError):  # with what to try
+                raise error
         with _started(fleet, _daemons(master, nodes, folders, cpus), folders):
-            shown = {name: value for kind in settings[master.name].values()
-                     for name, value in kind.items()}  # fmt: skip
-            yield HadoopCluster(master, nodes, folders, places, shown)
+            properties = {name: value for kind in settings[master.name].values()
+                          for name, value in kind.items()}  # fmt: skip
+            yield HadoopCluster(master, nodes, folders, places, properties)
     finally:
         fleet.each(lambda host: host.run("sh", "-c", WIPE, "wipe", folders[host.name],
                                          *places[host.name]))  # fmt: skip
@@ -166,8 +168,8 @@ def _started(
         try:
             stack.enter_context(fleet.serving(commands, ready=ready, seconds=READY_SECONDS))
         except FleetFailed as error:
-            ended = [line.strip() for line in error.said.splitlines() if "ended before" in line]
-            text = "\n".join(line.rpartition("` ")[2] for line in ended) or error.said[-500:]
+            ends = [line.strip() for line in error.said.splitlines() if "ended before" in line]
+            text = "\n".join(line.rpartition("` ")[2] for line in ends) or error.said[-500:]
             raise HostError(f"Hadoop: {error.what}", said=text, hint=STARTS) from error
         yield
 
@@ -230,10 +232,10 @@ def _place(host: Host) -> str:
 
 
 def _free(master: Host) -> int:
-    listed = master.check("sh", "-c", TAKEN)
-    rows = (line.split() for line in listed.splitlines())
-    taken = {int(row[1].rpartition(":")[2], 16) for row in rows if len(row) > 3 and ":" in row[1]}
-    free = [base for base in PORTS if not taken & {*range(base, base + KINDS)}]
+    text = master.check("sh", "-c", LISTENERS)
+    rows = (line.split() for line in text.splitlines())
+    busy = {int(row[1].rpartition(":")[2], 16) for row in rows if len(row) > 3 and ":" in row[1]}
+    free = [base for base in PORTS if not busy & {*range(base, base + KINDS)}]
     if not free:
         raise HostError(f"{master.name}: no {KINDS} ports in a row are free from {PORTS.start} on")
     return random.SystemRandom().choice(free)
@@ -282,12 +284,12 @@ def install(host: Host) -> None:
 
 def archive() -> Path:
     """All jars in one file, and the classes that Java is to map; the same for all hosts."""
-    return _kept(mark(), jars(), mapped=True)
+    return _kept(mark(), jars(), index=True)
 
 
 def simulator() -> Path:
     """The jars of Hadoop's simulator of its scheduler, which need those of Hadoop."""
-    return _kept(SIMULATOR, jars("_hadoop_simulator.lock"), mapped=False)
+    return _kept(SIMULATOR, jars("_hadoop_simulator.lock"), index=False)
 
 
 def kept(name: str) -> Path:
@@ -296,18 +298,18 @@ def kept(name: str) -> Path:
 
 
 # Fetched once by Maven, and checked.
-def _kept(name: str, wanted: Jars, *, mapped: bool) -> Path:
+def _kept(name: str, content: Jars, *, index: bool) -> Path:
     archive = kept(name)
     if not archive.exists():
         archive.parent.mkdir(0o700, parents=True, exist_ok=True)
         beside_it = archive.with_suffix(f".{os.getpid()}")
         with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
-            _fetch(Path(folder), wanted)
-            if mapped:
+            _fetch(Path(folder), content)
+            if index:
                 Path(folder, "lib/classes").write_text("\n".join(_classes(Path(folder, "lib"))))
-            with tarfile.open(beside_it, "w") as jars:
+            with tarfile.open(beside_it, "w") as tar:
                 for file in sorted(Path(folder, "lib").iterdir()):
-                    jars.add(file, file.name)
+                    tar.add(file, file.name)
         beside_it.replace(archive)
     return archive
 
@@ -340,8 +342,10 @@ def _fetch(folder: Path, jars: Jars) -> None:
         )  # fmt: skip
     sums = {file.name: hashlib.sha256(file.read_bytes()).hexdigest()
             for file in (folder / "lib").iterdir()}  # fmt: skip
-    wanted = {file: row[3] for file, row in jars.items()}
-    if odd := sorted(file for file in {*sums, *wanted} if sums.get(file) != wanted.get(file)):
+    known_sums = {file: row[3] for file, row in jars.items()}
+    if odd := sorted(
+        file for file in {*sums, *known_sums} if sums.get(file) != known_sums.get(file)
+    ):
         raise BadInput(f"{odd[0]} from Maven Central is not the file that labkit knows",
                        said=f"its SHA-256 is {sums.get(odd[0], 'missing')}")  # fmt: skip
     lines = [f"{sha}  {file}\n" for file, sha in sorted(sums.items())]
@@ -350,10 +354,10 @@ def _fetch(folder: Path, jars: Jars) -> None:
 
 # Exactly these: what Hadoop's own files say of versions is not followed.
 def _pom(jars: Jars) -> str:
-    every = "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
+    exclusion = "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
     dependencies = (
         f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
-        f"<version>{version}</version><exclusions>{every}</exclusions></dependency>\n"
+        f"<version>{version}</version><exclusions>{exclusion}</exclusions></dependency>\n"
         for group, name, version, _ in jars.values()
     )
     return (

@@ -95,10 +95,10 @@ def timed(
 ) -> tuple[str, float]:
     """Run the command as `once` does; return its output, and the seconds that it took."""
     if not host.measuring:
-        words_asked, begun = words(), time.monotonic()
-        return host.check(*words_asked, seconds=seconds), time.monotonic() - begun
-    how = ended(host, name, words, seconds)
-    return _insisted(how), how.status.seconds
+        words_asked, start = words(), time.monotonic()
+        return host.check(*words_asked, seconds=seconds), time.monotonic() - start
+    job_end = ended(host, name, words, seconds)
+    return _insisted(job_end), job_end.status.seconds
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def ended(host: Host, name: object, words: Callable[[], Words], seconds: float) 
 
 def found(host: Host, beginning: str) -> dict[Job, JobStatus]:
     """The jobs of a host whose key begins so, and the known facts about each."""
-    return {job: known for job, known in host.jobs().items() if job.key.startswith(beginning)}
+    return {job: status for job, status in host.jobs().items() if job.key.startswith(beginning)}
 
 
 def asked(host: Host) -> dict[Job, JobStatus]:
@@ -142,7 +142,7 @@ def asked(host: Host) -> dict[Job, JobStatus]:
     if not host.measuring:
         return {}
     of_run = found(host, f"{host.measuring}-").items()
-    return {job: known for job, known in of_run if SERVES not in job.key}
+    return {job: status for job, status in of_run if SERVES not in job.key}
 
 
 def end(job: Job) -> None:
@@ -160,17 +160,17 @@ def _end_others(host: Host, key: str, jobs: Iterable[Job]) -> None:
             end(job)
 
 
-def _insisted(how: JobEnd) -> str:
-    status = how.status
+def _insisted(job_end: JobEnd) -> str:
+    status = job_end.status
     if status.state is State.TIMED_OUT:
         raise TimedOut(
-            f"{how.command} had not ended at its deadline", said=how.err,
+            f"{job_end.command} had not ended at its deadline", said=job_end.err,
             hint="it was asked to end; is the host far busier than usual?",
         )  # fmt: skip
     if not status.ok:
-        raise CommandFailed(f"{how.command} {status}", said=how.err or how.out)
+        raise CommandFailed(f"{job_end.command} {status}", said=job_end.err or job_end.out)
     if status.out.kept < status.out.size:
         raise CommandFailed(
-            f"{how.command} printed {status.out.size} bytes; {status.out.kept} were kept"
+            f"{job_end.command} printed {status.out.size} bytes; {status.out.kept} were kept"
         )
-    return how.out
+    return job_end.out

@@ -42,9 +42,9 @@ def run(
         (hosts,) = pairs.values()
         if beside:
             return workload.during(hosts, beside)
-        known = key if lasts(workload) else ""
+        job_key = key if lasts(workload) else ""
         return workload.run(
-            {role: replace(h, measuring=known, run_name=run_name) for role, h in hosts.items()}
+            {role: replace(h, measuring=job_key, run_name=run_name) for role, h in hosts.items()}
         )
     if beside:
         raise BadInput(f"{workload.name}: nothing can happen beside several pairs of hosts")
@@ -52,20 +52,20 @@ def run(
         commands = _ready(workload, pairs, servers)
         clients = Fleet({name: hosts[workload.roles[0]] for name, hosts in pairs.items()})
         with clients.together(commands) as line:
-            went = line.go(seconds=30 + 3 * workload.seconds).check()
+            outcomes = line.go(seconds=30 + 3 * workload.seconds).check()
     texts_of = {
-        name: completed.stdout.decode("utf-8", "replace") for name, completed in went.items()
+        name: outcome.stdout.decode("utf-8", "replace") for name, outcome in outcomes.items()
     }
     return "".join(f"{MARK}{name}\n{text}" for name, text in texts_of.items())
 
 
 # All servers at the same time; those that are ready end with the stack, should another fail.
-def _ready(workload: Workload, pairs: Mapping[str, Pair], left: ExitStack) -> dict[str, Words]:
+def _ready(workload: Workload, pairs: Mapping[str, Pair], exits: ExitStack) -> dict[str, Words]:
     contexts = {name: workload.asking(hosts) for name, hosts in pairs.items()}
 
     def enter(name: str) -> Words:
         words = contexts[name].__enter__()
-        left.push(contexts[name])
+        exits.push(contexts[name])
         return words
 
     try:
@@ -131,8 +131,8 @@ def _pooled(all_of: Sequence[Sample]) -> npt.NDArray[np.float64]:
     if not all_of[0].adds:
         return np.concatenate(values)
     count = min(map(len, values))
-    added: npt.NDArray[np.float64] = np.array([value[:count] for value in values]).sum(axis=0)
-    return added
+    total: npt.NDArray[np.float64] = np.array([value[:count] for value in values]).sum(axis=0)
+    return total
 
 
 def samples(workload: Workload, run: Run) -> list[Sample]:
@@ -160,18 +160,18 @@ class _Kept:
 
 
 @lru_cache(maxsize=256)
-def _samples(kept: _Kept) -> tuple[Sample, ...]:
-    samples_read = parse(kept.workload, kept.run.text(f"{kept.workload.name}.txt"))
+def _samples(source: _Kept) -> tuple[Sample, ...]:
+    samples_read = parse(source.workload, source.run.text(f"{source.workload.name}.txt"))
     for sample in samples_read:
         sample.values.flags.writeable = False
     return tuple(samples_read)
 
 
-def absent(asked: Iterable[tuple[Workload, Mapping[str, Pair]]]) -> dict[str, list[str]]:
+def absent(pairs_of: Iterable[tuple[Workload, Mapping[str, Pair]]]) -> dict[str, list[str]]:
     """The programs of these workloads that their hosts lack, by host: each is asked once."""
     hosts: dict[str, Host] = {}
     tools: dict[str, dict[str, None]] = {}
-    for workload, pairs in asked:
+    for workload, pairs in pairs_of:
         for host, programs in _needed(workload, pairs):
             hosts[host.name] = host
             tools.setdefault(host.name, {}).update(dict.fromkeys(programs))
@@ -191,10 +191,10 @@ def missing_tool(
     """
     for host, programs in _needed(workload, pairs):
         for program in (name for name in absent[host.name] if name in programs):
-            how = workload.tools[program]
+            remedy = workload.tools[program]
             if prepare and installable(program):
-                how = prepare + (" --non-free" if package_of(program).source else "")
-            return f"{program} is missing on {host.name}, to get it: {how}"
+                remedy = prepare + (" --non-free" if package_of(program).source else "")
+            return f"{program} is missing on {host.name}, to get it: {remedy}"
     return ""
 
 

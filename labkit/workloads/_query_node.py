@@ -26,7 +26,7 @@ from typing import Any
 from urllib.error import HTTPError
 
 PARTS = 16
-SPENT = "sum(l_extendedprice * (1 - l_discount))"
+REVENUE = "sum(l_extendedprice * (1 - l_discount))"
 Query = tuple[dict[str, tuple[str, ...]], str, str]
 """The columns read of each table, the part that a node computes, and the answer from all parts."""
 # Sums are of decimals: they are the same, to the last digit, however rows are shared out.
@@ -34,13 +34,13 @@ QUERIES: dict[str, Query] = {
     "customers": (
         {"lineitem": ("l_orderkey", "l_extendedprice", "l_discount"),
          "orders": ("o_orderkey", "o_custkey")},
-        f"select o_custkey as key, {SPENT} as spent from lineitem join orders "
+        f"select o_custkey as key, {REVENUE} as spent from lineitem join orders "
         "on l_orderkey = o_orderkey group by key",
         "select key, sum(spent) from parts group by key order by 2 desc, 1 limit 20",
     ),
     "goods": (
         {"lineitem": ("l_partkey", "l_quantity", "l_extendedprice", "l_discount")},
-        f"select l_partkey as key, {SPENT} as spent, sum(l_quantity) as pieces "
+        f"select l_partkey as key, {REVENUE} as spent, sum(l_quantity) as pieces "
         "from lineitem group by key",
         "select key, sum(spent), sum(pieces) from parts group by key order by 2 desc, 1 limit 20",
     ),
@@ -63,7 +63,7 @@ READ = {"lineitem": ("l_orderkey", "l_partkey", "l_quantity", "l_extendedprice",
 LOST = 3
 """The code that the leader ends with where a worker does not answer."""
 PATIENCE_SECONDS = 120.0
-COUNTED = ("hit", "missed", "sent")
+COUNTERS = ("hit", "missed", "sent")
 """Bytes that a query had from caches and from the store, and that its parts took."""
 
 
@@ -196,44 +196,46 @@ class _Asking:
     answers: dict[str, str]
     arrived: dict[str, bytes]
 
-    def together(self, measured: bool) -> list[dict[str, Any]]:
+    def together(self, counts: bool) -> list[dict[str, Any]]:
         """Ask with all streams at once; a line for each query."""
         with ThreadPoolExecutor(self.given["streams"]) as streams:
-            orders = [streams.submit(self._stream, n, measured)
+            orders = [streams.submit(self._stream, n, counts)
                       for n in range(self.given["streams"])]  # fmt: skip
             return [line for order in orders for line in order.result()]
 
     # Each stream asks all queries, in an order of its own.
-    def _stream(self, number: int, measured: bool) -> list[dict[str, Any]]:
+    def _stream(self, number: int, counts: bool) -> list[dict[str, Any]]:
         names = [*QUERIES]
-        random.Random(f"{self.given['seed']} {number} {measured}").shuffle(names)
-        return [self._query(number, name, measured) for name in names]
+        random.Random(f"{self.given['seed']} {number} {counts}").shuffle(names)
+        return [self._query(number, name, counts) for name in names]
 
-    def _query(self, stream: int, name: str, measured: bool) -> dict[str, Any]:
-        begun, key = time.monotonic(), uuid.uuid4().hex
-        many = len(self.given["nodes"])
-        with ThreadPoolExecutor(many) as asking:
-            parts = [*asking.map(lambda n: self._node(name, key, n, measured), range(many))]
+    def _query(self, stream: int, name: str, is_measurement: bool) -> dict[str, Any]:
+        start, key = time.monotonic(), uuid.uuid4().hex
+        nodes = len(self.given["nodes"])
+        with ThreadPoolExecutor(nodes) as asking:
+            parts = [*asking.map(lambda n: self._node(name, key, n, is_measurement), range(nodes))]
         rows = _whole(QUERIES[name][2], [body for body, _ in parts])
-        seconds = time.monotonic() - begun
+        seconds = time.monotonic() - start
         if mark(rows) != self.answers[name]:
             sys.exit(f"the answer of {name} is another one than that of a single database")
-        sums = {what: sum(counts[what] for _, counts in parts) for what in COUNTED}
+        sums = {field: sum(counts[field] for _, counts in parts) for field in COUNTERS}
         return {"stream": stream, "query": name, "seconds": seconds, **sums}
 
     # The leader's own part stays on its node. What goes before the measured pass warms the engine,
     # and the caches too or none of them: it reads past those that are to stay cold.
-    def _node(self, query: str, key: str, n: int, measured: bool) -> tuple[bytes, dict[str, int]]:
+    def _node(
+        self, query: str, key: str, n: int, is_measurement: bool
+    ) -> tuple[bytes, dict[str, int]]:
         values, name = self.given, f"{key}-{n}"
         share = [*range(n, PARTS, len(values["nodes"]))]
-        stored = values["way"] == "storage" and n > 0
-        to = f"{values['store']}/shared" if stored else values["exchange"]
-        read = values["caches"][n] if measured or values["warm"] else values["store"]
+        through_store = values["way"] == "storage" and n > 0
+        to = f"{values['store']}/shared" if through_store else values["exchange"]
+        read = values["caches"][n] if is_measurement or values["warm"] else values["store"]
         to, data = f"{to}/{name}", f"{read}/data"
         order = {"query": query, "parts": share, "data": data, "to": to}
         try:
             counts = json.loads(_asked(values["nodes"][n], "POST", json.dumps(order).encode())[0])
-            return self._taken(to) if stored else self.arrived.pop(name), counts
+            return self._taken(to) if through_store else self.arrived.pop(name), counts
         except HTTPError as error:
             raise _Lost(
                 {"node": n, "query": query, "failed": True}, error.read().decode()
@@ -248,18 +250,18 @@ class _Asking:
         return body
 
 
-def _lead(given: dict[str, Any]) -> None:
-    manifest = json.loads(_asked(f"{given['store']}/data/manifest.json")[0])
-    if manifest["scale"] != given["scale"]:
-        sys.exit(f"the data is of scale {manifest['scale']:g}, not of {given['scale']:g}")
-    exchange = _exchange(given["address"], given["port"], given["secret"])
+def _lead(order: dict[str, Any]) -> None:
+    manifest = json.loads(_asked(f"{order['store']}/data/manifest.json")[0])
+    if manifest["scale"] != order["scale"]:
+        sys.exit(f"the data is of scale {manifest['scale']:g}, not of {order['scale']:g}")
+    exchange = _exchange(order["address"], order["port"], order["secret"])
     threading.Thread(target=exchange.serve_forever, daemon=True).start()
-    asking = _Asking(given, manifest["answers"], exchange.parts)
+    asking = _Asking(order, manifest["answers"], exchange.parts)
     asking.together(False)
     start = time.monotonic()
     lines = asking.together(True)
-    elapsed = time.monotonic() - start
-    for line in (*lines, {"elapsed": elapsed, "way": given["way"]}):
+    seconds = time.monotonic() - start
+    for line in (*lines, {"elapsed": seconds, "way": order["way"]}):
         print(json.dumps(line))
 
 
@@ -286,9 +288,9 @@ def _main(verb: str, *words: str) -> None:
     try:
         _lead(json.load(sys.stdin))
     except _Lost as error:
-        facts, why = error.args
+        facts, reason = error.args
         print(json.dumps(facts))
-        print(why, file=sys.stderr)
+        print(reason, file=sys.stderr)
         sys.exit(LOST)
 
 

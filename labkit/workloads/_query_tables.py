@@ -26,7 +26,7 @@ from labkit.workloads._own_place import own_folder
 PROGRAMS = ("tar", "tpchgen-cli")
 
 MODULES = ("duckdb", "pyarrow")
-HERE = f"{Path(sys.executable).name} -m pip install duckdb pyarrow tpchgen-cli"
+INSTALLER = f"{Path(sys.executable).name} -m pip install duckdb pyarrow tpchgen-cli"
 INSTALL = "python3 -m pip install duckdb pyarrow"
 MAKE_SECONDS, UNPACK_SECONDS = 3_600, 600
 MEBIBYTES = 75
@@ -43,7 +43,7 @@ def lacking() -> str:
     """The parts that this machine lacks to make the tables; empty if it lacks none."""
     missing = [name for name in MODULES if not find_spec(name)]
     missing += [] if generator() else ["tpchgen-cli"]
-    return f"{', '.join(missing)} is missing here: {HERE}" if missing else ""
+    return f"{', '.join(missing)} is missing here: {INSTALLER}" if missing else ""
 
 
 def bring(store: Host, scale: float) -> str:
@@ -55,18 +55,18 @@ def bring(store: Host, scale: float) -> str:
     store.check("rm", "-rf", folder)
     store.check("mkdir", "-m", "755", folder)
     words = ("tar", "-x", "-f", "-", "-C", folder)
-    unpacked = store.run(*words, stdin=content, seconds=UNPACK_SECONDS)
-    if not unpacked.ok:
+    result = store.run(*words, stdin=content, seconds=UNPACK_SECONDS)
+    if not result.ok:
         store.run("rm", "-rf", folder)
-        raise HostError(f"{store.name}: the tables do not fit into {folder}", said=unpacked.stderr,
+        raise HostError(f"{store.name}: the tables do not fit into {folder}", said=result.stderr,
                         hint=f"scale {scale:g} takes {len(content) >> 20} MiB")  # fmt: skip
     return folder
 
 
 def made(scale: float) -> bytes:
     """An archive of the columns and of a manifest; made once, and then found."""
-    if why := lacking():
-        raise NotInstalled(why)
+    if reason := lacking():
+        raise NotInstalled(reason)
     archive = account.cache() / "tpch" / f"{_mark(scale)}.tar"
     if not archive.exists():
         archive.parent.mkdir(0o700, parents=True, exist_ok=True)
@@ -139,5 +139,5 @@ def _answers(folder: Path) -> dict[str, str]:
                 for name, query in node.QUERIES.items()}  # fmt: skip
 
 
-def _answer(database: Any, part: str, whole: str) -> Any:
-    return database.sql(f"with parts as ({part}) {whole}").fetchall()
+def _answer(database: Any, part: str, query: str) -> Any:
+    return database.sql(f"with parts as ({part}) {query}").fetchall()

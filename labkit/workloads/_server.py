@@ -20,7 +20,7 @@ PAUSE_SECONDS = 0.02
 SPARE_SECONDS = 60.0
 """The time that a server's job may outlast its client's: it begins before, and ends after."""
 # The kernel's list names ports in hexadecimal, and is there where no tool is.
-TAKEN = ("cat", *(f"/proc/net/{kind}" for kind in ("tcp", "tcp6", "udp", "udp6")))
+LISTENERS = ("cat", *(f"/proc/net/{kind}" for kind in ("tcp", "tcp6", "udp", "udp6")))
 # To look again takes a guest less than to start a shell that looks once.
 LISTENS = beside(__file__, "_server_listens.sh")
 STATE = {"tcp": "0A", "udp": "07"}
@@ -76,11 +76,11 @@ def serving_on(
                 port = stack.enter_context(serving(host, command, protocol, seconds))
             yield port
         return
-    known = _known(host, client, command)
-    if known:
-        known[0].go_on(host.owner)
+    server = _known(host, client, command)
+    if server:
+        server[0].go_on(host.owner)
     with _naming_others(host):
-        job, port = known or _begun(host, command, lasts, protocol, seconds)
+        job, port = server or _begun(host, command, lasts, protocol, seconds)
     try:
         with _hinting(host, protocol, port):
             yield port
@@ -100,12 +100,12 @@ def _naming_others(host: Host) -> Iterator[None]:
     except Unreachable:
         raise
     except HostError as error:
-        ours = _lasting.results_of(host) or "none"
-        others = [str(job) for job in of_runs(host)
-                  if job.goes_on and not job.job.key.startswith(ours)]  # fmt: skip
-        if not others:
+        results = _lasting.results_of(host) or "none"
+        jobs = [str(job) for job in of_runs(host)
+                if job.goes_on and not job.job.key.startswith(results)]  # fmt: skip
+        if not jobs:
             raise
-        hint = f"also there: {'; '.join(others)}. Wait for it, or end it: "
+        hint = f"also there: {'; '.join(jobs)}. Wait for it, or end it: "
         hint += f"{host.verb('restore')} --break"
         raise type(error)(error.what, said=error.said, hint=hint) from error
 
@@ -117,17 +117,17 @@ def _mark(host: Host, command: Callable[[int], Words]) -> str:
 # One that has ended is as good, where what asked it has ended before. Another server of this run
 # is left alone; what is of a try under other changes is of no more use.
 def _known(host: Host, client: Host, command: Callable[[int], Words]) -> tuple[Job, int] | None:
-    run, mark, kept = host.measuring.partition("-")[0], _mark(host, command), None
-    others = f"{host.measuring}-{_lasting.SERVES}"
+    run, mark, server = host.measuring.partition("-")[0], _mark(host, command), None
+    siblings = f"{host.measuring}-{_lasting.SERVES}"
     for job, status in _lasting.found(host, f"{run}-").items():
         if not job.key.startswith(mark):
-            if _lasting.SERVES in job.key and not job.key.startswith(others):
+            if _lasting.SERVES in job.key and not job.key.startswith(siblings):
                 _lasting.end(job)
-        elif not kept and (not status.over or _has_asked(client)):
-            kept = job, int(job.key.rpartition("-")[2])
+        elif not server and (not status.over or _has_asked(client)):
+            server = job, int(job.key.rpartition("-")[2])
         else:
             _lasting.end(job)
-    return kept
+    return server
 
 
 def _has_asked(client: Host) -> bool:
@@ -157,14 +157,14 @@ def _await(host: Host, job: Job, ready: Words, seconds: float) -> None:
         status = job.status()
         if status.over or time.monotonic() > until:
             text = (job.output(stream="err") or job.output()).decode("utf-8", "replace")
-            why = "ended before it was ready" if status.over else "was not ready in time"
-            raise HostError(f"{host.name}: the server {why}", said=text)
+            reason = "ended before it was ready" if status.over else "was not ready in time"
+            raise HostError(f"{host.name}: the server {reason}", said=text)
         time.sleep(PAUSE_SECONDS)
 
 
 def _free(host: Host) -> list[int]:
-    taken = _ports(host.run(*TAKEN).stdout)
-    return random.SystemRandom().sample([p for p in PORTS if p not in taken], TRIES)
+    busy = _ports(host.run(*LISTENERS).stdout)
+    return random.SystemRandom().sample([p for p in PORTS if p not in busy], TRIES)
 
 
 def _listens(port: int, protocol: str) -> Words:
@@ -183,6 +183,6 @@ def _hinting(host: Host, protocol: str, port: int) -> Iterator[None]:
         raise TimedOut(late.what, said=late.said, hint=f"{hint}\n{late.hint}") from None
 
 
-def _ports(listed: str) -> set[int]:
-    rows = (line.split() for line in listed.splitlines())
+def _ports(text: str) -> set[int]:
+    rows = (line.split() for line in text.splitlines())
     return {int(row[1].rpartition(":")[2], 16) for row in rows if len(row) > 3 and ":" in row[1]}

@@ -46,9 +46,11 @@ class TileStretch:
         try:
             users = json.loads(parts[f"users {number}"])
             rows = [line.split() for line in parts[f"copies {number}"].splitlines()]
-            spans = [(_number(begun), _number(ended)) for _, begun, ended in rows]
-            before, after = (parts[f"{when} {number}"].splitlines() for when in ("before", "after"))
-            degraded = {before[1], after[1]} != {"0"}
+            spans = [(_number(start), _number(end)) for _, start, end in rows]
+            before, after = (
+                parts[f"{moment} {number}"].splitlines() for moment in ("before", "after")
+            )
+            lacks_disk = {before[1], after[1]} != {"0"}
             counts = [[*map(_number, lines[0].split())] for lines in (before, after)]
             took = {load: [[*map(_number, tile)] for tile in users["took"][load]]
                     for load in LOADS}  # fmt: skip
@@ -56,18 +58,18 @@ class TileStretch:
             tiles, seconds = int(_number(users["tiles"])), _number(users["seconds"], LEAST)
         except (KeyError, TypeError, ValueError, IndexError) as odd:
             raise ResultsError(f"tiles: stretch {number} cannot be read", said=str(odd)) from None
-        if degraded:
+        if lacks_disk:
             raise ResultsError(f"tiles: the array lost a disk in stretch {number}")
-        few = [load for load in LOADS if len(took[load]) != tiles or not any(took[load])]
-        if few or not spans:
-            what = ", ".join(few) or "copies of disks"
-            raise ResultsError(f"tiles: too few answers came in stretch {number}: {what}",
+        idle = [load for load in LOADS if len(took[load]) != tiles or not any(took[load])]
+        if idle or not spans:
+            names = ", ".join(idle) or "copies of disks"
+            raise ResultsError(f"tiles: too few answers came in stretch {number}: {names}",
                                hint="measure for longer: duration")  # fmt: skip
         disk = np.array([b - a for a, b in zip(*counts, strict=False)])[:COLUMNS]
-        copied = spans[-1][1] - spans[0][0]
-        if len(disk) < COLUMNS or disk.min() < 0 or copied <= 0:
+        copy_seconds = spans[-1][1] - spans[0][0]
+        if len(disk) < COLUMNS or disk.min() < 0 or copy_seconds <= 0:
             raise ResultsError(f"tiles: a counter went back in stretch {number}")
-        return cls(tiles, seconds, nominal, took, len(spans), copied, disk)
+        return cls(tiles, seconds, nominal, took, len(spans), copy_seconds, disk)
 
     def values(self, load: str) -> npt.NDArray[np.float64]:
         """The ms that each answer took, of all tiles."""
@@ -79,9 +81,9 @@ class TileStretch:
 
     def score(self, pause: float) -> float:
         """The sum of what tiles did of the nominal, and the infrastructure's part."""
-        done = np.array([[len(tile) / self.seconds / self.nominal[load] for tile in self.took[load]]
+        work = np.array([[len(tile) / self.seconds / self.nominal[load] for tile in self.took[load]]
                          for load in LOADS])  # fmt: skip
-        tiles = float(np.prod(done, axis=0) ** (1 / len(LOADS)) @ np.ones(self.tiles))
+        tiles = float(np.prod(work, axis=0) ** (1 / len(LOADS)) @ np.ones(self.tiles))
         return APPLICATIONS * tiles + (1 - APPLICATIONS) * self.operations * pause
 
     @property
@@ -99,10 +101,13 @@ class TileStretch:
             yield Sample.single(
                 f"app throughput [{at}, load={load}]", "1/s", len(values) / self.seconds
             )
-        for name, many, waited in (("read", READS, READ_MS), ("write", WRITES, WRITE_MS)):
-            if self.disk[many]:
-                each = self.disk[waited] / self.disk[many]
-                yield Sample.single(f"guest {name} latency [{at}]", "ms", each)
+        for name, count_column, time_column in (
+            ("read", READS, READ_MS),
+            ("write", WRITES, WRITE_MS),
+        ):
+            if self.disk[count_column]:
+                mean = self.disk[time_column] / self.disk[count_column]
+                yield Sample.single(f"guest {name} latency [{at}]", "ms", mean)
         yield Sample.single(f"infrastructure [{at}]", "1/min", 60 * self.operations)
 
 
@@ -123,12 +128,12 @@ class TileRun:
         if odd := sorted(names ^ parts.keys()):
             raise ResultsError("tiles: part of the output is not recognized", said=odd[0])
         try:
-            kept = json.loads(parts["kept"])
-            limit, pause = _number(kept["limit"], 0.99), _number(kept["pause"], LEAST)
+            limits = json.loads(parts["kept"])
+            limit, pause = _number(limits["limit"], 0.99), _number(limits["pause"], LEAST)
         except (KeyError, TypeError, ValueError) as odd:
             raise ResultsError("tiles: its limits cannot be read", said=str(odd)) from None
         stretches = [TileStretch.of(parts, number) for number in numbers]
-        if any(some.tiles >= more.tiles for some, more in pairwise(stretches)):
+        if any(smaller.tiles >= larger.tiles for smaller, larger in pairwise(stretches)):
             raise ResultsError("tiles: their numbers do not grow")
         return cls(limit, pause, stretches)
 
@@ -136,8 +141,8 @@ class TileRun:
         """Whether this number of tiles, and all smaller ones, answered within the limits."""
         first = self.stretches[0]
         return all(
-            each.slow(load) <= self.limit * first.slow(load)
-            for each in self.stretches if each.tiles <= tiles for load in LOADS
+            stretch.slow(load) <= self.limit * first.slow(load)
+            for stretch in self.stretches if stretch.tiles <= tiles for load in LOADS
         )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ GOOD_SHARE, TOLERABLE_SHARE = 0.95, 0.99
 LONGEST_THINK = 5.0
 """Times the mean, which no pause exceeds."""
 LOOK_SECONDS = 0.05
-LATE_PART, SATURATED = 0.25, 0.6
+LATE_PART, SATURATION = 0.25, 0.6
 """A generator that is later than this part of a good page's time, and busier than that, decides."""
 
 
@@ -157,36 +157,36 @@ class Trial:
     async def run(self) -> dict[str, Any]:
         """All users until the end of the trial, or until it cannot be passed any more."""
         plans = [[*schedule(self.task, user)] for user in range(self.users)]
-        measured = sum(page.at >= self.task.warm_up for plan in plans for page in plan)
-        spent, self.begun = time.process_time(), time.monotonic() + LOOK_SECONDS
+        pages = sum(page.at >= self.task.warm_up for plan in plans for page in plan)
+        cpu_start, self.begun = time.process_time(), time.monotonic() + LOOK_SECONDS
         users = [asyncio.ensure_future(self._user(n, plan)) for n, plan in enumerate(plans)]
         while not all(user.done() for user in users):
             await asyncio.sleep(LOOK_SECONDS)
-            if not self.task.sessions and self._hopeless(measured):
+            if not self.task.sessions and self._hopeless(pages):
                 self.stopped = True
                 for user in users:
                     user.cancel()
                 break
         await asyncio.gather(*users, return_exceptions=True)
-        lasted = time.monotonic() - self.begun
-        return self._told(measured, lasted, (time.process_time() - spent) / lasted)
+        seconds = time.monotonic() - self.begun
+        return self._told(pages, seconds, (time.process_time() - cpu_start) / seconds)
 
     # In overload nothing gets better by waiting.
-    def _hopeless(self, measured: int) -> bool:
-        now = time.monotonic() - self.begun
+    def _hopeless(self, pages: int) -> bool:
+        elapsed_time = time.monotonic() - self.begun
         bad = sum(time > self.task.good for time in self.taken) + sum(self.failed.values())
-        bad += sum(now - due > self.task.good for due in self.pending.values())
-        return bad > (1 - GOOD_SHARE) * measured
+        bad += sum(elapsed_time - due > self.task.good for due in self.pending.values())
+        return bad > (1 - GOOD_SHARE) * pages
 
-    def _told(self, measured: int, lasted: float, busy: float) -> dict[str, Any]:
+    def _told(self, pages: int, seconds: float, busy: float) -> dict[str, Any]:
         times, late = sorted(self.taken), sorted(self.late)
         good = sum(time <= self.task.good for time in times)
         tolerable = sum(time <= self.task.tolerable for time in times)
-        passed = good >= GOOD_SHARE * measured and tolerable >= TOLERABLE_SHARE * measured
+        within = good >= GOOD_SHARE * pages and tolerable >= TOLERABLE_SHARE * pages
         return {
-            "sessions": self.users, "passed": bool(measured) and passed and not self.stopped,
-            "pages": measured, "good": good, "tolerable": tolerable,
-            "bytes": self.bytes, "seconds": round(min(lasted, self.task.warm_up
+            "sessions": self.users, "passed": bool(pages) and within and not self.stopped,
+            "pages": pages, "good": good, "tolerable": tolerable,
+            "bytes": self.bytes, "seconds": round(min(seconds, self.task.warm_up
                                                       + self.task.seconds), 4),
             "failed": dict(self.failed), "busy": round(busy, 4),
             "behind": round(sum(delay > LATE_PART * self.task.good for delay in late)
@@ -222,7 +222,7 @@ class Trial:
         self, due: Due, visit: int, address: str, port: int, idle: list[WebConnection]
     ) -> None:
         page, counts = SITES[self.task.site][due.name], due.at >= self.task.warm_up
-        mark, connection, received = object(), None, 0
+        mark, connection, size = object(), None, 0
         self.late.append(time.monotonic() - self.begun - due.at)
         if counts:
             self.pending[mark] = due.at
@@ -230,7 +230,7 @@ class Trial:
             connection = idle.pop() if idle else await self._connect(address, port, page.secure)
             words = f"/page/{due.name}?visitor={visit}&bytes={page.bytes}"
             for path in (words, *page.images):
-                received += await connection.get(path)
+                size += await connection.get(path)
         except (OSError, asyncio.IncompleteReadError, ValueError) as error:
             if isinstance(error, OSError) and error.errno in (23, 24):
                 raise SystemExit(
@@ -241,7 +241,7 @@ class Trial:
                 connection.close()
         else:
             idle.append(connection)
-            self.bytes += received
+            self.bytes += size
             self.pages += 1
             if counts:
                 self.taken.append(time.monotonic() - self.begun - due.at)
@@ -269,27 +269,27 @@ def _close(idle: dict[bool, list[WebConnection]]) -> None:
 
 def search(task: WebTask) -> Iterator[dict[str, Any]]:
     """Trials with more users until one fails, then in the middle, until the step is reached."""
-    passed, failed, users = 0, 0, task.start
+    best, worst, users = 0, 0, task.start
     while True:
         trial = attempt(task, users)
         yield trial
         if trial["passed"]:
-            passed = users
+            best = users
         else:
-            failed = users
+            worst = users
             _refuse_own_fault(task, trial)
-        if failed == 1:
-            why = ", ".join(trial["failed"]) or "too slow"
-            raise SystemExit(f"no user at all is served well enough: {why}")
-        if passed >= task.most or (failed and failed - passed <= max(1, task.step * passed)):
+        if worst == 1:
+            reason = ", ".join(trial["failed"]) or "too slow"
+            raise SystemExit(f"no user at all is served well enough: {reason}")
+        if best >= task.most or (worst and worst - best <= max(1, task.step * best)):
             return
-        users = (passed + failed) // 2 if failed else min(task.most, 2 * users)
+        users = (best + worst) // 2 if worst else min(task.most, 2 * users)
 
 
 # A trial that failed for want of time here says nothing about the server. One that was late because
 # others had the CPU is known by its lateness: see `behind` of the workload.
 def _refuse_own_fault(task: WebTask, trial: dict[str, Any]) -> None:
-    if trial["late"] > LATE_PART * task.good and trial["busy"] > SATURATED:
+    if trial["late"] > LATE_PART * task.good and trial["busy"] > SATURATION:
         raise SystemExit(
             f"the load generator saturates at {trial['sessions']} users: it asks "
             f"{1000 * trial['late']:.0f} ms late, and used {100 * trial['busy']:.0f} % of a CPU"
@@ -306,8 +306,8 @@ def attempt(task: WebTask, users: int) -> dict[str, Any]:
 def main(words: str) -> None:
     """Print each trial as it ends."""
     task = WebTask(**json.loads(words))
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     trials = [attempt(task, task.sessions)] if task.sessions else search(task)
     for trial in trials:
         print(json.dumps(trial), flush=True)

@@ -66,12 +66,14 @@ class Command(Workload):
         line = ("labkit", str(self.times), self.prepare, quiet, *self.words)
         result = host.run("bash", "-c", SCRIPT, *line, seconds=self.longest_seconds)
         if not result.ok:
-            what = f"{host.name}: `{' '.join(self.words)}` ended with code {result.code}"
-            lost = result.code == 127 and self.words[0] != "sh"
-            hint = f"is `{self.words[0]}` installed on {host.name}?" if lost else ""
-            raise CommandFailed(what, said=result.stderr or result.stdout, hint=hint)
+            problem = f"{host.name}: `{' '.join(self.words)}` ended with code {result.code}"
+            is_missing = result.code == 127 and self.words[0] != "sh"
+            hint = f"is `{self.words[0]}` installed on {host.name}?" if is_missing else ""
+            raise CommandFailed(problem, said=result.stderr or result.stdout, hint=hint)
         head = {"metric": self.metric, "unit": self.unit, "pattern": self.pattern}
-        return "".join(f"=== labkit: {name} {it}\n" for name, it in head.items()) + result.stdout
+        return (
+            "".join(f"=== labkit: {name} {value}\n" for name, value in head.items()) + result.stdout
+        )
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
@@ -97,8 +99,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern, re.MULTILINE)
     except re.error as error:
-        what = f"the pattern `{pattern}` is no regular expression: {error}"
-        raise BadInput(what, hint=r'such as: "requests/s: ([\d.]+)"') from None
+        problem = f"the pattern `{pattern}` is no regular expression: {error}"
+        raise BadInput(problem, hint=r'such as: "requests/s: ([\d.]+)"') from None
 
 
 def _number(text: str | None, pattern: str) -> float:
@@ -107,6 +109,6 @@ def _number(text: str | None, pattern: str) -> float:
     except ValueError:
         value = float("nan")
     if not np.isfinite(value):
-        what = f"the pattern `{pattern}` finds {text!r}, which is not a number"
-        raise ResultsError(what, hint=r"its first group is the number: ([\d.]+)")
+        problem = f"the pattern `{pattern}` finds {text!r}, which is not a number"
+        raise ResultsError(problem, hint=r"its first group is the number: ([\d.]+)")
     return value

@@ -134,25 +134,25 @@ class DesktopSessions(Workload):
         return "".join(f"{json.dumps(row)}\n" for row in rows)
 
     def _trial(self, hosts: Mapping[str, Host], count: int) -> dict[str, Any]:
-        same = ("encoding", "warm_up", "think", "good", "seed")
+        fields = ("encoding", "warm_up", "think", "good", "seed")
         with ExitStack() as up:
             seats = self._seats(up, hosts, count)
             task = {
                 "desktops": [seat if isinstance(seat, str) else seat.place for seat in seats],
                 "users": count, "seconds": self.duration, "begin": BEGIN_SECONDS,
-                **{name: getattr(self, name) for name in same}, **self._application.used,
+                **{name: getattr(self, name) for name in fields}, **self._application.used,
                 **(SCREEN if self.protocol == "rdp" else {}),
             }  # fmt: skip
             row = _desktop.look(hosts["client"], task, BEGIN_SECONDS + self.duration)
             ends = (seat if isinstance(seat, str) else seat.end()["why"] for seat in seats)
-            whys = [why for why in ends if why]
-        return {**row, "passed": row["passed"] and not whys, "why": whys or [*row["failed"]]}
+            reasons = [reason for reason in ends if reason]
+        return {**row, "passed": row["passed"] and not reasons, "why": reasons or [*row["failed"]]}
 
     def _seats(
         self, up: ExitStack, hosts: Mapping[str, Host], count: int
     ) -> Sequence[_desktop.Desktop | _desktop_rdp.RemoteScreen | str]:
-        each = [_desktop.desktop(hosts["server"], self._application) for _ in range(count)]
-        desktops = _desktop.all_up(up, each)
+        contexts = [_desktop.desktop(hosts["server"], self._application) for _ in range(count)]
+        desktops = _desktop.all_up(up, contexts)
         if self.protocol == "rfb":
             return desktops
         return _desktop_rdp.screens(up, desktops, hosts["client"], self._application)
@@ -169,10 +169,10 @@ class DesktopSessions(Workload):
         if not rows or any(not isinstance(row.get("times"), list) for row in rows):
             raise ResultsError("desktop sessions: the run did not finish")
         first = rows[0]
-        most = max((int(row["users"]) for row in rows if row["passed"]), default=0)
+        users = max((int(row["users"]) for row in rows if row["passed"]), default=0)
         rate = first["bytes"] / first["users"] / first["seconds"] / 1e3
         samples = [
-            Sample.single("users", "1", most),
+            Sample.single("users", "1", users),
             Sample("response time", "ms", _milliseconds(first["times"])),
             Sample.single("bandwidth", "kB/s", rate),
             Sample("start time", "ms", _milliseconds(first["opened"])),

@@ -80,21 +80,21 @@ class DirtyMemory(Workload):
         at = f"{own_folder(host)}/dirty-{host.name}.pl"
         host.put(PROGRAM.read_bytes(), at)
         words = ("perl", at, str(self.mebibytes), str(self.rate))
-        told: list[str] = []
+        output: list[str] = []
         began = 0.0
         limit = LONGEST + ALLOCATING_SECONDS + EACH_GIB * self.mebibytes / 1024
         with host.stream(*words, seconds=limit) as lines:
             for line in lines:
-                now = time.time()
-                told.append(
-                    line.text if line.text.startswith("pages") else f"{now:.3f} {line.text}"
+                moment = time.time()
+                output.append(
+                    line.text if line.text.startswith("pages") else f"{moment:.3f} {line.text}"
                 )
-                began = began or now
+                began = began or moment
                 if beside:
                     beside.begun()
-                if not (beside.going if beside else now - began < self.duration):
+                if not (beside.going if beside else moment - began < self.duration):
                     break
-        return "".join(f"{line}\n" for line in told)
+        return "".join(f"{line}\n" for line in output)
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
@@ -113,9 +113,9 @@ class DirtyMemory(Workload):
         if not PAGES.fullmatch(head) or len(counts) < 3 or not all(counts):
             raise ResultsError("dirty memory: it did not finish", said=text[-200:])
         counts_seen = [(float(count[1]), int(count[3])) for count in counts if count]
-        at, written = np.array([t for t, _ in counts_seen]), np.array([n for _, n in counts_seen])
+        at, pages = np.array([t for t, _ in counts_seen]), np.array([n for _, n in counts_seen])
         bins = np.arange(at[0], at[-1], 0.25)
         if bins.size < 2:
             raise ResultsError("dirty memory: it ran for less than half a second")
-        rates = np.diff(np.interp(bins, at, written)) / np.diff(bins)
+        rates = np.diff(np.interp(bins, at, pages)) / np.diff(bins)
         return {"writes": (bins[1:], rates)}

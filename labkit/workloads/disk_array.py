@@ -33,7 +33,7 @@ else modprobe -a -n "$@"; fi"""
 LEAST_DISKS = 3
 METADATA_MIB = 8
 """The beginning of the array, which a pool has its metadata in; a RAID group leaves it free."""
-TAKEN = 3
+TAKEN_CODE = 3
 """The script's code for a disk that is not free."""
 SEGMENT_SECONDS, MOST_SEGMENTS, MAKE_SECONDS = 2, 8, 300
 READS, READ_MS, WRITES, WRITE_MS = 0, 3, 4, 7
@@ -117,8 +117,8 @@ class DiskArray(Workload):
 
     # MiB that may be allocated, as the script counts them.
     def _room(self, host: Host) -> int:
-        whole = (len(host.disks) - 1) * (self.used - 2) - METADATA_MIB
-        return int(whole * self.allocated / 100)
+        mebibytes = (len(host.disks) - 1) * (self.used - 2) - METADATA_MIB
+        return int(mebibytes * self.allocated / 100)
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Make the array and fill it, wait until the load on it is steady, and measure."""
@@ -129,9 +129,9 @@ class DiskArray(Workload):
             limit = 120 + 10 * self.seconds
             text = host.check("sh", "-c", LOAD, "load", *map(str, words), *host.disks,
                               seconds=limit)  # fmt: skip
-        if lost := _lost(text):
+        if disk := _lost(text):
             raise HostError(
-                f"{host.name}: the array is degraded: it lost {lost} in the middle of the run",
+                f"{host.name}: the array is degraded: it lost {disk} in the middle of the run",
                 hint="`dmesg | tail` there says why; another disk, or the same once it is mended",
             )
         return text
@@ -145,20 +145,20 @@ class DiskArray(Workload):
         if host.run("sh", "-c", FIND, "find", *PROGRAMS).stdout:
             bring("arrays", host)
         used = (str(self.used), *host.disks)
-        looked = host.run("sh", "-c", MAKE, "array", "look", *used, seconds=MAKE_SECONDS)
-        if looked.code == TAKEN:
-            raise BadInput(f"{host.name}: {looked.stdout.strip()}: nothing was written",
+        look = host.run("sh", "-c", MAKE, "array", "look", *used, seconds=MAKE_SECONDS)
+        if look.code == TAKEN_CODE:
+            raise BadInput(f"{host.name}: {look.stdout.strip()}: nothing was written",
                            hint="name disks in the lab file that hold nothing")  # fmt: skip
-        if not looked.ok:
-            raise HostError(f"{host.name}: its disks cannot be looked at", said=looked.stderr)
+        if not look.ok:
+            raise HostError(f"{host.name}: its disks cannot be looked at", said=look.stderr)
         try:
             make = (self.kind, *map(str, (self.used, self.volume, self.allocated)), image)
             host.check("sh", "-c", MAKE, "array", "make", *make, *host.disks, seconds=MAKE_SECONDS)
             yield
         finally:
-            ended = host.run("sh", "-c", MAKE, "array", "unmake", *used, seconds=MAKE_SECONDS)
-            if not ended.ok:
-                raise HostError(f"{host.name}: its array is still there", said=ended.stderr,
+            end = host.run("sh", "-c", MAKE, "array", "unmake", *used, seconds=MAKE_SECONDS)
+            if not end.ok:
+                raise HostError(f"{host.name}: its array is still there", said=end.stderr,
                                 hint="the next run takes it down")  # fmt: skip
 
     def slow_down(self, host: Host) -> None:
@@ -174,30 +174,33 @@ class DiskArray(Workload):
             raise ResultsError("disk array: the load never became steady", said=parts["warm-up"])
         job = _job(parts["fio"])
         reads, writes = (_latencies(job[side]) for side in ("read", "write"))
-        every, rate = np.concatenate((reads, writes)), job["read"]["iops"] + job["write"]["iops"]
-        before, after = (_requests(parts[f"disks {when}"]) for when in ("before", "after"))
+        latencies, rate = (
+            np.concatenate((reads, writes)),
+            job["read"]["iops"] + job["write"]["iops"],
+        )
+        before, after = (_requests(parts[f"disks {moment}"]) for moment in ("before", "after"))
         disks = [after[name] - row for name, row in before.items()]
-        done = np.array([[disk[READS] + disk[WRITES], disk[READ_MS] + disk[WRITE_MS]]
-                         for disk in disks], float)  # fmt: skip
-        slow = float(np.percentile(every, 99))
-        cost = (done[:, 0].sum() - len(reads)) / len(writes)
+        totals = np.array([[disk[READS] + disk[WRITES], disk[READ_MS] + disk[WRITE_MS]]
+                           for disk in disks], float)  # fmt: skip
+        slow = float(np.percentile(latencies, 99))
+        cost = (totals[:, 0].sum() - len(reads)) / len(writes)
         warm = float(SEGMENT_SECONDS * len(parts["warm-up"].split()))
         figures = (("throughput", "1/s", rate), ("latency p99", "ms", slow),
                    ("disk requests per write", "1", cost), ("warm-up", "s", warm))  # fmt: skip
-        spread = (("latency", every), ("read latency", reads), ("write latency", writes))
+        spread = (("latency", latencies), ("read latency", reads), ("write latency", writes))
         return [
             *(Sample.single(name, unit, value) for name, unit, value in figures),
             *(Sample(name, "ms", values) for name, values in spread),
-            *_of_disks(done, job["job_runtime"] / 1000),
+            *_of_disks(totals, job["job_runtime"] / 1000),
         ]
 
 
 # Requests a second of each disk, and how long each took there.
-def _of_disks(done: npt.NDArray[np.float64], seconds: float) -> Iterator[Sample]:
-    for number, (requests, waited) in enumerate(done, 1):
+def _of_disks(totals: npt.NDArray[np.float64], seconds: float) -> Iterator[Sample]:
+    for number, (requests, time) in enumerate(totals, 1):
         at = f"[disk={number}]"
         yield Sample.single(f"disk requests {at}", "1/s", requests / seconds)
-        yield Sample.single(f"disk time {at}", "ms", waited / max(requests, 1))
+        yield Sample.single(f"disk time {at}", "ms", time / max(requests, 1))
 
 
 def _job(text: str) -> Mapping[str, Any]:

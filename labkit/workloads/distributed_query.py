@@ -30,8 +30,8 @@ EXCHANGE_PORT = 9480
 WAYS = ("storage", "network")
 FILES = by_nginx(__file__, "_query_files.sh")
 PROGRAM = Path(node.__file__)
-OURS = f"PYTHONPATH={Path(np.__file__).parents[1]}"
-PYTHONS = (("python3",), (sys.executable,), ("env", OURS, "python3"))
+LIBRARIES = f"PYTHONPATH={Path(np.__file__).parents[1]}"
+PYTHONS = (("python3",), (sys.executable,), ("env", LIBRARIES, "python3"))
 """The host's own; else, where it has the same files as this machine, that of labkit."""
 # To look for a module takes a tenth of the time that importing it takes.
 LOOK = f"import sys, importlib.util as u; sys.exit(not all(map(u.find_spec, {tables.MODULES})))"
@@ -95,8 +95,8 @@ class DistributedQuery(Workload):
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """The generator on this machine, or a Python with the database on a node."""
-        if why := tables.lacking():
-            return why
+        if reason := tables.lacking():
+            return reason
         missing = (role for role in NODES if not _python(hosts[role]))
         if role := next(missing, ""):
             return f"duckdb or pyarrow is missing on {hosts[role].name}: {tables.INSTALL}"
@@ -126,15 +126,15 @@ class DistributedQuery(Workload):
             "warm": self.warm,
         }  # fmt: skip
         words, longest = (*_program(nodes[0]), "lead"), 60 + 10 * self.seconds
-        led = nodes[0].run(*words, stdin=json.dumps(options).encode(), seconds=longest)
-        if led.code == node.LOST:
-            answer = json.loads(led.stdout.splitlines()[-1])
-            how = "could not compute" if answer["failed"] else "was lost in the middle of"
-            problem = f"{nodes[answer['node']].name} {how} the query {answer['query']}"
-            raise HostError(problem, said=led.stderr, hint="what became of it? `dmesg | tail`")
-        if not led.ok:
-            raise HostError(f"{nodes[0].name}: the leader gave up", said=led.stderr)
-        return led.stdout
+        result = nodes[0].run(*words, stdin=json.dumps(options).encode(), seconds=longest)
+        if result.code == node.LOST:
+            answer = json.loads(result.stdout.splitlines()[-1])
+            failure = "could not compute" if answer["failed"] else "was lost in the middle of"
+            problem = f"{nodes[answer['node']].name} {failure} the query {answer['query']}"
+            raise HostError(problem, said=result.stderr, hint="what became of it? `dmesg | tail`")
+        if not result.ok:
+            raise HostError(f"{nodes[0].name}: the leader gave up", said=result.stderr)
+        return result.stdout
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
@@ -144,18 +144,18 @@ class DistributedQuery(Workload):
         ends = [line for line in lines if "elapsed" in line]
         if not queries or len(ends) != 1:
             raise ResultsError("distributed query: the run did not finish")
-        hit, missed, sent = (sum(_number(line, key) for line in queries) for key in node.COUNTED)
-        elapsed = _number(ends[0], "elapsed")
-        if not elapsed or not hit + missed:
+        hit, misses, traffic = (sum(_number(row, key) for row in queries) for key in node.COUNTERS)
+        seconds_all = _number(ends[0], "elapsed")
+        if not seconds_all or not hit + misses:
             raise ResultsError("distributed query: it took no time, or read nothing", said=text)
         seconds = np.array([_number(query, "seconds") for query in queries])
         return [
-            Sample.single("throughput", "1/h", 3600 * len(queries) / elapsed),
-            Sample.single("elapsed", "s", elapsed),
+            Sample.single("throughput", "1/h", 3600 * len(queries) / seconds_all),
+            Sample.single("elapsed", "s", seconds_all),
             Sample("response time", "s", seconds),
-            Sample.single("hit rate", "share", hit / (hit + missed)),
-            Sample.single("read from store", "MB", missed / 1e6),
-            Sample.single("intermediate", "MB", sent / 1e6),
+            Sample.single("hit rate", "share", hit / (hit + misses)),
+            Sample.single("read from store", "MB", misses / 1e6),
+            Sample.single("intermediate", "MB", traffic / 1e6),
         ]
 
 
@@ -205,11 +205,11 @@ def _below(urls: list[str], secret: str) -> list[str]:
 
 
 @contextmanager
-def _files(host: Host, kind: str, secret: str, *more: str) -> Iterator[str]:
+def _files(host: Host, kind: str, secret: str, *options: str) -> Iterator[str]:
     words = ("sh", "-c", FILES, "files", kind, host.address)
     with (
         _secret(host, secret) as file,
-        serving(host, lambda port: (*words, str(port), file, *more)) as port,
+        serving(host, lambda port: (*words, str(port), file, *options)) as port,
     ):
         yield f"http://{host.address}:{port}"
 

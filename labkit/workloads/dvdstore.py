@@ -39,9 +39,9 @@ MOST_INSTANCES = 64
 FILL_SECONDS, LOOK_SECONDS = 3_600, 600
 LONGEST, LONGER = 86_400, 1_800
 """Seconds that customers buy at most; and how much longer than asked, while something happens."""
-NUMBERED = re.compile(r"(\d{1,3}) (.*)", re.ASCII)
+NUMBER_AND_LINE = re.compile(r"(\d{1,3}) (.*)", re.ASCII)
 SECOND = re.compile(r"s (\d+\.\d{3}) (\d+) (\d+) (\d+) (\d+) (\d+)", re.ASCII)
-MEASURED = re.compile(rf"(?:\d{{1,3}} )?{SECOND.pattern}", re.ASCII)
+SECOND_OF_SHOP = re.compile(rf"(?:\d{{1,3}} )?{SECOND.pattern}", re.ASCII)
 ANY_SECOND = re.compile(r"(?:warm )?s \d+\.\d{3} (\d+) ", re.ASCII)
 TIMES = re.compile(r"h (\d+) (\d+)", re.ASCII)
 
@@ -126,14 +126,14 @@ class DvdStore(Workload):
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """The client needs Python, the server a database or the place for one."""
-        why = absent(self.engine, self.way, hosts)
-        return why or (one_node(hosts) if self.nodes else "")
+        reason = absent(self.engine, self.way, hosts)
+        return reason or (one_node(hosts) if self.nodes else "")
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Fill the shops if they are not, have customers buy, and check what is there then."""
-        with self._shops(hosts) as served:
+        with self._shops(hosts) as shops:
             return _lasting.once(
-                hosts["client"], f"{self} {served}", lambda: self._words("drive", served),
+                hosts["client"], f"{self} {shops}", lambda: self._words("drive", shops),
                 self.deadline,
             )  # fmt: skip
 
@@ -147,76 +147,80 @@ class DvdStore(Workload):
     def _listened(
         self, client: Host, words: Sequence[str], beside: Beside, end: Callable[[], object]
     ) -> str:
-        told: list[str] = []
-        ended, measured, limit = False, 0, LONGER + self.deadline
+        output: list[str] = []
+        has_ended, seconds, limit = False, 0, LONGER + self.deadline
         with client.stream(*words, seconds=limit) as lines:
             for line in lines:
                 if line.stream == "stdout":
-                    told.append(line.text)
-                    measured += bool(MEASURED.fullmatch(line.text))
+                    output.append(line.text)
+                    seconds += bool(SECOND_OF_SHOP.fullmatch(line.text))
                 if "measuring " in line.text:
                     beside.begun()
-                complete = measured >= self.duration * self.instances
-                if not ended and complete and not beside.going:
-                    ended = True
+                complete = seconds >= self.duration * self.instances
+                if not has_ended and complete and not beside.going:
+                    has_ended = True
                     end()
             if not lines.done.ok:
                 raise HostError("dvdstore: the driver failed", said=lines.done.stderr)
-        return "".join(f"{line}\n" for line in told)
+        return "".join(f"{line}\n" for line in output)
 
     @staticmethod
     def over_time(text: str) -> Mapping[str, Series]:
         """Orders in each measured second and its middle, of all shops together."""
-        matches = [match for line in text.splitlines() if (match := MEASURED.fullmatch(line))]
+        matches = [match for line in text.splitlines() if (match := SECOND_OF_SHOP.fullmatch(line))]
         ends = np.array([float(match[1]) for match in matches])
-        seconds, which = np.unique(np.round(ends), return_inverse=True)
-        orders = np.bincount(which, [float(match[2]) for match in matches], minlength=seconds.size)
-        middles = np.bincount(which, ends, minlength=seconds.size) / np.bincount(which) - 0.5
+        seconds, second_of = np.unique(np.round(ends), return_inverse=True)
+        orders = np.bincount(
+            second_of, [float(match[2]) for match in matches], minlength=seconds.size
+        )
+        middles = (
+            np.bincount(second_of, ends, minlength=seconds.size) / np.bincount(second_of) - 0.5
+        )
         return {"orders per second": (middles, orders.astype(np.float64))}
 
     @contextmanager
     def asking(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
         """The client's command, while the databases of the server listen."""
-        with self._shops(hosts) as served:
-            yield self._words("drive", served)
+        with self._shops(hosts) as shops:
+            yield self._words("drive", shops)
 
     # Where an earlier process has customers at work, the shops have been filled.
     @contextmanager
     def _shops(self, hosts: Mapping[str, Host]) -> Iterator[list[Served]]:
         lasts = FILL_SECONDS + LONGER + self.deadline
         with ExitStack() as shops:
-            served = [shops.enter_context(self._served(hosts, number, lasts))
-                      for number in range(1, self.instances + 1)]  # fmt: skip
-            for shop in served if not _lasting.asked(hosts["client"]) else ():
+            sites = [shops.enter_context(self._served(hosts, number, lasts))
+                     for number in range(1, self.instances + 1)]  # fmt: skip
+            for shop in sites if not _lasting.asked(hosts["client"]) else ():
                 words = self._words("fill", [shop])
                 hosts["client"].check(*words, seconds=FILL_SECONDS)
             if self.way == "web":
-                served = [
+                sites = [
                     shops.enter_context(serving_pages(hosts, self.engine, shop, self.users, lasts))
-                    for shop in served
+                    for shop in sites
                 ]
-            yield served
+            yield sites
 
     def _served(self, hosts: Mapping[str, Host], number: int, lasts: float) -> Any:
-        wanted = WantedShop(
+        shop = WantedShop(
             self.engine, self.size, self.seed, self.nodes, self.durability == "durable",
             self.buffers, self.users + 8,
         )  # fmt: skip
-        return serving_shop(hosts, wanted, number, lasts)
+        return serving_shop(hosts, shop, number, lasts)
 
-    def _words(self, verb: str, served: list[Served]) -> tuple[str, ...]:
-        given = {
+    def _words(self, verb: str, shops: list[Served]) -> tuple[str, ...]:
+        values = {
             "engine": self.engine, "size": self.size, "seed": self.seed, "users": self.users,
             "seconds": self.duration, "warm-up": self.warm_up, "think": self.think,
             "new": self.new_customers, "searches": self.searches, "batch": self.batch,
             "items": self.items, "rate": self.rate, "patience": self.patience,
         }  # fmt: skip
-        options = [word for name, value in given.items() for word in (f"--{name}", f"{value}")]
+        options = [word for name, value in values.items() for word in (f"--{name}", f"{value}")]
         words: list[str] = []
-        for shop in served:
+        for shop in shops:
             words += ("--at", shop.address, "--secret", shop.secret, *shop.by_pages)
         end = ("--go-on",) if verb == "drive" else ()
-        return ("python3", served[0].program, verb, *words, *options, *end)
+        return ("python3", shops[0].program, verb, *words, *options, *end)
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
@@ -227,8 +231,8 @@ class DvdStore(Workload):
         seconds = min(len(shop.orders) for shop in shops)
         orders = sum(np.array(shop.orders[:seconds]) for shop in shops)
         times: Counter[int] = sum((shop.times for shop in shops), Counter())
-        counted = ("orders", "short", "cpu", "ended")
-        totals = {name: sum(shop.end[name] for shop in shops) for name in counted}
+        counters = ("orders", "short", "cpu", "ended")
+        totals = {name: sum(shop.end[name] for shop in shops) for name in counters}
         if not totals["orders"]:
             raise ResultsError(
                 "dvdstore: no order was done in the measured time",
@@ -262,8 +266,8 @@ class _Shop:
             elif match := TIMES.fullmatch(line):
                 times[int(match[1])] += int(match[2])
             elif line.startswith(("shop ", "end ", "checked ")):
-                kind, _, rest = line.partition(" ")
-                fields[kind] = _object(rest.partition(" ")[2] if kind == "shop" else rest)
+                kind, _, content = line.partition(" ")
+                fields[kind] = _object(content.partition(" ")[2] if kind == "shop" else content)
             elif not line.startswith(("# ", "warm s ", "measuring ", "lost ")) and line != "ready":
                 raise ResultsError("dvdstore: cannot read a line", said=line)
         if missing := [kind for kind in ("shop", "end", "checked") if kind not in fields]:
@@ -273,10 +277,10 @@ class _Shop:
                 raise ResultsError(f"dvdstore: cannot read what it {kind}: no {key}")
         if wrong := fields["checked"]["wrong"]:
             raise ResultsError(f"dvdstore: the shop was not consistent: {'; '.join(wrong)}")
-        whole = int(fields["end"]["orders"])
-        for what, many in (("times", sum(times.values())), ("orders by second", sum(orders))):
-            if many != whole:
-                raise ResultsError(f"dvdstore: {many} {what} of {whole} orders")
+        total = int(fields["end"]["orders"])
+        for noun, count in (("times", sum(times.values())), ("orders by second", sum(orders))):
+            if count != total:
+                raise ResultsError(f"dvdstore: {count} {noun} of {total} orders")
         return cls(orders, times, fields["end"])
 
 
@@ -306,14 +310,14 @@ def seconds_in(text: str) -> list[float]:
         [float(match[1]) for line in lines if (match := ANY_SECOND.match(line))]
         for lines in _apart(text).values()
     ]
-    counted = [orders for orders in shops if orders]
-    return [sum(column) for column in zip(*counted, strict=False)]
+    columns = [orders for orders in shops if orders]
+    return [sum(column) for column in zip(*columns, strict=False)]
 
 
 # Of several shops each line begins with the number of its own.
 def _apart(text: str) -> dict[str, list[str]]:
     shops: dict[str, list[str]] = {}
     for line in text.splitlines():
-        match = NUMBERED.fullmatch(line)
+        match = NUMBER_AND_LINE.fullmatch(line)
         shops.setdefault(match[1] if match else "", []).append(match[2] if match else line)
     return shops

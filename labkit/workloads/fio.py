@@ -86,9 +86,9 @@ class Fio(Workload):
         """About how long one run takes."""
         return len(LOADS) * (self.duration + 0.5) + self.size / LAID_OUT_RATE
 
-    def fitted(self, some: Sequence[Capacity]) -> Fio:
+    def fitted(self, places: Sequence[Capacity]) -> Fio:
         """With a file that the disks of all these places have room for."""
-        room = int(DISK_SHARE * smallest(some).disk) >> 10
+        room = int(DISK_SHARE * smallest(places).disk) >> 10
         return replace(self, mebibytes=self.mebibytes or max(1, min(FITTING_MEBIBYTES, room)))
 
     @property
@@ -100,17 +100,17 @@ class Fio(Workload):
         """The room for the file, or a file system that takes direct I/O and is on a disk."""
         host = hosts["server"]
         room = capacity(host)
-        if why := _compiled.lacking():
-            return why
+        if absence := _compiled.lacking():
+            return absence
         if self.size > room.disk >> 10:
             return (
                 f"{host.name} has {room.disk >> 10} MiB free in {room.folder}, and the file "
                 f"takes {self.size}: fewer mebibytes fit"
             )
-        tried = host.run("sh", "-c", DIRECT, "direct", room.folder)
-        kind = tried.stdout.strip()
-        if not tried.ok or kind == "tmpfs":
-            reason = "it is in memory, not on a disk" if tried.ok else tried.stderr.strip()
+        trial = host.run("sh", "-c", DIRECT, "direct", room.folder)
+        kind = trial.stdout.strip()
+        if not trial.ok or kind == "tmpfs":
+            reason = "it is in memory, not on a disk" if trial.ok else trial.stderr.strip()
             return f"{room.folder} of {host.name} ({kind}) takes no direct I/O: {reason}"
         return ""
 
@@ -124,8 +124,8 @@ class Fio(Workload):
         def words(at: dict[str, str]) -> list[str]:
             file = host.check("mktemp", f"{room.folder}/labkit-fio.XXXXXXXX").strip()
             files.append(file)
-            watched = [at["watch_cpus"], "fio", str(_compiled.LOOK_MILLISECONDS)]
-            return [*_compiled.removing(file), *watched, *load.words(file)]
+            watcher = [at["watch_cpus"], "fio", str(_compiled.LOOK_MILLISECONDS)]
+            return [*_compiled.removing(file), *watcher, *load.words(file)]
 
         programs = {"watch_cpus": _compiled.compiled("watch_cpus", "-static")}
         longest = 120 + 10 * load.seconds
@@ -138,21 +138,21 @@ class Fio(Workload):
 
     def words(self, file: str) -> list[str]:
         """The command: what holds for all loads, then each of them."""
-        pinned = [f"--cpus_allowed={self.pin}"] if self.pin else []
-        every = [
-            "fio", *pinned, "--output-format=json", f"--filename={file}", f"--size={self.size}m",
+        pin = [f"--cpus_allowed={self.pin}"] if self.pin else []
+        command = [
+            "fio", *pin, "--output-format=json", f"--filename={file}", f"--size={self.size}m",
             "--direct=1", "--ioengine=libaio", "--thread", "--group_reporting",
             "--randrepeat=0", "--norandommap",
             "--name=layout", "--rw=write", "--bs=1m", "--iodepth=4", "--refill_buffers",
             "--end_fsync=1",
         ]  # fmt: skip
-        capped = [f"--rate_iops={self.limit // self.jobs}"] if self.limit else []
+        cap = [f"--rate_iops={self.limit // self.jobs}"] if self.limit else []
         for name, kind in LOADS.items():
-            every += [
+            command += [
                 f"--name={name}", "--stonewall", "--new_group", *kind, "--bs=4k",
-                f"--numjobs={self.jobs}", "--time_based", f"--runtime={self.duration}", *capped,
+                f"--numjobs={self.jobs}", "--time_based", f"--runtime={self.duration}", *cap,
             ]  # fmt: skip
-        return every
+        return command
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
@@ -162,8 +162,8 @@ class Fio(Workload):
         jobs = {str(job.get("jobname")): job for job in document.get("jobs", [])}
         if missing := [name for name in LOADS if name not in jobs]:
             raise ResultsError(f"fio: the run did not finish: no {', '.join(missing)}")
-        if failed := [name for name, job in jobs.items() if job.get("error")]:
-            raise ResultsError(f"fio: {failed[0]} ended with error {jobs[failed[0]]['error']}")
+        if failures := [name for name, job in jobs.items() if job.get("error")]:
+            raise ResultsError(f"fio: {failures[0]} ended with error {jobs[failures[0]]['error']}")
         samples = [sample for name in LOADS for sample in _load(name, jobs[name])]
         reads = next(sample for sample in samples if sample.metric == "max iops [load=read]")
         return [replace(reads, metric="max iops"), *samples, *cpu_time.samples(parts["cpu time"])]

@@ -82,7 +82,7 @@ class FiveTests(Workload):
     @property
     def tools(self) -> Mapping[str, str]:
         """The tools of each test."""
-        return {name: how for load in self.loads.values() for name, how in load.tools.items()}
+        return {name: remedy for load in self.loads.values() for name, remedy in load.tools.items()}
 
     def freed(self) -> FiveTests:
         """The same five by free tools."""
@@ -103,9 +103,9 @@ class FiveTests(Workload):
         """Seconds of the longest test."""
         return max(load.seconds for load in self.loads.values())
 
-    def fitted(self, some: Sequence[Capacity]) -> FiveTests:
+    def fitted(self, places: Sequence[Capacity]) -> FiveTests:
         """With sizes and threads that all of these places have room for."""
-        loads = {name: load.fitted(some) for name, load in self.loads.items()}
+        loads = {name: load.fitted(places) for name, load in self.loads.items()}
         sizes: dict[str, Any] = {
             knob: vars(loads[test])[knob]
             for test, knob in (("linpack", "percent"), ("stream", "millions"),
@@ -132,7 +132,7 @@ class FiveTests(Workload):
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """Reason why one of the tests cannot run on these hosts."""
         reasons = {name: load.lacking(_of(load, hosts)) for name, load in self.loads.items()}
-        return next((f"{name}: {why}" for name, why in reasons.items() if why), "")
+        return next((f"{name}: {reason}" for name, reason in reasons.items() if reason), "")
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """All five, in the document's order."""
@@ -159,8 +159,8 @@ def text_of(test: str, text: str) -> str:
 
 def _rate(test: str, text: str) -> Sample:
     load, metric = RATES[test]
-    found = {sample.metric: sample for sample in load.parse(text)}[metric]
-    return replace(found, metric=f"{METRIC} [test={test}]")
+    rate = {sample.metric: sample for sample in load.parse(text)}[metric]
+    return replace(rate, metric=f"{METRIC} [test={test}]")
 
 
 def _of(load: Workload, hosts: Mapping[str, Host]) -> dict[str, Host]:

@@ -61,8 +61,8 @@ class HadoopScheduler(Workload):
     reduce_ms: int = 5000
 
     def __post_init__(self) -> None:
-        many = dict.fromkeys(("maps", "reduces", "map_ms", "reduce_ms"), (1, 10**6))
-        self.insist_within(nodes=(1, 10_000), slots=(1, 1000), **many)
+        limits = dict.fromkeys(("maps", "reduces", "map_ms", "reduce_ms"), (1, 10**6))
+        self.insist_within(nodes=(1, 10_000), slots=(1, 1000), **limits)
         if self.nodes * self.slots < 2:
             raise BadInput("hadoop_scheduler: the job's own master takes one slot of all nodes")
 
@@ -156,13 +156,13 @@ class HadoopScheduler(Workload):
     def parse(text: str) -> list[Sample]:
         """Time of the job by the simulator's clock, and the least possible."""
         parts = parted(text, "asked", "times")
-        least = re.search(r"^least ([0-9]{1,9}\.[0-9]{3})$", parts["asked"], re.MULTILINE)
+        bound = re.search(r"^least ([0-9]{1,9}\.[0-9]{3})$", parts["asked"], re.MULTILINE)
         times = TIMES.findall(parts["times"])
-        if not least or not float(least[1]) or HEAD not in parts["times"] or len(times) != 1:
+        if not bound or not float(bound[1]) or HEAD not in parts["times"] or len(times) != 1:
             raise ResultsError("hadoop_scheduler: no time of one job", said=parts["times"][-200:])
         took = (int(times[0][1]) - int(times[0][0])) / 1000
         if took <= 0:
             raise ResultsError("hadoop_scheduler: the job took no time", said=parts["times"])
-        figures = {"elapsed time": (took, "s"), "least time": (float(least[1]), "s"),
-                   "over the least": (took / float(least[1]), "1")}  # fmt: skip
+        figures = {"elapsed time": (took, "s"), "least time": (float(bound[1]), "s"),
+                   "over the least": (took / float(bound[1]), "1")}  # fmt: skip
         return [Sample.single(name, unit, value) for name, (value, unit) in figures.items()]

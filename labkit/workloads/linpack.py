@@ -40,11 +40,11 @@ WARM = 500
 SMALLER = "a smaller percent needs less memory"
 SLOWEST_RATE = 8e9
 """Operations a second of one CPU, to foretell how long a run takes."""
-SOLVED = re.compile(
+SOLUTION = re.compile(
     r"^n (\d+) seconds (\S+) gflops (\S+) residual (\S+) huge_kib (\d+) of_kib (\d+)$", re.MULTILINE
 )
 THREADS = re.compile(r"^threads (\d+)\ncpus (\d+)$", re.MULTILINE)
-MOVED = re.compile(r"^migrations (-?\d+)$", re.MULTILINE)
+MOVES = re.compile(r"^migrations (-?\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -91,13 +91,13 @@ class Linpack(Workload):
         work = sum(2 / 3 * n**3 for n in self.sizes.values())
         return 1.0 + work / (SLOWEST_RATE * max(1, self.threads))
 
-    def fitted(self, some: Sequence[Capacity]) -> Linpack:
+    def fitted(self, places: Sequence[Capacity]) -> Linpack:
         """With sizes and threads that all of these places have room for."""
-        least = smallest(some)
-        largest = (least.memory * 1024 * MEMORY_SHARE / 8) ** 0.5
+        place = smallest(places)
+        largest = (place.memory * 1024 * MEMORY_SHARE / 8) ** 0.5
         percent = min(FITTING_PERCENT, int(100 * largest / max(SIZES.values())))
         return replace(
-            self, percent=self.percent or max(1, percent), threads=self.threads or least.cpus
+            self, percent=self.percent or max(1, percent), threads=self.threads or place.cpus
         )
 
     @property
@@ -110,8 +110,8 @@ class Linpack(Workload):
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """A compiler here, or on the host the library or the memory."""
         host = hosts["server"]
-        if why := _compiled.lacking():
-            return why
+        if reason := _compiled.lacking():
+            return reason
         pattern, brings = LIBRARIES[self.library]
         if not host.run("sh", "-c", FIND, "find", pattern).ok:
             return f"{self.library} is missing on {host.name}, to get it: {brings}"
@@ -145,33 +145,33 @@ class Linpack(Workload):
         """The rate at each size, that at the larger once more as the study's, and its costs."""
         parts = parted(text, "asked", "linpack", "cpu time")
         sizes = dict(word.partition("=")[::2] for word in parts["asked"].split())
-        solved = {int(n): rest for n, *rest in SOLVED.findall(parts["linpack"])}
-        named = {name: int(n) for name, n in sizes.items() if name in SIZES and n.isdecimal()}
-        if missing := [name for name, n in named.items() if n not in solved] or not named:
+        solutions = {int(n): fields for n, *fields in SOLUTION.findall(parts["linpack"])}
+        size_of = {name: int(n) for name, n in sizes.items() if name in SIZES and n.isdecimal()}
+        if missing := [name for name, n in size_of.items() if n not in solutions] or not size_of:
             raise ResultsError(f"linpack: size {missing} was not solved", said=parts["linpack"])
-        for n, (_, _, residual, *_) in solved.items():
+        for n, (_, _, residual, *_) in solutions.items():
             if not float(residual) < MOST_RESIDUAL:
                 raise ResultsError(
                     f"linpack: at size {n} the result is wrong: residual {residual}",
                     said=f"HPL's bound is {MOST_RESIDUAL:g}",
                 )
-        rates = {name: float(solved[n][1]) for name, n in named.items()}
+        rates = {name: float(solutions[n][1]) for name, n in size_of.items()}
         last = list(rates)[-1]
         return [
             Sample.single("performance", "Gflop/s", rates[last]),
             *(Sample.single(f"performance [size={name}]", "Gflop/s", rate)
               for name, rate in rates.items()),
-            *_about(parts["linpack"], solved[named[last]]),
+            *_about(parts["linpack"], solutions[size_of[last]]),
             *cpu_time.samples(parts["cpu time"]),
         ]  # fmt: skip
 
 
-def _about(said: str, largest: Sequence[str]) -> list[Sample]:
-    threads, moved = THREADS.search(said), MOVED.search(said)
-    if not threads or not moved:
-        raise ResultsError("linpack: the run did not finish", said=said[-200:])
+def _about(output: str, largest: Sequence[str]) -> list[Sample]:
+    threads, moves = THREADS.search(output), MOVES.search(output)
+    if not threads or not moves:
+        raise ResultsError("linpack: the run did not finish", said=output[-200:])
     _, _, residual, huge, total = map(float, largest)
     figures = [("residual", residual), ("threads", float(threads[1])), ("huge share", huge / total)]
-    if int(moved[1]) >= 0:
-        figures.append(("migrations", float(moved[1])))
+    if int(moves[1]) >= 0:
+        figures.append(("migrations", float(moves[1])))
     return [Sample.single(name, "1", value) for name, value in figures]

@@ -28,10 +28,10 @@ PROGRAMS = ("/usr/lib/postgresql/*/bin/postgres", "corosync", "pacemakerd", "pin
 
 READY_SECONDS = 600.0
 PAUSE_SECONDS, READY = 0.05, b"ready\n"
-ASKED = re.compile(r"(\w+) (\S+) (\d+\.\d+) (\d+\.\d+) (\d+) (\d+)", re.ASCII)
-CHANGED = re.compile(r"^changed (\S+)$", re.MULTILINE)
-PINGED = re.compile(r"^\[(\d+\.\d+)\] \d+ bytes from ", re.MULTILINE)
-EVERY = 0.1
+ANSWER = re.compile(r"(\w+) (\S+) (\d+\.\d+) (\d+\.\d+) (\d+) (\d+)", re.ASCII)
+CHANGE = re.compile(r"^changed (\S+)$", re.MULTILINE)
+PONG = re.compile(r"^\[(\d+\.\d+)\] \d+ bytes from ", re.MULTILINE)
+INTERVAL = 0.1
 """Seconds between two pings of a machine."""
 SERVES = "200"
 """The code of an answer that has what was asked for."""
@@ -96,8 +96,8 @@ class Management(Workload):
         if _guarded.CENTER in hosts:
             return simulator.lacking() or _guarded.lacking(hosts)
         pair = [hosts["server"], hosts["server2"]]
-        if why := next(filter(None, map(_cluster.foreign, pair)), ""):
-            return why
+        if reason := next(filter(None, map(_cluster.foreign, pair)), ""):
+            return reason
         for host in pair:
             if not host.run("test", "-w", _cluster.SHARED).ok:
                 return (f"{host.name} has no disk that it shares, as a box of `failover` has, and "
@@ -115,11 +115,11 @@ class Management(Workload):
 
         In a machine that a cluster of one's own guards, only the server begins.
         """
-        client, wanted = hosts["client"], self.wanted
+        client, cluster = hosts["client"], self.wanted
         machines = [hosts[role].address for role in self.beside]
-        with _serving(hosts, wanted) as servers:
+        with _serving(hosts, cluster) as servers:
             at = ",".join(host.address for host in servers)
-            words = ("ask", str(wanted.vms), at, ",".join(machines))
+            words = ("ask", str(cluster.vms), at, ",".join(machines))
             with _cluster.brought(client), client.raw(*_cluster.program(), *words) as pipe:
                 if pipe.recv() != READY:
                     raise HostError(f"{client.name}: nobody asks", said=pipe.ended()[1])
@@ -127,7 +127,7 @@ class Management(Workload):
                 while beside.going:
                     time.sleep(PAUSE_SECONDS)
                 pipe.finish()
-                text = _rest(pipe)
+                text = _read_out(pipe)
                 after = {host.name: _after(client, host) for host in servers}
                 after |= _by_itself(hosts, servers)
         return joined({"asked": text, **after})
@@ -136,11 +136,11 @@ class Management(Workload):
     def over_time(text: str) -> Mapping[str, Series]:
         """The moments of logins and full lists, and the number of the host that answered."""
         answers = _answers(parted(text, "asked")["asked"])
-        every = sorted({host for _, host, *_ in answers})
+        hosts = sorted({host for _, host, *_ in answers})
         return {
             page: (
                 np.array([end for word, _, _, end in answers if word == page]),
-                np.array([float(every.index(host)) for word, host, *_ in answers if word == page]),
+                np.array([float(hosts.index(host)) for word, host, *_ in answers if word == page]),
             )
             for page in ("login", "list")
         }  # fmt: skip
@@ -154,15 +154,15 @@ class Management(Workload):
         parts = parted(text, "asked")
         request = parts.pop("asked")
         _insist_alone(parts)
-        answered = [name for name, said in parts.items() if said.splitlines()[:1] == [SERVES]]
-        serving = sorted({name.removesuffix(ITSELF) for name in answered})
+        answerers = [name for name, output in parts.items() if output.splitlines()[:1] == [SERVES]]
+        serving = sorted({name.removesuffix(ITSELF) for name in answerers})
         if len(serving) != 1 or _overlap(request):
-            raise _split("serve", serving)
-        kept = set(parts[answered[0]].splitlines()[1:])
-        lost = [name for name in CHANGED.findall(request) if name not in kept]
+            raise _split_brain("serve", serving)
+        changes = set(parts[answerers[0]].splitlines()[1:])
+        missing = [name for name in CHANGE.findall(request) if name not in changes]
         return [
             Sample.single("unreachable time", "s", _unreachable(request)),
-            Sample.single("changes lost", "1", len(lost), kind="count"),
+            Sample.single("changes lost", "1", len(missing), kind="count"),
         ]
 
 
@@ -179,22 +179,22 @@ class _Lasting:
     going: ClassVar[bool] = False
 
 
-def _rest(pipe: Pipe) -> str:
-    said = bytearray()
+def _read_out(pipe: Pipe) -> str:
+    output = bytearray()
     while part := pipe.recv():
-        said += part
-    return said.decode("utf-8", "replace")
+        output += part
+    return output.decode("utf-8", "replace")
 
 
 # The servers that are asked, once the first of them is ready.
 @contextmanager
-def _serving(hosts: Mapping[str, Host], wanted: _cluster.WantedCluster) -> Iterator[list[Host]]:
+def _serving(hosts: Mapping[str, Host], cluster: _cluster.WantedCluster) -> Iterator[list[Host]]:
     if _guarded.CENTER in hosts:
-        with _guarded.serve(hosts, wanted):
+        with _guarded.serve(hosts, cluster):
             yield [hosts[_guarded.CENTER]]
         return
     pair = (hosts["server"], hosts["server2"])
-    with _cluster.clustered(*pair, wanted):
+    with _cluster.clustered(*pair, cluster):
         _cluster.ready(pair[0], 0.0, READY_SECONDS)
         yield [*pair]
 
@@ -208,16 +208,16 @@ def _by_itself(hosts: Mapping[str, Host], servers: list[Host]) -> dict[str, str]
 
 
 def _insist_alone(parts: Mapping[str, str]) -> None:
-    sides = {name: said for name, said in parts.items() if name.endswith(_guarded.ITS_MACHINE)}
+    sides = {name: output for name, output in parts.items() if name.endswith(_guarded.ITS_MACHINE)}
     running = [name.removesuffix(_guarded.ITS_MACHINE)
-               for name, said in sides.items() if said == _guarded.RUNNING]  # fmt: skip
+               for name, output in sides.items() if output == _guarded.RUNNING]  # fmt: skip
     if sides and len(running) != 1:
-        raise _split("run the machine", running)
+        raise _split_brain("run the machine", running)
 
 
-def _split(what: str, which: list[str]) -> ResultsError:
+def _split_brain(verb: str, hosts: list[str]) -> ResultsError:
     return ResultsError(
-        f"one host may {what} at a time: it was {' and '.join(which) or 'none'}",
+        f"one host may {verb} at a time: it was {' and '.join(hosts) or 'none'}",
         hint="two are a split brain: what either has done is void",
     )
 
@@ -227,25 +227,25 @@ def _after(client: Host, host: Host) -> str:
     return client.check(*_cluster.program(), "list", host.address)
 
 
-def _answers(asked: str) -> list[tuple[str, str, float, float]]:
-    found = [match.groups() for line in asked.splitlines() if (match := ASKED.fullmatch(line))]
-    return [(word, host, float(begun), float(end))
-            for word, host, begun, end, code, vms in found
+def _answers(output: str) -> list[tuple[str, str, float, float]]:
+    rows = [match.groups() for line in output.splitlines() if (match := ANSWER.fullmatch(line))]
+    return [(word, host, float(start), float(end))
+            for word, host, start, end, code, vms in rows
             if code == SERVES and (word != "list" or int(vms))]  # fmt: skip
 
 
 # Whoever has answered once and is followed by another may not answer again.
-def _overlap(asked: str) -> bool:
+def _overlap(output: str) -> bool:
     spans: dict[str, tuple[float, float]] = {}
-    for _, host, begun, end in _answers(asked):
-        first, last = spans.get(host, (begun, end))
-        spans[host] = (min(first, begun), max(last, end))
-    return any(one[1] > other[0] for one, other in pairwise(sorted(spans.values())))
+    for _, host, start, end in _answers(output):
+        first, last = spans.get(host, (start, end))
+        spans[host] = (min(first, start), max(last, end))
+    return any(span[1] > successor[0] for span, successor in pairwise(sorted(spans.values())))
 
 
-def _unreachable(asked: str) -> float:
-    parts = re.split(r"^machine \S+$", asked, flags=re.MULTILINE)[1:]
-    gaps = [np.diff([float(at) for at in PINGED.findall(part)]) for part in parts]
+def _unreachable(output: str) -> float:
+    parts = re.split(r"^machine \S+$", output, flags=re.MULTILINE)[1:]
+    gaps = [np.diff([float(at) for at in PONG.findall(part)]) for part in parts]
     if not gaps or not all(gap.size for gap in gaps):
         raise ResultsError("the machines elsewhere did not answer at all")
-    return max(0.0, float(max(gap.max() for gap in gaps)) - EVERY)
+    return max(0.0, float(max(gap.max() for gap in gaps)) - INTERVAL)

@@ -22,7 +22,7 @@ ASKING, STREAMS = ("TCP_RR", "UDP_RR"), ("TCP_STREAM", "TCP_MAERTS", "UDP_STREAM
 LARGEST = {"TCP": 1 << 20, "UDP": 65_507}
 LATENCIES = {"MIN_LATENCY": "min", "MEAN_LATENCY": "mean", "P50_LATENCY": "p50",
              "P90_LATENCY": "p90", "P99_LATENCY": "p99", "MAX_LATENCY": "max"}  # fmt: skip
-ASKED = {True: ("TRANSACTION_RATE", *LATENCIES), False: ("THROUGHPUT", "LOCAL_SEND_THROUGHPUT")}
+FIGURES = {True: ("TRANSACTION_RATE", *LATENCIES), False: ("THROUGHPUT", "LOCAL_SEND_THROUGHPUT")}
 BANNER = re.compile(r"MIGRATED (TCP|UDP) (REQUEST/RESPONSE|STREAM|MAERTS) TEST from .+", re.ASCII)
 FIGURE = re.compile(r"([A-Z][A-Z0-9_]*)=(\d{1,15}(?:\.\d{1,9})?)", re.ASCII)
 METRICS = {
@@ -117,7 +117,7 @@ class Netperf(Workload):
     def _netperf(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
         at = hosts["server"].address
         sizes = ("-r", f"{self.size},{self.size}") if self._asks else self._of_each_write
-        figures = ",".join(ASKED[self._asks])
+        figures = ",".join(FIGURES[self._asks])
 
         def netserver(port: int) -> tuple[str, ...]:
             return ("netserver", "-D", "-4", "-L", at, "-p", str(port))
@@ -140,35 +140,35 @@ class Netperf(Workload):
         """One value of each figure of netperf: rate and latencies, or throughput."""
         if free := _free_netperf.figures(text):
             return _convert(free)
-        found: dict[str, float] = {}
+        figures: dict[str, float] = {}
         banner = None
         for at, line in enumerate(text.split("\n"), 1):
             if figure := FIGURE.fullmatch(line):
-                if figure[1] not in METRICS or figure[1] in found:
+                if figure[1] not in METRICS or figure[1] in figures:
                     raise ResultsError(f"netperf: cannot read line {at}", said=line)
-                found[figure[1]] = float(figure[2])
+                figures[figure[1]] = float(figure[2])
             elif banner is None and BANNER.fullmatch(line):
                 banner = BANNER.fullmatch(line)
             elif line:
                 raise ResultsError(f"netperf: cannot read line {at}", said=line)
-        return _samples(banner, found, text)
+        return _samples(banner, figures, text)
 
 
-def _samples(banner: re.Match[str] | None, found: dict[str, float], text: str) -> list[Sample]:
+def _samples(banner: re.Match[str] | None, figures: dict[str, float], text: str) -> list[Sample]:
     last = text.strip().rpartition("\n")[2]
     if banner is None:
         raise ResultsError("netperf: it did not start", said=last or "it printed nothing")
-    missing = set(ASKED[banner[2] == "REQUEST/RESPONSE"]) - set(found)
+    missing = set(FIGURES[banner[2] == "REQUEST/RESPONSE"]) - set(figures)
     if missing or not text.endswith("\n"):
         missing = missing or {"its last line whole"}
         raise ResultsError(f"netperf: it did not print {min(missing)}", said=last)
-    if "TRANSACTION_RATE" in found and not found["TRANSACTION_RATE"]:
+    if "TRANSACTION_RATE" in figures and not figures["TRANSACTION_RATE"]:
         raise ResultsError("netperf: no request was answered", said=last)
-    ladder = [found[name] for name in ("MIN_LATENCY", "P50_LATENCY", "P90_LATENCY", "P99_LATENCY")
-              if name in found]  # fmt: skip
+    ladder = [figures[name] for name in ("MIN_LATENCY", "P50_LATENCY", "P90_LATENCY", "P99_LATENCY")
+              if name in figures]  # fmt: skip
     if ladder != sorted(ladder):
         raise ResultsError("netperf: its percentiles are not in ascending order", said=last)
-    return _convert(found)
+    return _convert(figures)
 
 
 def _convert(figures: Mapping[str, float]) -> list[Sample]:

@@ -21,9 +21,9 @@ from labkit.workloads._server import serving
 PROGRAMS = ("sockperf",)
 
 # What the guest's own kernel has received: datagrams, and all bytes above the link.
-RECEIVED = "cat /proc/uptime; grep '^Udp:' /proc/net/snmp"
+COUNTS = "cat /proc/uptime; grep '^Udp:' /proc/net/snmp"
 RATE = re.compile(r"sent ([1-9][0-9]{0,8})")
-SENT = re.compile(r"Total of (\d+) messages sent in (\d+\.\d+) sec")
+TOTAL = re.compile(r"Total of (\d+) messages sent in (\d+\.\d+) sec")
 IDLE = "idle"
 US = 1e6
 
@@ -72,8 +72,8 @@ class PacketRate(Workload):
             for rate in self.rates:
                 words = self._client(at, port, rate)
                 with self._watched(hosts, str(rate), parts):
-                    sent = hosts["client"].check(*words, seconds=30 + 3 * self.seconds)
-                    parts[f"sent {rate}"] = sent
+                    output = hosts["client"].check(*words, seconds=30 + 3 * self.seconds)
+                    parts[f"sent {rate}"] = output
             with self._watched(hosts, IDLE, parts):
                 time.sleep(self.duration)
         return joined(parts)
@@ -81,15 +81,15 @@ class PacketRate(Workload):
     # The first look at the host is where the first stretch begins, each other one where it ends.
     @contextmanager
     def _watched(
-        self, hosts: Mapping[str, Host], when: str, parts: dict[str, str]
+        self, hosts: Mapping[str, Host], moment: str, parts: dict[str, str]
     ) -> Iterator[None]:
-        with ReadyTime((self.guest,)).watching(hosts["host"], self.duration + 1) as watched:
-            parts.setdefault("host start", watched.before)
+        with ReadyTime((self.guest,)).watching(hosts["host"], self.duration + 1) as window:
+            parts.setdefault("host start", window.before)
             yield
-        parts |= {f"guest {when}": self._received(hosts), f"host {when}": watched.after}
+        parts |= {f"guest {moment}": self._received(hosts), f"host {moment}": window.after}
 
     def _received(self, hosts: Mapping[str, Host]) -> str:
-        return hosts["server"].check("sh", "-c", RECEIVED)
+        return hosts["server"].check("sh", "-c", COUNTS)
 
     def _client(self, address: str, port: int, rate: int) -> tuple[str, ...]:
         return ("sockperf", "throughput", "-i", address, "-p", str(port), "-m", str(self.size),
@@ -97,20 +97,22 @@ class PacketRate(Workload):
 
     def behind(self, text: str) -> float | None:
         """The share that it did not send, at the rate where that is largest."""
-        missed = [0.0]
+        shares = [0.0]
         for name, output in parted(text).items():
-            rate, sent = RATE.fullmatch(name), SENT.search(output)
-            if rate and sent:
-                missed.append(1 - int(sent[1]) / max(int(rate[1]) * float(sent[2]), 1e-9))
-        return max(missed)
+            rate, match = RATE.fullmatch(name), TOTAL.search(output)
+            if rate and match:
+                shares.append(1 - int(match[1]) / max(int(rate[1]) * float(match[2]), 1e-9))
+        return max(shares)
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """One figure each: at every rate, and once more without one of the highest."""
         parts = parted(text, "guest start", "host start", f"guest {IDLE}", f"host {IDLE}")
         rates = sorted(int(match[1]) for name in parts if (match := RATE.fullmatch(name)))
-        known = {f"{who} {when}" for who in ("guest", "host") for when in ("start", IDLE, *rates)}
-        if odd := sorted(set(parts) - known - {f"sent {rate}" for rate in rates}):
+        names = {
+            f"{side} {moment}" for side in ("guest", "host") for moment in ("start", IDLE, *rates)
+        }
+        if odd := sorted(set(parts) - names - {f"sent {rate}" for rate in rates}):
             raise ResultsError(
                 "packet rate: part of the output is not recognized", said=", ".join(odd)
             )
@@ -145,31 +147,31 @@ class _Stretch:
         cls, parts: Mapping[str, str], before: str, name: str, idle: Between | Esxtop | None
     ) -> _Stretch:
         """From the looks before and after it."""
-        match = SENT.search(parts.get(f"sent {name}", ""))
+        match = TOTAL.search(parts.get(f"sent {name}", ""))
         if not match and name != IDLE:
             raise ResultsError("sockperf: it did not finish", said=parts[f"sent {name}"])
-        needed = [f"{who} {when}" for when in (before, name) for who in ("guest", "host")]
-        if missing := [part for part in needed if part not in parts]:
+        names = [f"{side} {moment}" for moment in (before, name) for side in ("guest", "host")]
+        if missing := [part for part in names if part not in parts]:
             raise ResultsError(f"packet rate: the run did not finish: no {missing[0]}")
-        first, last = (_counted(parts[f"guest {when}"]) for when in (before, name))
-        taken, lost = (b - a for a, b in zip(first, last, strict=True))
-        if taken < 0 or lost < 0:
+        first, last = (_counted(parts[f"guest {moment}"]) for moment in (before, name))
+        reads, drops = (b - a for a, b in zip(first, last, strict=True))
+        if reads < 0 or drops < 0:
             raise ResultsError(f"packet rate: a counter of the guest went back at {name}")
         host = between(parts[f"host {before}"], parts[f"host {name}"])
-        sent, seconds = (int(match[1]), float(match[2])) if match else (0, host.seconds)
-        return cls(host, sent, seconds, taken, lost, idle)
+        messages, seconds = (int(match[1]), float(match[2])) if match else (0, host.seconds)
+        return cls(host, messages, seconds, reads, drops, idle)
 
     def samples(self, at: str) -> list[Sample]:
         """Throughput, what did not arrive, and CPU time and turns for each packet that did."""
-        arrived = self.taken + self.lost
-        if not arrived or not self.seconds:
+        packets = self.taken + self.lost
+        if not packets or not self.seconds:
             raise ResultsError(f"packet rate: nothing arrived{at}")
         turns = self.between.turns()
         return [
             Sample.single(f"throughput{at}", "1/s", self.taken / self.seconds),
-            Sample.single(f"cpu per packet{at}", "us", US * self._spent() / arrived),
+            Sample.single(f"cpu per packet{at}", "us", US * self._spent() / packets),
             *(
-                [Sample.single(f"wake ups per packet{at}", "1", turns / arrived)]
+                [Sample.single(f"wake ups per packet{at}", "1", turns / packets)]
                 if turns is not None
                 else []
             ),

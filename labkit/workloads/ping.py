@@ -17,11 +17,11 @@ from labkit.workloads import _lasting
 PROGRAMS = ("ping",)
 
 # Everything that ping may say. A line of another form is refused, for a number may hide in it.
-SAID = (
+REPLY = (
     r"\d+ bytes from [^ \n]+: icmp_seq=(?P<number>\d{1,5}) ttl=\d+"
     r" time=(?P<ms>\d{1,9}(?:\.\d{1,6})?) ms(?: \(DUP!\))?"
 )
-ANSWER = re.compile(rf"(?:\[\d+\.\d+\] )?{SAID}", re.ASCII)
+ANSWER = re.compile(rf"(?:\[\d+\.\d+\] )?{REPLY}", re.ASCII)
 # Nearly all of a long run is such lines: they are read at once.
 ANSWERS = re.compile(
     r"(?:(?:\[\d+\.\d+\] )?\d+ bytes from [^ \n]+: icmp_seq=\d{1,5} ttl=\d+"
@@ -30,11 +30,11 @@ ANSWERS = re.compile(
 )
 FIGURES = re.compile(r" icmp_seq=(\d+) ttl=\d+ time=([\d.]+) ms\n", re.ASCII)
 # When an answer was printed (-D), its number, and how long it had taken.
-STAMPED = re.compile(rf"^\[(?P<at>\d{{1,12}}\.\d{{1,9}})\] {SAID}", re.ASCII | re.MULTILINE)
+STAMP = re.compile(rf"^\[(?P<at>\d{{1,12}}\.\d{{1,9}})\] {REPLY}", re.ASCII | re.MULTILINE)
 SUMMARY = re.compile(
     r"(?P<sent>\d{1,9}) packets transmitted, (?P<received>\d{1,9}) received,.*", re.ASCII
 )
-LAST = {STAMPED: " bytes from ", SUMMARY: " packets transmitted, "}
+LAST = {STAMP: " bytes from ", SUMMARY: " packets transmitted, "}
 """Lines to find from the end, and words that no other line has."""
 OTHERS = re.compile(
     r"|PING .+ bytes of data\.|PING .+ data bytes"
@@ -101,15 +101,17 @@ class Ping(Workload):
             "1",
             "127.0.0.1",
         )
-        done = hosts["client"].run(*words)
-        if not done.ok and "usage" in done.stderr.lower():
+        result = hosts["client"].run(*words)
+        if not result.ok and "usage" in result.stderr.lower():
             return f"the ping of {hosts['client'].name} is not that of iputils, and has no -D"
-        refused = not done.ok and ("interval" in done.stderr or "not permitted" in done.stderr)
-        if not refused:
+        refusal = not result.ok and (
+            "interval" in result.stderr or "not permitted" in result.stderr
+        )
+        if not refusal:
             return ""
-        every = f"every {1000 * self.interval:g} ms"
+        pace = f"every {1000 * self.interval:g} ms"
         return (
-            f"{hosts['client'].name} is not root, and may not ping {every} ({done.stderr.strip()})"
+            f"{hosts['client'].name} is not root, and may not ping {pace} ({result.stderr.strip()})"
         )
 
     def behind(self, text: str) -> float | None:
@@ -117,23 +119,23 @@ class Ping(Workload):
 
         ping makes up for nothing: what it sends late, all behind it is later by as much.
         """
-        first = STAMPED.search(text)
+        first = STAMP.search(text)
         last, summary = (_last(pattern, text, at) for pattern, at in LAST.items())
         if not summary or not first or not last or first.start() == last.start():
             return None
-        begun, ended = (float(match["at"]) - float(match["ms"]) / 1000 for match in (first, last))
+        start, end = (float(match["at"]) - float(match["ms"]) / 1000 for match in (first, last))
         # The last number is that of one of the last requests.
         turns = round((int(summary["sent"]) - int(last["number"])) / WRAP)
         steps = int(last["number"]) + turns * WRAP - int(first["number"])
-        return max(0.0, 1 - steps * self.interval / (ended - begun)) if ended > begun else 0.0
+        return max(0.0, 1 - steps * self.interval / (end - start)) if end > start else 0.0
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """One value per answered request, in sending order, in microseconds."""
-        first, _, rest = text.partition("\n")
-        answers, whole = _in_order(rest) if first.startswith("PING ") else ({}, 0)
-        summary, newest, skipped = None, max(answers, default=0), len(answers)
-        for at, line in enumerate([first, *rest[whole:].split("\n")], 1):
+        first, _, tail = text.partition("\n")
+        answers, length = _in_order(tail) if first.startswith("PING ") else ({}, 0)
+        summary, newest, offset = None, max(answers, default=0), len(answers)
+        for at, line in enumerate([first, *tail[length:].split("\n")], 1):
             if answer := ANSWER.fullmatch(line):
                 number = _unwrapped(int(answer["number"]), newest)
                 newest = max(newest, number)
@@ -142,11 +144,11 @@ class Ping(Workload):
             elif not summary and SUMMARY.fullmatch(line):
                 summary = SUMMARY.fullmatch(line)
             elif not OTHERS.fullmatch(line):
-                number = at + skipped * (at > 1)
+                number = at + offset * (at > 1)
                 raise ResultsError(f"ping: cannot read line {number} of what it printed", said=line)
-        lost = _lost(text, summary, len(answers))
+        loss = _lost(text, summary, len(answers))
         values = np.array([answers[number] for number in sorted(answers)])
-        return [Sample("round trip", "us", values, lost)]
+        return [Sample("round trip", "us", values, loss)]
 
 
 # From the end: to search a long text from its beginning takes as long as to read it all.
@@ -158,12 +160,12 @@ def _last(line: re.Pattern[str], text: str, words: str) -> re.Match[str] | None:
 # the answers did not come in their order.
 def _in_order(text: str) -> tuple[dict[int, float], int]:
     match = ANSWERS.match(text)
-    found = FIGURES.findall(match[0]) if match else []
-    numbers = [int(number) for number, _ in found]
+    figures = FIGURES.findall(match[0]) if match else []
+    numbers = [int(number) for number, _ in figures]
     steps = np.diff(np.array([0, *numbers]))
     if not match or (steps <= 0).any() or (steps >= WRAP // 2).any():
         return {}, 0
-    return {number: 1000 * float(ms) for number, (_, ms) in zip(numbers, found, strict=True)}, (
+    return {number: 1000 * float(ms) for number, (_, ms) in zip(numbers, figures, strict=True)}, (
         match.end()
     )
 
@@ -174,13 +176,13 @@ def _unwrapped(number: int, newest: int) -> int:
     return newest + (number - newest + half) % WRAP - half
 
 
-def _lost(text: str, summary: re.Match[str] | None, answered: int) -> int:
+def _lost(text: str, summary: re.Match[str] | None, answers: int) -> int:
     if summary is None:
         last = text.strip().rpartition("\n")[2]
         raise ResultsError("ping: it did not finish", said=last or "it printed nothing")
-    sent, received = int(summary["sent"]), int(summary["received"])
-    if answered != received or received > sent:
-        raise ResultsError(f"ping: it printed {answered} answers", said=summary[0])
-    if not received:
+    requests, replies = int(summary["sent"]), int(summary["received"])
+    if answers != replies or replies > requests:
+        raise ResultsError(f"ping: it printed {answers} answers", said=summary[0])
+    if not replies:
         raise ResultsError("ping: no request was answered", said=summary[0])
-    return sent - received
+    return requests - replies

@@ -25,7 +25,7 @@ MOST_KEYS = 2**31 - 1
 """redis-benchmark reads the number of keys into an `int`."""
 SPARE_FILES = 64
 # redis-benchmark that may not open as many files as it has clients asks for ever.
-LIMITED = 'ulimit -n "$1" || exit; shift; exec "$@"'
+LIMIT_AND_EXEC = 'ulimit -n "$1" || exit; shift; exec "$@"'
 MAY_OPEN = "ulimit -Hn"
 SAID_BEFORE = 'printf %s "$1"; shift; exec "$@"'
 LEAST_REQUESTS = 4
@@ -88,10 +88,10 @@ class Redis(Workload):
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """Both sides have to hold a connection for each client."""
         for role in ("client", "server"):
-            said = hosts[role].run("sh", "-c", MAY_OPEN).stdout.strip()
-            if said.isdecimal() and int(said) < self.files:
-                name, needed = hosts[role].name, f"{self.clients} clients need {self.files}"
-                return f"{name} may open {said} files, and {needed}"
+            limit = hosts[role].run("sh", "-c", MAY_OPEN).stdout.strip()
+            if limit.isdecimal() and int(limit) < self.files:
+                name, need = hosts[role].name, f"{self.clients} clients need {self.files}"
+                return f"{name} may open {limit} files, and {need}"
         return ""
 
     @property
@@ -102,17 +102,17 @@ class Redis(Workload):
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Serve, warm up, then measure between two looks at the server and both machines."""
         ends, client = (hosts["server"], hosts["client"]), hosts["client"]
-        most = SPARE_SECONDS + 3 * self._most_seconds
-        with serving_on(*ends, lambda port: self._server(ends[0], port), most) as port:
+        longest = SPARE_SECONDS + 3 * self._most_seconds
+        with serving_on(*ends, lambda port: self._server(ends[0], port), longest) as port:
 
             def words() -> Words:
                 return ("sh", "-c", SAID_BEFORE, "said", *self._begun(hosts, port))
 
             try:
-                said = _lasting.once(client, f"{self} {port}", words, self._most_seconds)
+                output = _lasting.once(client, f"{self} {port}", words, self._most_seconds)
             except CommandFailed as error:
                 raise ended(error, hosts["server"], port) from None
-            return said + joined(self._looks(hosts, port, "after"))
+            return output + joined(self._looks(hosts, port, "after"))
 
     @property
     def _most_seconds(self) -> float:
@@ -121,16 +121,16 @@ class Redis(Workload):
     # What was seen before the benchmark goes the same way as what it prints: that may be read by
     # another process than this one.
     def _begun(self, hosts: Mapping[str, Host], port: int) -> Words:
-        asked = LEAST_REQUESTS * self.clients
-        parts = {"warm-up": self._warm_up(hosts, port, asked)}
-        asked = max(asked, int(self.duration * _rate(parts["warm-up"])))
+        requests = LEAST_REQUESTS * self.clients
+        parts = {"warm-up": self._warm_up(hosts, port, requests)}
+        requests = max(requests, int(self.duration * _rate(parts["warm-up"])))
         parts |= self._looks(hosts, port, "before")
-        parts["requests"] = str(asked)
-        return (joined({**parts, "benchmark": ""}), *self._benchmark(hosts, port, asked))
+        parts["requests"] = str(requests)
+        return (joined({**parts, "benchmark": ""}), *self._benchmark(hosts, port, requests))
 
     def _server(self, host: Host, port: int) -> Words:
-        pinned = ("taskset", "-c", self.pin) if self.pin else ()
-        return limited(self.files, (*pinned, *server_words(host.address, port),
+        pin = ("taskset", "-c", self.pin) if self.pin else ()
+        return limited(self.files, (*pin, *server_words(host.address, port),
                        "--maxclients", str(self.clients + 32)))  # fmt: skip
 
     def _warm_up(self, hosts: Mapping[str, Host], port: int, requests: int) -> str:
@@ -149,24 +149,27 @@ class Redis(Workload):
         limit = 30 + 10 * self.duration
         return limited(self.files, ("timeout", "-k", "2", str(limit), *words))
 
-    def _looks(self, hosts: Mapping[str, Host], port: int, when: str) -> dict[str, str]:
-        looks = {f"{side} {when}": BusyCpus().look(hosts[side]) for side in SIDES}
-        return {**looks, f"info {when}": counts_of(hosts["server"], hosts["server"].address, port)}
+    def _looks(self, hosts: Mapping[str, Host], port: int, moment: str) -> dict[str, str]:
+        looks = {f"{side} {moment}": BusyCpus().look(hosts[side]) for side in SIDES}
+        return {
+            **looks,
+            f"info {moment}": counts_of(hosts["server"], hosts["server"].address, port),
+        }
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """One figure each: throughput, latencies as redis-benchmark prints them, and CPU time."""
-        looks = [f"{side} {when}" for side in (*SIDES, "info") for when in ("before", "after")]
+        looks = [f"{side} {moment}" for side in (*SIDES, "info") for moment in ("before", "after")]
         parts = parted(text, "warm-up", "benchmark", "requests", *looks)
-        _, told = _row(parts["benchmark"])
-        asked = _whole(parts["requests"])
-        samples = [Sample.single("throughput", "1/s", told["rps"])]
-        samples += [Sample.single(f"latency {short}", "ms", told[column])
+        _, row = _row(parts["benchmark"])
+        requests = _whole(parts["requests"])
+        samples = [Sample.single("throughput", "1/s", row["rps"])]
+        samples += [Sample.single(f"latency {short}", "ms", row[column])
                     for column, short in COLUMNS.items()]  # fmt: skip
         cost = _cpu(parts["info after"]) - _cpu(parts["info before"])
         if cost < 0:
             raise ResultsError("redis: a different server was running at the end")
-        return [*samples, Sample.single("cpu per request", "us", 1e6 * cost / asked),
+        return [*samples, Sample.single("cpu per request", "us", 1e6 * cost / requests),
                 *_busy(parts)]  # fmt: skip
 
 
@@ -189,7 +192,7 @@ def server_words(address: str, port: int) -> Words:
 
 def limited(files: int, words: Words) -> Words:
     """The command, allowed to open that many files."""
-    return ("sh", "-c", LIMITED, "limited", str(files), *words)
+    return ("sh", "-c", LIMIT_AND_EXEC, "limited", str(files), *words)
 
 
 def counts_of(host: Host, address: str, port: int) -> str:
@@ -199,14 +202,14 @@ def counts_of(host: Host, address: str, port: int) -> str:
     return "\n".join(line for line in lines if line.startswith(KEPT))
 
 
-def ended(failed: CommandFailed, server: Host, port: int) -> HostError:
+def ended(error: CommandFailed, server: Host, port: int) -> HostError:
     """The error for a failed benchmark, by whether its server still answers."""
-    asked = ("timeout", "5", "redis-cli", "-h", server.address, "-p", str(port), "ping")
-    if server.run(*asked).stdout.strip() == "PONG":
-        return failed
+    words = ("timeout", "5", "redis-cli", "-h", server.address, "-p", str(port), "ping")
+    if server.run(*words).stdout.strip() == "PONG":
+        return error
     return HostError(
         f"redis-server on {server.name} ended in mid-run",
-        said=failed.said,
+        said=error.said,
         hint=f"was it killed for want of memory? `dmesg | tail` on {server.name}; fewer clients or "
         "a shorter duration need less",
     )
@@ -225,16 +228,16 @@ def _rate(text: str) -> float:
 # Of a test that first has to make its data, the last line is its own.
 def _row(text: str) -> tuple[str, dict[str, float]]:
     rows = list(csv.reader(io.StringIO(text.strip(), newline="")))
-    whole = len(rows) >= 2 and rows[0][:1] == ["test"] and len(rows[-1]) == len(rows[0])
-    if not whole or {"rps", *COLUMNS} - {*rows[0]}:
+    complete = len(rows) >= 2 and rows[0][:1] == ["test"] and len(rows[-1]) == len(rows[0])
+    if not complete or {"rps", *COLUMNS} - {*rows[0]}:
         raise ResultsError("redis-benchmark: it did not finish", said=text[-200:])
     name, *figures = rows[-1]
     if not all(ROW.fullmatch(figure) for figure in figures):
         raise ResultsError("redis-benchmark: cannot read its figures", said=text[-200:])
-    told = dict(zip(rows[0][1:], map(float, figures), strict=True))
-    if not told["rps"]:
+    row = dict(zip(rows[0][1:], map(float, figures), strict=True))
+    if not row["rps"]:
         raise ResultsError("redis-benchmark: no request was answered", said=text[-200:])
-    return name, told
+    return name, row
 
 
 def _whole(text: str) -> int:
@@ -246,7 +249,7 @@ def _whole(text: str) -> int:
 
 
 def _cpu(text: str) -> float:
-    found = {name: float(value) for name, value in INFO.findall(text)}
-    if not {"used_cpu_sys", "used_cpu_user"} <= found.keys():
+    figures = {name: float(value) for name, value in INFO.findall(text)}
+    if not {"used_cpu_sys", "used_cpu_user"} <= figures.keys():
         raise ResultsError("redis: the server does not say its CPU time", said=text[:200])
-    return found["used_cpu_sys"] + found["used_cpu_user"]
+    return figures["used_cpu_sys"] + figures["used_cpu_user"]

@@ -40,7 +40,7 @@ KEEPING = beside(__file__, "redis_scaleout_keeping.sh")
 ON_NODE = 'exec taskset -c "$(cat /sys/devices/system/node/node0/cpulist)" "$@"'
 PIN = re.compile(r"|node|\d{1,4}([-,]\d{1,4}){0,64}", re.ASCII)
 # A balancer's settings, in a file that has no name any more when the balancer reads it.
-CONFIGURED = """\
+FROM_FILE = """\
 file=$(mktemp) || exit
 printf '%s' "$1" > "$file"; exec 3< "$file"; rm -f "$file"; shift
 exec "$@" /proc/self/fd/3"""
@@ -57,13 +57,13 @@ SERVER_KIB, KEY_BYTES = 10 << 10, 104
 FILL_SECONDS = 20.0
 SLOWEST_FILL = 20_000
 """Keys a second that are sent at the least."""
-KILLED = "was it killed for want of memory? `dmesg | tail` on its host; fewer keys need less"
+MEMORY_HINT = "was it killed for want of memory? `dmesg | tail` on its host; fewer keys need less"
 COUNTS = re.compile(
     r"^(cmdstat_get|cmdstat_set|server_time_usec|keyspace_hits|keyspace_misses|used_cpu_sys"
     r"|used_cpu_user):(?:calls=)?(\d{1,17}(?:\.\d{1,9})?)(?:,.*)?$", re.ASCII | re.MULTILINE
 )  # fmt: skip
-NEEDED = ("cmdstat_get", "cmdstat_set", "server_time_usec", "keyspace_hits", "keyspace_misses",
-          "used_cpu_sys", "used_cpu_user")  # fmt: skip
+COUNTERS = ("cmdstat_get", "cmdstat_set", "server_time_usec", "keyspace_hits", "keyspace_misses",
+            "used_cpu_sys", "used_cpu_user")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -152,10 +152,10 @@ class RedisScaleout(Workload):
 
     # Server 1 is on the first host, server 2 on the next, and so on in turn.
     def _started(self, hosts: Mapping[str, Host], up: ExitStack) -> list[tuple[str, int]]:
-        chosen = [hosts[role] for role in SERVERS[: self.servers]]
-        many = Counter(host.name for host in chosen)
-        places = list({host.name: host for host in chosen}.values())
-        contexts = [serving(h, self._server(h, many[h.name]), seconds=60) for h in places]
+        machines = [hosts[role] for role in SERVERS[: self.servers]]
+        counts = Counter(host.name for host in machines)
+        places = list({host.name: host for host in machines}.values())
+        contexts = [serving(h, self._server(h, counts[h.name]), seconds=60) for h in places]
 
         def enter(n: int) -> int:
             port = contexts[n].__enter__()
@@ -164,14 +164,14 @@ class RedisScaleout(Workload):
 
         firsts = together(enter, range(len(places)), len(places))
         free = {host.name: count(port) for host, port in zip(places, firsts, strict=True)}
-        at = [(host.address, next(free[host.name])) for host in chosen]
+        at = [(host.address, next(free[host.name])) for host in machines]
         client = hosts["client"]
         _until(lambda: all(_size(client, *server) >= 0 for server in at), "some do not answer")
         return at
 
-    def _server(self, host: Host, many: int) -> Callable[[int], Words]:
+    def _server(self, host: Host, servers: int) -> Callable[[int], Words]:
         return lambda port: (
-            "sh", "-c", KEEPING, "keeping", str(port), str(many), *self._pinned,
+            "sh", "-c", KEEPING, "keeping", str(port), str(servers), *self._pinned,
             "redis-server", "--bind", host.address, "--protected-mode", "no",
             "--save", "", "--appendonly", "yes", "--appendfsync", "everysec",
             "--auto-aof-rewrite-percentage", "0", "--io-threads", "1", "--maxclients", "4000",
@@ -191,7 +191,7 @@ class RedisScaleout(Workload):
     ) -> tuple[str, int]:
         def proxy(port: int) -> Words:
             config = _nutcracker(balancer.address, port, servers)
-            return ("sh", "-c", CONFIGURED, "configured", config, "nutcracker", "-a", "127.0.0.1",
+            return ("sh", "-c", FROM_FILE, "configured", config, "nutcracker", "-a", "127.0.0.1",
                     "-s", str(port + 1), "-v", "4", "-p", "/dev/null",
                     "-o", "/dev/stderr", "-c")  # fmt: skip
 
@@ -199,7 +199,7 @@ class RedisScaleout(Workload):
 
         def front(port: int) -> Words:
             config = _haproxy(balancer.address, port, ports)
-            return ("sh", "-c", CONFIGURED, "configured", config, "haproxy", "-db", "-f")
+            return ("sh", "-c", FROM_FILE, "configured", config, "haproxy", "-db", "-f")
 
         return balancer.address, up.enter_context(serving(balancer, front))
 
@@ -213,14 +213,16 @@ class RedisScaleout(Workload):
         missing = f"not all {self.keys} keys reached them: fewer keys, or more memory"
         sizes = [0]
 
-        def filled() -> bool:
+        def is_full() -> bool:
             sizes[:] = [_size(client, *server) for server in servers]
             return min(sizes) < 0 or sum(sizes) >= self.keys
 
-        _until(filled, missing)
+        _until(is_full, missing)
         if min(sizes) < 0:
             host, port = servers[sizes.index(-1)]
-            raise HostError(f"redis-server at {host}, port {port}, ended in mid-run", hint=KILLED)
+            raise HostError(
+                f"redis-server at {host}, port {port}, ended in mid-run", hint=MEMORY_HINT
+            )
 
     @contextmanager
     def _load(self, client: Host, front: tuple[str, int]) -> Iterator[None]:
@@ -250,12 +252,12 @@ class RedisScaleout(Workload):
         return self.clients if self.servers > 1 else max(1, self.clients // (GETS // 2 + SETS // 2))
 
     def _looks(
-        self, hosts: Mapping[str, Host], servers: Sequence[tuple[str, int]], when: str
+        self, hosts: Mapping[str, Host], servers: Sequence[tuple[str, int]], moment: str
     ) -> dict[str, str]:
-        parts = {f"{side} {when}": BusyCpus().look(hosts[side]) for side in SIDES}
+        parts = {f"{side} {moment}": BusyCpus().look(hosts[side]) for side in SIDES}
         for n, at in enumerate(servers, 1):
             try:
-                parts[f"{n} {when}"] = counts_of(hosts["client"], *at)
+                parts[f"{n} {moment}"] = counts_of(hosts["client"], *at)
             except CommandFailed as error:
                 raise ended(error, hosts[SERVERS[n - 1]], at[1]) from None
         return parts
@@ -263,28 +265,28 @@ class RedisScaleout(Workload):
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """One figure each, of all servers together; what they count is read by their own clocks."""
-        names = [f"{side} {when}" for side in SIDES for when in ("before", "after")]
+        names = [f"{side} {moment}" for side in SIDES for moment in ("before", "after")]
         parts = parted(text, "servers", *names)
         if not re.fullmatch(r"[1-8]", parts["servers"], re.ASCII):
             raise ResultsError("redis scale-out: how many servers?", said=parts["servers"])
         counts = [_Counted.of(parts, n) for n in range(1, int(parts["servers"]) + 1)]
-        gets, sets = (sum(server.rate(name) for server in counts) for name in NEEDED[:2])
+        gets, sets = (sum(server.rate(name) for server in counts) for name in COUNTERS[:2])
         if gets <= 0 or sets <= 0:
             raise ResultsError("redis scale-out: the servers were asked for nothing")
-        hits, missed = (sum(server.rate(name) for server in counts) for name in NEEDED[3:5])
+        hits, misses = (sum(server.rate(name) for server in counts) for name in COUNTERS[3:5])
         rates = [server.rate("cmdstat_get") + server.rate("cmdstat_set") for server in counts]
-        used_cpus = sum(server.rate(name) for server in counts for name in NEEDED[5:])
-        placed = {s.metric: s for s in cpu_moves.samples(parts.get("placed", ""))}
+        used_cpus = sum(server.rate(name) for server in counts for name in COUNTERS[5:])
+        placement = {s.metric: s for s in cpu_moves.samples(parts.get("placed", ""))}
         busy = {side: spent(parts[f"{side} before"], parts[f"{side} after"]) for side in SIDES}
         figures = {
             ("throughput", "1/s"): gets + sets,
             ("share of gets", "share"): gets / (gets + sets),
-            ("share found", "share"): hits / max(hits + missed, 1e-9),
+            ("share found", "share"): hits / max(hits + misses, 1e-9),
             ("busiest over mean", "1"): max(rates) * len(rates) / sum(rates),
-            ("cpus of the servers", "1"): _limit_used(used_cpus, placed, busy["host"]),
+            ("cpus of the servers", "1"): _limit_used(used_cpus, placement, busy["host"]),
         }  # fmt: skip
         samples = [Sample.single(*name, value) for name, value in figures.items()]
-        samples += [placed[name] for name in ("cpus used", "moves") if name in placed]
+        samples += [placement[name] for name in ("cpus used", "moves") if name in placement]
         for side, name in (("host", "cpu utilization"), ("client", "client cpu")):
             if used := busy[side]:
                 samples.append(Sample.single(name, "share", used["CPU share"]))
@@ -293,9 +295,9 @@ class RedisScaleout(Workload):
 
 # A server in a guest counts time that others took from the guest as its own. What the machine gave
 # is no more than it was busy.
-def _limit_used(used: float, placed: Mapping[str, Sample], host: Mapping[str, float]) -> float:
-    if "cpus given" in placed:
-        return float(placed["cpus given"].values[0])
+def _limit_used(used: float, placement: Mapping[str, Sample], host: Mapping[str, float]) -> float:
+    if "cpus given" in placement:
+        return float(placement["cpus given"].values[0])
     return min(used, host.get("CPUs busy", used))
 
 
@@ -309,9 +311,9 @@ class _Counted:
 
     @classmethod
     def of(cls, parts: Mapping[str, str], n: int) -> _Counted:
-        first, last = (_counts(parts.get(f"{n} {when}", ""), n) for when in ("before", "after"))
+        first, last = (_counts(parts.get(f"{n} {moment}", ""), n) for moment in ("before", "after"))
         seconds = (last["server_time_usec"] - first["server_time_usec"]) / 1e6
-        if seconds <= 0 or any(last[name] < first[name] for name in NEEDED):
+        if seconds <= 0 or any(last[name] < first[name] for name in COUNTERS):
             raise ResultsError(f"redis scale-out: server {n} was a different one at the end")
         return cls(first, last, seconds)
 
@@ -322,7 +324,7 @@ class _Counted:
 
 def _counts(text: str, n: int) -> dict[str, float]:
     counts = {name: float(value) for name, value in COUNTS.findall(text)}
-    if missing := [name for name in NEEDED if name not in counts]:
+    if missing := [name for name in COUNTERS if name not in counts]:
         raise ResultsError(f"redis scale-out: server {n} does not count {missing[0]}")
     return counts
 
@@ -338,24 +340,24 @@ def _until(ready: Callable[[], bool], missing: str) -> None:
 # Below 0 where no server answers.
 def _size(client: Host, address: str, port: int) -> int:
     words = ("timeout", "10", "redis-cli", "-h", address, "-p", str(port), "dbsize")
-    said = client.run(*words, seconds=30).stdout.strip()
-    return int(said) if said.isdecimal() else -1
+    output = client.run(*words, seconds=30).stdout.strip()
+    return int(output) if output.isdecimal() else -1
 
 
 def _nutcracker(address: str, port: int, servers: Sequence[tuple[str, int]]) -> str:
-    each = "".join(f"   - {host}:{at}:1 s{n}\n" for n, (host, at) in enumerate(servers, 1))
+    lines = "".join(f"   - {host}:{at}:1 s{n}\n" for n, (host, at) in enumerate(servers, 1))
     return (
         f"pool:\n  listen: {address}:{port}\n  hash: fnv1a_64\n  distribution: ketama\n"
         "  redis: true\n  preconnect: true\n  auto_eject_hosts: false\n  timeout: 10000\n"
-        f"  servers:\n{each}"
+        f"  servers:\n{lines}"
     )
 
 
 def _haproxy(address: str, port: int, proxies: Sequence[int]) -> str:
-    each = "".join(f"  server t{n} {address}:{at}\n" for n, at in enumerate(proxies, 1))
+    lines = "".join(f"  server t{n} {address}:{at}\n" for n, at in enumerate(proxies, 1))
     return (
         "global\n  maxconn 8000\n  nbthread 1\ndefaults\n  mode tcp\n  timeout connect 10s\n"
         "  timeout client 60s\n  timeout server 60s\nfrontend redis\n"
         f"  bind {address}:{port}\n  default_backend proxies\nbackend proxies\n"
-        f"  balance roundrobin\n{each}"
+        f"  balance roundrobin\n{lines}"
     )

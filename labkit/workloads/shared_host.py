@@ -30,7 +30,7 @@ NEIGHBOURS = ("neighbour", *(f"neighbour{n}" for n in range(2, 9)))
 COMPUTE = beside(__file__, "shared_host_compute.sh")
 TOGETHER = beside(__file__, "shared_host_together.sh")
 # The count, beside the clock of the guest that made it. The last line may be half written.
-COUNTED = 'read -r up _ < /proc/uptime; echo "$(tail -n 2 "$1" | head -n 1) $up"'
+COUNT_OF_FILE = 'read -r up _ < /proc/uptime; echo "$(tail -n 2 "$1" | head -n 1) $up"'
 COUNT = re.compile(r"(\d+) (\d+\.\d+)", re.ASCII)
 READY_SECONDS = 20
 TRIES = 3
@@ -71,9 +71,9 @@ class SharedHost(Workload):
         if not 1 <= self.servers <= len(SERVERS):
             raise BadInput(f"shared host: servers must be 1 to {len(SERVERS)}")
         if not 1 <= len(self.guests) - self.servers <= len(NEIGHBOURS):
-            most = len(NEIGHBOURS)
+            limit = len(NEIGHBOURS)
             raise BadInput(
-                f"shared host: 1 to {most} guests must compute beside {self.servers} that answer",
+                f"shared host: 1 to {limit} guests must compute beside {self.servers} that answer",
                 said=f"guests are {self.guests!r}",
             )
 
@@ -101,8 +101,8 @@ class SharedHost(Workload):
         All of it is done again where the looks are not of the time in which it was asked.
         """
         for _ in range(TRIES):
-            parts, asked = self._once(hosts)
-            if _in_step(parts, asked):
+            parts, seconds = self._once(hosts)
+            if _in_step(parts, seconds):
                 return joined(parts)
         raise HostError(
             f"shared host: {TRIES} times the counters were read too far from the load",
@@ -117,13 +117,13 @@ class SharedHost(Workload):
         with ExitStack() as going:
             words = self._begun(client, hosts, going)
             files = going.enter_context(computing(neighbours))
-            watched = going.enter_context(ReadyTime(self.guests).watching(hosts["host"], limit))
+            window = going.enter_context(ReadyTime(self.guests).watching(hosts["host"], limit))
             parts = {"servers": str(self.servers), "neighbours": str(len(files))}
             parts |= {f"{role} before": counted(neighbours[role], files[role]) for role in files}
-            parts["sockperf"], asked = _lasting.timed(client, words, lambda: words, limit)
+            parts["sockperf"], seconds = _lasting.timed(client, words, lambda: words, limit)
             parts |= {f"{role} after": counted(neighbours[role], files[role]) for role in files}
-        parts |= {"host before": watched.before, "host after": watched.after}
-        return parts, asked
+        parts |= {"host before": window.before, "host after": window.after}
+        return parts, seconds
 
     def _begun(self, client: Host, hosts: Mapping[str, Host], going: ExitStack) -> Words:
         ends = [
@@ -144,20 +144,25 @@ class SharedHost(Workload):
             _many(parts, "neighbours", NEIGHBOURS),
         )
         outputs = ["sockperf", *(f"sockperf {n}" for n in range(2, len(servers) + 1))]
-        places = [f"{role} {when}" for role in computing for when in ("before", "after")]
+        places = [f"{role} {moment}" for role in computing for moment in ("before", "after")]
         parts = parted(text, *outputs, *places)
-        done = sum(_rate(parts[f"{role} before"], parts[f"{role} after"]) for role in computing)
+        transactions = sum(
+            _rate(parts[f"{role} before"], parts[f"{role} after"]) for role in computing
+        )
         trips = [trip for name in outputs for trip in Sockperf.parse(parts[name] + "\n")]
         host = between(parts["host before"], parts["host after"])
         guests = _in_order(parts["host before"])
-        latency_guests, others = guests[: len(servers)], guests[len(servers) :]
-        ready = 1000 * host.waited(*others) / host.seconds / len(others)
+        latency_guests, neighbours = guests[: len(servers)], guests[len(servers) :]
+        ready = 1000 * host.waited(*neighbours) / host.seconds / len(neighbours)
         ready_of_latency = 1000 * host.waited(*latency_guests) / host.seconds / len(latency_guests)
         used = host.ran() / host.seconds / len(host.cpus)
-        answers, lost = np.concatenate([trip.values for trip in trips]), sum(x.lost for x in trips)
+        answers, losses = (
+            np.concatenate([trip.values for trip in trips]),
+            sum(x.lost for x in trips),
+        )
         return [
-            Sample("response time", trips[0].unit, answers, lost),
-            Sample.single("throughput", "trans/s", done),
+            Sample("response time", trips[0].unit, answers, losses),
+            Sample.single("throughput", "trans/s", transactions),
             Sample.single("ready time", "ms/s", ready),
             Sample.single("ready time of the latency guest", "ms/s", ready_of_latency),
             Sample.single("host cpu utilisation", "share", used),
@@ -189,7 +194,7 @@ def _no_counts(host: Host) -> str:
 
 def counted(host: Host, file: str) -> str:
     """The number of transactions the host has done by now, and its clock."""
-    return host.check("sh", "-c", COUNTED, "counted", file)
+    return host.check("sh", "-c", COUNT_OF_FILE, "counted", file)
 
 
 # Older texts do not say it: there was one server, and there were two that computed.
@@ -209,14 +214,14 @@ def _rate(before: str, after: str) -> float:
 
 
 # A connection to the client that was lost for a while is there again after the load has ended.
-def _in_step(parts: Mapping[str, str], asked: float) -> bool:
-    clocks = [[float(parts[f"{role} {when}"].split()[-1]) for when in ("before", "after")]
+def _in_step(parts: Mapping[str, str], seconds: float) -> bool:
+    clocks = [[float(parts[f"{role} {moment}"].split()[-1]) for moment in ("before", "after")]
               for role in _many(parts, "neighbours", NEIGHBOURS)]  # fmt: skip
     spans = [after - before for before, after in clocks]
     host = between(parts["host before"], parts["host after"])
     if isinstance(host, Between):
         spans.append(host.seconds)
-    return max(spans) <= LATE_SECONDS + LATE * asked
+    return max(spans) <= LATE_SECONDS + LATE * seconds
 
 
 # In the order in which they were asked for: the guest that answers is the first.

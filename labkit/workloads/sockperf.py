@@ -92,19 +92,19 @@ class Sockperf(Workload):
         """The client's command, while the server listens on its test address only."""
         at = ("-i", hosts["server"].address)
         tool = (*(("onload", "--profile=latency") if self.onload else ()), "sockperf")
-        how = (*(("--tcp",) if self.protocol == "tcp" else ()),
-               *(("--lls", str(self.busy_poll)) if self.busy_poll else ()))  # fmt: skip
+        options = (*(("--tcp",) if self.protocol == "tcp" else ()),
+                   *(("--lls", str(self.busy_poll)) if self.busy_poll else ()))  # fmt: skip
         spins = ("--nonblocked",)
 
         def server(port: int) -> tuple[str, ...]:
-            own = spins if self.spin == "both" else ()
-            return (*tool, "server", *at, "-p", str(port), *how, *own)
+            spin_options = spins if self.spin == "both" else ()
+            return (*tool, "server", *at, "-p", str(port), *options, *spin_options)
 
         ends = hosts["server"], hosts["client"]
         with serving_on(*ends, server, SPARE_SECONDS + self._most_seconds, self.protocol) as port:
             yield (
                 "sh", "-c", LOGGED, "sh",
-                *tool, "ping-pong", *at, "-p", str(port), *how, "--full-rtt",
+                *tool, "ping-pong", *at, "-p", str(port), *options, "--full-rtt",
                 *(() if self.spin == "none" else spins),
                 "-m", str(self.size), "-t", str(self.duration),
             )  # fmt: skip
@@ -113,30 +113,30 @@ class Sockperf(Workload):
     def parse(text: str) -> list[Sample]:
         """One value per answered request, in the order they were sent, in microseconds."""
         summary, _, log = text.partition(f"\n{HEAD}\n")
-        above, found = summary.split("\n"), None
+        above, run = summary.split("\n"), None
         for at, line in enumerate(above, 1):
             plain = COLOUR.sub("", line)
             if not KEPT.fullmatch(plain):
                 raise ResultsError(f"sockperf: cannot read line {at}", said=line)
-            found = RUN.fullmatch(plain) or found
-        if found is None:
-            said = text.strip().rpartition("\n")[2] or "it printed nothing"
-            raise ResultsError("sockperf: it did not finish", said=said)
+            run = RUN.fullmatch(plain) or run
+        if run is None:
+            last = text.strip().rpartition("\n")[2] or "it printed nothing"
+            raise ResultsError("sockperf: it did not finish", said=last)
         # All at once, for there may be a million; what is among them is looked at line by line.
         match = TRIPS.match(log)
         first = match[0] if match else ""
         tail = log[len(first) :]
-        trips, rest = TRIP.findall(tail), TRIP.sub("", tail).split("\n")
-        for at, line in enumerate(rest, len(above) + 2 + first.count("\n")):
+        trips, lines = TRIP.findall(tail), TRIP.sub("", tail).split("\n")
+        for at, line in enumerate(lines, len(above) + 2 + first.count("\n")):
             if line.strip("-"):
                 raise ResultsError(f"sockperf: cannot read line {at}", said=line)
         values = np.concatenate([np.fromstring(first, sep="\n"), np.array(trips, float)])
-        return [_whole(values, int(found[1]), int(found[2]))]
+        return [_whole(values, int(run[1]), int(run[2]))]
 
 
-def _whole(trips: npt.NDArray[np.float64], sent: int, received: int) -> Sample:
-    if not received:
+def _whole(trips: npt.NDArray[np.float64], requests: int, answers: int) -> Sample:
+    if not answers:
         raise ResultsError("sockperf: no request was answered")
-    if len(trips) != received or received > sent:
-        raise ResultsError(f"sockperf: it logged {len(trips)} answers of {received}")
-    return Sample("round trip", "us", trips, sent - received)
+    if len(trips) != answers or answers > requests:
+        raise ResultsError(f"sockperf: it logged {len(trips)} answers of {answers}")
+    return Sample("round trip", "us", trips, requests - answers)

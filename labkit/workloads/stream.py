@@ -67,12 +67,12 @@ class Stream(Workload):
         """About how long one run takes."""
         return 1.0 + self.trials * self.elements * TRAFFIC / (SLOWEST_RATE * max(1, self.threads))
 
-    def fitted(self, some: Sequence[Capacity]) -> Stream:
+    def fitted(self, places: Sequence[Capacity]) -> Stream:
         """With arrays that no cache of these places holds, and threads that all of them have."""
-        least = smallest(some)
-        needed = -(-CACHES * least.cache * 1024 // (NUMBER_BYTES * 1_000_000))
-        millions = self.millions or max(LEAST_MILLIONS, needed)
-        return replace(self, millions=millions, threads=self.threads or least.cpus)
+        place = smallest(places)
+        at_least = -(-CACHES * place.cache * 1024 // (NUMBER_BYTES * 1_000_000))
+        millions = self.millions or max(LEAST_MILLIONS, at_least)
+        return replace(self, millions=millions, threads=self.threads or place.cpus)
 
     @property
     def scaled(self) -> str:
@@ -85,15 +85,15 @@ class Stream(Workload):
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """A compiler here, or on the host the memory; or arrays that its caches could hold."""
         host = hosts["server"]
-        there = capacity(host)
-        if NUMBER_BYTES * self.elements < CACHES * there.cache * 1024 and self.millions:
+        room = capacity(host)
+        if NUMBER_BYTES * self.elements < CACHES * room.cache * 1024 and self.millions:
             return (
                 f"{self.millions} million elements would measure the caches of {host.name}, which "
-                f"have {there.cache >> 10} MiB: an array has to be {CACHES} times that"
+                f"have {room.cache >> 10} MiB: an array has to be {CACHES} times that"
             )
-        if self.memory > there.free:
+        if self.memory > room.free:
             return (
-                f"{host.name} has {there.free >> 10} MiB of memory free, and three arrays that "
+                f"{host.name} has {room.free >> 10} MiB of memory free, and three arrays that "
                 f"no cache holds take {self.memory >> 10}: give it more memory"
             )
         return _compiled.lacking()
@@ -101,33 +101,33 @@ class Stream(Workload):
     def run(self, hosts: Mapping[str, Host]) -> str:
         """All trials on the host, watched."""
         host = hosts["server"]
-        there = capacity(host)
-        whole = self if self.millions and self.threads else self.fitted([there])
+        room = capacity(host)
+        load = self if self.millions and self.threads else self.fitted([room])
         program = _compiled.compiled("stream", "-fopenmp", "-static", "-lm")
         words = [
-            f"OMP_NUM_THREADS={whole.threads}", "OMP_PROC_BIND=true", "OMP_DYNAMIC=false",
-            str(whole.elements), str(whole.trials),
+            f"OMP_NUM_THREADS={load.threads}", "OMP_PROC_BIND=true", "OMP_DYNAMIC=false",
+            str(load.elements), str(load.trials),
         ]  # fmt: skip
-        said = _compiled.watched(host, "stream", program, words, 120 + 30 * whole.seconds, SMALLER)
-        made = _compiled.digest(program)
-        return f"=== asked ===\ncache_kib={there.cache} program={made}\n{said}"
+        output = _compiled.watched(host, "stream", program, words, 120 + 30 * load.seconds, SMALLER)
+        digest = _compiled.digest(program)
+        return f"=== asked ===\ncache_kib={room.cache} program={digest}\n{output}"
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """The bandwidth of each operation, that of Triad once more as the study's, and costs."""
         parts = parted(text, "asked", "stream", "cpu time")
-        asked = dict(word.partition("=")[::2] for word in parts["asked"].split())
-        said = parts["stream"]
-        head, wrong = HEAD.search(said), WRONG.search(said)
+        order = dict(word.partition("=")[::2] for word in parts["asked"].split())
+        output = parts["stream"]
+        head, wrong = HEAD.search(output), WRONG.search(output)
         if not head or not wrong:
-            raise ResultsError("stream: the run did not finish", said=said[-200:])
+            raise ResultsError("stream: the run did not finish", said=output[-200:])
         if not float(wrong[1]) < ERROR:
             raise ResultsError(f"stream: the arrays hold wrong numbers, off by {wrong[1]}")
-        _insist_on_memory(int(head[1]), int(asked["cache_kib"]))
-        found = _best(said, int(head[2]))
+        _insist_on_memory(int(head[1]), int(order["cache_kib"]))
+        rates = _best(output, int(head[2]))
         return [
-            Sample.single("bandwidth", "MB/s", found["Triad"]),
-            *(Sample.single(f"bandwidth [op={name}]", "MB/s", found[name])
+            Sample.single("bandwidth", "MB/s", rates["Triad"]),
+            *(Sample.single(f"bandwidth [op={name}]", "MB/s", rates[name])
               for name in OPERATIONS),
             Sample.single("threads", "1", float(head[3])),
             *cpu_time.samples(parts["cpu time"]),
@@ -143,11 +143,11 @@ def _insist_on_memory(elements: int, cache: int) -> None:
 
 
 # The first trial of each brings caches and page tables into order, and does not count.
-def _best(said: str, trials: int) -> dict[str, float]:
+def _best(output: str, trials: int) -> dict[str, float]:
     rates: dict[str, list[float]] = {name: [] for name in OPERATIONS}
-    for name, trial, seconds, megabytes in TRIAL.findall(said):
+    for name, trial, seconds, megabytes in TRIAL.findall(output):
         if int(trial):
             rates[name].append(float(megabytes) / float(seconds))
-    if lacking := [name for name, some in rates.items() if len(some) != trials - 1]:
+    if lacking := [name for name, values in rates.items() if len(values) != trials - 1]:
         raise ResultsError(f"stream: not all trials of {lacking[0]} are there")
-    return {name: max(some) for name, some in rates.items()}
+    return {name: max(values) for name, values in rates.items()}

@@ -26,7 +26,7 @@ GIGABYTE_MBIT = 8000.0
 SEND = "send"
 COUNT = "connections of send"
 SECONDS = re.compile(r"[1-9]\d{0,4}", re.ASCII)
-MOST = 32
+MOST_STREAMS = 32
 LEAST_BUFFER, LARGEST_BUFFER = 4096, 1 << 30
 # The kernel cuts larger ones without a word. A network namespace may not show its limits.
 LIMITS = ("net/core/rmem_max", "net/core/wmem_max")
@@ -68,7 +68,7 @@ class Streams(Workload):
 
     def __post_init__(self) -> None:
         _ = list(self._each())  # refuses what none can have
-        self.insist_within(streams=(1, MOST))
+        self.insist_within(streams=(1, MOST_STREAMS))
         if self.buffer and not LEAST_BUFFER <= self.buffer <= LARGEST_BUFFER:
             raise BadInput(
                 f"streams: buffer must be {LEAST_BUFFER} to {LARGEST_BUFFER} bytes, or 0, "
@@ -108,15 +108,15 @@ class Streams(Workload):
 
     # iperf3 has a server for one client, which makes all connections; of netperf each has a client.
     def _stream(self, client: Host, way: str, words: Words, seconds: float) -> dict[str, str]:
-        several = self.streams if way == SEND else 1
+        count = self.streams if way == SEND else 1
         words = (*words, *self._buffers)
-        if several == 1 or self.free:
-            more = ("-P", str(several)) if several > 1 else ()
-            return {way: client.check(*words, *more, seconds=seconds)}
-        names = [way, *(f"{way} {n}" for n in range(2, several + 1))]
+        if count == 1 or self.free:
+            options = ("-P", str(count)) if count > 1 else ()
+            return {way: client.check(*words, *options, seconds=seconds)}
+        names = [way, *(f"{way} {n}" for n in range(2, count + 1))]
         with Fleet(dict.fromkeys(names, client)).together(dict.fromkeys(names, words)) as line:
             went = line.go(seconds=seconds).check()
-        return {COUNT: str(several), **{n: load.stdout.decode() for n, load in went.items()}}
+        return {COUNT: str(count), **{n: load.stdout.decode() for n, load in went.items()}}
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """Larger buffers than one end may have."""
@@ -124,10 +124,10 @@ class Streams(Workload):
             return ""
         for host in (hosts["client"], hosts["server"]):
             for line in host.check("sh", "-c", LIMIT, "limit", *LIMITS).splitlines():
-                name, most = line.replace("/", ".").split()
-                if int(most) < self.buffer:
+                name, limit = line.replace("/", ".").split()
+                if int(limit) < self.buffer:
                     return (
-                        f"{host.name} has {name} = {most}, and buffers of {self.buffer} bytes "
+                        f"{host.name} has {name} = {limit}, and buffers of {self.buffer} bytes "
                         f'are asked for: labkit apply \'Sysctl("{name}", "{self.buffer}")\''
                     )
         return ""
@@ -146,7 +146,7 @@ class Streams(Workload):
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """Throughput each way, and CPU seconds for each gigabyte of 10^9 bytes."""
-        looks = [f"{side} {when} {way}" for side in SIDES for when in ("before", "after")
+        looks = [f"{side} {moment} {way}" for side in SIDES for moment in ("before", "after")
                  for way in WAYS]  # fmt: skip
         parts = parted(text, "seconds", *WAYS, *looks)
         if not SECONDS.fullmatch(parts["seconds"]):
@@ -154,8 +154,8 @@ class Streams(Workload):
         return [sample for way in WAYS for sample in _of_way(parts, way)]
 
 
-def _looks(hosts: Mapping[str, Host], when: str) -> dict[str, str]:
-    return {f"{side} {when}": BusyCpus().look(hosts[side]) for side in SIDES}
+def _looks(hosts: Mapping[str, Host], moment: str) -> dict[str, str]:
+    return {f"{side} {moment}": BusyCpus().look(hosts[side]) for side in SIDES}
 
 
 def _of_way(parts: Mapping[str, str], way: str) -> Iterator[Sample]:

@@ -29,14 +29,14 @@ DAEMONS_MIB = 420
 LEAST_MIB = DAEMONS_MIB + SLOT
 TOOK = re.compile(r"^from (\d+\.\d+) to (\d+\.\d+) code (\d+)$", re.MULTILINE)
 CHECKSUM = re.compile(r"^\s*CHECKSUM=(\d+)$", re.MULTILINE)
-VALIDATED = re.compile(r"^checksum\s+([0-9a-f]+)$", re.MULTILINE)
+VALIDATION = re.compile(r"^checksum\s+([0-9a-f]+)$", re.MULTILINE)
 LINES = re.compile(r"INFO Job: |^\t|^from |^checksum|^error|Exception|WARN|ERROR")
 CPUS = r"""
 cat /proc/sys/kernel/random/boot_id
 sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status
 """
 FULL = re.compile("No space|could only be (written|replicated) to", re.IGNORECASE)
-MAPPED = re.compile(r"map [1-9]\d*%")
+MAPS = re.compile(r"map [1-9]\d*%")
 COUNTERS = {
     ("bytes written", "B"): "HDFS: Number of bytes written",
     ("bytes read", "B"): "HDFS: Number of bytes read",
@@ -44,7 +44,7 @@ COUNTERS = {
     ("garbage collection", "s"): "GC time elapsed (ms)",
     ("map time", "s"): "Total time spent by all map tasks (ms)",
 }  # fmt: skip
-SORTED = {
+OF_SORT = {
     ("reduce time", "s"): "Total time spent by all reduce tasks (ms)",
     ("shuffled", "B"): "Reduce shuffle bytes",
     ("spilled records", "1"): "Spilled Records",
@@ -64,7 +64,7 @@ class TeraSort(Workload):
     beside: ClassVar[tuple[str, ...]] = ("host",)
     loop: ClassVar[str] = ""
     measures: ClassVar[tuple[str, ...]] = (
-        "elapsed time", *(name for name, _ in (*COUNTERS, *SORTED)), "bytes stored", "copies",
+        "elapsed time", *(name for name, _ in (*COUNTERS, *OF_SORT)), "bytes stored", "copies",
         "dataset over memory", "nodes", "cpu of the host", "cpu of the client",
     )  # fmt: skip
     programs: ClassVar[tuple[str, ...]] = ("java",)
@@ -134,14 +134,14 @@ class TeraSort(Workload):
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """Hadoop, a JVM, memory or CPUs."""
         for host in {host.name: host for host in self._all(hosts)}.values():
-            if why := _hadoop.lacking(host):
-                return why
-            found = capacity(host)
-            if found.free >> 10 < LEAST_MIB:
-                return (f"{host.name} has {found.free >> 10} MiB of memory free, and Java takes "
+            if reason := _hadoop.lacking(host):
+                return reason
+            room = capacity(host)
+            if room.free >> 10 < LEAST_MIB:
+                return (f"{host.name} has {room.free >> 10} MiB of memory free, and Java takes "
                         f"{LEAST_MIB}")  # fmt: skip
-            if self.cores > found.cpus * self.per_host and host is not hosts["client"]:
-                return f"{host.name} has {found.cpus} CPUs, and its host is to use {self.cores}"
+            if self.cores > room.cpus * self.per_host and host is not hosts["client"]:
+                return f"{host.name} has {room.cpus} CPUs, and its host is to use {self.cores}"
         return ""
 
     def there(self, host: Host) -> bool:
@@ -155,15 +155,15 @@ class TeraSort(Workload):
     # Nodes on one kernel get different CPUs of it.
     def _cpus(self, nodes: Mapping[str, Host]) -> dict[str, str]:
         looks = Fleet(nodes).each(lambda host: host.check("sh", "-c", CPUS).split()).check()
-        found: dict[str, str] = {}
+        cpus_of_node: dict[str, str] = {}
         for kernel in {look[0]: None for look in looks.values()}:
             names = [name for name in nodes if looks[name][0] == kernel]
             cpus = sorted(cpus_of(looks[names[0]][1]))
             used = cpus[: -(-self.cores * len(names) // self.per_host)] if self.cores else cpus
             for at, name in enumerate(names):
                 first, last = (n * len(used) // len(names) for n in (at, at + 1))
-                found[name] = ranges(used[first : max(first + 1, last)])
-        return found
+                cpus_of_node[name] = ranges(used[first : max(first + 1, last)])
+        return cpus_of_node
 
     def _all(self, hosts: Mapping[str, Host]) -> list[Host]:
         return [hosts["client"], *(hosts[role] for role in NODES[: self.nodes])]
@@ -206,39 +206,39 @@ class TeraSort(Workload):
         if not self.lose:
             return self._job(cluster, "sort", "/rows", "/sorted")
         words = cluster.words(f"examples.terasort.{CLASSES['sort']}", "/rows", "/sorted")
-        lost = ""
+        warning = ""
         with cluster.master.stream(*words, seconds=_hadoop.JOB_SECONDS) as lines:
             for line in lines:
-                if not lost and MAPPED.search(line.text):
+                if not warning and MAPS.search(line.text):
                     cluster.lose(nodes[-1])
-                    lost = f"WARN the DataNode of {nodes[-1]} was ended after: {line.text}\n"
+                    warning = f"WARN the DataNode of {nodes[-1]} was ended after: {line.text}\n"
             text = lines.done.stdout
-        return _succeeded("sort", lost + text)
+        return _succeeded("sort", warning + text)
 
-    def _looks(self, hosts: Mapping[str, Host], when: str) -> dict[str, str]:
-        return {f"{side} {when}": BusyCpus().look(hosts[side]) for side in ("host", "client")}
+    def _looks(self, hosts: Mapping[str, Host], moment: str) -> dict[str, str]:
+        return {f"{side} {moment}": BusyCpus().look(hosts[side]) for side in ("host", "client")}
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """Times and counters of each job; a run whose result is not what was generated is none."""
         parts = parted(text, "asked", "stored", "result", *CLASSES)
         _check_sum(parts)
-        asked = {name: _number(name, parts["asked"]) for name in ("rows", "nodes", "memory")}
-        size = asked["rows"] * ROW_BYTES
+        order = {name: _number(name, parts["asked"]) for name in ("rows", "nodes", "memory")}
+        size = order["rows"] * ROW_BYTES
         seconds = {name: _took(name, parts[name]) for name in CLASSES}
-        found = {("elapsed time", "s"): seconds["sort"], ("nodes", "1"): asked["nodes"]}
+        figures = {("elapsed time", "s"): seconds["sort"], ("nodes", "1"): order["nodes"]}
         for name in CLASSES:
-            found[f"elapsed time [job={name}]", "s"] = seconds[name]
+            figures[f"elapsed time [job={name}]", "s"] = seconds[name]
             for (metric, unit), counter in COUNTERS.items():
-                found[f"{metric} [job={name}]", unit] = _counted(parts[name], counter, unit)
-        found |= {key: _counted(parts["sort"], name, key[1]) for key, name in SORTED.items()}
-        stored = _number("bytes", f"bytes {parts['stored']}")
-        found |= {("bytes stored", "B"): stored, ("copies", "1"): stored / size}
-        found["dataset over memory [job=sort]", "1"] = size / (asked["memory"] << 10)
+                figures[f"{metric} [job={name}]", unit] = _counted(parts[name], counter, unit)
+        figures |= {key: _counted(parts["sort"], name, key[1]) for key, name in OF_SORT.items()}
+        size_stored = _number("bytes", f"bytes {parts['stored']}")
+        figures |= {("bytes stored", "B"): size_stored, ("copies", "1"): size_stored / size}
+        figures["dataset over memory [job=sort]", "1"] = size / (order["memory"] << 10)
         for side in ("host", "client"):
             if busy := spent(parts.get(f"{side} before", ""), parts.get(f"{side} after", "")):
-                found[f"cpu of the {side}", "share"] = busy["CPU share"]
-        return [Sample.single(*key, value) for key, value in found.items()]
+                figures[f"cpu of the {side}", "share"] = busy["CPU share"]
+        return [Sample.single(*key, value) for key, value in figures.items()]
 
 
 def _number(name: str, text: str) -> int:
@@ -281,11 +281,11 @@ def _counted(text: str, name: str, unit: str) -> float:
 
 # What is checked is Hadoop's own sum of all rows, before and after, and that they are in order.
 def _check_sum(parts: Mapping[str, str]) -> None:
-    made, result = CHECKSUM.search(parts["generate"]), VALIDATED.search(parts["result"])
-    if "error" in parts["result"] or not made or not result:
+    generated, result = CHECKSUM.search(parts["generate"]), VALIDATION.search(parts["result"])
+    if "error" in parts["result"] or not generated or not result:
         raise ResultsError("terasort: the result is not sorted", said=parts["result"][:200])
-    if int(made[1]) != int(result[1], 16):
+    if int(generated[1]) != int(result[1], 16):
         raise ResultsError(
             "terasort: the sorted rows are not those that were generated",
-            said=f"checksum {int(made[1]):x} before, {result[1]} after",
+            said=f"checksum {int(generated[1]):x} before, {result[1]} after",
         )

@@ -108,8 +108,8 @@ class TileLoad(Workload):
     @property
     def seconds(self) -> float:
         """About how long one run takes, if no step is added."""
-        each = self.warm_up + self.duration + self.think + 6
-        return 20.0 + self.used / 4 + len(self._steps) * each
+        step_seconds = self.warm_up + self.duration + self.think + 6
+        return 20.0 + self.used / 4 + len(self._steps) * step_seconds
 
     @property
     def scaled(self) -> str:
@@ -122,13 +122,13 @@ class TileLoad(Workload):
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """Disks for the array, and the servers' programs."""
         server = hosts["server"]
-        if why := self._array.lacking(hosts):
-            return why
-        if why := absent(ENGINE, "direct", hosts) or absent("", "web", _at_web(hosts)):
-            return why
+        if reason := self._array.lacking(hosts):
+            return reason
+        if reason := absent(ENGINE, "direct", hosts) or absent("", "web", _at_web(hosts)):
+            return reason
         if not server.run("sh", "-c", FIND_MAIL).ok and not could_bring("mail", server):
-            how = brings("dovecot", "postconf")
-            return f"Postfix or Dovecot 2.3 is missing on {server.name}: {how}"
+            remedy = brings("dovecot", "postconf")
+            return f"Postfix or Dovecot 2.3 is missing on {server.name}: {remedy}"
         return ""
 
     def run(self, hosts: Mapping[str, Host]) -> str:
@@ -139,11 +139,11 @@ class TileLoad(Workload):
         if not server.run("test", "-e", image).ok:
             self._fill(hosts, image)
         with self._array.made(server, image), _mounted(server), ExitStack() as up:
-            given = self._served(hosts, up)
+            servers = self._served(hosts, up)
             self._array.slow_down(server)
             parts: dict[str, str] = {"kept": json.dumps({"limit": self.limit, "pause": self.pause})}
             for number, tiles in enumerate(self._numbers(parts), 1):
-                parts |= self._stretch(hosts, given, tiles, number)
+                parts |= self._stretch(hosts, servers, tiles, number)
         return joined(parts)
 
     # The volume as it is before each run; named by all that it depends on.
@@ -187,18 +187,18 @@ class TileLoad(Workload):
         return shop, {"shops": pages[:-1], "social": pages[-1], "mail": at, "word": word}
 
     def _stretch(
-        self, hosts: Mapping[str, Host], given: tuple[Served, dict[str, Any]], tiles: int,
+        self, hosts: Mapping[str, Host], servers: tuple[Served, dict[str, Any]], tiles: int,
         number: int,
     ) -> dict[str, str]:  # fmt: skip
-        server, (shop, places) = hosts["server"], given
+        server, (shop, places) = hosts["server"], servers
         stretch = {"tiles": tiles, "seconds": self.duration, "warm_up": self.warm_up,
                    "think": self.think}  # fmt: skip
-        asked = json.dumps({"stretch": stretch, "places": {**places, "stretch": number}}).encode()
+        order = json.dumps({"stretch": stretch, "places": {**places, "stretch": number}}).encode()
         limit = 120 + 10 * self.seconds
 
         def drive() -> str:
             try:
-                return hosts["client"].check(*_words(shop, "drive"), stdin=asked, seconds=limit)
+                return hosts["client"].check(*_words(shop, "drive"), stdin=order, seconds=limit)
             finally:
                 server.run("touch", f"{FOLDER}/enough")
 
@@ -218,11 +218,11 @@ class TileLoad(Workload):
     def parse(text: str) -> list[Sample]:
         """Score and latencies at each number of tiles, and the most tiles within the limits."""
         run = TileRun.read(text)
-        most = [each for each in run.stretches if run.holds(each.tiles)][-1]
+        best = [step for step in run.stretches if run.holds(step.tiles)][-1]
         samples = [sample for stretch in run.stretches for sample in stretch.samples(run.pause)]
         return [
-            *samples, Sample.single("score", "1", most.score(run.pause)),
-            Sample.single("most tiles", "1", most.tiles),
+            *samples, Sample.single("score", "1", best.score(run.pause)),
+            Sample.single("most tiles", "1", best.tiles),
         ]  # fmt: skip
 
 
@@ -235,8 +235,8 @@ def _words(shop: Served, verb: str) -> tuple[str, ...]:
 
 
 def _place(server: Host, *words: str) -> str:
-    verb, *more = words
-    words = ("place", verb, VOLUME, FOLDER, *more)
+    verb, *options = words
+    words = ("place", verb, VOLUME, FOLDER, *options)
     return server.check("sh", "-c", PLACE, *words, seconds=READY_SECONDS)
 
 
@@ -253,8 +253,8 @@ def _mounted(server: Host) -> Iterator[None]:
 def _shop(hosts: Mapping[str, Host]) -> Iterator[Served]:
     client = hosts["client"]
     connections = (WEB_SERVERS + 1) * (WORKERS + 2) + 8
-    wanted = WantedShop(ENGINE, SIZE, SEED, False, True, BUFFERS, connections, PLACES)
-    with serving_shop(hosts, wanted, 1, LASTS) as shop:
+    order = WantedShop(ENGINE, SIZE, SEED, False, True, BUFFERS, connections, PLACES)
+    with serving_shop(hosts, order, 1, LASTS) as shop:
         program = f"{own_folder(client)}/{kit.name(KIT)}"
         client.put(kit.packed(KIT), program, 0o644)
         yield replace(shop, program=program)

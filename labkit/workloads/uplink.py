@@ -95,13 +95,15 @@ class Uplink(Workload):
     def _together(self, peer: Host, server: Host) -> dict[str, str]:
         words = {KINDS[port]: words for port, words in self._clients(peer.address, RAMP).items()}
         with Fleet(dict.fromkeys(words, server)).together(words) as line:
-            ended = line.go(seconds=30 + 3 * self.seconds).check()
-        return {kind: done.stdout.decode("utf-8", "replace") for kind, done in ended.items()}
+            outcomes = line.go(seconds=30 + 3 * self.seconds).check()
+        return {
+            kind: outcome.stdout.decode("utf-8", "replace") for kind, outcome in outcomes.items()
+        }
 
     # Streams are there from before the others are measured until they have ended.
     def _clients(self, at: str, ramp: int) -> dict[int, Words]:
         stream = ("-t", str(self.duration + 1), "-O", str(ramp), "-i", "1", "--json")
-        paced = (f"--rate={self.storage_mbit * 125_000}",) if self.storage_mbit else ()
+        pace = (f"--rate={self.storage_mbit * 125_000}",) if self.storage_mbit else ()
         return {
             LATENCY: ("sh", "-c", LOGGED, "sh", "sockperf", "ping-pong", "-i", at,
                       "-p", str(LATENCY), "--tcp", "--full-rtt", "-m", "256",
@@ -109,7 +111,7 @@ class Uplink(Workload):
             STORAGE: ("fio", "--output-format=json", "--name=storage", "--ioengine=nbd",
                       f"--uri=nbd://{at}:{STORAGE}", "--rw=write", "--bs=64k",
                       f"--iodepth={self.writes}", f"--size={DISK}", "--time_based",
-                      f"--runtime={self.duration}", f"--ramp_time={ramp}", *paced),
+                      f"--runtime={self.duration}", f"--ramp_time={ramp}", *pace),
             BULK: ("iperf3", "-4", "-c", at, "-p", str(BULK), *stream),
             **({MIGRATION: ("iperf3", "-4", "-c", at, "-p", str(MIGRATION), "-P", str(CHANNELS),
                             *stream)} if ramp else {}),
@@ -129,9 +131,9 @@ class Uplink(Workload):
             if kind in parts:
                 rate = _streamed(parts[kind])[:-1].mean()
                 figures.append(Sample.single(f"{kind} throughput", "Mbit/s", rate))
-        if reserved := int(parts["reserved"]):
+        if reservation := int(parts["reserved"]):
             figures.append(
-                Sample.single("share of reservation", "share", storage * WIRE / reserved)
+                Sample.single("share of reservation", "share", storage * WIRE / reservation)
             )
         if "migration" not in parts:
             figures.append(_cost(parts["bulk"]))
@@ -164,8 +166,12 @@ def _written(text: str) -> float:
 # Mbit/s of each whole second that was measured; those before fill the line, the last one ends it.
 def _streamed(text: str) -> npt.NDArray[np.float64]:
     try:
-        each = [load["sum"] for load in json.loads(text)["intervals"]]
-        rates = [float(one["bits_per_second"]) / 1e6 for one in each if not one["omitted"]]
+        intervals = [load["sum"] for load in json.loads(text)["intervals"]]
+        rates = [
+            float(interval["bits_per_second"]) / 1e6
+            for interval in intervals
+            if not interval["omitted"]
+        ]
     except (ValueError, TypeError, KeyError) as error:
         raise ResultsError("iperf3: its answer is not whole", said=str(error)) from None
     if not sum(rates):
@@ -177,5 +183,5 @@ def _streamed(text: str) -> npt.NDArray[np.float64]:
 def _cost(text: str) -> Sample:
     end = json.loads(text)["end"]
     busy = float(end["cpu_utilization_percent"]["host_total"]) / 100
-    sent = end["sum_sent"]
-    return Sample.single("cpu per byte", "s/GB", busy * sent["seconds"] / (sent["bytes"] / 1e9))
+    total = end["sum_sent"]
+    return Sample.single("cpu per byte", "s/GB", busy * total["seconds"] / (total["bytes"] / 1e9))

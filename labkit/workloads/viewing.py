@@ -88,11 +88,11 @@ class Viewing(Workload):
                 "seed": self.seed, "seconds": self.duration, "think": THINK, "good": GOOD,
                 "begin": BEGIN_SECONDS, **application.used,
             }  # fmt: skip
-            seen = _desktop.look(hosts["client"], task, BEGIN_SECONDS + self.seconds)
+            row = _desktop.look(hosts["client"], task, BEGIN_SECONDS + self.seconds)
             end = desktop.end()
-        if why := end["why"] or "; ".join(seen["failed"]):
-            raise HostError(f"{server.name}: the session of {name} failed", said=why)
-        return {"application": name, "made": end["frames"], "renderer": end["renderer"], **seen}
+        if reason := end["why"] or "; ".join(row["failed"]):
+            raise HostError(f"{server.name}: the session of {name} failed", said=reason)
+        return {"application": name, "made": end["frames"], "renderer": end["renderer"], **row}
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
@@ -117,8 +117,8 @@ class Viewing(Workload):
     def remark(text: str) -> str:
         """The name of what has drawn: a program of Mesa's, or the GPU of a host or its guest."""
         names = sorted({_desktop.trial(line).get("renderer", "") for line in text.splitlines()})
-        drawn = " and ".join(name for name in names if name)
-        return f"frames of a desktop were drawn by {drawn}" if drawn else ""
+        renderers = " and ".join(name for name in names if name)
+        return f"frames of a desktop were drawn by {renderers}" if renderers else ""
 
 
 def _times(rows: list[dict[str, Any]]) -> Iterator[Sample]:

@@ -59,15 +59,15 @@ class WakeUp(Workload):
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Both pings; the host is looked at around the first one."""
         probe = ReadyTime((self.guest,))
-        with probe.watching(hosts["host"], self._ping.seconds) as watched:
-            paced = self._ping.run(hosts)
-        again = hosts["client"].check(
+        with probe.watching(hosts["host"], self._ping.seconds) as window:
+            output = self._ping.run(hosts)
+        second = hosts["client"].check(
             "ping", "-n", "-D", "-A", "-i", "0", "-s", str(self.size), "-c", str(self.count),
             hosts["server"].address, seconds=30 + 3 * self.seconds,
         )  # fmt: skip
         return joined({
-            "host before": watched.before, "ping": paced, "host after": watched.after,
-            "again": again,
+            "host before": window.before, "ping": output, "host after": window.after,
+            "again": second,
         })  # fmt: skip
 
     def behind(self, text: str) -> float | None:
@@ -78,13 +78,13 @@ class WakeUp(Workload):
     def parse(text: str) -> list[Sample]:
         """Response times, those without a pause, and one figure each of the run."""
         parts = parted(text, "host before", "ping", "host after", "again")
-        (paced,), (again,) = (Ping.parse(parts[name] + "\n") for name in ("ping", "again"))
+        (trips,), (quick_trips,) = (Ping.parse(parts[name] + "\n") for name in ("ping", "again"))
         host = between(parts["host before"], parts["host after"])
-        woken = float(np.median(paced.values) - np.median(again.values))
+        wake_up = float(np.median(trips.values) - np.median(quick_trips.values))
         return [
-            replace(paced, metric="response time"),
-            replace(again, metric="response time without a pause"),
-            Sample.single("wake up time", "us", woken),
+            replace(trips, metric="response time"),
+            replace(quick_trips, metric="response time without a pause"),
+            Sample.single("wake up time", "us", wake_up),
             Sample.single("ready share", "share", host.waited() / host.seconds),
             Sample.single("cpu share", "share", host.ran() / host.seconds),
         ]

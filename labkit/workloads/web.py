@@ -114,8 +114,8 @@ class WebSessions(Workload):
     def seconds(self) -> float:
         """About how long one run takes: some seven trials for each step and shape."""
         trials = 2 if self.sessions else 8
-        each = trials * (self.duration + self.warm_up)
-        return 5.0 + len(self._steps) * len(self.shapes.split()) * each
+        step_seconds = trials * (self.duration + self.warm_up)
+        return 5.0 + len(self._steps) * len(self.shapes.split()) * step_seconds
 
     @property
     def scaled(self) -> str:
@@ -132,8 +132,8 @@ class WebSessions(Workload):
         return ""
 
     def _servers(self, hosts: Mapping[str, Host]) -> list[Host]:
-        each = {hosts[role].name: hosts[role] for role in SERVERS[: self._steps[-1]]}
-        return list(each.values())
+        servers = {hosts[role].name: hosts[role] for role in SERVERS[: self._steps[-1]]}
+        return list(servers.values())
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """For each number of servers and each shape: search, hold what was found, and look."""
@@ -144,36 +144,36 @@ class WebSessions(Workload):
             ports = self._started(hosts, identity, up)
             client.put(beside(__file__, "_web_users.py").encode(), program, 0o644)
             up.callback(client.run, "rm", "-f", program)
-            most = dict.fromkeys(self.shapes.split(), self.start)
+            starts = dict.fromkeys(self.shapes.split(), self.start)
             for count in self._steps:
-                for shape in most:
-                    asked = self._asked(shape, ports[:count], identity) | {"start": most[shape]}
+                for shape in starts:
+                    task = self._asked(shape, ports[:count], identity) | {"start": starts[shape]}
                     name = f"{shape}, servers {count}"
-                    parts |= self._stretch(hosts, name, count, ("python3", program), asked)
-                    most[shape] = max(self.start, asked["sessions"])
+                    parts |= self._stretch(hosts, name, count, ("python3", program), task)
+                    starts[shape] = max(self.start, task["sessions"])
         return joined(parts)
 
     def _stretch(
-        self, hosts: Mapping[str, Host], name: str, count: int, words: Words, asked: dict[str, Any]
+        self, hosts: Mapping[str, Host], name: str, count: int, words: Words, task: dict[str, Any]
     ) -> dict[str, str]:
         client, parts = hosts["client"], dict[str, str]()
 
         def drive() -> str:
-            return client.check(*words, json.dumps(asked), seconds=60 + 5 * self.seconds)
+            return client.check(*words, json.dumps(task), seconds=60 + 5 * self.seconds)
 
         if not self.sessions:
             parts[f"{name}: search"] = drive()
-            asked["sessions"] = _best(parts[f"{name}: search"])
+            task["sessions"] = _best(parts[f"{name}: search"])
         if guests := self.guests[:count]:
-            with ReadyTime(guests).watching(hosts["host"], self.duration) as watched:
+            with ReadyTime(guests).watching(hosts["host"], self.duration) as window:
                 parts[f"{name}: hold"] = drive()
-            parts |= {f"{name}: host before": watched.before, f"{name}: host after": watched.after}
+            parts |= {f"{name}: host before": window.before, f"{name}: host after": window.after}
         else:
             parts[f"{name}: hold"] = drive()
         if self.exits and self.guests:
-            with _traced(hosts["host"], self.guests[0]) as listed:
+            with _traced(hosts["host"], self.guests[0]) as lines:
                 trial = drive()
-            parts[f"{name}: exits"] = f"{trial}{listed[0]}"
+            parts[f"{name}: exits"] = f"{trial}{lines[0]}"
         return parts
 
     def _asked(
@@ -182,11 +182,11 @@ class WebSessions(Workload):
         certificate = CERTIFICATE.search(identity)
         if not certificate:
             raise HostError("web: openssl made no certificate", said=identity[-200:])
-        same = ("sessions", "start", "step", "warm_up", "think", "good", "tolerable", "seed")
+        fields = ("sessions", "start", "step", "warm_up", "think", "good", "tolerable", "seed")
         return {
             "site": shape, "servers": [[at, port, port + SECURE] for at, port in servers],
             "identity": certificate[0], "seconds": self.duration, "most": 10_000,
-            **{name: getattr(self, name) for name in same},
+            **{name: getattr(self, name) for name in fields},
         }  # fmt: skip
 
     def _started(
@@ -213,28 +213,28 @@ class WebSessions(Workload):
     def parse(text: str) -> list[Sample]:
         """Of each shape at each number of servers, and of all shapes together."""
         parts = parted(text)
-        held: dict[int, list[_Held]] = {}
+        holds: dict[int, list[_Held]] = {}
         for part in parts:
             match = NAME.fullmatch(part)
             if not match:
                 raise ResultsError("web: part of the output is not recognized", said=part)
             if match[3] == "hold":
-                held.setdefault(int(match[2]), []).append(_Held.of(parts, match[1], int(match[2])))
-        if not held:
+                holds.setdefault(int(match[2]), []).append(_Held.of(parts, match[1], int(match[2])))
+        if not holds:
             raise ResultsError("web: the run did not finish: no trial was held")
-        several = len(held) > 1 or max(held) > 1
+        points = len(holds) > 1 or max(holds) > 1
         samples = [
             sample
-            for count, shapes in held.items()
-            for sample in _of_step(shapes, f"vms={count}" if several else "")
+            for count, shapes in holds.items()
+            for sample in _of_step(shapes, f"vms={count}" if points else "")
         ]
-        return samples + (_all_of(held[max(held)], "") if several else [])
+        return samples + (_all_of(holds[max(holds)], "") if points else [])
 
 
 # Every shape at its point, and all together.
 def _of_step(shapes: Sequence[_Held], point: str) -> list[Sample]:
-    each = [sample for shape in shapes for sample in shape.samples(point)]
-    return [*each, *_all_of(shapes, point)]
+    samples = [sample for shape in shapes for sample in shape.samples(point)]
+    return [*samples, *_all_of(shapes, point)]
 
 
 def _all_of(shapes: Sequence[_Held], point: str) -> list[Sample]:
@@ -247,11 +247,11 @@ def _all_of(shapes: Sequence[_Held], point: str) -> list[Sample]:
         ("generator busy", "share"): max(shape.trial["busy"] for shape in shapes),
         ("late", "ms"): 1000 * max(shape.trial["late"] for shape in shapes),
     }  # fmt: skip
-    some = [Sample.single(f"{name}{at}", unit, value) for (name, unit), value in figures.items()]
+    samples = [Sample.single(f"{name}{at}", unit, value) for (name, unit), value in figures.items()]
     for name, unit in (("cpu per byte", "ns"), ("exits", "1/page")):
         values = [value for shape in shapes if (value := shape.cost(name)) is not None]
-        some += [Sample.single(f"{name}{at}", unit, float(np.mean(values)))] if values else []
-    return [*some, Sample(f"latency{at}", "ms", times)]
+        samples += [Sample.single(f"{name}{at}", unit, float(np.mean(values)))] if values else []
+    return [*samples, Sample(f"latency{at}", "ms", times)]
 
 
 @dataclass(frozen=True)
@@ -269,10 +269,10 @@ class _Held:
         trial = _trials(parts[f"{name}: hold"])[-1]
         if not trial["times"] or not trial["sessions"]:
             raise ResultsError(f"web: no page came in time: {name}", said=str(trial["failed"]))
-        looks = [parts.get(f"{name}: host {when}", "") for when in ("before", "after")]
-        traced = _trials(parts.get(f"{name}: exits", ""))
+        looks = [parts.get(f"{name}: host {moment}", "") for moment in ("before", "after")]
+        trials = _trials(parts.get(f"{name}: exits", ""))
         return cls(shape, trial, between(*looks) if all(looks) else None,
-                   traced[0] | traced[1] if len(traced) > 1 else {})  # fmt: skip
+                   trials[0] | trials[1] if len(trials) > 1 else {})  # fmt: skip
 
     @property
     def sessions(self) -> int:
@@ -347,23 +347,23 @@ def _served(host: Host, identity: str) -> Iterator[int]:
 
 @contextmanager
 def _traced(host: Host, guest: str) -> Iterator[list[str]]:
-    listed: list[str] = []
+    lines: list[str] = []
     before = host.check("sh", "-c", TRACED, "traced", guest, "begin").strip()
     try:
-        yield listed
+        yield lines
     finally:
         after = host.check("sh", "-c", TRACED, "traced", guest, "end").strip()
-        listed.append(json.dumps({EXITS: int(after) - int(before)} if before and after else {}))
+        lines.append(json.dumps({EXITS: int(after) - int(before)} if before and after else {}))
 
 
 def curve(text: str, shape: str) -> list[tuple[int, float]]:
     """Users, and the share of good pages, in a run's trials of one shape at the most servers."""
     parts = parted(text)
-    found = {name: named for name in parts if (named := NAME.fullmatch(name))}
-    most = max((int(named[2]) for named in found.values()), default=0)
-    asked = {f"{shape}, servers {most}: {kind}" for kind in ("search", "hold")}
+    matches = {name: match for name in parts if (match := NAME.fullmatch(name))}
+    servers = max((int(match[2]) for match in matches.values()), default=0)
+    names = {f"{shape}, servers {servers}: {kind}" for kind in ("search", "hold")}
     return [
         (trial["sessions"], trial["good"] / max(1, trial["pages"]))
-        for name in parts if name in asked
+        for name in parts if name in names
         for trial in _trials(parts[name])
     ]  # fmt: skip
