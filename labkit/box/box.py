@@ -60,8 +60,8 @@ def up(name: str = "lab", tell: Tell = silent, *, made_of: str = "") -> Path:
     folder = Folder(name)
     if not needs.is_root() and sudo.possible():
         if not _serves(status(name), made_of):
-            chosen = [f"--accelerator={accelerator.preferred()}"]
-            sudo.box("up", name, tell, *([made_of] if made_of else []), *chosen)
+            options = [f"--accelerator={accelerator.preferred()}"]
+            sudo.box("up", name, tell, *([made_of] if made_of else []), *options)
         return folder.lab
     if not needs.is_root() and (Rootless(name).exists or user_namespace.possible()):
         return Rootless(name).up(tell, made_of)
@@ -72,7 +72,9 @@ def up(name: str = "lab", tell: Tell = silent, *, made_of: str = "") -> Path:
             now = status(name)
         if _serves(now, made_of):
             inner = (*now.guests, *now.containers)
-            _start_inner(folder, [one.name for one in inner if one.state != "running"], tell)
+            _start_inner(
+                folder, [machine.name for machine in inner if machine.state != "running"], tell
+            )
             return folder.lab
         if now.left:
             tell(f"box {name} is {now.state}; taking its remains down first")
@@ -93,10 +95,10 @@ def _serves(now: BoxStatus, made_of: str) -> bool:
             f"box {now.name} is up already, made of {now.topology} and not of {made_of}",
             hint=f"`labkit box down --name {now.name}` first, or choose another --name",
         )
-    asked = accelerator.preferred()
-    if now.accelerator == "uml" and asked in ("kvm", "tcg"):
+    choice = accelerator.preferred()
+    if now.accelerator == "uml" and choice in ("kvm", "tcg"):
         raise BoxError(
-            f"box {now.name} is up already, with guests by uml and not by {asked}",
+            f"box {now.name} is up already, with guests by uml and not by {choice}",
             hint=f"`labkit box down --name {now.name}` first, or choose another --name",
         )
     return now.state == "up"
@@ -147,8 +149,8 @@ def _make(folder: Folder, plan: topology.Topology, tell: Tell) -> None:
     user = KeyPair.new()
     keys = {role: KeyPair.new() for role in layout.roles}
     folder.write(folder.key, user.private, 0o600)
-    addressed = {layout.control(role): pair for role, pair in keys.items()}
-    folder.write(folder.known_hosts, known_hosts(addressed))
+    pairs = {layout.control(role): pair for role, pair in keys.items()}
+    folder.write(folder.known_hosts, known_hosts(pairs))
     if inside():
         folder.write(folder.path / SSH_CONFIG, ssh_config())
     _start_hosts(folder, group, layout, keys, user)
@@ -176,7 +178,7 @@ def _measure(folder: Folder, layout: Layout, tell: Tell) -> None:
 
 
 def _promise(folder: Folder, plan: topology.Topology, tell: Tell) -> Layout:
-    made_of = plan.accelerated(functools.cache(lambda asked: accelerator.choice(asked, tell)))
+    made_of = plan.accelerated(functools.cache(lambda kind: accelerator.choice(kind, tell)))
     made_of = made_of.engined(container.choice).woken(waking.best())
     files = accelerator.files(made_of, tell)
     with all_boxes():
@@ -206,25 +208,25 @@ def _start_hosts(
         group.limit(seat, layout.limits(role))
         if layout.topology.containers_on(role):
             group.delegate(seat)
-        backed = any(guest.on_disk for guest in layout.guests_on(role))
+        on_disk = any(guest.on_disk for guest in layout.guests_on(role))
         scratch = _make_scratch(folder, layout, role)
-        text = f"backed={BACKED if backed else ''}\nscratch={scratch}\n{script}"
+        text = f"backed={BACKED if on_disk else ''}\nscratch={scratch}\n{script}"
         births.append(namespaces.begin(group, role, namespaces.HOST, text, cpus, log, seat))
-    there = {birth.role: birth.ready() for birth in births}
-    pids = {role: namespace.pid for role, namespace in there.items()}
+    spaces = {birth.role: birth.ready() for birth in births}
+    pids = {role: namespace.pid for role, namespace in spaces.items()}
     folder.write(folder.pids, json.dumps(pids))
     for role in {plan.on for plan in layout.topology.containers} & set(layout.hosts):
         group.leave_to(pids[role])
-    there["switch"].ip(group, links.at_switch(layout, {**pids, ROOT: os.getpid()}))
+    spaces["switch"].ip(group, links.at_switch(layout, {**pids, ROOT: os.getpid()}))
     group.run(["ip", "-batch", "-"], links.at_root(layout))
-    there["switch"].give(b"go\n")
+    spaces["switch"].give(b"go\n")
     for role in layout.hosts:
         files = view.files(layout, role, keys[role], user)
         for inner in (view.guest_files, view.container_files):
             files |= inner(layout, role, keys, user)
-        there[role].give(view.packed(files))
+        spaces[role].give(view.packed(files))
     for role in layout.hosts:
-        _await_sshd(there[role])
+        _await_sshd(spaces[role])
 
 
 def _make_disks(folder: Folder, layout: Layout) -> str:
@@ -242,8 +244,8 @@ def _make_scratch(folder: Folder, layout: Layout, role: str) -> str:
     if not layout.has_scratch(role):
         return ""
     if layout.shares_scratch(role):
-        (folder.scratch / topology.SHARED).mkdir(0o711, exist_ok=True)
-        return str(folder.scratch / topology.SHARED)
+        (folder.scratch / topology.SHARING).mkdir(0o711, exist_ok=True)
+        return str(folder.scratch / topology.SHARING)
     (folder.scratch / role).mkdir(0o700)
     return str(folder.scratch / role)
 
@@ -261,29 +263,29 @@ def _await_sshd(host: Namespace) -> None:
 def _start_inner(folder: Folder, roles: Sequence[str], tell: Tell) -> None:
     layout = Layout.from_json(folder.layout.read_text())
     inner = [role for role in roles if layout.on(role) in layout.guests]
-    for some in ([role for role in roles if role not in inner], inner):
-        if some:
-            _start_together(folder, layout, some, tell)
+    for group in ([role for role in roles if role not in inner], inner):
+        if group:
+            _start_together(folder, layout, group, tell)
 
 
 # All at once: they wait for their kernels most of the time.
 def _start_together(folder: Folder, layout: Layout, roles: Sequence[str], tell: Tell) -> None:
     tell(f"booting {', '.join(roles)}")
-    begun = time.monotonic()
+    start = time.monotonic()
     with opened(folder.lab) as lab, ThreadPoolExecutor(len(roles)) as pool:
-        booted = {
+        boots = {
             role: pool.submit(_boot, lab.host(layout.on(role)), layout, role) for role in roles
         }
-        for role, outcome in booted.items():
+        for role, outcome in boots.items():
             try:
                 outcome.result()
-            except HostError as failed:
+            except HostError as error:
                 raise BoxError(
-                    f"{role} of the box did not start", said=failed.said,
+                    f"{role} of the box did not start", said=error.said,
                     hint="`labkit doctor` lists missing parts; a machine busy with"
                     " other work may need another try",
-                ) from failed  # fmt: skip
-    tell(f"{', '.join(roles)} up after {time.monotonic() - begun:.1f} s")
+                ) from error  # fmt: skip
+    tell(f"{', '.join(roles)} up after {time.monotonic() - start:.1f} s")
 
 
 def _boot(host: Host, layout: Layout, role: str) -> None:
@@ -293,11 +295,11 @@ def _boot(host: Host, layout: Layout, role: str) -> None:
 
 def _refuse_unless_root() -> None:
     if not needs.is_root():
-        why, command = user_namespace.lacking()
+        reason, command = user_namespace.lacking()
         once = f", or type `{command}` once" if command else ""
         raise BoxError(
             "the lab in a box needs root, or a user who may make namespaces",
-            said=why,
+            said=reason,
             hint=f"use sudo{once}, or look at recorded results with --where recorded",
         )
 
@@ -322,9 +324,9 @@ def _refuse_unless_possible(name: str, plan: topology.Topology) -> None:
 def _disk_errors_named(folder: Folder) -> Iterator[None]:
     try:
         yield
-    except OSError as refused:
+    except OSError as error:
         raise BoxError(
-            f"box {folder.name}: cannot write {refused.filename or folder.path}",
-            said=refused.strerror or str(refused),
+            f"box {folder.name}: cannot write {error.filename or folder.path}",
+            said=error.strerror or str(error),
             hint=f"check free space and root's write access below {folder.path.parent}",
-        ) from refused
+        ) from error

@@ -25,7 +25,7 @@ LIMITS = tuple(Path("/sys/fs/cgroup") / kind for kind in ("memory", "cpuset"))
 JOIN = """\
 while [ "$1" != -- ]; do echo 0 > "$1/cgroup.procs" || exit; shift; done
 shift; exec "$@\""""
-OWN = "box"
+GROUP = "box"
 """The group for what belongs to no host: version 2 wants processes in the leaves of its tree."""
 ENVIRONMENT = {"PATH": SEARCHED, "LC_ALL": "C"}
 KILL_SECONDS = 15.0
@@ -100,8 +100,8 @@ class Cgroup:
     @property
     def places(self) -> list[Path]:
         """The folders that it has or could have: version 1 has a tree for each kind of limit."""
-        others = (root / self.path.name for root in version_1())
-        return [self.path, *(place for place in others if place != self.path)]
+        trees = (root / self.path.name for root in version_1())
+        return [self.path, *(place for place in trees if place != self.path)]
 
     @property
     def exists(self) -> bool:
@@ -112,7 +112,7 @@ class Cgroup:
         """Make the group."""
         with self._refusals_named(self.path):
             self.path.mkdir()
-            (self.path / OWN).mkdir()
+            (self.path / GROUP).mkdir()
 
     def limit(self, role: str, limits: Limits) -> None:
         """Make the group of a host, with its limits; CPUs only where there are such groups."""
@@ -139,18 +139,18 @@ class Cgroup:
         Version 2 divides no group that has processes of its own.
         """
         if _words(self.path / "cgroup.controllers"):
-            (self.path / OWN / "cgroup.procs").write_text(str(pid))
+            (self.path / GROUP / "cgroup.procs").write_text(str(pid))
 
-    def _limit_memory(self, role: str, most: int) -> None:
+    def _limit_memory(self, role: str, limit: int) -> None:
         root = limited_by("memory")
         if root is None:
             raise BoxError("no control group limits memory here", hint=NO_MEMORY)
         place = self._made(root, role, "memory")
-        _give(place / "memory.max", str(most))
-        _give(place / "memory.limit_in_bytes", str(most))
+        _give(place / "memory.max", str(limit))
+        _give(place / "memory.limit_in_bytes", str(limit))
         # Nothing goes to swap instead, where there is some.
         _give(place / "memory.swap.max", "0")
-        _give(place / "memory.memsw.limit_in_bytes", str(most))
+        _give(place / "memory.memsw.limit_in_bytes", str(limit))
 
     # Version 1 wants the CPUs and the nodes of each group named before a process may be in it.
     def _made(self, root: Path, role: str, controller: str) -> Path:
@@ -166,54 +166,54 @@ class Cgroup:
         return place
 
     @contextmanager
-    def _refusals_named(self, what: Path) -> Iterator[None]:
+    def _refusals_named(self, path: Path) -> Iterator[None]:
         try:
             yield
-        except OSError as refused:
+        except OSError as error:
             raise BoxError(
-                f"cannot make the control group {what}",
-                said=str(refused),
+                f"cannot make the control group {path}",
+                said=str(error),
                 hint="in a container, start it privileged",
-            ) from refused
+            ) from error
 
-    def within(self, words: Sequence[str], role: str = OWN) -> list[str]:
+    def within(self, words: Sequence[str], role: str = GROUP) -> list[str]:
         """The command that joins the group of `role` first and then becomes `words`."""
         places = [str(place / role) for place in self.places if (place / role).is_dir()]
         return ["sh", "-c", JOIN, "join", str(self.path / role), *places[1:], "--", *words]
 
     def run(self, words: Sequence[str], text: str = "") -> None:
         """Run a command in the group to its end; it must succeed."""
-        done = subprocess.run(
+        result = subprocess.run(
             self.within(words), input=text, text=True, capture_output=True, env=ENVIRONMENT
         )
-        if done.returncode:
-            what = " ".join(words)
-            raise BoxError(f"`{what}` ended with code {done.returncode}", said=done.stderr)
+        if result.returncode:
+            command = " ".join(words)
+            raise BoxError(f"`{command}` ended with code {result.returncode}", said=result.stderr)
 
     def pids(self) -> list[int]:
         """The processes in the group, and in groups that its processes made."""
-        found: list[int] = []
+        processes: list[int] = []
         for procs in self.path.rglob("cgroup.procs"):
             with suppress(OSError):  # a group may go while we look
-                found += [int(pid) for pid in procs.read_text().split()]
-        return found
+                processes += [int(pid) for pid in procs.read_text().split()]
+        return processes
 
     def kill(self) -> None:
         """End every process in the group, and wait until none is left."""
         until = time.monotonic() + KILL_SECONDS
-        while self.exists and (left := self.pids()):
+        while self.exists and (members := self.pids()):
             if time.monotonic() > until:
                 raise BoxError(
-                    f"processes {left} do not end", hint="they may be in uninterruptible sleep"
+                    f"processes {members} do not end", hint="they may be in uninterruptible sleep"
                 )
-            self._kill_once(left)
+            self._kill_once(members)
             time.sleep(0.002)
 
-    def _kill_once(self, left: list[int]) -> None:
+    def _kill_once(self, members: list[int]) -> None:
         try:
             (self.path / "cgroup.kill").write_text("1")  # Linux 5.14
         except OSError:
-            for pid in left:
+            for pid in members:
                 self._kill_member(pid)
 
     # The descriptor stands for one process for good; the number alone may be another's by now.
@@ -259,7 +259,7 @@ class Ungrouped(Cgroup):
     def limit(self, role: str, limits: Limits) -> None:
         """CPUs are kept to by `taskset`; that no memory is limited was refused before."""
 
-    def within(self, words: Sequence[str], role: str = OWN) -> list[str]:
+    def within(self, words: Sequence[str], role: str = GROUP) -> list[str]:
         """The command as it is."""
         return list(words)
 

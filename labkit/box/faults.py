@@ -70,16 +70,16 @@ class Faults:
         Each direction has it: a round trip takes twice the delay longer. Texts with units, as in a
         topology: "100 Mbit/s", "2 ms", "0.1 %"; what is not named is as it comes.
         """
-        with self._made("shape", role, rate, delay, jitter, loss) as now:
-            yield now
+        with self._made("shape", role, rate, delay, jitter, loss) as link:
+            yield link
 
     @contextmanager
     def _shape(
         self, role: str, rate: str, delay: str, jitter: str, loss: str
     ) -> Iterator[LinkStatus]:
         mtu = self._layout.topology.link(role).mtu
-        with shaped(self.name, LinkPlan(role, rate, delay, jitter, loss, mtu)) as now:
-            yield now
+        with shaped(self.name, LinkPlan(role, rate, delay, jitter, loss, mtu)) as link:
+            yield link
 
     @contextmanager
     def freeze(self, role: str) -> Iterator[None]:
@@ -90,12 +90,12 @@ class Faults:
     @contextmanager
     def _freeze(self, role: str) -> Iterator[None]:
         # A guest's kernel traces its processes: they stop with it, and our signal would reach them.
-        stopped = [pid for pid in self._processes(role) if not _traced(pid)]
+        pids = [pid for pid in self._processes(role) if not _traced(pid)]
         try:
-            _tell(stopped, signal.SIGSTOP)
+            _tell(pids, signal.SIGSTOP)
             yield
         finally:
-            _tell(stopped, signal.SIGCONT)
+            _tell(pids, signal.SIGCONT)
 
     def lose(self, role: str) -> None:
         """`role` is gone at once, with all that it had not written; `labkit box up` brings it back.
@@ -151,27 +151,27 @@ class Faults:
             finally:
                 _step(host, -seconds)
 
-    def _made(self, fault: str, *asked: Any) -> AbstractContextManager[Any]:
+    def _made(self, fault: str, *words: Any) -> AbstractContextManager[Any]:
         if needs.is_root():
-            made: AbstractContextManager[Any] = getattr(self, f"_{fault}")(*asked)
-            return made
+            fault_made: AbstractContextManager[Any] = getattr(self, f"_{fault}")(*words)
+            return fault_made
         if Rootless(self.name).alive:
-            return self._made_in_there([fault, *asked])
+            return self._made_in_there([fault, *words])
         raise BoxError("the faults of a box need root", hint="use sudo")
 
     @contextmanager
-    def _made_in_there(self, asked: list[Any]) -> Iterator[Any]:
-        words = [sys.executable, "-m", "labkit.box.faults", self.name, json.dumps(asked)]
-        with Rootless(self.name).started(words) as process:
+    def _made_in_there(self, words: list[Any]) -> Iterator[Any]:
+        command = [sys.executable, "-m", "labkit.box.faults", self.name, json.dumps(words)]
+        with Rootless(self.name).started(command) as process:
             assert process.stdin and process.stdout and process.stderr
             if not (text := process.stdout.readline()):
-                why = process.stderr.read().strip()
-                raise (BadInput if process.wait() == BAD_INPUT else BoxError)(why)
-            told = json.loads(text)
-            yield LinkStatus(**told) if told else None
+                reason = process.stderr.read().strip()
+                raise (BadInput if process.wait() == BAD_INPUT else BoxError)(reason)
+            facts = json.loads(text)
+            yield LinkStatus(**facts) if facts else None
             process.stdin.close()
             if process.wait():
-                raise BoxError(f"{asked[0]} was not healed", said=process.stderr.read())
+                raise BoxError(f"{words[0]} was not healed", said=process.stderr.read())
 
     @property
     def _layout(self) -> Layout:
@@ -193,9 +193,9 @@ class Faults:
                 hint=f"cut {layout.on(role)}, or the control network of {role}",
             )
         seat = layout.seat(role)
-        wanted = {f"h{seat}", f"v{seat}"} if role in layout.hosts else {f"g{seat}"}
+        stems = {f"h{seat}", f"v{seat}"} if role in layout.hosts else {f"g{seat}"}
         return [w.near for w in wires(layout)
-                if w.bridge == network and w.near.split("-")[0] in wanted]  # fmt: skip
+                if w.bridge == network and w.near.split("-")[0] in stems]  # fmt: skip
 
     def _bridge(self, port: str, state: str) -> None:
         _run(["nsenter", "-t", str(self._pid("switch")), "-n",
@@ -205,8 +205,8 @@ class Faults:
     def _heal(self, port: str) -> None:
         try:
             self._bridge(port, FORWARDING)
-        except BoxError as refused:
-            if os.strerror(errno.ENETDOWN) not in refused.said:
+        except BoxError as error:
+            if os.strerror(errno.ENETDOWN) not in error.said:
                 raise
 
     # All processes that are in the namespace of a host or container, or that are those of a guest.
@@ -221,11 +221,11 @@ class Faults:
             )
         holder = self._pid(role if role in layout.hosts else layout.on(role))
         space = _space(holder, "pid_for_children")
-        every = Cgroup.of(self.name).pids()
+        members = Cgroup.of(self.name).pids()
         if role in layout.containers:
             group = f"/at-{layout.on(role)}/containers/{role}"
-            return [pid for pid in every if _is_within(pid, group)]
-        pids = [pid for pid in every if _space(pid) == space]
+            return [pid for pid in members if _is_within(pid, group)]
+        pids = [pid for pid in members if _space(pid) == space]
         if role in layout.guests:
             pids = [pid for pid in pids if _user(pid) == layout.uid(role)]
         return pids
@@ -278,26 +278,28 @@ def _fill(host: Host, folder: str, filler: str) -> None:
 
 
 def _step(host: Host, seconds: float) -> None:
-    now = float(host.check("date", "+%s.%N"))
-    host.check("date", "-s", f"@{now + seconds:.6f}")
+    moment = float(host.check("date", "+%s.%N"))
+    host.check("date", "-s", f"@{moment + seconds:.6f}")
 
 
 def _run(words: list[str]) -> None:
-    done = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT)
-    if done.returncode:
-        raise BoxError(f"`{' '.join(words)}` ended with code {done.returncode}", said=done.stderr)
+    result = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT)
+    if result.returncode:
+        raise BoxError(
+            f"`{' '.join(words)}` ended with code {result.returncode}", said=result.stderr
+        )
 
 
 def main(name: str, text: str) -> None:
     """Make one fault, say so in a line of JSON, and heal it when nothing more can be read."""
-    fault, *asked = json.loads(text)
+    fault, *arguments = json.loads(text)
     try:
-        with getattr(Faults(name), f"_{fault}")(*asked) as now:
-            print(json.dumps(asdict(now) if now else None), flush=True)
+        with getattr(Faults(name), f"_{fault}")(*arguments) as link:
+            print(json.dumps(asdict(link) if link else None), flush=True)
             sys.stdin.read()
-    except LabkitError as failed:
-        print(failed, file=sys.stderr)
-        sys.exit(BAD_INPUT if isinstance(failed, BadInput) else 1)
+    except LabkitError as error:
+        print(error, file=sys.stderr)
+        sys.exit(BAD_INPUT if isinstance(error, BadInput) else 1)
 
 
 if __name__ == "__main__":

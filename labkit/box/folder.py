@@ -137,9 +137,9 @@ class Folder:
                     self._wait(descriptor, tell)
                     if os.fstat(descriptor).st_ino == os.stat(self.lock).st_ino:
                         return descriptor
-                except BaseException as interrupted:
+                except BaseException as error:
                     os.close(descriptor)
-                    if not isinstance(interrupted, FileNotFoundError):
+                    if not isinstance(error, FileNotFoundError):
                         raise
                 else:
                     os.close(descriptor)

@@ -10,6 +10,9 @@ GUEST_BANNER_SECONDS = 5.0
 
 def greets(address: str, seconds: float = BANNER_SECONDS, port: int = 22) -> bool:
     """Whether an SSH server answers there."""
-    with suppress(OSError), socket.create_connection((address, port), timeout=seconds) as there:
-        return there.recv(4) == b"SSH-"
+    with (
+        suppress(OSError),
+        socket.create_connection((address, port), timeout=seconds) as connection,
+    ):
+        return connection.recv(4) == b"SSH-"
     return False

@@ -36,10 +36,10 @@ class _Family:
     @classmethod
     def of(cls, name: str, role: str, table: Tables) -> _Family:
         """Read it from its table."""
-        many = _range(name, role, MANY, table.get(MANY, "1"), BETWEEN)
+        number = _range(name, role, MANY, table.get(MANY, "1"), BETWEEN)
         vcpus = _range(name, role, "vcpus", table.get("vcpus", "1"), BETWEEN)
         memory = _range(name, role, "memory", table.get("memory", USUAL_MEMORY), MEMORY)
-        return cls(role, many, vcpus, memory)
+        return cls(role, number, vcpus, memory)
 
     def number(self, cpus: int) -> int:
         """The number of copies on a number of CPUs."""
@@ -47,24 +47,28 @@ class _Family:
 
     def sized(self, cpus: int, share: int) -> dict[str, str]:
         """Sizes of each copy on a number of CPUs; each may have a `share` of the memory, in MiB."""
-        many = self.number(cpus)
-        vcpus = min(max(cpus // max(1, many), self.vcpus[0]), self.vcpus[1])
-        least, most = self.memory
-        memory = min(max(share, least), most) if many == self.many[1] else least
+        number = self.number(cpus)
+        vcpus = min(max(cpus // max(1, number), self.vcpus[0]), self.vcpus[1])
+        low, high = self.memory
+        memory = min(max(share, low), high) if number == self.many[1] else low
         return {"vcpus": str(vcpus), "memory": f"{memory}M"}
 
 
-def grows(asked: Tables) -> bool:
+def grows(document: Tables) -> bool:
     """Whether these tables of a topology depend on the machine."""
-    kinds = [asked.get(kind, {}) for kind in ("guests", "containers")]
+    kinds = [document.get(kind, {}) for kind in ("guests", "containers")]
     tables = [table for kind in kinds if isinstance(kind, dict) for table in kind.values()]
-    odd = [one for one in (*kinds, *tables) if not isinstance(one, dict)]  # refused by who reads it
+    odd = [
+        value for value in (*kinds, *tables) if not isinstance(value, dict)
+    ]  # refused by who reads it
     return not odd and any(MANY in table for table in tables)
 
 
-def grown(name: str, asked: Tables, machine: Machine, cpus_of: Mapping[str, int]) -> dict[str, Any]:
+def grown(
+    name: str, document: Tables, machine: Machine, cpus_of: Mapping[str, int]
+) -> dict[str, Any]:
     """The tables with each copy in place; `cpus_of` are the numbers of CPUs of the hosts."""
-    guests: Tables = asked.get("guests", {})
+    guests: Tables = document.get("guests", {})
     families = {role: _Family.of(name, role, table) for role, table in guests.items()}
     on = {role: cpus_of.get(str(guests[role].get("on")), 1) for role in guests}
     cpus = _fitting(families, on, machine.free)
@@ -76,22 +80,22 @@ def grown(name: str, asked: Tables, machine: Machine, cpus_of: Mapping[str, int]
     }  # fmt: skip
     if len(copies) < sum(numbers.values()):
         raise BadInput(f"{name}: a guest that is there {MANY} times has the name of another")
-    contained = dict(_contained(name, asked.get("containers", {}), numbers))
-    parts = {"guests": copies, "containers": contained}
-    return {**asked, **{kind: tables for kind, tables in parts.items() if kind in asked}}
+    containers = dict(_contained(name, document.get("containers", {}), numbers))
+    parts = {"guests": copies, "containers": containers}
+    return {**document, **{kind: tables for kind, tables in parts.items() if kind in document}}
 
 
-def numbered(role: str, many: int) -> tuple[str, ...]:
+def numbered(role: str, count: int) -> tuple[str, ...]:
     """Roles of a lab: the first has no number, those beside it are counted from 2."""
-    return tuple(role + (str(n) if n > 1 else "") for n in range(1, many + 1))
+    return tuple(role + (str(n) if n > 1 else "") for n in range(1, count + 1))
 
 
 # All sizes of guests fill a power of two, so that few large ones have as many CPUs as many small.
 # Where they would not fit the memory, there are fewer.
 def _fitting(families: Mapping[str, _Family], on: Mapping[str, int], free: int) -> dict[str, int]:
-    cpus = {role: 1 << max(1, many.bit_length() - 1) for role, many in on.items()}
+    cpus = {role: 1 << max(1, count.bit_length() - 1) for role, count in on.items()}
     while _wanted(families, cpus) > ROOM * free and max(cpus.values(), default=0) > 2:
-        cpus = {role: max(2, many // 2) for role, many in cpus.items()}
+        cpus = {role: max(2, count // 2) for role, count in cpus.items()}
     return cpus
 
 
@@ -116,10 +120,10 @@ def _contained(
     name: str, tables: Tables, numbers: Mapping[str, int]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     for role, table in tables.items():
-        each, guest = _follows(name, role, table, numbers)
-        for n, copy in enumerate(numbered(role, each * numbers.get(guest, 1))):
+        count, guest = _follows(name, role, table, numbers)
+        for n, copy in enumerate(numbered(role, count * numbers.get(guest, 1))):
             on = table.get("on")
-            inside = {"on": numbered(guest, numbers[guest])[n // each]} if on == guest else {}
+            inside = {"on": numbered(guest, numbers[guest])[n // count]} if on == guest else {}
             yield copy, {**_plain(table), **inside}
 
 

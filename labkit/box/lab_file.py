@@ -46,15 +46,15 @@ def lab_toml(layout: Layout, links: Sequence[LinkStatus] = ()) -> str:
         f"{_disks(layout, role)}"
         for role in layout.roles
     ]
-    relays = {one.role: " ".join(stems(layout, one.role)) for one in links if one.by == "relay"}
-    ends = "".join(_link_table(one, relays.get(one.role, "")) for one in links)
+    relays = {link.role: " ".join(stems(layout, link.role)) for link in links if link.by == "relay"}
+    ends = "".join(_link_table(link, relays.get(link.role, "")) for link in links)
     return head + made_of + "".join(tables) + ends
 
 
 def disks(layout: Layout) -> str:
     """The disks of all guests, in a line."""
     return "; ".join(
-        f"{role}: {', '.join(f'{name} {what}' for name, what in layout.disks_of(role).items())}"
+        f"{role}: {', '.join(f'{name} {text}' for name, text in layout.disks_of(role).items())}"
         for role in layout.with_disks
     )
 
@@ -66,7 +66,7 @@ def _disks(layout: Layout, role: str) -> str:
 
 
 def _link_table(link: LinkStatus, relays: str) -> str:
-    said = {"by": link.by, **({RELAYS: relays} if relays else {}), **link.asked}
-    said |= {f"{key}_measured": text for key, text in link.measured.items()}
-    lines = "".join(f'{key} = "{text}"\n' for key, text in said.items())
+    values = {"by": link.by, **({RELAYS: relays} if relays else {}), **link.asked}
+    values |= {f"{key}_measured": text for key, text in link.measured.items()}
+    lines = "".join(f'{key} = "{text}"\n' for key, text in values.items())
     return f"\n[links.{link.role}]\n{lines}"

@@ -15,7 +15,7 @@ from labkit.box.containers.container import ContainerPlan
 from labkit.box.guests.disk import device
 from labkit.box.guests.guest_plan import GuestPlan
 from labkit.box.network.link import LinkPlan
-from labkit.box.topology import SHARED, HostPlan, Topology
+from labkit.box.topology import SHARING, HostPlan, Topology
 from labkit.errors import BadInput
 from labkit.machine.cpus import ranges
 
@@ -108,8 +108,8 @@ class Layout:
     @property
     def wakeups(self) -> str:
         """Of guests of User-Mode Linux: kept, lossy, or both; empty where there are none."""
-        own = {plan.wakeups for plan in self.topology.guests if plan.accelerator == "uml"}
-        return ", ".join(sorted(own - {""}))
+        kinds = {plan.wakeups for plan in self.topology.guests if plan.accelerator == "uml"}
+        return ", ".join(sorted(kinds - {""}))
 
     @property
     def engines(self) -> str:
@@ -168,8 +168,8 @@ class Layout:
 
     def cpus_of(self, role: str) -> tuple[int, ...]:
         """Its share of the CPUs; a guest has those of its host, and so a container by default."""
-        if role in self.containers and (asked := self.container(role).cpus):
-            return HostPlan(role, asked).among(self.cpus, self.nodes)
+        if role in self.containers and (text := self.container(role).cpus):
+            return HostPlan(role, text).among(self.cpus, self.nodes)
         return self._host(self.host_of(role)).among(self.cpus, self.nodes)
 
     def host_of(self, role: str) -> str:
@@ -190,7 +190,7 @@ class Layout:
 
     def shares_scratch(self, host: str) -> bool:
         """Whether that folder is one that several hosts have."""
-        return self._host(host).scratch == SHARED
+        return self._host(host).scratch == SHARING
 
     def limits(self, host: str) -> Limits:
         """The limits on the processes of a host, those of its guests included."""
@@ -207,18 +207,18 @@ class Layout:
     @classmethod
     def from_json(cls, text: str) -> Layout:
         """The layout that `to_json` wrote."""
-        kept = json.loads(text)
-        made_of = kept["topology"]
+        document = json.loads(text)
+        made_of = document["topology"]
         topology = Topology(
             made_of["name"],
             tuple(HostPlan(**host) for host in made_of["hosts"]),
             tuple(_guest(**guest) for guest in made_of["guests"]),
             tuple(LinkPlan(**link) for link in made_of.get("links", ())),
-            tuple(ContainerPlan(**one) for one in made_of.get("containers", ())),
+            tuple(ContainerPlan(**container) for container in made_of.get("containers", ())),
         )
-        files = (kept["kernel"], kept["image"], kept.get("loader", ""),
-                 tuple(map(tuple, kept.get("nodes", ()))))  # fmt: skip
-        return cls(kept["name"], kept["pair"], tuple(kept["cpus"]), topology, *files)
+        files = (document["kernel"], document["image"], document.get("loader", ""),
+                 tuple(map(tuple, document.get("nodes", ()))))  # fmt: skip
+        return cls(document["name"], document["pair"], tuple(document["cpus"]), topology, *files)
 
 
 def _guest(*, disks: Sequence[str] = (), **fields: str) -> GuestPlan:

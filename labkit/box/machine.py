@@ -32,18 +32,18 @@ class Machine:
             for file in sorted((root / "sys/devices/system/node").glob("node[0-9]*/cpulist"))
             if (text := file.read_text().strip())
         ]
-        rest = may - set(chain(*nodes))
-        cores = (_cores(root, node) for node in (*nodes, rest) if node)
+        others = may - set(chain(*nodes))
+        cores = (_cores(root, node) for node in (*nodes, others) if node)
         free = _fields(root / "proc/meminfo").get("MemAvailable", "0").split()[0]
         return cls(tuple(sorted(cores)), int(free) >> 10)
 
     @classmethod
     def of(cls, cpus: int, nodes: int = 1, threads: int = 1, gib: int = 0) -> Machine:
         """A machine with a number of CPUs; as on Linux, second threads of cores come last."""
-        many = cpus // threads
-        cores = [tuple(range(first, cpus, many)) for first in range(many)]
-        each = many // nodes
-        parts = (tuple(cores[n * each : (n + 1) * each]) for n in range(nodes))
+        count = cpus // threads
+        cores = [tuple(range(first, cpus, count)) for first in range(count)]
+        share = count // nodes
+        parts = (tuple(cores[n * share : (n + 1) * share]) for n in range(nodes))
         return cls(tuple(parts), (gib or 4 * cpus) << 10)
 
     @property

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from labkit.box.cgroup import ENVIRONMENT, OWN, Cgroup
+from labkit.box.cgroup import ENVIRONMENT, GROUP, Cgroup
 from labkit.errors import BoxError
 from labkit.machine.cpus import ranges
 
 PROGRAMS = ("nsenter", "setsid", "unshare")
 
 # Tells its own number as this machine counts, which stays its own through every exec.
-NUMBERED = 'echo $$ && exec "$@"'
+PRINT_PID = 'echo $$ && exec "$@"'
 SWITCH = ("unshare", "--net")
 HOST = (
     "unshare", "--net", "--mount", "--uts", "--ipc", "--cgroup",
@@ -83,11 +83,11 @@ def begin(
     script: str,
     cpus: Sequence[int],
     log: Path,
-    seat: str = OWN,
+    seat: str = GROUP,
 ) -> Birth:
     """Start `script` in namespaces of its own, in the group `seat`, with no tie to this process."""
     words = [
-        "sh", "-c", NUMBERED, "number",
+        "sh", "-c", PRINT_PID, "number",
         "taskset", "-c", ranges(cpus), *kind,
         "sh", "-c", script, role,
     ]  # fmt: skip

@@ -73,8 +73,8 @@ def is_root() -> bool:
 # Unlike apt-get by itself, make starts no SSH server for all the world.
 def how_to_get(*packages: str) -> str:
     """The command that brings Debian packages, as a hint says it."""
-    named = " ".join(sorted(set(packages)))
+    names = " ".join(sorted(set(packages)))
     if CHECKOUT:
-        return f"`make system` installs {named}, and starts no service"
+        return f"`make system` installs {names}, and starts no service"
     server = ", which also starts an SSH server" if "openssh-server" in packages else ""
-    return f"`sudo {' '.join(install_words())} {named}`{server}"
+    return f"`sudo {' '.join(install_words())} {names}`{server}"

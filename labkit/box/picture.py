@@ -25,8 +25,8 @@ class Picture:
 
 def draw(status: BoxStatus) -> Picture:
     """Hosts side by side below the two networks, each with its guests in it."""
-    homes = {one.name: one.on for one in (*status.guests, *status.containers)}
-    contained = {container.name for container in status.containers}
+    homes = {machine.name: machine.on for machine in (*status.guests, *status.containers)}
+    container_names = {container.name for container in status.containers}
     hosts = [host for host in status.hosts if host.role not in homes]
     columns = [
         (
@@ -49,7 +49,7 @@ def draw(status: BoxStatus) -> Picture:
         height += 16 * len(notes)
         width = max(width, GAP + 8 * max(map(len, notes)))
     for number, (host, guests) in enumerate(columns):
-        parts += _host(GAP + number * (WIDTH + GAP), host, guests, contained)
+        parts += _host(GAP + number * (WIDTH + GAP), host, guests, container_names)
     kind = f", guests by {status.accelerator}" if status.accelerator else ""
     kind += f", containers by {status.engine}" if status.engine else ""
     text = f"box {status.name} is {status.state}: {', '.join(h.role for h in status.hosts)}{kind}"
@@ -57,8 +57,8 @@ def draw(status: BoxStatus) -> Picture:
 
 
 def _said(link: LinkStatus) -> str:
-    seen = {key: f" (measured {text})" for key, text in link.measured.items()}
-    texts = [f"{key} {text}{seen.get(key, '')}" for key, text in link.asked.items()]
+    notes = {key: f" (measured {text})" for key, text in link.measured.items()}
+    texts = [f"{key} {text}{notes.get(key, '')}" for key, text in link.asked.items()]
     return f"link of {link.role}: {', '.join(texts)}"
 
 
@@ -73,27 +73,29 @@ def _networks(width: int) -> list[str]:
     ]  # fmt: skip
 
 
-def _host(left: int, host: HostStatus, guests: list[HostStatus], contained: set[str]) -> list[str]:
+def _host(
+    x: int, host: HostStatus, guests: list[HostStatus], container_names: set[str]
+) -> list[str]:
     inner = len(guests) * (GUEST_HEIGHT + GAP // 2)
-    middle = left + WIDTH // 2
+    middle = x + WIDTH // 2
     parts = [
         _line(middle + 24, 36, middle + 24, TOP, "4 3"), _line(middle + 56, 66, middle + 56, TOP),
-        _box(left, TOP, WIDTH, HEIGHT - GAP // 2 + inner, host.alive), *_facts(left, TOP, host),
+        _box(x, TOP, WIDTH, HEIGHT - GAP // 2 + inner, host.alive), *_facts(x, TOP, host),
     ]  # fmt: skip
     for number, guest in enumerate(guests):
         top = TOP + HEIGHT - GAP + number * (GUEST_HEIGHT + GAP // 2) + GAP // 2
-        parts += [_box(left + 8, top, WIDTH - 16, GUEST_HEIGHT, guest.alive, 10)]
-        kind = "container" if guest.role in contained else "virtual machine"
-        parts += _facts(left + 8, top, guest, kind)
+        parts += [_box(x + 8, top, WIDTH - 16, GUEST_HEIGHT, guest.alive, 10)]
+        kind = "container" if guest.role in container_names else "virtual machine"
+        parts += _facts(x + 8, top, guest, kind)
     return parts
 
 
-def _facts(left: int, top: int, host: HostStatus, kind: str = "") -> list[str]:
+def _facts(x: int, top: int, host: HostStatus, kind: str = "") -> list[str]:
     cpus = ",".join(map(str, host.cpus))
     lines = [f"{host.address} {host.interface}".strip(), kind or (f"CPU {cpus}" if cpus else "")]
     return [
-        _words(left + 10, top + 20, host.role, INK, 14, "bold"),
-        *(_words(left + 10, top + 37 + 16 * n, line) for n, line in enumerate(lines)),
+        _words(x + 10, top + 20, host.role, INK, 14, "bold"),
+        *(_words(x + 10, top + 37 + 16 * n, line) for n, line in enumerate(lines)),
     ]
 
 
@@ -105,10 +107,10 @@ def _svg(width: int, height: int, parts: list[str], text: str) -> str:
     )
 
 
-def _box(left: int, top: int, width: int, height: int, alive: bool, round_by: int = 6) -> str:
+def _box(x: int, top: int, width: int, height: int, alive: bool, round_by: int = 6) -> str:
     dashes = "" if alive else ' stroke-dasharray="5 4"'
     return (
-        f'<rect x="{left}" y="{top}" width="{width}" height="{height}" rx="{round_by}"'
+        f'<rect x="{x}" y="{top}" width="{width}" height="{height}" rx="{round_by}"'
         f' fill="none" stroke="{GOOD if alive else BAD}" stroke-width="2"{dashes}/>'
     )
 
@@ -120,9 +122,9 @@ def _line(x1: int, y1: int, x2: int, y2: int, dashes: str = "") -> str:
 
 
 def _words(
-    left: int, top: int, text: str, colour: str = FAINT, size: int = 12, weight: str = "normal"
+    x: int, top: int, text: str, colour: str = FAINT, size: int = 12, weight: str = "normal"
 ) -> str:
     return (
-        f'<text x="{left}" y="{top}" fill="{colour}" font-size="{size}" font-weight="{weight}">'
+        f'<text x="{x}" y="{top}" fill="{colour}" font-size="{size}" font-weight="{weight}">'
         f"{escape(text)}</text>"
     )

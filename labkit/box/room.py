@@ -35,10 +35,10 @@ def check_machine(plan: Topology, machine: Machine) -> None:
                 said=f"the box may use {sorted(machine.cpus)}",
                 hint='cpus = "all", "first half" and "second half" fit every machine',
             )
-    wanted = sum(guest.mebibytes for guest in plan.guests)
-    if wanted > machine.free:
+    need = sum(guest.mebibytes for guest in plan.guests)
+    if need > machine.free:
         raise BoxError(
-            f"{plan.name}: its guests want {wanted} MiB, and {machine.free} MiB are free",
+            f"{plan.name}: its guests want {need} MiB, and {machine.free} MiB are free",
             hint="give them less memory, or use fewer",
         )
 
@@ -52,8 +52,8 @@ def planned(plan: Topology, machine: Machine) -> str:
     families: dict[str, list[str]] = {}
     for guest in plan.guests:
         cpus = f"{guest.vcpus} CPU{'s' * (guest.vcpus != '1')}"
-        named = f"{_family(guest.role)} ({cpus}, {guest.mebibytes} MiB each)"
-        families.setdefault(named, []).append(guest.role)
+        title = f"{_family(guest.role)} ({cpus}, {guest.mebibytes} MiB each)"
+        families.setdefault(title, []).append(guest.role)
     for container in plan.containers:
         families.setdefault(_family(container.role), []).append(container.role)
     inner = [name.replace(_family(roles[0]), _span(roles), 1) for name, roles in families.items()]
@@ -69,53 +69,53 @@ def _span(roles: list[str]) -> str:
 
 
 def _check_memory(plan: Topology) -> None:
-    limited = [host.role for host in plan.hosts if host.memory]
-    if limited and not limited_by("memory"):
+    limits = [host.role for host in plan.hosts if host.memory]
+    if limits and not limited_by("memory"):
         raise BoxError(
-            f"{plan.name}: no control group of this machine limits memory, as {limited[0]} wants",
+            f"{plan.name}: no control group of this machine limits memory, as {limits[0]} wants",
             hint=NO_MEMORY,
         )
 
 
 def _check_namespaces(plan: Topology) -> None:
-    wanted = len(plan.hosts) + 1
+    need = len(plan.hosts) + 1
     for kind in NAMESPACES:
-        most = _number(Path(f"/proc/sys/user/max_{kind}_namespaces"))
-        if most is not None and most < wanted:
+        limit = _number(Path(f"/proc/sys/user/max_{kind}_namespaces"))
+        if limit is not None and limit < need:
             raise BoxError(
-                f"{plan.name}: needs {wanted} namespaces of kind {kind}, and {most} are allowed",
-                hint=f"sysctl user.max_{kind}_namespaces={max(1000, 4 * wanted)}, or fewer hosts",
+                f"{plan.name}: needs {need} namespaces of kind {kind}, and {limit} are allowed",
+                hint=f"sysctl user.max_{kind}_namespaces={max(1000, 4 * need)}, or fewer hosts",
             )
 
 
 def _check_tasks(plan: Topology) -> None:
-    wanted = OWN_TASKS + HOST_TASKS * len(plan.hosts) + GUEST_TASKS * len(plan.guests)
-    wanted += CONTAINER_TASKS * len(plan.containers)
+    need = OWN_TASKS + HOST_TASKS * len(plan.hosts) + GUEST_TASKS * len(plan.guests)
+    need += CONTAINER_TASKS * len(plan.containers)
     running = sum(name.isdigit() for name in os.listdir("/proc"))
-    most = _number(Path("/proc/sys/kernel/pid_max")) or 32_768
-    rooms = [("the machine has pids for", most - running, "sysctl kernel.pid_max=4194304")]
+    ceiling = _number(Path("/proc/sys/kernel/pid_max")) or 32_768
+    rooms = [("the machine has pids for", ceiling - running, "sysctl kernel.pid_max=4194304")]
     for group in _own_groups():
         limit, used = _number(group / "pids.max"), _number(group / "pids.current")
         if limit is not None:
             rooms.append((f"{group} allows", limit - (used or 0), f"raise {group}/pids.max"))
-    for who, free, hint in rooms:
-        if free < wanted:
+    for source, free, hint in rooms:
+        if free < need:
             raise BoxError(
-                f"{plan.name}: starts up to {wanted} processes, and {who} {max(free, 0)} more",
+                f"{plan.name}: starts up to {need} processes, and {source} {max(free, 0)} more",
                 hint=f"{hint}, or use fewer hosts and guests",
             )
 
 
 def _check_disk(plan: Topology) -> None:
-    wanted = OWN_KIB + HOST_KIB * len(plan.hosts) + GUEST_KIB * len(plan.guests)
+    need = OWN_KIB + HOST_KIB * len(plan.hosts) + GUEST_KIB * len(plan.guests)
     disks = [disk.mebibytes << 10 for guest in plan.guests for disk in guest.volumes]
-    wanted += sum(disks)
+    need += sum(disks)
     place = SCRATCH if plan.on_scratch else BOXES if BOXES.exists() else BOXES.parent
-    there = os.statvfs(place)
-    free = there.f_bavail * there.f_frsize >> 10
-    if free < wanted:
+    space = os.statvfs(place)
+    free = space.f_bavail * space.f_frsize >> 10
+    if free < need:
         raise BoxError(
-            f"{plan.name}: writes up to {wanted} KiB below {place}, and {free} KiB are free",
+            f"{plan.name}: writes up to {need} KiB below {place}, and {free} KiB are free",
             hint=f"df {place}; remove what is not needed there"
             + (f", or ask for smaller disks than {sum(disks) >> 10} MiB" if disks else ""),
         )
@@ -125,10 +125,10 @@ def _check_disk(plan: Topology) -> None:
 def _own_groups() -> list[Path]:
     paths: list[Path] = []
     for line in Path("/proc/self/cgroup").read_text().splitlines():
-        _, kinds, own = line.split(":", 2)
+        _, kinds, path = line.split(":", 2)
         roots = [Path("/sys/fs/cgroup", kinds)] if kinds else [Path("/sys/fs/cgroup")]
         for root in roots:
-            inner = root / own.lstrip("/")
+            inner = root / path.lstrip("/")
             while inner != root and root in inner.parents:
                 paths.append(inner)
                 inner = inner.parent

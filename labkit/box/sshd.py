@@ -16,7 +16,7 @@ from labkit.box.needs import SEARCHED
 
 PLACE = "/run/labkit"
 """The folder where a host finds what the box gave it."""
-HOST_KEY, AUTHORIZED, SETTINGS = "labkit/host_key", "labkit/authorized_keys", "labkit/sshd_config"
+HOST_KEY, USER_KEYS, SETTINGS = "labkit/host_key", "labkit/authorized_keys", "labkit/sshd_config"
 
 
 @dataclass(frozen=True)

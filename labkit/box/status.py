@@ -74,21 +74,21 @@ def status(name: str = "lab") -> BoxStatus:
     check_name(name)
     if not needs.is_root() and Rootless(name).exists:
         return _rootless(Rootless(name))
-    left = left_over(name)
-    if not left:
+    remains = left_over(name)
+    if not remains:
         return BoxStatus(name, "down")
     folder = Folder(name)
     layout = _layout(folder)
-    gone = not is_ours(link_name(name)) or not Cgroup.of(name).pids()
-    if gone or layout is None or not folder.lab.exists():
-        return BoxStatus(name, "broken", left=left)
+    absent = not is_ours(link_name(name)) or not Cgroup.of(name).pids()
+    if absent or layout is None or not folder.lab.exists():
+        return BoxStatus(name, "broken", left=remains)
     made_of, alive = layout.topology.name, _greeting(layout, layout.hosts)
     links = tuple(_looked_at(folder, layout, link) for link in in_force(folder))
-    dead = [f"the link of {one.role}, whose relay has ended" for one in links if not one.alive]
+    dead = [f"the link of {part.role}, whose relay has ended" for part in links if not part.alive]
     if dead or not set(layout.hosts) <= alive:
         hosts = _hosts(layout, alive | _greeting(layout, (*layout.guests, *layout.containers)))
-        left = (*left, *dead)
-        return BoxStatus(name, "broken", made_of, tier(), hosts=hosts, links=links, left=left)
+        remains = (*remains, *dead)
+        return BoxStatus(name, "broken", made_of, tier(), hosts=hosts, links=links, left=remains)
     guests = _inner(folder.lab, layout, "guest", layout.guests)
     asleep = [guest.name for guest in guests if guest.state != "running"]
     awake = [role for role in layout.containers if layout.on(role) not in asleep]
@@ -97,7 +97,7 @@ def status(name: str = "lab") -> BoxStatus:
         GuestStatus(role, layout.on(role), "stopped") for role in layout.containers
         if role not in awake
     )  # fmt: skip
-    running = [one.name for one in (*guests, *containers) if one.state != "stopped"]
+    running = [part.name for part in (*guests, *containers) if part.state != "stopped"]
     hosts = _hosts(layout, alive | _greeting(layout, running))
     accelerator, lab = layout.accelerators, str(folder.lab)
     return BoxStatus(
@@ -109,43 +109,45 @@ def status(name: str = "lab") -> BoxStatus:
 def stands(name: str) -> bool:
     """Whether box `name` is there, by this machine alone: to ask its hosts takes a second."""
     folder = Folder(name)
-    whole = folder.lab.exists() and is_ours(link_name(name))
-    return whole and _layout(folder) is not None and bool(Cgroup.of(name).pids())
+    complete = folder.lab.exists() and is_ours(link_name(name))
+    return complete and _layout(folder) is not None and bool(Cgroup.of(name).pids())
 
 
 # Looked at from within; its files have other names out here.
 def _rootless(box: Rootless) -> BoxStatus:
     if not box.alive:
         return BoxStatus(box.name, "broken", tier=user_namespace.TIER, left=(f"folder {box.path}",))
-    told = box.verb("status")
-    told |= {"lab": user_namespace.outside(told["lab"])}
+    facts = box.verb("status")
+    facts |= {"lab": user_namespace.outside(facts["lab"])}
     for key, kind in (("hosts", HostStatus), ("guests", GuestStatus), ("links", LinkStatus),
                       ("containers", GuestStatus)):  # fmt: skip
-        told[key] = tuple(kind(**fields) for fields in told[key])
-    hosts = tuple(replace(host, cpus=tuple(host.cpus)) for host in told["hosts"])
-    return BoxStatus(**{**told, "hosts": hosts, "left": tuple(told["left"])})
+        facts[key] = tuple(kind(**fields) for fields in facts[key])
+    hosts = tuple(replace(host, cpus=tuple(host.cpus)) for host in facts["hosts"])
+    return BoxStatus(**{**facts, "hosts": hosts, "left": tuple(facts["left"])})
 
 
 def names() -> list[str]:
     """All boxes with anything left."""
     folders = [path.name for path in (*BOXES.glob("*"), *kept().glob("*")) if path.is_dir()]
-    known = {*folders, *groups()}
+    box_names = {*folders, *groups()}
     links = {link for _, link in socket.if_nameindex() if is_ours(link)}
     # Of a box that left nothing but its link, only the link says a name: one that ends it.
-    return sorted(known | {link[3:] for link in links - {link_name(name) for name in known}})
+    return sorted(
+        box_names | {link[3:] for link in links - {link_name(name) for name in box_names}}
+    )
 
 
 def left_over(name: str) -> tuple[str, ...]:
     """Everything on this machine that belongs to box `name`."""
     folder, link = Folder(name), link_name(name)
-    found = [f"folder {folder.path}"] if folder.path.exists() else []
-    found += [f"folder {folder.scratch}"] if folder.has_scratch else []
+    remains = [f"folder {folder.path}"] if folder.path.exists() else []
+    remains += [f"folder {folder.scratch}"] if folder.has_scratch else []
     if (hierarchy() or inside()) and (group := Cgroup.of(name)).exists:
         pids = group.pids()
-        found += [f"control group {group.path} with {len(pids)} processes"]
+        remains += [f"control group {group.path} with {len(pids)} processes"]
     if is_ours(link):
-        found.append(f"link {link}")
-    return tuple(found)
+        remains.append(f"link {link}")
+    return tuple(remains)
 
 
 def is_ours(link: str) -> bool:
@@ -170,8 +172,8 @@ def _greeting(layout: Layout, roles: Sequence[str]) -> set[str]:
     def answers(role: str) -> bool:
         return greets(layout.control(role), patience(role))
 
-    found = together(answers, roles, len(roles))
-    return {role for role, there in zip(roles, found, strict=True) if there}
+    greetings = together(answers, roles, len(roles))
+    return {role for role, greeted in zip(roles, greetings, strict=True) if greeted}
 
 
 def _hosts(layout: Layout, alive: set[str]) -> tuple[HostStatus, ...]:
@@ -201,9 +203,11 @@ def _looked_at(folder: Folder, layout: Layout, link: LinkStatus) -> LinkStatus:
 # Who may not read the key still sees the rest.
 def _inner(lab: Path, layout: Layout, verb: str, roles: Sequence[str]) -> tuple[GuestStatus, ...]:
     with opened(lab) as box:
-        found = [_one(box.host(layout.on(role)), verb, role, layout.on(role)) for role in roles]
+        statuses = [_one(box.host(layout.on(role)), verb, role, layout.on(role)) for role in roles]
     disks = {role: layout.disks_of(role) for role in layout.with_disks}
-    return tuple(replace(one, disks=disks.get(one.name, {})) for one in found)
+    return tuple(
+        replace(status_now, disks=disks.get(status_now.name, {})) for status_now in statuses
+    )
 
 
 def _one(host: Host, verb: str, role: str, on: str) -> GuestStatus:

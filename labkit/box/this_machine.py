@@ -49,8 +49,8 @@ LACKS = {
 """The abilities that a tier lacks and the next better one has."""
 DOCKER = "containers by the engine that most people use, one daemon on each host of the box"
 PRIORITY, LIMITS = "priority", "/etc/security/limits.d/labkit.conf"
-UNPACKAGED = "Debian packages it, {system} does not: use Debian"
-FAST, NESTED = "guests at the speed of hardware", "nested virtualization, on in the hypervisor"
+NO_PACKAGE = "Debian packages it, {system} does not: use Debian"
+FAST, NESTING = "guests at the speed of hardware", "nested virtualization, on in the hypervisor"
 WORKLOADS = Path(__file__).parents[1] / "workloads"
 
 
@@ -89,8 +89,8 @@ def _tier(checks: Iterable[Ability]) -> str:
     lesser = {name for name, need in needs.NEEDS.items() if not need.required}
     lesser |= {"docker", "kvm", PRIORITY}
     wrong = {check.name for check in checks if not check.ok} - lesser
-    for tier, other in (("root", user_namespace.TIER), (user_namespace.TIER, "root")):
-        if not wrong - {other}:
+    for tier, alternative in (("root", user_namespace.TIER), (user_namespace.TIER, "root")):
+        if not wrong - {alternative}:
             return tier
     return "recorded"
 
@@ -133,8 +133,8 @@ def render(report: Report) -> str:
 def ready(report: Report) -> str:
     """A line about what can be done here, and the first thing that brings more."""
     lacks = [f"{check.fix} ({check.brings})" for check in report.checks if not check.ok]
-    more = lacks[0] if report.next == DEMO and lacks else report.next if lacks else ""
-    return f"ready: {READY[report.tier]}" + (f"; to do more: {more}" if more else "")
+    addition = lacks[0] if report.next == DEMO and lacks else report.next if lacks else ""
+    return f"ready: {READY[report.tier]}" + (f"; to do more: {addition}" if addition else "")
 
 
 def _aligned(rows: Iterable[tuple[str, object]], width: int = 16) -> str:
@@ -188,16 +188,16 @@ def _docker_check() -> Ability:
     if not absent:
         return Ability("docker", True, ", ".join(container.DOCKER), DOCKER)
     need = needs.Need(tuple(absent), container.PACKAGES["docker"], DOCKER)
-    how = _fix(need, set_up="")
-    return Ability("docker", False, f"missing {', '.join(absent)}", DOCKER, how)
+    remedy = _fix(need, set_up="")
+    return Ability("docker", False, f"missing {', '.join(absent)}", DOCKER, remedy)
 
 
 # That its device opens says nothing about guests: many clouds have one that boots none.
 def _kvm_check() -> list[Ability]:
     if not kvm.DEVICE.exists():
         return []
-    works, text, how = kvm.state()
-    return [Ability("kvm", works is not False, text, FAST, how or NESTED)]
+    works, text, remedy = kvm.state()
+    return [Ability("kvm", works is not False, text, FAST, remedy or NESTING)]
 
 
 # Who has root needs no other way to a box.
@@ -205,29 +205,31 @@ def _rootless_check() -> Ability:
     brings = "the lab in a box without root, in a user namespace"
     if needs.is_root() or sudo.works():
         return Ability("rootless", True, "not needed where root is", brings)
-    why, how = user_namespace.lacking()
-    return Ability("rootless", not why, why or "user namespaces with a range of users", brings, how)
+    reason, remedy = user_namespace.lacking()
+    return Ability(
+        "rootless", not reason, reason or "user namespaces with a range of users", brings, remedy
+    )
 
 
 # Only this limit of the kernel's is asked for there: root needs none.
 def _priority_check() -> list[Ability]:
     if needs.is_root() or sudo.works():
         return []
-    most = resource.getrlimit(resource.RLIMIT_RTPRIO)[0]
-    how = f"echo '{account.name()} - rtprio 1' | sudo tee {LIMITS}; then log in again"
-    text = f"a limit of {most}" if most else "a limit of 0 (ulimit -r)"
+    limit = resource.getrlimit(resource.RLIMIT_RTPRIO)[0]
+    remedy = f"echo '{account.name()} - rtprio 1' | sudo tee {LIMITS}; then log in again"
+    text = f"a limit of {limit}" if limit else "a limit of 0 (ulimit -r)"
     brings = "guests with a CPU of their own in the lab in a box without root"
-    return [Ability(PRIORITY, most != 0, text, brings, "" if most else how)]
+    return [Ability(PRIORITY, limit != 0, text, brings, "" if limit else remedy)]
 
 
 # Unlike apt-get by itself, make starts no SSH server for all the world.
 def _fix(need: needs.Need, set_up: str = SET_UP if CHECKOUT else "") -> str:
-    system, called = system_of(_os_release()), " ".join(need.absent)
+    system, programs = system_of(_os_release()), " ".join(need.absent)
     if not system or not shutil.which(install_words(system)[0], path=needs.SEARCHED):
-        return f"install {called} (Debian's package {need.package})"
+        return f"install {programs} (Debian's package {need.package})"
     names = names_of(need.absent, system)
     if not names:
-        return UNPACKAGED.format(system=_os_release().get("NAME", system))
+        return NO_PACKAGE.format(system=_os_release().get("NAME", system))
     return set_up or shlex.join(["sudo", *install_words(system), *names])
 
 
@@ -236,15 +238,15 @@ def _kernel_checks() -> list[Ability]:
     if sudo.works():
         return [Ability("root", True, f"user {os.geteuid()}, who may use sudo", privilege)]
     if not needs.is_root():
-        how = f"sudo -v && {DEMO}" if shutil.which("sudo") else f"as root: {DEMO}"
-        return [Ability("root", False, f"user {os.geteuid()}, not root", privilege, how)]
-    refused, groups = _namespaces_refused(), hierarchy()
+        remedy = f"sudo -v && {DEMO}" if shutil.which("sudo") else f"as root: {DEMO}"
+        return [Ability("root", False, f"user {os.geteuid()}, not root", privilege, remedy)]
+    refusal, groups = _namespaces_refused(), hierarchy()
     writable = groups is not None and os.access(groups, os.W_OK)
     inside = "in a container, start it privileged"
     return [
         Ability("root", True, "running as root", privilege),
-        Ability("isolation", not refused, refused or "namespaces can be made",
-              "hosts of their own on this machine", inside if refused else ""),
+        Ability("isolation", not refusal, refusal or "namespaces can be made",
+              "hosts of their own on this machine", inside if refusal else ""),
         Ability("groups", writable, str(groups) if writable else "no control groups to write to",
               "a box that can be ended for certain", "" if writable else inside),
         Ability("tun", TUN.exists(), str(TUN) if TUN.exists() else f"no {TUN}",
@@ -256,10 +258,10 @@ def _kernel_checks() -> list[Ability]:
 def _namespaces_refused() -> str:
     words = ["unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "true"]
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=2)
-    except (OSError, subprocess.TimeoutExpired) as failed:
-        return f"unshare: {failed}"
-    return done.stderr.strip() if done.returncode else ""
+        result = subprocess.run(words, capture_output=True, text=True, timeout=2)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"unshare: {error}"
+    return result.stderr.strip() if result.returncode else ""
 
 
 # --- the machine ----------------------------------------------------------------------------
@@ -290,8 +292,8 @@ def _virtualization() -> str:
         guest = _line("/proc/cpuinfo", r"^flags\s*:.*\b(hypervisor)\b")
         return "a virtual machine" if guest else "none seen"
     with suppress(OSError, subprocess.TimeoutExpired):
-        done = subprocess.run(["systemd-detect-virt"], capture_output=True, text=True, timeout=2)
-        return done.stdout.strip() or "unknown"
+        result = subprocess.run(["systemd-detect-virt"], capture_output=True, text=True, timeout=2)
+        return result.stdout.strip() or "unknown"
     return "unknown"
 
 

@@ -32,8 +32,8 @@ LEAST_HOST_MEMORY = 64
 HOST_KEYS = {"cpus", "memory", "scratch"}
 GUEST_KEYS = {"on", "memory", "backing", "accelerator", "vcpus", "wakeups", "nic"}
 MOST_MACHINES = 200
-SHARED = "shared"
-SCRATCHES = ("", "disk", SHARED)
+SHARING = "shared"
+SCRATCHES = ("", "disk", SHARING)
 BACKINGS = ("memory", "disk")
 ACCELERATORS = (AUTO, "uml", QEMU, "kvm", "tcg")
 MOST_VCPUS = 64
@@ -71,9 +71,9 @@ class HostPlan:
 
     def _part(self, cpus: Sequence[int]) -> Sequence[int]:
         if (part := {**ASIDE, **OF_NODES}.get(self.cpus, self.cpus)) in HALVES:
-            first, last = (bound * (len(cpus) // 2) for bound in HALVES[part])
-            own = cpus[first:] if HALVES[part][1] == 2 else cpus[first:last]
-            return own or cpus
+            first, last = (half * (len(cpus) // 2) for half in HALVES[part])
+            share = cpus[first:] if HALVES[part][1] == 2 else cpus[first:last]
+            return share or cpus
         return tuple(_listed(self.role, self.cpus))
 
 
@@ -126,11 +126,11 @@ class Topology:
             not MEMORY.fullmatch(host.memory), self.name,
             f"cannot give {host.role} {host.memory!r} of memory", 'write it as "256M"',
         )  # fmt: skip
-        least = LEAST_HOST_MEMORY + sum(g.mebibytes for g in self.guests_on(host.role))
+        need = LEAST_HOST_MEMORY + sum(g.mebibytes for g in self.guests_on(host.role))
         _refuse(
-            host.mebibytes < least, self.name,
+            host.mebibytes < need, self.name,
             f"{host.memory} of memory is too little for {host.role}",
-            f"with its guests it needs at least {least}M",
+            f"with its guests it needs at least {need}M",
         )  # fmt: skip
 
     def _check_guest(self, guest: GuestPlan) -> None:
@@ -139,18 +139,18 @@ class Topology:
             raise Unknown(f"host for {guest.role} of {self.name}", guest.on, hosts)
         if guest.accelerator not in ACCELERATORS:
             raise Unknown(f"accelerator of {guest.role}", guest.accelerator, ACCELERATORS)
-        uml, least = guest.kind == "uml", LEAST_QEMU_MEMORY
-        least = LEAST_MEMORY if guest.kind in ("uml", AUTO) else least
-        enough = MEMORY.fullmatch(guest.memory) and guest.mebibytes >= least
+        uml, low = guest.kind == "uml", LEAST_QEMU_MEMORY
+        low = LEAST_MEMORY if guest.kind in ("uml", AUTO) else low
+        fits = MEMORY.fullmatch(guest.memory) and guest.mebibytes >= low
         _refuse(
-            not enough, self.name, f"cannot give {guest.role} {guest.memory!r} of memory",
-            f'write it as "256M"; the least for {guest.kind} is {least}M',
+            not fits, self.name, f"cannot give {guest.role} {guest.memory!r} of memory",
+            f'write it as "256M"; the least for {guest.kind} is {low}M',
         )  # fmt: skip
-        most = 1 if uml else MOST_VCPUS
+        high = 1 if uml else MOST_VCPUS
         _refuse(
-            not guest.vcpus.isdecimal() or not 1 <= int(guest.vcpus) <= most, self.name,
+            not guest.vcpus.isdecimal() or not 1 <= int(guest.vcpus) <= high, self.name,
             f"cannot give {guest.role} {guest.vcpus!r} CPUs",
-            f'accelerator "{guest.kind}" has 1 to {most}',
+            f'accelerator "{guest.kind}" has 1 to {high}',
         )  # fmt: skip
         if guest.backing not in BACKINGS:
             raise Unknown(f"backing of {guest.role}", guest.backing, BACKINGS)
@@ -192,8 +192,8 @@ class Topology:
     @property
     def roles(self) -> list[str]:
         """All machines, hosts first, containers last."""
-        contained = [container.role for container in self.containers]
-        return [h.role for h in self.hosts] + [g.role for g in self.guests] + contained
+        containers = [container.role for container in self.containers]
+        return [h.role for h in self.hosts] + [g.role for g in self.guests] + containers
 
     def guests_on(self, host: str) -> list[GuestPlan]:
         """The guests that one host runs."""
@@ -206,21 +206,24 @@ class Topology:
     def engined(self, choice: Callable[[str], str]) -> Topology:
         """The same with the engine that `choice` makes of each; none leaves the container out."""
         hosts = [host.role for host in self.hosts]
-        chosen = [
-            (one, choice(one.engine if one.on in hosts else one.in_guest.engine))
-            for one in self.containers
+        choices = [
+            (
+                container,
+                choice(container.engine if container.on in hosts else container.in_guest.engine),
+            )
+            for container in self.containers
         ]
-        able = tuple(replace(one, engine=engine) for one, engine in chosen if engine)
+        able = tuple(replace(container, engine=engine) for container, engine in choices if engine)
         return replace(self, containers=able)
 
     def accelerated(self, choice: Callable[[str], str]) -> Topology:
         """The same with the accelerator that `choice` makes of each; none leaves the guest out."""
-        chosen = [guest.run_by(choice(guest.kind)) for guest in self.guests]
-        able = tuple(guest for guest in chosen if guest.accelerator)
-        gone = self._without(able)
-        links = tuple(link for link in self.links if link.role not in gone)
-        contained = tuple(one for one in self.containers if one.on not in gone)
-        return replace(self, guests=able, links=links, containers=contained)
+        guests = [guest.run_by(choice(guest.kind)) for guest in self.guests]
+        able = tuple(guest for guest in guests if guest.accelerator)
+        absent = self._without(able)
+        links = tuple(link for link in self.links if link.role not in absent)
+        containers = tuple(container for container in self.containers if container.on not in absent)
+        return replace(self, guests=able, links=links, containers=containers)
 
     def woken(self, best: str) -> Topology:
         """The same, where a guest of User-Mode Linux for which nothing is asked has the `best`."""
@@ -253,59 +256,59 @@ def names() -> list[str]:
     return sorted(path.stem for path in BUILT_IN.glob("*.toml"))
 
 
-def find(named: str, machine: Machine | None = None) -> Topology:
+def find(name: str, machine: Machine | None = None) -> Topology:
     """A built-in topology, or the one that a file describes, as large as a machine has room for.
 
     Without a `machine`, it is this one.
     """
-    if named.endswith(".toml"):
-        return _read(Path(os.path.expanduser(named)), machine)
-    if named not in names():
-        raise Unknown("topology", named, [*names(), "FILE.toml"])
-    return _read(BUILT_IN / f"{named}.toml", machine)
+    if name.endswith(".toml"):
+        return _read(Path(os.path.expanduser(name)), machine)
+    if name not in names():
+        raise Unknown("topology", name, [*names(), "FILE.toml"])
+    return _read(BUILT_IN / f"{name}.toml", machine)
 
 
 def _read(path: Path, machine: Machine | None) -> Topology:
     try:
-        asked = records.read_toml(path)
+        document = records.read_toml(path)
     except FileNotFoundError:
         raise BadInput(f"no topology {path}", hint=f"built in: {', '.join(names())}") from None
     except (OSError, ValueError) as unreadable:
         raise BadInput(
             f"{path}: cannot be read as TOML", said=str(unreadable), hint=f"{DOCS} has examples"
         ) from None
-    return from_tables(path.stem, asked, machine)
+    return from_tables(path.stem, document, machine)
 
 
-def from_tables(name: str, asked: Mapping[str, Any], machine: Machine | None = None) -> Topology:
+def from_tables(name: str, document: Mapping[str, Any], machine: Machine | None = None) -> Topology:
     """The topology that tables of TOML or JSON describe."""
-    _known(name, "table", asked, {"hosts", "guests", "containers", "links"})
+    _known(name, "table", document, {"hosts", "guests", "containers", "links"})
     hosts = [HostPlan(role, **_texts(name, role, table, HOST_KEYS))
-             for role, table in _tables(name, asked, "hosts")]  # fmt: skip
-    if growing.grows(asked):
-        asked = growing.grown(name, asked, *_room(hosts, machine or Machine.read()))
+             for role, table in _tables(name, document, "hosts")]  # fmt: skip
+    if growing.grows(document):
+        document = growing.grown(name, document, *_room(hosts, machine or Machine.read()))
     guests = [GuestPlan(role, **_texts(name, role, table, GUEST_KEYS, {"on"}), disks=disks)
-              for role, whole in _tables(name, asked, "guests")
-              for table, disks in [_without_disks(name, role, whole)]]  # fmt: skip
-    contained = [ContainerPlan(role, **_texts(name, role, table, CONTAINER_KEYS, {"on"}))
-                 for role, table in _tables(name, asked, "containers")]  # fmt: skip
+              for role, content in _tables(name, document, "guests")
+              for table, disks in [_without_disks(name, role, content)]]  # fmt: skip
+    containers = [ContainerPlan(role, **_texts(name, role, table, CONTAINER_KEYS, {"on"}))
+                  for role, table in _tables(name, document, "containers")]  # fmt: skip
     links = [LinkPlan(role, **_texts(name, f"link of {role}", table, LINK_KEYS))
-             for role, table in _tables(name, asked, "links")]  # fmt: skip
-    return Topology(name, tuple(hosts), tuple(guests), tuple(links), tuple(contained))
+             for role, table in _tables(name, document, "links")]  # fmt: skip
+    return Topology(name, tuple(hosts), tuple(guests), tuple(links), tuple(containers))
 
 
 # A host with a CPU set aside from it, or none of its own, counts all.
 def _room(hosts: Sequence[HostPlan], machine: Machine) -> tuple[Machine, dict[str, int]]:
-    every = ("all", *ASIDE)
+    whole_machine = ("all", *ASIDE)
     return machine, {
-        host.role: len(machine.cpus) if host.cpus in every
+        host.role: len(machine.cpus) if host.cpus in whole_machine
         else len(host.among(machine.cpus, machine.by_node))
         for host in hosts
     }  # fmt: skip
 
 
-def _tables(name: str, asked: Mapping[str, Any], kind: str) -> list[tuple[str, Any]]:
-    tables = asked.get(kind, {})
+def _tables(name: str, document: Mapping[str, Any], kind: str) -> list[tuple[str, Any]]:
+    tables = document.get(kind, {})
     _refuse(not isinstance(tables, dict), name, f"has no tables in {kind}", f"write [{kind}.role]")
     return list(tables.items())
 
@@ -314,8 +317,8 @@ def _without_disks(name: str, role: str, table: Any) -> tuple[Any, tuple[str, ..
     if not isinstance(table, dict) or "disks" not in table:
         return table, ()
     disks = table["disks"]
-    listed = isinstance(disks, list) and all(isinstance(one, str) for one in disks)
-    _refuse(not listed, name, f"{role}: disks must be a list of texts", 'disks = ["64M"]')
+    is_list = isinstance(disks, list) and all(isinstance(text, str) for text in disks)
+    _refuse(not is_list, name, f"{role}: disks must be a list of texts", 'disks = ["64M"]')
     return {key: value for key, value in table.items() if key != "disks"}, tuple(disks)
 
 
@@ -323,27 +326,27 @@ def _texts(
     name: str,
     role: str,
     table: Any,
-    known: set[str],
-    required: set[str] = frozenset(),  # type: ignore[assignment]
+    keys: set[str],
+    musts: set[str] = frozenset(),  # type: ignore[assignment]
 ) -> dict[str, str]:
     _refuse(not isinstance(table, dict), name, f"{role} is not a table", f"write [hosts.{role}]")
-    _known(name, f"key of {role}", table, known)
-    for key in sorted(required - set(table)):
+    _known(name, f"key of {role}", table, keys)
+    for key in sorted(musts - set(table)):
         raise BadInput(f"{name}: {role} lacks {key} = ...", hint=f"{DOCS} explains it")
     for key, value in table.items():
         _refuse(not isinstance(value, str), name, f"{role}: {key} must be text", f"not {value!r}")
     return dict(table)
 
 
-def _known(name: str, kind: str, table: Mapping[str, Any], known: set[str]) -> None:
+def _known(name: str, kind: str, table: Mapping[str, Any], keys: set[str]) -> None:
     for key in table:
-        if key not in known:
-            raise Unknown(f"{kind} in {name}", key, known)
+        if key not in keys:
+            raise Unknown(f"{kind} in {name}", key, keys)
 
 
-def _refuse(wrong: bool, name: str, what: str, hint: str) -> None:
+def _refuse(wrong: bool, name: str, problem: str, hint: str) -> None:
     if wrong:
-        raise BadInput(f"{name}: {what}", hint=hint)
+        raise BadInput(f"{name}: {problem}", hint=hint)
 
 
 def _listed(role: str, text: str) -> set[int]:

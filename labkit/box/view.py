@@ -15,7 +15,7 @@ from labkit.box.guests.cpio import Archive
 from labkit.box.guests.guest_plan import NICS, GuestPlan
 from labkit.box.layout import ROOT, Layout
 from labkit.box.network.links import at_guest, at_host, container_ends, guest_ends
-from labkit.box.sshd import AUTHORIZED, HOST_KEY, SETTINGS, KeyPair, sshd_config
+from labkit.box.sshd import HOST_KEY, SETTINGS, USER_KEYS, KeyPair, sshd_config
 from labkit.machine.cpus import ranges
 
 SCRIPTS = Path(__file__).parent
@@ -43,10 +43,10 @@ def script(name: str) -> str:
     """Return the text of a script of this folder, with the scripts that it includes."""
     (path,) = SCRIPTS.rglob(name)
     text = path.read_text("utf-8")
-    return INCLUDE.sub(lambda named: script(named[1]), text)
+    return INCLUDE.sub(lambda match: script(match[1]), text)
 
 
-def files(layout: Layout, role: str, own: KeyPair, user: KeyPair) -> dict[str, File]:
+def files(layout: Layout, role: str, pair: KeyPair, user: KeyPair) -> dict[str, File]:
     """The files in /run of the machine that plays `role`, by path."""
     etc = {
         "hostname": f"{layout.name}-{role}\n",
@@ -58,8 +58,8 @@ def files(layout: Layout, role: str, own: KeyPair, user: KeyPair) -> dict[str, F
     return {
         **{f"labkit/etc/{name}": File(text) for name, text in etc.items()},
         "labkit/etc/shadow": File("root:*:19000:0:99999:7:::\nsshd:!:19000::::::\n", 0o600),
-        HOST_KEY: File(own.private, 0o600),
-        AUTHORIZED: File(f"{user.public}\n"),
+        HOST_KEY: File(pair.private, 0o600),
+        USER_KEYS: File(f"{user.public}\n"),
         SETTINGS: File(sshd_config(layout.control(role))),
     }
 
@@ -68,35 +68,35 @@ def guest_files(
     layout: Layout, host: str, keys: Mapping[str, KeyPair], user: KeyPair
 ) -> dict[str, File]:
     """A host's links, and what its guests need, each of whom may read its own part only."""
-    found = {"labkit/links": File(at_host(layout, host))}
+    contents = {"labkit/links": File(at_host(layout, host))}
     if layout.guests_on(host):
-        found["labkit/bin/guest"] = File(script("guest.pl"), 0o755)
-        found["labkit/bin/guest_changes.pl"] = File(script("guest_changes.pl"))
-        found["labkit/bin/guest.sh"] = File(script("guest.sh"), 0o755)
-        found[f"labkit/bin/{waking.LIBRARY}"] = File(waking.library(), 0o755)
-        only = waking.library(("ptrace",))
-        found[f"labkit/bin/{waking.REGISTERS_ONLY}"] = File(only, 0o755)
+        contents["labkit/bin/guest"] = File(script("guest.pl"), 0o755)
+        contents["labkit/bin/guest_changes.pl"] = File(script("guest_changes.pl"))
+        contents["labkit/bin/guest.sh"] = File(script("guest.sh"), 0o755)
+        contents[f"labkit/bin/{waking.LIBRARY}"] = File(waking.library(), 0o755)
+        registers = waking.library(("ptrace",))
+        contents[f"labkit/bin/{waking.REGISTERS_ONLY}"] = File(registers, 0o755)
     for plan in layout.guests_on(host):
         place, uid = f"{GUESTS}/{plan.role}", layout.uid(plan.role)
-        own = files(layout, plan.role, keys[plan.role], user)
-        own["labkit/links"] = File(at_guest(layout, plan.role))
+        inner = files(layout, plan.role, keys[plan.role], user)
+        inner["labkit/links"] = File(at_guest(layout, plan.role))
         if plan.accelerator == "uml":
-            own["labkit/hotplug"] = File(script("guest_hotplug.pl"), 0o755)
-        own["labkit/peer"] = File(layout.data(layout.hosts[0]))
-        own |= container_files(layout, plan.role, keys, user)
+            inner["labkit/hotplug"] = File(script("guest_hotplug.pl"), 0o755)
+        inner["labkit/peer"] = File(layout.data(layout.hosts[0]))
+        inner |= container_files(layout, plan.role, keys, user)
         if layout.has_scratch(plan.role):
-            own["labkit/scratch_disk"] = File(f"/dev/{disk.device(0, plan.accelerator)}\n")
-        found |= {
+            inner["labkit/scratch_disk"] = File(f"/dev/{disk.device(0, plan.accelerator)}\n")
+        contents |= {
             f"{place}/init": File(script("guest_init.sh"), 0o755),
             f"{place}/mounts": File(script("guest_mounts")),
             f"{place}/wires": File(_wires(layout, plan.role)),
             f"{place}/description": File(_description(layout, plan)),
-            **{f"{place}/run/{path}": replace(file, owner=uid) for path, file in own.items()},
+            **{f"{place}/run/{path}": replace(file, owner=uid) for path, file in inner.items()},
         }
         if plan.accelerator != "uml":
-            root = _loaded(layout, plan.role) if plan.root else own_root(own)
-            found[f"{place}/run/own.cpio"] = File(root, 0o600, uid)
-    return found
+            root = _loaded(layout, plan.role) if plan.root else own_root(inner)
+            contents[f"{place}/run/own.cpio"] = File(root, 0o600, uid)
+    return contents
 
 
 def container_files(
@@ -104,15 +104,15 @@ def container_files(
 ) -> dict[str, File]:
     """The files that a host or guest needs to run its containers."""
     plans = layout.topology.containers_on(host)
-    found = {"labkit/bin/container": File(script("container.sh"), 0o755)} if plans else {}
+    contents = {"labkit/bin/container": File(script("container.sh"), 0o755)} if plans else {}
     for plan in plans:
         place = f"{CONTAINERS}/{plan.role}"
-        own = files(layout, plan.role, keys[plan.role], user)
+        inner = files(layout, plan.role, keys[plan.role], user)
         within = host in layout.guests
         count = int(layout.plan(host).vcpus) if within else 0
         cpus = ranges(range(count) if within else layout.cpus_of(plan.role))
         values = {"network": plan.network, "cpus": cpus, "memory": plan.memory or "none"}
-        fixed = {
+        facts = {
             **({} if within else container_ends(layout, plan.role)),
             "link": layout.interface(host), "control_link": "vec0" if within else "",
             "engine": plan.engine, "hostname": f"{layout.name}-{plan.role}",
@@ -121,25 +121,25 @@ def container_files(
             "seat": str(layout.seat(plan.role)),
             "scratch": "/run/labkit/scratch" if layout.has_scratch(plan.role) else "",
         }  # fmt: skip
-        found |= {
-            f"{place}/wires": File(_lines(fixed)),
+        contents |= {
+            f"{place}/wires": File(_lines(facts)),
             f"{place}/description": File(_lines(values)),
             f"{place}/run/labkit/init": File(script("container_init.sh"), 0o755),
-            **{f"{place}/run/{path}": file for path, file in own.items()},
+            **{f"{place}/run/{path}": file for path, file in inner.items()},
         }
-    return found
+    return contents
 
 
 def _lines(values: Mapping[str, str]) -> str:
     return "".join(f"{key}={value}\n" for key, value in values.items())
 
 
-def own_root(own: Mapping[str, File]) -> bytes:
+def own_root(contents: Mapping[str, File]) -> bytes:
     """The archive that a QEMU guest's kernel finds on top of the image that all of them share."""
     archive = Archive()
     archive.files({"/init": script("qemu_init.sh").encode()})
-    for mode in sorted({file.mode for file in own.values()}):
-        archive.files({f"/run/{path}": file.whole for path, file in own.items()
+    for mode in sorted({file.mode for file in contents.values()}):
+        archive.files({f"/run/{path}": file.whole for path, file in contents.items()
                        if file.mode == mode}, mode)  # fmt: skip
     return archive.whole()
 
@@ -199,18 +199,20 @@ def _serial(layout: Layout, role: str) -> str:
 def _wires(layout: Layout, guest: str) -> str:
     ends = guest_ends(layout, guest)
     macs = {"mac0": layout.mac(0, guest), "mac1": layout.mac(1, guest)}
-    fixed = {"user": str(layout.uid(guest)), **ends, **macs}
-    fixed["accelerator"] = layout.plan(guest).accelerator
+    facts = {"user": str(layout.uid(guest)), **ends, **macs}
+    facts["accelerator"] = layout.plan(guest).accelerator
     plan = layout.plan(guest)
-    fixed["backing"] = BACKED if plan.on_disk else "/tmp"
+    facts["backing"] = BACKED if plan.on_disk else "/tmp"
     place = f"{disk.SEEN_BY_HOSTS}/{guest}"
-    for number, (file, one) in enumerate(disk.files(place, plan.volumes, plan.accelerator)):
-        fixed[f"disk{number}"] = f"{file} {one.format} {one.rate} {one.drive} {one.iothread}"
+    for number, (file, volume) in enumerate(disk.files(place, plan.volumes, plan.accelerator)):
+        facts[f"disk{number}"] = (
+            f"{file} {volume.format} {volume.rate} {volume.drive} {volume.iothread}"
+        )
     if layout.kernel:
         image = layout.loader if plan.root else layout.image
-        fixed |= {"model": NICS[plan.nic], "root": plan.root}
-        fixed |= {"kernel": layout.kernel, "image": image, "kernel_words": kernel.WORDS}
-    return _lines(fixed)
+        facts |= {"model": NICS[plan.nic], "root": plan.root}
+        facts |= {"kernel": layout.kernel, "image": image, "kernel_words": kernel.WORDS}
+    return _lines(facts)
 
 
 def _description(layout: Layout, plan: GuestPlan) -> str:

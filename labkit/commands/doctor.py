@@ -79,7 +79,7 @@ def _try_guests(*, as_json: bool) -> int:
     else:
         heads = ("", "tried", "took", "what came of it")
         print(painted(contract.rendered(results, lambda rows: table(rows, heads))))
-    return int(bool(results.count(contract.FAILED)))
+    return int(bool(results.count(contract.FAILURE)))
 
 
 def look_at(lab: Lab, named: str, *, as_json: bool = False) -> int:

@@ -43,7 +43,7 @@ def test_every_setting_of_a_guest_is_tried_or_the_page_says_why_not():
 def test_all_that_guests_do_is_tried_and_is_what_the_page_says(asked, monkeypatch):
     monkeypatch.setenv(accelerator.VARIABLE, asked)
     result = contract.try_all(lambda _: None)
-    assert result.accelerator == asked and not result.count(contract.FAILED), result.trials
+    assert result.accelerator == asked and not result.count(contract.FAILURE), result.trials
     assert status(contract.NAME).state == "down"
     rows = [line.split("|")[1:-1] for line in PAGE.read_text("utf-8").splitlines()]
     cells = {row[0].strip(): row[COLUMNS[asked]].strip() for row in rows if len(row) == 4}

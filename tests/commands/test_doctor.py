@@ -155,7 +155,7 @@ def test_kvm_is_never_believed_by_its_file(tmp_path, monkeypatch):
     (tmp_path / "kvm").chmod(0o666)
     monkeypatch.setattr(kernel, "cache", lambda: tmp_path)
     report = doctor.examine()
-    assert report.machine["kvm"] == kvm.UNTRIED and report.next == doctor.DEMO
+    assert report.machine["kvm"] == kvm.NO_TRIAL and report.next == doctor.DEMO
     kvm.answers().write_text(f"{kvm.BOOT.read_text().strip()} KVM: entry failed")
     found = check(doctor.examine(), "kvm")
     assert not found.ok and found.found.endswith("opens and boots no guest: KVM: entry failed")

@@ -42,15 +42,15 @@ class ContainerPlan:
     """Docker where it is installed, else crun or runc: then its networking is made as Docker's."""
 
     def __post_init__(self) -> None:
-        for key, value, known in (
+        for key, value, values in (
             ("network", self.network, NETWORKS), ("engine", self.engine, ENGINES)
         ):  # fmt: skip
-            if value not in known:
-                raise Unknown(f"{key} of container {self.role}", value, known)
-        enough = re.fullmatch(r"[1-9]\d{0,5}M", self.memory, re.ASCII) and (
+            if value not in values:
+                raise Unknown(f"{key} of container {self.role}", value, values)
+        fits = re.fullmatch(r"[1-9]\d{0,5}M", self.memory, re.ASCII) and (
             int(self.memory[:-1]) >= LEAST_MEMORY
         )
-        if self.memory and not enough:
+        if self.memory and not fits:
             raise BadInput(
                 f"cannot give container {self.role} {self.memory!r} of memory",
                 hint=f'write it as "256M"; the least is {LEAST_MEMORY}M',
@@ -62,18 +62,18 @@ class ContainerPlan:
         return replace(self, engine="crun") if self.engine == "any" else self
 
 
-def choice(asked: str) -> str:
+def choice(engine: str) -> str:
     """The engine for a container that asked for one; empty where any would do and none is here."""
-    found = [] if inside() else [name for name in ENGINES[1:] if not absent(name)]
-    if asked == "any":
-        return found[0] if found else ""
-    if asked not in found:
+    engines = [] if inside() else [name for name in ENGINES[1:] if not absent(name)]
+    if engine == "any":
+        return engines[0] if engines else ""
+    if engine not in engines:
         raise BoxError(
-            f"containers cannot be run by {asked} here",
-            said=NO_GROUPS if inside() else f"no {', '.join(absent(asked))}",
-            hint="use sudo" if inside() else f"install Debian's package {PACKAGES[asked]}",
+            f"containers cannot be run by {engine} here",
+            said=NO_GROUPS if inside() else f"no {', '.join(absent(engine))}",
+            hint="use sudo" if inside() else f"install Debian's package {PACKAGES[engine]}",
         )
-    return asked
+    return engine
 
 
 def lacking() -> str:

@@ -19,47 +19,47 @@ CHOICES = (AUTO, "kvm", "uml", "tcg")
 
 def preferred() -> str:
     """The accelerator that this process is asked to use wherever a guest leaves a choice."""
-    asked = os.environ.get(VARIABLE) or AUTO
-    if asked not in CHOICES:
-        raise Unknown(f"accelerator in {VARIABLE}", asked, CHOICES)
-    return asked
+    kind = os.environ.get(VARIABLE) or AUTO
+    if kind not in CHOICES:
+        raise Unknown(f"accelerator in {VARIABLE}", kind, CHOICES)
+    return kind
 
 
-def choice(asked: str, tell: Tell) -> str:
+def choice(kind: str, tell: Tell) -> str:
     """The accelerator for a guest that asked for one; empty where nothing here can run it."""
-    if asked == AUTO:
+    if kind == AUTO:
         return _automatic(preferred(), tell)
-    if asked == "uml":
+    if kind == "uml":
         return "" if needs.NEEDS["guest"].absent else "uml"
-    if why := lacking():
+    if reason := lacking():
         no_qemu = not shutil.which(QEMU, path=needs.SEARCHED)
         hint = needs.how_to_get(needs.NEEDS["qemu"].package) if no_qemu else kernel.HINT
-        raise BoxError("guests of QEMU cannot be made here", said=why, hint=hint)
-    if asked == "qemu" and (preferred() == "tcg" or (preferred() != "kvm" and not kvm.works(tell))):
+        raise BoxError("guests of QEMU cannot be made here", said=reason, hint=hint)
+    if kind == "qemu" and (preferred() == "tcg" or (preferred() != "kvm" and not kvm.works(tell))):
         return "tcg"
-    if asked != "tcg" and (why := kvm.refusal(tell)):
+    if kind != "tcg" and (reason := kvm.refusal(tell)):
         hint = kvm.MEND if kvm.closed() else 'accelerator = "auto" uses whatever works'
-        raise BoxError("KVM does not boot a guest on this machine", said=why, hint=hint)
-    return "tcg" if asked == "tcg" else "kvm"
+        raise BoxError("KVM does not boot a guest on this machine", said=reason, hint=hint)
+    return "tcg" if kind == "tcg" else "kvm"
 
 
 # A guest of QEMU for which nothing is asked has its host's files, as one of User-Mode Linux has.
-def _automatic(wanted: str, tell: Tell) -> str:
-    if wanted == "uml":
-        return choice(wanted, tell)
+def _automatic(kind: str, tell: Tell) -> str:
+    if kind == "uml":
+        return choice(kind, tell)
     able = _shares_files()
-    if wanted != AUTO and not able:
-        why = lacking() or "no kernel that can be read shares a host's files with a guest (9p)"
-        raise BoxError(f"guests cannot be run by {wanted} here", said=why, hint=kernel.HINT)
-    if wanted != AUTO:
-        return choice(wanted, tell)
-    why = kvm.refusal(tell) if able else ""
-    if able and not why:
+    if kind != AUTO and not able:
+        reason = lacking() or "no kernel that can be read shares a host's files with a guest (9p)"
+        raise BoxError(f"guests cannot be run by {kind} here", said=reason, hint=kernel.HINT)
+    if kind != AUTO:
+        return choice(kind, tell)
+    reason = kvm.refusal(tell) if able else ""
+    if able and not reason:
         return "kvm"
     fallback = choice("uml", tell) or ("tcg" if able else "")
-    if why and kvm.DEVICE.exists():
+    if reason and kvm.DEVICE.exists():
         mend = f" (to get KVM: {kvm.MEND})" if kvm.closed() else ""
-        tell(f"{why}: guests by {fallback}{mend}")
+        tell(f"{reason}: guests by {fallback}{mend}")
     return fallback
 
 
@@ -73,24 +73,24 @@ def lacking() -> str:
     if not shutil.which(QEMU, path=needs.SEARCHED):
         return f"no {QEMU}: package qemu-system-x86"
     if not kernel.find():
-        return f"no kernel that can be read, in /boot or {kernel.FETCHED}"
+        return f"no kernel that can be read, in /boot or {kernel.FETCHES}"
     return ""
 
 
 def files(made_of: Topology, tell: Tell) -> tuple[str, str, str]:
     """Kernel of the guests of QEMU, the root of some, and what loads the drivers of the others."""
-    emulated = [guest for guest in made_of.guests if guest.accelerator != "uml"]
-    if not emulated:
+    guests = [guest for guest in made_of.guests if guest.accelerator != "uml"]
+    if not guests:
         return "", "", ""
-    kinds = {guest.nic for guest in emulated} - {"virtio"}
-    shared = [guest for guest in emulated if guest.root == HOST_ROOT]
-    guest_kernel = kernel.find(*kinds, *(kernel.SHARING if shared else ()))
+    kinds = {guest.nic for guest in guests} - {"virtio"}
+    sharers = [guest for guest in guests if guest.root == HOST_ROOT]
+    guest_kernel = kernel.find(*kinds, *(kernel.SHARING if sharers else ()))
     if not guest_kernel:
         raise BoxError(f"no kernel here drives a guest's NIC of kind {', '.join(kinds)}",
                        hint=kernel.HINT)  # fmt: skip
-    root = str(image.path(guest_kernel, tell)) if len(shared) < len(emulated) else ""
+    root = str(image.path(guest_kernel, tell)) if len(sharers) < len(guests) else ""
     return (
         str(guest_kernel.image),
         root,
-        str(image.path(guest_kernel, tell, loader=True)) if shared else "",
+        str(image.path(guest_kernel, tell, loader=True)) if sharers else "",
     )

@@ -8,7 +8,7 @@ from labkit.box.guests.move import Move
 from labkit.box.guests.moving import LONGEST_STOP, WatchedMove
 from labkit.errors import BoxError, EndedAfterMove, LabkitError, StayedBehind
 
-ENDED = ("completed", "failed", "cancelled")
+ENDS = ("completed", "failed", "cancelled")
 
 
 @dataclass
@@ -27,48 +27,48 @@ class AwaitedMove:
 
     def end(self) -> dict[str, Any]:
         """Wait until the guest runs at the destination."""
-        while (said := self._said()).get("status") not in ENDED:
-            self._progress(said)
-            self._help(said)
+        while (facts := self._said()).get("status") not in ENDS:
+            self._progress(facts)
+            self._help(facts)
             time.sleep(0.01)
-        if said["status"] != "completed":
-            raise StayedBehind(said.get("error-desc", f"QEMU says that it {said['status']}"))
+        if facts["status"] != "completed":
+            raise StayedBehind(facts.get("error-desc", f"QEMU says that it {facts['status']}"))
         self._runs()
-        return said
+        return facts
 
     # QEMU may say that it has ended a moment before it knows how long that took.
     def _said(self) -> dict[str, Any]:
-        said = self.watched.latest(self.move.origin.name, self.asked)
-        ended = said.get("status") == "completed" and not said.get("total-time")
-        return {} if ended else said
+        facts = self.watched.latest(self.move.origin.name, self.asked)
+        incomplete = facts.get("status") == "completed" and not facts.get("total-time")
+        return {} if incomplete else facts
 
     # Nobody hears that a link was cut, so that what does not go on is given up.
-    def _progress(self, said: dict[str, Any]) -> None:
-        if said.get("transferred", 0) != self.sent:
-            self.sent, self.since = said.get("transferred", 0), time.monotonic()
+    def _progress(self, facts: dict[str, Any]) -> None:
+        if facts.get("transferred", 0) != self.sent:
+            self.sent, self.since = facts.get("transferred", 0), time.monotonic()
         if time.monotonic() - self.since > self.move.patience:
             raise StayedBehind(
                 f"nothing arrived for {self.move.patience:g} s",
                 hint="is a link of its hosts cut? labkit box status shows them",
             )
 
-    def _help(self, said: dict[str, Any]) -> None:
-        move, how = self.move, self.move.how
-        late = time.monotonic() - self.begun > how.deadline
-        after_one = how.post_copy and said.get("dirty-sync-count", 0) >= 2
-        if self.helped or said.get("status") != "active" or not (late or after_one):
+    def _help(self, facts: dict[str, Any]) -> None:
+        move, manner = self.move, self.move.how
+        late = time.monotonic() - self.begun > manner.deadline
+        after_one = manner.post_copy and facts.get("dirty-sync-count", 0) >= 2
+        if self.helped or facts.get("status") != "active" or not (late or after_one):
             return
         self.helped = True
-        if after_one or how.escape == "post-copy":
+        if after_one or manner.escape == "post-copy":
             move.qmp(move.origin, "migrate-start-postcopy")
-        elif how.escape == "stop and copy":
+        elif manner.escape == "stop and copy":
             move.qmp(move.origin, "migrate-set-parameters", downtime_limit=LONGEST_STOP)
-        elif how.escape == "throttle":
+        elif manner.escape == "throttle":
             hard = {"cpu_throttle_initial": 60, "cpu_throttle_increment": 20}
             move.qmp(move.origin, "migrate-set-parameters", **hard)
         else:
             raise StayedBehind(
-                f"it did not converge within {how.deadline:g} s: the guest writes faster than "
+                f"it did not converge within {manner.deadline:g} s: the guest writes faster than "
                 "its memory goes over",
                 hint='a longer deadline, a faster link, or another escape: "stop and copy", '
                 '"post-copy", "throttle"',

@@ -63,7 +63,7 @@ accelerator = "qemu"
 memory = "256M"
 """
 """Beside guests of QEMU, one that may move: the others have files of a host."""
-WORKS, REFUSED, FAILED = "works", "refused", "failed"
+WORKS, REFUSAL, FAILURE = "works", "refused", "failed"
 SETTINGS: Mapping[str, Setting] = {
     "NIC past the virtual switch": GuestNic("direct"),
     "NIC past it, packet by packet": GuestNic("direct", batch=1, lro=False),
@@ -120,13 +120,15 @@ def try_all(tell: Tell) -> Contract:
     """Make a box, try everything with its guests, and take the box down again."""
     machine, trials = examine().machine, list[GuestTrial]()
     with _box(tell) as lab:
-        for what, try_it in _trials(lab):
-            tell(f"trying {what}")
-            trials.append(_outcome(what, try_it))
-        chosen = lab.accelerator
+        for title, try_it in _trials(lab):
+            tell(f"trying {title}")
+            trials.append(_outcome(title, try_it))
+        kind = lab.accelerator
     state = status(NAME).state
-    gone = GuestTrial("the box is gone", "", WORKS if state == "down" else FAILED, state, 0.0)
-    return Contract(chosen, str(machine["cpu"]), str(machine["kernel"]), (*trials, gone))
+    last_trial = GuestTrial(
+        "the box is gone", "", WORKS if state == "down" else FAILURE, state, 0.0
+    )
+    return Contract(kind, str(machine["cpu"]), str(machine["kernel"]), (*trials, last_trial))
 
 
 @contextmanager
@@ -161,47 +163,47 @@ def _trials(lab: Lab) -> Iterator[tuple[str, Attempt]]:
     yield "moved to another host", lambda: _moved(lab)
     yield "two CPUs", lambda: _restarted(lab, "vcpus", "2")
     yield "wake-ups as its kernel has them", lambda: _restarted(lab, "wakeups", "lossy")
-    for what, setting in SETTINGS.items():
-        yield what, lambda setting=setting: _there_and_back(lab, setting)  # type: ignore[misc]
+    for title, setting in SETTINGS.items():
+        yield title, lambda setting=setting: _there_and_back(lab, setting)  # type: ignore[misc]
     yield (
         "all is as it was",
         lambda: (
             (WORKS, "")
             if lab.host("server").check("guest", "get") == first
-            else (FAILED, "it is not")
+            else (FAILURE, "it is not")
         ),
     )
 
 
-def _outcome(what: str, try_it: Attempt) -> GuestTrial:
-    begun = time.monotonic()
+def _outcome(title: str, try_it: Attempt) -> GuestTrial:
+    start = time.monotonic()
     try:
         state, words = try_it()
-    except LabkitError as failed:
-        last = (failed.said or "").strip().splitlines()[-1:]
-        state, words = FAILED, "; ".join([failed.what, *last])
-    kind = type(SETTINGS[what]).__name__ if what in SETTINGS else ""
-    return GuestTrial(what, kind, state, " ".join(words.split()), time.monotonic() - begun)
+    except LabkitError as error:
+        last = (error.said or "").strip().splitlines()[-1:]
+        state, words = FAILURE, "; ".join([error.what, *last])
+    kind = type(SETTINGS[title]).__name__ if title in SETTINGS else ""
+    return GuestTrial(title, kind, state, " ".join(words.split()), time.monotonic() - start)
 
 
 def _boots(lab: Lab) -> tuple[str, str]:
     server, guest = lab.host("server"), lab.host("guest")
     server.check("guest", "@guest", "stop")
     guest.close()
-    begun = time.monotonic()
+    start = time.monotonic()
     server.check("guest", "@guest", "start", seconds=BOOT_SECONDS)
     release = guest.check("uname", "-r").strip()
-    return WORKS, f"{release}, after {time.monotonic() - begun:.1f} s"
+    return WORKS, f"{release}, after {time.monotonic() - start:.1f} s"
 
 
 def _same_programs(lab: Lab) -> tuple[str, str]:
     sums = {lab.host(role).check("sha256sum", FILE) for role in ("server", "guest")}
-    return (WORKS, "the same file") if len(sums) == 1 else (FAILED, f"{FILE} is another")
+    return (WORKS, "the same file") if len(sums) == 1 else (FAILURE, f"{FILE} is another")
 
 
 def _contains(lab: Lab) -> tuple[str, str]:
     if "inner" not in lab.hosts:
-        return REFUSED, "neither crun nor runc is here, or no control groups"
+        return REFUSAL, "neither crun nor runc is here, or no control groups"
     lab.host("guest").check("container", "start", seconds=BOOT_SECONDS)
     return WORKS, lab.host("inner").check("hostname").strip() + f", by {lab.containers}"
 
@@ -217,17 +219,17 @@ def _killed(lab: Lab) -> tuple[str, str]:
 # There and back: the same system goes on, and the connection to it.
 def _moved(lab: Lab) -> tuple[str, str]:
     if not is_root():
-        return REFUSED, "it needs root"
+        return REFUSAL, "it needs root"
     if "mover" not in lab.hosts:
         try:
             migrate(NAME, "guest", to="client")
-        except BadInput as refused:
-            return REFUSED, refused.what
-        return FAILED, "it moved"
+        except BadInput as error:
+            return REFUSAL, error.what
+        return FAILURE, "it moved"
     before = lab.host("mover").check("cat", str(BOOT))
     moves = [migrate(NAME, "mover", to=host) for host in ("server2", "server")]
     if lab.host("mover").check("cat", str(BOOT)) != before:
-        return FAILED, "another system answers"
+        return FAILURE, "another system answers"
     words = (f"in {move.total_ms} ms, still for {move.downtime_ms} ms" for move in moves)
     return WORKS, "; back ".join(words)
 
@@ -236,9 +238,9 @@ def _moved(lab: Lab) -> tuple[str, str]:
 def _restarted(lab: Lab, key: str, value: str) -> tuple[str, str]:
     server, guest = lab.host("server"), lab.host("guest2")
     had = server.run("guest", "@guest2", "get", key).stdout.strip()
-    done = server.run("guest", "@guest2", "set", f"{key}={value}")
-    if not done.ok:
-        return REFUSED, done.stderr.strip().partition(";")[0].removeprefix("guest: ")
+    result = server.run("guest", "@guest2", "set", f"{key}={value}")
+    if not result.ok:
+        return REFUSAL, result.stderr.strip().partition(";")[0].removeprefix("guest: ")
     try:
         server.check("guest", "@guest2", "stop")
         guest.close()
@@ -254,17 +256,17 @@ def _restarted(lab: Lab, key: str, value: str) -> tuple[str, str]:
 def _there_and_back(lab: Lab, setting: Setting) -> tuple[str, str]:
     before = _step(lab, setting)
     if before.why:
-        return REFUSED, before.why
+        return REFUSAL, before.why
     with applied([setting], lab.hosts):
-        taken = _step(lab, setting)
-        if taken.why or taken.current != setting.wanted:
-            return FAILED, taken.why or f"it is {taken.current}"
+        during = _step(lab, setting)
+        if during.why or during.current != setting.wanted:
+            return FAILURE, during.why or f"it is {during.current}"
         if not setting.resting:
             lab.host("client").check("ping", "-n", "-q", "-c", "3", "-W", "5", "-i", "0.2",
                                      lab.host("guest").address)  # fmt: skip
     after = _step(lab, setting)
     if after.current != before.current:
-        return FAILED, f"it was {before.current}, and is {after.current}"
+        return FAILURE, f"it was {before.current}, and is {after.current}"
     return WORKS, f"{setting.wanted}, and back"
 
 
@@ -272,9 +274,9 @@ def _step(lab: Lab, setting: Setting) -> Step:
     return plan([setting], lab.hosts).steps[0]
 
 
-def rendered(contract: Contract, aligned: Callable[[Sequence[tuple[str, ...]]], str]) -> str:
+def rendered(contract: Contract, align: Callable[[Sequence[tuple[str, ...]]], str]) -> str:
     """The page for a terminal."""
     head = f"Guests by {contract.accelerator.upper()} on {contract.cpu}, {contract.kernel}"
     rows = [(t.state, t.what, f"{t.seconds:.1f} s", t.words) for t in contract.trials]
-    counts = ", ".join(f"{contract.count(state)} {state}" for state in (WORKS, REFUSED, FAILED))
-    return f"{head}\n\n{aligned(rows)}\n\n{counts}"
+    counts = ", ".join(f"{contract.count(state)} {state}" for state in (WORKS, REFUSAL, FAILURE))
+    return f"{head}\n\n{align(rows)}\n\n{counts}"

@@ -27,9 +27,9 @@ class Archive:
 
     def files(self, content: Mapping[str, bytes], mode: int = 0o755) -> None:
         """Add files by path."""
-        for path, whole in content.items():
+        for path, text in content.items():
             self.folders([str(Path(path).parent)])
-            self._add(path, stat.S_IFREG | mode, whole)
+            self._add(path, stat.S_IFREG | mode, text)
 
     def console(self) -> None:
         """Add the device that the first process speaks to."""

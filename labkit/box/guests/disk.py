@@ -18,7 +18,7 @@ MOST_DISKS = 8
 FORMATS = {"uml": ("raw", "cow"), "qemu": ("raw", "qcow2")}
 """QEMU makes no difference between its accelerators here."""
 CACHES = "writeback|none|writethrough|directsync|unsafe"
-ASKED = re.compile(
+PLAN = re.compile(
     r"([1-9]\d{0,5})M(?: (raw|qcow2|cow))?(?: ([1-9]\d{0,5})/s)?"
     rf"(?: cache=({CACHES}))?(?: aio=(threads|native|io_uring))?(?: (iothread))?",
     re.ASCII,
@@ -47,28 +47,30 @@ class Disk:
     @classmethod
     def of(cls, text: object, guest: str, accelerator: str) -> Disk:
         """The disk that a topology asks for."""
-        known = FORMATS["uml" if accelerator == "uml" else "qemu"]
-        found = ASKED.fullmatch(text) if isinstance(text, str) else None
-        if not found or (found[2] or "raw") not in known:
-            kinds = " and ".join(known)
+        kinds = FORMATS["uml" if accelerator == "uml" else "qemu"]
+        match = PLAN.fullmatch(text) if isinstance(text, str) else None
+        if not match or (match[2] or "raw") not in kinds:
+            words = " and ".join(kinds)
             raise BadInput(
                 f"{guest} cannot have a disk {text!r}",
-                hint=f'write it as "64M" or "64M {known[1]}"; a guest of {accelerator} has {kinds}',
+                hint=f'write it as "64M" or "64M {kinds[1]}"; a guest of {accelerator} has {words}',
             )
-        if any(found.groups()[2:]) and accelerator == "uml":
-            what = "only QEMU has rates, caches, aio and iothreads of disks"
-            raise BadInput(f"{guest} cannot have a disk {text!r}: {what}",
+        if any(match.groups()[2:]) and accelerator == "uml":
+            limit = "only QEMU has rates, caches, aio and iothreads of disks"
+            raise BadInput(f"{guest} cannot have a disk {text!r}: {limit}",
                            hint='accelerator = "qemu"')  # fmt: skip
-        if found[5] == "native" and found[4] not in ("none", "directsync"):
+        if match[5] == "native" and match[4] not in ("none", "directsync"):
             raise BadInput(f"{guest} cannot have a disk {text!r}: aio=native goes past the cache",
                            hint="cache=none aio=native")  # fmt: skip
-        how = [word or "" for word in found.groups()[3:]]
-        return cls(int(found[1]), found[2] or "raw", int(found[3] or 0), *how)
+        options = [word or "" for word in match.groups()[3:]]
+        return cls(int(match[1]), match[2] or "raw", int(match[3] or 0), *options)
 
     def __str__(self) -> str:
-        how = {f"{self.rate}/s": self.rate, f"cache={self.cache}": self.cache,
-               f"aio={self.aio}": self.aio, "iothread": self.iothread}  # fmt: skip
-        return " ".join([f"{self.mebibytes}M {self.format}", *(text for text in how if how[text])])
+        options = {f"{self.rate}/s": self.rate, f"cache={self.cache}": self.cache,
+                   f"aio={self.aio}": self.aio, "iothread": self.iothread}  # fmt: skip
+        return " ".join(
+            [f"{self.mebibytes}M {self.format}", *(text for text in options if options[text])]
+        )
 
     @property
     def drive(self) -> str:
@@ -81,12 +83,12 @@ class Disk:
         return self.mebibytes << 20
 
 
-def checked(guest: str, accelerator: str, asked: Iterable[object]) -> tuple[Disk, ...]:
+def checked(guest: str, accelerator: str, texts: Iterable[object]) -> tuple[Disk, ...]:
     """All disks of a guest, or a refusal."""
-    found = tuple(Disk.of(text, guest, accelerator) for text in asked)
-    if len(found) > MOST_DISKS:
-        raise BadInput(f"{guest} has {len(found)} disks", hint=f"a guest has up to {MOST_DISKS}")
-    return found
+    disks = tuple(Disk.of(text, guest, accelerator) for text in texts)
+    if len(disks) > MOST_DISKS:
+        raise BadInput(f"{guest} has {len(disks)} disks", hint=f"a guest has up to {MOST_DISKS}")
+    return disks
 
 
 def device(number: int, accelerator: str) -> str:
@@ -108,8 +110,8 @@ def make(folder: Path, disks: Iterable[Disk], accelerator: str, uid: int) -> Non
         if disk.format == "cow":
             base = file.with_suffix(BASE)
             _write(base, b"", size, uid)
-            seen = f"{SEEN_BY_HOSTS}/{folder.name}/{base.name}"
-            _write(file, *_copy_on_write(seen, int(base.stat().st_mtime), size), uid)
+            place = f"{SEEN_BY_HOSTS}/{folder.name}/{base.name}"
+            _write(file, *_copy_on_write(place, int(base.stat().st_mtime), size), uid)
         elif disk.format == "qcow2":
             _write(file, _qcow2(size), 4 * CLUSTER, uid)
         else:
@@ -127,9 +129,9 @@ def _write(file: Path, head: bytes, size: int, uid: int) -> None:
 
 # Version 3, as arch/um/drivers/cow_user.c of Linux reads it: the header, then a bit for each
 # sector that is here and no longer in the base, then the sectors.
-def _copy_on_write(base: str, changed: int, size: int) -> tuple[bytes, int]:
+def _copy_on_write(base: str, mtime: int, size: int) -> tuple[bytes, int]:
     header = struct.pack(
-        ">4sIIQIII4096s", b"OOOM", 3, changed & 0xFFFFFFFF, size, SECTOR, PAGE, 0, base.encode()
+        ">4sIIQIII4096s", b"OOOM", 3, mtime & 0xFFFFFFFF, size, SECTOR, PAGE, 0, base.encode()
     )
     bits = -(-len(header) // PAGE) * PAGE
     sectors = -(-(bits + -(-size // (8 * SECTOR))) // PAGE) * PAGE
@@ -139,8 +141,8 @@ def _copy_on_write(base: str, changed: int, size: int) -> tuple[bytes, int]:
 # Version 3, as docs/interop/qcow2.txt of QEMU has it: four clusters, for the header, the table of
 # reference counts, their first block, and the first level of addresses, which are all still empty.
 def _qcow2(size: int) -> bytes:
-    addressed = CLUSTER // 8 * CLUSTER
-    entries = -(-size // addressed)
+    reach = CLUSTER // 8 * CLUSTER
+    entries = -(-size // reach)
     header = struct.pack(
         ">4sIQIIQIIQQIIQQQQII",
         MAGIC, 3, 0, 0, 16, size, 0, entries, 3 * CLUSTER, CLUSTER, 1, 0, 0, 0, 0, 0, 4, 104,

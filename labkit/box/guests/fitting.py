@@ -21,9 +21,9 @@ NUMBERS = {"x86_64": "323", "aarch64": "282"}
 def check(move: Move) -> None:
     """Refuse a move that has no room there, or that no kernel allows."""
     _has_room(move)
-    if move.how.may_post_copy and (why := no_faults(move.to, move.now.uid(move.guest), PTRACE)):
+    if move.how.may_post_copy and (reason := no_faults(move.to, move.now.uid(move.guest), PTRACE)):
         raise BadInput(
-            f"{move.guest} cannot move by post-copy: the kernel allows no userfaultfd ({why})",
+            f"{move.guest} cannot move by post-copy: the kernel allows no userfaultfd ({reason})",
             hint="on this machine: sysctl vm.unprivileged_userfaultfd=1; in a container, "
             'CAP_SYS_PTRACE may help; or choose another escape: "stop and copy" or "throttle"',
         )
@@ -31,13 +31,13 @@ def check(move: Move) -> None:
 
 def no_faults(host: Host, uid: int, *rights: str) -> str:
     """Return why a user with these rights cannot handle page faults on a host; empty if one can."""
-    allowed, number = ",".join(("-all", *rights)), NUMBERS.get(os.uname().machine)
+    capabilities, number = ",".join(("-all", *rights)), NUMBERS.get(os.uname().machine)
     if number is None:
         return ""
-    done = host.run("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups",
-                    f"--inh-caps={allowed}", f"--ambient-caps={allowed}",
-                    "perl", "-e", FAULTS, number)  # fmt: skip
-    return "" if done.ok else (done.stdout + done.stderr).strip() or "no reason given"
+    result = host.run("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups",
+                      f"--inh-caps={capabilities}", f"--ambient-caps={capabilities}",
+                      "perl", "-e", FAULTS, number)  # fmt: skip
+    return "" if result.ok else (result.stdout + result.stderr).strip() or "no reason given"
 
 
 # Until it has moved both hosts hold it.

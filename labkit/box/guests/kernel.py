@@ -14,7 +14,7 @@ from labkit.box.rootless.inside import inside
 from labkit.errors import BoxError
 from labkit.machine import account
 
-FETCHED = Path("/var/cache/labkit/kernel")
+FETCHES = Path("/var/cache/labkit/kernel")
 """`.ci/guest-kernel` puts Debian's kernels here: unpacked, not installed."""
 HINT = (
     "`make system` fetches one with all that they need"
@@ -28,8 +28,8 @@ EXTRAS = ("sch_netem", "sch_tbf", "sch_htb", "sch_fq", "e1000")
 """Loaded where the kernel has them."""
 SHARING = ("9p", "9pnet_virtio")
 """Drivers for a guest that has its host's files."""
-CONTAINED = ("crc32c_generic", "bridge", "veth", "nft_chain_nat", "nft_compat", "xt_MASQUERADE",
-             "xt_conntrack")  # fmt: skip
+CONTAINERS = ("crc32c_generic", "bridge", "veth", "nft_chain_nat", "nft_compat", "xt_MASQUERADE",
+              "xt_conntrack")  # fmt: skip
 """Loaded where the kernel has them by a guest that runs containers."""
 ARRAYS = ("raid456", "dm_thin_pool", "dm_delay")
 """Brought where the kernel has them, and loaded by what makes arrays of disks."""
@@ -54,8 +54,8 @@ class Kernel:
     def listed(self, loader: bool) -> dict[str, list[Path]]:
         """The modules of an image, in order, by the list that names them."""
         if loader:
-            shared = self._with_theirs((*DRIVERS, *EXTRAS, *SHARING))
-            return {"order": shared, "contained": self._with_theirs(CONTAINED)}
+            sharing = self._with_theirs((*DRIVERS, *EXTRAS, *SHARING))
+            return {"order": sharing, "contained": self._with_theirs(CONTAINERS)}
         return {"order": self.ordered(), "arrays": self._with_theirs(ARRAYS)}
 
     def _with_theirs(self, names: Sequence[str]) -> list[Path]:
@@ -69,8 +69,8 @@ class Kernel:
         return {_word(path.name): path for path in self.modules.rglob("*.ko*")}
 
     def _built_in(self) -> set[str]:
-        listed = self.modules / "modules.builtin"
-        lines = listed.read_text().splitlines() if listed.exists() else []
+        file = self.modules / "modules.builtin"
+        lines = file.read_text().splitlines() if file.exists() else []
         return {_word(Path(line).name) for line in lines}
 
 
@@ -83,11 +83,11 @@ def cache() -> Path:
 
 def find(*drivers: str) -> Kernel | None:
     """A kernel whose modules can be read and that has these drivers; the fetched ones first."""
-    wanted = drivers or (DRIVERS[1],)
-    for root in (FETCHED, Path("/")):
+    names = drivers or (DRIVERS[1],)
+    for root in (FETCHES, Path("/")):
         for image in sorted((root / "boot").glob("vmlinuz-*"), reverse=True):
             modules = root / "lib/modules" / image.name.removeprefix("vmlinuz-")
-            able = modules.is_dir() and all(any(_usable(modules, one)) for one in wanted)
+            able = modules.is_dir() and all(any(_usable(modules, name)) for name in names)
             if able and _readable(image):
                 return Kernel(image, modules)
     return None
@@ -114,10 +114,10 @@ def _readable(image: Path) -> bool:
 def _visit(name: str, files: dict[str, Path], order: list[str]) -> None:
     if name in order or name not in files:
         return
-    said = DEPENDS.search(content(files[name]))
-    needed: Sequence[str] = said[1].decode().split(",") if said else ()
-    for one in needed:
-        _visit(_word(one), files, order)
+    match = DEPENDS.search(content(files[name]))
+    names: Sequence[str] = match[1].decode().split(",") if match else ()
+    for needed_name in names:
+        _visit(_word(needed_name), files, order)
     order.append(name)
 
 

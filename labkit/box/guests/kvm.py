@@ -27,7 +27,7 @@ SIGN = b"labkit-kernel-is-up"
 TRIAL = b"#!/bin/sh\necho " + SIGN + b"\n"
 WORKS = "KVM boots guests"
 MEND = f"sudo chmod 666 {DEVICE}"
-UNTRIED = "KVM is there, and no guest was booted yet"
+NO_TRIAL = "KVM is there, and no guest was booted yet"
 
 
 def works(tell: Tell) -> bool:
@@ -37,8 +37,8 @@ def works(tell: Tell) -> bool:
 
 def refusal(tell: Tell) -> str:
     """The reason why no guest comes up under KVM; empty where one does."""
-    if why := closed():
-        return why
+    if reason := closed():
+        return reason
     boot = BOOT.read_text().strip()
     if last_trial(boot) is None:
         tell("trying whether KVM boots a guest; the answer is kept")
@@ -58,8 +58,8 @@ def closed() -> str:
     except OSError:
         return f"no {DEVICE}"
     group = 0 if inside() else stat.S_IRGRP | stat.S_IWGRP  # no group of the machine is in there
-    for needed in (group, stat.S_IROTH | stat.S_IWOTH):
-        if needed and has.st_mode & needed == needed:
+    for bits in (group, stat.S_IROTH | stat.S_IWOTH):
+        if bits and has.st_mode & bits == bits:
             return ""
     return f"no permission for {DEVICE}"
 
@@ -77,11 +77,11 @@ def answers() -> Path:
 
 def state() -> tuple[bool | None, str, str]:
     """Whether it works as far as is known, in words, and the command that mends it, if any."""
-    if why := closed():
-        return False, why, MEND if DEVICE.exists() else ""
+    if reason := closed():
+        return False, reason, MEND if DEVICE.exists() else ""
     words = last_trial(BOOT.read_text().strip())
     if words is None:
-        return None, UNTRIED, "labkit doctor --guests"
+        return None, NO_TRIAL, "labkit doctor --guests"
     return not words, _refusal(words) or WORKS, ""
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from labkit.box import needs
 from labkit.box.folder import Folder, not_up, up_again
 from labkit.box.guests import fitting, mirror
-from labkit.box.guests.arriving import ENDED, AwaitedMove
+from labkit.box.guests.arriving import ENDS, AwaitedMove
 from labkit.box.guests.move import Move, in_network, run
 from labkit.box.guests.moving import Hears, Moving, WatchedMove
 from labkit.box.layout import Layout
@@ -106,7 +106,7 @@ def migrate(
     gets through for `patience` seconds the move is given up. `hears` gets what can be seen of it.
     Without `how` QEMU's abilities are as they were.
     """
-    asked = _limits(bandwidth, downtime)
+    limits = _limits(bandwidth, downtime)
     folder = Folder(name)
     if not needs.is_root():
         raise BoxError("migrating a guest of a box needs root", hint="use sudo")
@@ -114,21 +114,21 @@ def migrate(
         raise not_up(name)
     with folder.locked(lambda _: None), opened(folder.lab) as lab:
         _settle(folder, lab)
-        now = Layout.from_json(folder.layout.read_text())
-        then = _checked(folder, now, guest, to)
-        move = Move(folder, lab, now, then, guest, how or Moving(), hears, patience)
-        told = _told(move, how is not None, asked)
+        layout = Layout.from_json(folder.layout.read_text())
+        new_layout = _checked(folder, layout, guest, to)
+        move = Move(folder, lab, layout, new_layout, guest, how or Moving(), hears, patience)
+        settings = _told(move, how is not None, limits)
         fitting.check(move)
         seen_by = seen_from or next(
-            (role for role in now.hosts if role not in (to, now.on(guest))), ""
+            (role for role in layout.hosts if role not in (to, layout.on(guest))), ""
         )
-        with _pinged(lab, seen_by, now.data(guest)) as answers, _noted(move):
-            said = _moved(move, told)
+        with _pinged(lab, seen_by, layout.data(guest)) as answers, _noted(move):
+            facts = _moved(move, settings)
             _leave(move)
         return Migration(
-            guest, now.on(guest), to, said["total-time"], said["downtime"],
-            _longest_silence("".join(answers)), seen_by, said["transferred"],
-            said["dirty-sync-count"], bandwidth, downtime,
+            guest, layout.on(guest), to, facts["total-time"], facts["downtime"],
+            _longest_silence("".join(answers)), seen_by, facts["transferred"],
+            facts["dirty-sync-count"], bandwidth, downtime,
         )  # fmt: skip
 
 
@@ -169,11 +169,11 @@ def _settle(folder: Folder, lab: Lab) -> str:
     note = _note(folder)
     if not note.exists():
         return ""
-    left, now = json.loads(note.read_text()), Layout.from_json(folder.layout.read_text())
-    guest, to = str(left["guest"]), str(left["to"])
+    content, now = json.loads(note.read_text()), Layout.from_json(folder.layout.read_text())
+    guest, to = str(content["guest"]), str(content["to"])
     if now.on(guest) != to:
-        then = _checked(folder, now, guest, to)
-        move = Move(folder, lab, now, then, guest, Moving(), lambda _: None, CANCEL_SECONDS)
+        new_layout = _checked(folder, now, guest, to)
+        move = Move(folder, lab, now, new_layout, guest, Moving(), lambda _: None, CANCEL_SECONDS)
         try:
             if _arrived(move):
                 _leave(move)
@@ -187,65 +187,65 @@ def _settle(folder: Folder, lab: Lab) -> str:
 
 def _arrived(move: Move) -> bool:
     with suppress(LabkitError):
-        here = move.qmp(move.origin, "query-status")["status"]
-        there = move.qmp(move.to, "query-status")["status"]
-        return bool(here == "postmigrate" and there == "running")
+        before = move.qmp(move.origin, "query-status")["status"]
+        after = move.qmp(move.to, "query-status")["status"]
+        return bool(before == "postmigrate" and after == "running")
     return False
 
 
 def _limits(bandwidth: str, downtime: str) -> dict[str, int]:
-    found: dict[str, int] = {}
+    limits: dict[str, int] = {}
     if bandwidth:
         if not (rate := BANDWIDTH.fullmatch(bandwidth)):
             raise BadInput(f"{bandwidth!r} is not a bandwidth", hint='"100M" is 100 Mbit/s')
-        found["max-bandwidth"] = int(int(rate[1]) * POWERS[rate[2]] / 8)
+        limits["max-bandwidth"] = int(int(rate[1]) * POWERS[rate[2]] / 8)
     if downtime:
         if not (span := DOWNTIME.fullmatch(downtime)):
             raise BadInput(f"{downtime!r} is not a downtime", hint='write it as "300ms"')
-        found["downtime-limit"] = int(span[1])
-    return found
+        limits["downtime-limit"] = int(span[1])
+    return limits
 
 
-def _checked(folder: Folder, now: Layout, guest: str, to: str) -> Layout:
-    if guest not in now.guests:
-        raise Unknown(f"guest of box {now.name}", guest, now.guests)
-    if to not in now.hosts:
-        raise Unknown(f"host of box {now.name}", to, now.hosts)
-    if now.plan(guest).accelerator == "uml":
+def _checked(folder: Folder, layout: Layout, guest: str, to: str) -> Layout:
+    if guest not in layout.guests:
+        raise Unknown(f"guest of box {layout.name}", guest, layout.guests)
+    if to not in layout.hosts:
+        raise Unknown(f"host of box {layout.name}", to, layout.hosts)
+    if layout.plan(guest).accelerator == "uml":
         raise BadInput(
             f"{guest} is a guest of User-Mode Linux, which cannot be migrated",
             hint="labkit box up migration: its guest is one of QEMU",
         )
-    if now.on(guest) == to:
+    if layout.on(guest) == to:
         raise BadInput(
             f"{guest} is on {to} already", hint="labkit box status shows where each guest is"
         )
-    if shaped := {link.role for link in in_force(folder)} & {guest, to}:
+    if links_shaped := {link.role for link in in_force(folder)} & {guest, to}:
         raise BadInput(
-            f"the link of {shaped.pop()} is shaped, and the migration would undo that",
+            f"the link of {links_shaped.pop()} is shaped, and the migration would undo that",
             hint="put its link back first, or shape the link of the host it leaves",
         )
-    plans = tuple(replace(p, on=to) if p.role == guest else p for p in now.topology.guests)
-    return replace(now, topology=replace(now.topology, guests=plans))
+    plans = tuple(replace(p, on=to) if p.role == guest else p for p in layout.topology.guests)
+    return replace(layout, topology=replace(layout.topology, guests=plans))
 
 
-def _moved(move: Move, told: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _moved(move: Move, settings: dict[str, dict[str, Any]]) -> dict[str, Any]:
     new = _new_wires(move)
     try:
         _prepare(move, new)
         with _crossed(move) as at:
-            return _across(move, told, at)
+            return _across(move, settings, at)
     except EndedAfterMove:
         _leave(move)
         raise
-    except BaseException as failed:
+    except BaseException as error:
         _stay(move, new)
-        if isinstance(failed, LabkitError):
-            kind = StayedBehind if isinstance(failed, StayedBehind) else BoxError
+        if isinstance(error, LabkitError):
+            kind = StayedBehind if isinstance(error, StayedBehind) else BoxError
             raise kind(
                 f"{move.guest} was not migrated, and stays on {move.origin.name}",
-                said=failed.said or str(failed), hint=failed.hint,
-            ) from failed  # fmt: skip
+                said=error.said or str(error), hint=error.hint,
+            ) from error  # fmt: skip
         raise
 
 
@@ -258,51 +258,51 @@ def _crossed(move: Move) -> Iterator[str]:
         return
     pids = {role: move.pid(role) for role in ("switch", move.origin.name, move.to.name)}
     crossing = Crossing(move.folder.name, pids, move.origin.name, move.to.name)
-    with crossing.made(link) as (_, there):
-        yield there
+    with crossing.made(link) as (_, address):
+        yield address
 
 
 # What both sides are sent beforehand; the destination of a move as it comes does as the origin.
 def _told(move: Move, asked_for: bool, limits: dict[str, int]) -> dict[str, dict[str, Any]]:
-    how = move.how
+    manner = move.how
     if asked_for:
-        return {"migrate-set-capabilities": how.able,
-                "migrate-set-parameters": how.limits | limits}  # fmt: skip
-    named = {one["capability"] for one in how.able["capabilities"]}
+        return {"migrate-set-capabilities": manner.able,
+                "migrate-set-parameters": manner.limits | limits}  # fmt: skip
+    names = {row["capability"] for row in manner.able["capabilities"]}
     able = move.qmp(move.origin, "query-migrate-capabilities")
-    kept = [one for one in able if one["capability"] in named - {"events"}]
-    same = {"capabilities": [*kept, {"capability": "events", "state": True}]}
-    now = move.qmp(move.origin, "query-migrate-parameters")
-    limited = {key: now[key] for key in how.limits} | limits
-    return {"migrate-set-capabilities": same, "migrate-set-parameters": limited}
+    able_rows = [row for row in able if row["capability"] in names - {"events"}]
+    capabilities = {"capabilities": [*able_rows, {"capability": "events", "state": True}]}
+    parameters = move.qmp(move.origin, "query-migrate-parameters")
+    limits_set = {key: parameters[key] for key in manner.limits} | limits
+    return {"migrate-set-capabilities": capabilities, "migrate-set-parameters": limits_set}
 
 
-def _across(move: Move, told: dict[str, dict[str, Any]], there: str) -> dict[str, Any]:
-    at = f"{there}:{FIRST_PORT + move.now.number(move.guest)}"
-    for command, asked in told.items():
-        move.qmp(move.origin, command, **asked)
-    first = [*told.items(), *mirror.received(move, there)]
-    words = [word for command, asked in first for word in (command, json.dumps(asked))]
+def _across(move: Move, settings: dict[str, dict[str, Any]], address: str) -> dict[str, Any]:
+    at = f"{address}:{FIRST_PORT + move.now.number(move.guest)}"
+    for command, arguments in settings.items():
+        move.qmp(move.origin, command, **arguments)
+    first = [*settings.items(), *mirror.received(move, address)]
+    words = [word for command, arguments in first for word in (command, json.dumps(arguments))]
     move.to.check("guest", f"@{move.guest}", "receive", at, *words)
-    watched = WatchedMove(move.hears)
+    watch = WatchedMove(move.hears)
     with (
-        watched.on(move.origin, move.guest, *mirror.devices(move)),
-        watched.on(move.to, move.guest),
-        mirror.copied(move, there),
+        watch.on(move.origin, move.guest, *mirror.devices(move)),
+        watch.on(move.to, move.guest),
+        mirror.copied(move, address),
     ):
         move.qmp(move.origin, "migrate", uri=f"tcp:{at}")
-        return AwaitedMove(move, watched, time.time()).end()
+        return AwaitedMove(move, watch, time.time()).end()
 
 
 # Those of the guest exist for its present host as well: until it is gone they have other names.
 def _new_wires(move: Move) -> dict[str, Wire]:
     text = in_network(move.pid("switch"), "", "-o", "link")
-    there, old = set(re.findall(r"^\d+: ([^@:]+)", text, re.MULTILINE)), set(wires(move.now))
+    ends, old = set(re.findall(r"^\d+: ([^@:]+)", text, re.MULTILINE)), set(wires(move.now))
     prefix = f"g{move.now.seat(move.guest)}-"
     return {
         f"m{wire.near}" if wire.near.startswith(prefix) else wire.near: wire
         for wire in wires(move.then)
-        if wire not in old and (wire.near not in there or wire.near.startswith(prefix))
+        if wire not in old and (wire.near not in ends or wire.near.startswith(prefix))
     }
 
 
@@ -312,12 +312,12 @@ def _prepare(move: Move, new: dict[str, Wire]) -> None:
         move.switch(at_switch_for(move.then, wire, near, to))
     first = any(wire.far == UPLINK for wire in new.values())
     in_network(to, at_arrival(move.then, move.guest, first))
-    here, there = (Path(f"/proc/{pid}/root/run") for pid in (origin, to))
-    (there / GUESTS).mkdir(parents=True, exist_ok=True)
-    (there / "labkit/bin").mkdir(exist_ok=True)
-    command = sorted((here / "labkit/bin").glob("guest*"))
-    run(["cp", "-a", *map(str, command), str(there / "labkit/bin")])
-    run(["cp", "-a", str(here / GUESTS / move.guest), str(there / GUESTS / move.guest)])
+    run_here, run_there = (Path(f"/proc/{pid}/root/run") for pid in (origin, to))
+    (run_there / GUESTS).mkdir(parents=True, exist_ok=True)
+    (run_there / "labkit/bin").mkdir(exist_ok=True)
+    command = sorted((run_here / "labkit/bin").glob("guest*"))
+    run(["cp", "-a", *map(str, command), str(run_there / "labkit/bin")])
+    run(["cp", "-a", str(run_here / GUESTS / move.guest), str(run_there / GUESTS / move.guest)])
     cpus = ranges(move.then.cpus_of(move.guest))
     move.to.check("sh", "-c", ARRIVAL, "arrival", move.guest, cpus)
     mirror.prepare(move)
@@ -348,7 +348,7 @@ def _clear(move: Move, new: dict[str, Wire]) -> None:
 # The one that was to receive it is gone by now.
 def _go_on(move: Move) -> None:
     until = time.monotonic() + CANCEL_SECONDS
-    while move.qmp(move.origin, "query-migrate").get("status", "none") not in ("none", *ENDED):
+    while move.qmp(move.origin, "query-migrate").get("status", "none") not in ("none", *ENDS):
         move.qmp(move.origin, "migrate_cancel")
         if time.monotonic() > until:
             raise BoxError(

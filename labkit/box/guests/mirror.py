@@ -21,14 +21,14 @@ LITTLE = 16 * PIECE
 """Over a long way a guest that writes leaves some to copy always, until it stands still."""
 READY_SECONDS = 600.0
 # The shared storage holds a folder for each host that pretends to have its own.
-ELSEWHERE = 'sed -i "s|^\\(disk[0-9]*\\)=$2/$1[^/]*/|\\1=$2/$3/|" "/run/labkit/guests/$1/wires"'
+RELOCATE = 'sed -i "s|^\\(disk[0-9]*\\)=$2/$1[^/]*/|\\1=$2/$3/|" "/run/labkit/guests/$1/wires"'
 
 
 def devices(move: Move) -> list[str]:
     """The disks that move, by the name that the guest has for each."""
     plan = move.now.plan(move.guest)
-    each = range(len(plan.volumes)) if move.how.disks else []
-    return [device(number, plan.accelerator) for number in each]
+    numbers = range(len(plan.volumes)) if move.how.disks else []
+    return [device(number, plan.accelerator) for number in numbers]
 
 
 def prepare(move: Move) -> None:
@@ -39,47 +39,47 @@ def prepare(move: Move) -> None:
     if not (move.folder.disks / folder).exists():
         uid = move.now.uid(move.guest)
         disk.make(move.folder.disks / folder, plan.volumes, plan.accelerator, uid)
-    move.to.check("sh", "-c", ELSEWHERE, "elsewhere", move.guest, SEEN_BY_HOSTS, folder)
+    move.to.check("sh", "-c", RELOCATE, "elsewhere", move.guest, SEEN_BY_HOSTS, folder)
 
 
-def received(move: Move, there: str) -> list[tuple[str, dict[str, Any]]]:
+def received(move: Move, address: str) -> list[tuple[str, dict[str, Any]]]:
     """The commands for the destination, before the guest comes."""
-    found = devices(move)
-    if not found:
+    names = devices(move)
+    if not names:
         return []
-    at = {"type": "inet", "data": {"host": there, "port": str(PORT)}}
-    added = [("nbd-server-add", {"device": name, "writable": True}) for name in found]
-    return [("nbd-server-start", {"addr": at}), *added]
+    at = {"type": "inet", "data": {"host": address, "port": str(PORT)}}
+    exports = [("nbd-server-add", {"device": name, "writable": True}) for name in names]
+    return [("nbd-server-start", {"addr": at}), *exports]
 
 
 @contextmanager
-def copied(move: Move, there: str) -> Iterator[None]:
+def copied(move: Move, address: str) -> Iterator[None]:
     """The disks are copied as they are, and from then on what is written goes to both."""
-    found = devices(move)
-    for name in found:
-        target = f"nbd:{there}:{PORT}:exportname={name}"
-        asked = {"device": name, "target": target, "sync": "full", "mode": "existing"}
-        move.qmp(move.origin, "drive-mirror", format="raw", granularity=PIECE, **asked)
+    names = devices(move)
+    for name in names:
+        target = f"nbd:{address}:{PORT}:exportname={name}"
+        arguments = {"device": name, "target": target, "sync": "full", "mode": "existing"}
+        move.qmp(move.origin, "drive-mirror", format="raw", granularity=PIECE, **arguments)
     try:
-        _until_little_is_left(move, found)
+        _until_little_is_left(move, names)
         yield
     except BaseException:
-        if found:
-            _cancelled(move, found)
+        if names:
+            _cancelled(move, names)
         raise
-    if found:
+    if names:
         move.qmp(move.to, "nbd-server-stop")
 
 
-def _until_little_is_left(move: Move, found: list[str]) -> None:
+def _until_little_is_left(move: Move, names: list[str]) -> None:
     until, jobs = time.monotonic() + READY_SECONDS, []
-    while found:
+    while names:
         jobs = move.qmp(move.origin, "query-block-jobs")
-        if len(jobs) < len(found):
+        if len(jobs) < len(names):
             raise BoxError("the copy of a disk has ended before the guest could move")
         for job in jobs:
-            said = {key: job[key] for key in ("device", "len", "offset")}
-            move.hears({"host": move.origin.name, "t": time.time(), "disk": said})
+            progress = {key: job[key] for key in ("device", "len", "offset")}
+            move.hears({"host": move.origin.name, "t": time.time(), "disk": progress})
         if all(job["ready"] or 0 < job["len"] - LITTLE <= job["offset"] for job in jobs):
             return
         if time.monotonic() > until:
@@ -87,11 +87,11 @@ def _until_little_is_left(move: Move, found: list[str]) -> None:
         time.sleep(0.1)
 
 
-def _cancelled(move: Move, found: list[str]) -> None:
+def _cancelled(move: Move, names: list[str]) -> None:
     for job in move.qmp(move.origin, "query-block-jobs"):
         move.qmp(move.origin, "block-job-cancel", device=job["device"])
     until = time.monotonic() + move.patience
     while move.qmp(move.origin, "query-block-jobs"):
         if time.monotonic() > until:
-            raise BoxError(f"the copies of {', '.join(found)} do not end")
+            raise BoxError(f"the copies of {', '.join(names)} do not end")
         time.sleep(0.02)

@@ -48,10 +48,12 @@ class Move:
         """Run ip in the network of the switch."""
         in_network(self.pid("switch"), lines, *words)
 
-    def qmp(self, host: Host, command: str, **told: Any) -> Any:
+    def qmp(self, host: Host, command: str, **arguments: Any) -> Any:
         """Ask the monitor of its QEMU on a host; words of Python stand for those of QMP."""
-        words = [json.dumps({key.replace("_", "-"): value for key, value in told.items()})]
-        answer = host.check("guest", f"@{self.guest}", "qmp", command, *(words if told else []))
+        words = [json.dumps({key.replace("_", "-"): value for key, value in arguments.items()})]
+        answer = host.check(
+            "guest", f"@{self.guest}", "qmp", command, *(words if arguments else [])
+        )
         return json.loads(answer)
 
 
@@ -63,7 +65,11 @@ def in_network(pid: int, lines: str, *words: str) -> str:
 
 def run(words: Sequence[str], text: str = "") -> str:
     """Run a command on this machine; it must succeed."""
-    done = subprocess.run(list(words), input=text, capture_output=True, text=True, env=ENVIRONMENT)
-    if done.returncode:
-        raise BoxError(f"`{' '.join(words)}` ended with code {done.returncode}", said=done.stderr)
-    return done.stdout
+    result = subprocess.run(
+        list(words), input=text, capture_output=True, text=True, env=ENVIRONMENT
+    )
+    if result.returncode:
+        raise BoxError(
+            f"`{' '.join(words)}` ended with code {result.returncode}", said=result.stderr
+        )
+    return result.stdout

@@ -18,7 +18,7 @@ PROGRAMS = ("python3",)
 Hears = Callable[[Mapping[str, Any]], None]
 """Called with each line that the watchers of both hosts print, with its `host`."""
 WATCHER = Path(__file__).with_name("watch_guest.py").read_text("utf-8")
-EVERY = 0.1
+INTERVAL = 0.1
 MOST_CHANNELS = 255
 AS_FAST_AS_IT_GOES = 10**12
 """Bytes a second; QEMU by itself stays at 1 Gbit/s."""
@@ -85,18 +85,18 @@ class Moving:
             "pause-before-switchover": self.disks,
             "events": True,
         }
-        named = [{"capability": name, "state": state} for name, state in states.items()]
-        return {"capabilities": named}
+        capabilities = [{"capability": name, "state": state} for name, state in states.items()]
+        return {"capabilities": capabilities}
 
     @property
     def limits(self) -> dict[str, int]:
         """The parameters that both sides set."""
-        throttled = 20 if self.throttle else 1
+        share = 20 if self.throttle else 1
         return {
             "max-bandwidth": AS_FAST_AS_IT_GOES,
             "multifd-channels": self.channels,
             "downtime-limit": USUAL_DOWNTIME,
-            "cpu-throttle-initial": throttled,
+            "cpu-throttle-initial": share,
             "cpu-throttle-increment": 10 if self.throttle else 1,
         }
 
@@ -133,35 +133,35 @@ class WatchedMove:
             "-c",
             WATCHER,
             socket,
-            str(EVERY),
+            str(INTERVAL),
             *pids,
             *(f"mirror={disk}" for disk in disks),
         ]
-        begun, done = threading.Event(), threading.Event()
+        has_begun, has_ended = threading.Event(), threading.Event()
 
         def read() -> None:
             with suppress(LabkitError), host.stream(*words, seconds=WATCH_SECONDS) as streaming:
                 for line in streaming:
-                    if done.is_set():
+                    if has_ended.is_set():
                         return
-                    begun.set()
+                    has_begun.set()
                     self._heard(host.name, line.stream, line.text)
 
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
         try:
-            if not begun.wait(20):
+            if not has_begun.wait(20):
                 raise BoxError(f"{guest} on {host.name} cannot be watched: its monitor is silent")
             yield
         finally:
-            done.set()
+            has_ended.set()
             reader.join(5)
 
     def _heard(self, host: str, stream: str, text: str) -> None:
         try:
-            said = json.loads(text)
+            facts = json.loads(text)
         except ValueError:
-            said = {"t": time.time(), "complaint": f"{stream}: {text}"}
-        line = {"host": host, **said}
+            facts = {"t": time.time(), "complaint": f"{stream}: {text}"}
+        line = {"host": host, **facts}
         self.lines.append(line)
         self.hears(line)

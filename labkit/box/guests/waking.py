@@ -123,20 +123,20 @@ ff 15 ..s.            call [syscall]
 48 89 d0              mov rax, rdx
 c3                    out: ret
 """
-KEPT, SYSCALL, VECTOR, REGISTERS = b"....", b"..s.", b"..v.", b"..r."
+STATE, SYSCALL, VECTOR, REGISTERS = b"....", b"..s.", b"..v.", b"..r."
 """The places of data in these listings."""
 MOST_REGISTERS = 0x4000
 PAGE, HEAD, SEGMENT, SYMBOL = 0x1000, 64, 56, 24
 FUNCTIONS = {"epoll_create": EPOLL_CREATE, "sigsuspend": SIGSUSPEND, "epoll_wait": EPOLL_WAIT,
              "ptrace": PTRACE}  # fmt: skip
-ASKED = "syscall"
+CALL = "syscall"
 """The function of the C library that the code calls."""
 
 
 def best() -> str:
     """The wake-ups that guests can have on this machine."""
-    found = shutil.which("linux.uml", path=needs.SEARCHED)
-    return WAKEUPS[0] if found and possible(Path(found)) else WAKEUPS[1]
+    program = shutil.which("linux.uml", path=needs.SEARCHED)
+    return WAKEUPS[0] if program and possible(Path(program)) else WAKEUPS[1]
 
 
 def possible(kernel: Path) -> bool:
@@ -145,38 +145,38 @@ def possible(kernel: Path) -> bool:
         content = kernel.read_bytes()
     except OSError:
         return False
-    ours = content[:5] == b"\x7fELF\x02" and content[18:20] == struct.pack("<H", X86_64)
-    return ours and all(f"\0{name}\0".encode() in content for name in FUNCTIONS)
+    fits = content[:5] == b"\x7fELF\x02" and content[18:20] == struct.pack("<H", X86_64)
+    return fits and all(f"\0{name}\0".encode() in content for name in FUNCTIONS)
 
 
 def library(functions: Sequence[str] = tuple(FUNCTIONS)) -> bytes:
     """The shared library with these functions, whole."""
-    listed = b"".join(b"\0" + name.encode() for name in (*functions, ASKED)) + b"\0"
+    texts = b"".join(b"\0" + name.encode() for name in (*functions, CALL)) + b"\0"
     codes = [_assembled(FUNCTIONS[name]) for name in functions]
-    many = len(codes)
-    hashed = HEAD + 4 * SEGMENT
+    count = len(codes)
+    hash_at = HEAD + 4 * SEGMENT
     # One bucket for all symbols of ours: the first, and after each the next.
-    table = struct.pack(f"<{5 + many}I", 1, many + 2, 1, 0, *range(2, many + 1), 0, 0)
-    symbols = _aligned(hashed + len(table))
-    moved = symbols + (many + 2) * SYMBOL
-    names = moved + SYMBOL
-    places = [_aligned(names + len(listed))]
+    table = struct.pack(f"<{5 + count}I", 1, count + 2, 1, 0, *range(2, count + 1), 0, 0)
+    symbols = _aligned(hash_at + len(table))
+    moves = symbols + (count + 2) * SYMBOL
+    names = moves + SYMBOL
+    places = [_aligned(names + len(texts))]
     for code in codes:
         places.append(_aligned(places[-1] + len(code)))
     *firsts, data = places
-    dynamic = _dynamic(hashed, (names, len(listed)), symbols, moved)
+    dynamic = _dynamic(hash_at, (names, len(texts)), symbols, moves)
     syscall = PAGE + data + len(dynamic)
-    at_run = {SYSCALL: syscall, KEPT: syscall + 8, VECTOR: syscall + 16, REGISTERS: syscall + 32}
-    linked = {at: _linked(code, at, at_run) for code, at in zip(codes, firsts, strict=True)}
-    called = [listed.index(f"\0{name}\0".encode()) + 1 for name in (*functions, ASKED)]
-    ours = map(_symbol, called, firsts, linked.values())
-    kept = struct.pack("<qi", 0, -1)
+    at_run = {SYSCALL: syscall, STATE: syscall + 8, VECTOR: syscall + 16, REGISTERS: syscall + 32}
+    codes_at = {at: _linked(code, at, at_run) for code, at in zip(codes, firsts, strict=True)}
+    name_at = [texts.index(f"\0{name}\0".encode()) + 1 for name in (*functions, CALL)]
+    entries = map(_symbol, name_at, firsts, codes_at.values())
+    tail = struct.pack("<qi", 0, -1)
     parts = {
-        0: _header(), HEAD: _segments(data, len(dynamic), len(kept)), hashed: table, names: listed,
-        symbols: bytes(SYMBOL) + b"".join(ours) + _symbol_of_others(called[-1]),
-        moved: _filled_with(many + 1, syscall), **linked, data: dynamic + kept,
+        0: _header(), HEAD: _segments(data, len(dynamic), len(tail)), hash_at: table, names: texts,
+        symbols: bytes(SYMBOL) + b"".join(entries) + _symbol_of_others(name_at[-1]),
+        moves: _filled_with(count + 1, syscall), **codes_at, data: dynamic + tail,
     }  # fmt: skip
-    content = bytearray(data + len(dynamic) + len(kept))
+    content = bytearray(data + len(dynamic) + len(tail))
     for at, part in parts.items():
         content[at : at + len(part)] = part
     return bytes(content)
@@ -210,7 +210,7 @@ def _header() -> bytes:
 
 
 # Read and run, read and written, the linker's part of the latter, and a stack that is not run.
-def _segments(data: int, dynamic: int, kept: int) -> bytes:
+def _segments(data: int, dynamic: int, state: int) -> bytes:
     def segment(
         kind: int, flags: int, at: int, base: int, size: int, align: int, zeros: int = 0
     ) -> bytes:
@@ -219,14 +219,14 @@ def _segments(data: int, dynamic: int, kept: int) -> bytes:
 
     return (
         segment(1, 5, 0, 0, data, PAGE)
-        + segment(1, 6, data, PAGE, dynamic + kept, PAGE, zeros=32 + MOST_REGISTERS)
+        + segment(1, 6, data, PAGE, dynamic + state, PAGE, zeros=32 + MOST_REGISTERS)
         + segment(2, 6, data, PAGE, dynamic, 8)
         + segment(0x6474E551, 6, 0, 0, 0, 16)
     )
 
 
-def _dynamic(hashed: int, names: tuple[int, int], symbols: int, moved: int) -> bytes:
-    pairs = ((4, hashed), (5, names[0]), (6, symbols), (10, names[1]), (11, SYMBOL), (7, moved),
+def _dynamic(table: int, names: tuple[int, int], symbols: int, moves: int) -> bytes:
+    pairs = ((4, table), (5, names[0]), (6, symbols), (10, names[1]), (11, SYMBOL), (7, moves),
              (8, SYMBOL), (9, SYMBOL), (0, 0))  # fmt: skip
     return b"".join(struct.pack("<QQ", *pair) for pair in pairs)
 

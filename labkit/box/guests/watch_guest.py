@@ -35,42 +35,44 @@ TOP = (
 def told(answer: dict[str, Any]) -> dict[str, Any]:
     """The part of QEMU's answer to `query-migrate` that is kept."""
     ram = answer.get("ram", {})
-    kept = {key: answer[key] for key in TOP if key in answer}
-    return kept | {key: ram[key] for key in RAM if key in ram}
+    part = {key: answer[key] for key in TOP if key in answer}
+    return part | {key: ram[key] for key in RAM if key in ram}
 
 
 def threads(pids: list[str]) -> dict[str, float]:
     """CPU time by the name of the thread; that of threads that have ended is in `all`."""
-    spent: dict[str, float] = {}
+    times: dict[str, float] = {}
     for pid in pids:
         for task in Path("/proc", pid, "task").glob("*"):
             with suppress(OSError, ValueError):
                 nanoseconds = int((task / "schedstat").read_text().split()[0])
                 name = (task / "comm").read_text().strip()
-                spent[name] = spent.get(name, 0.0) + nanoseconds / 1e9
+                times[name] = times.get(name, 0.0) + nanoseconds / 1e9
         with suppress(OSError, IndexError):
             fields = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
-            spent["all"] = spent.get("all", 0.0) + (int(fields[11]) + int(fields[12])) / 100
-    return {name: round(seconds, 3) for name, seconds in spent.items()}
+            times["all"] = times.get("all", 0.0) + (int(fields[11]) + int(fields[12])) / 100
+    return {name: round(seconds, 3) for name, seconds in times.items()}
 
 
 def lines_of() -> dict[str, list[int]]:
     """Bytes that have come and gone on each link of this host."""
-    found = {}
+    counts_of = {}
     for link in Path("/sys/class/net").glob("*"):
         with suppress(OSError, ValueError):
             files = [link / "statistics" / f"{way}_bytes" for way in ("rx", "tx")]
-            found[link.name] = [int(file.read_text()) for file in files]
-    return {name: counts for name, counts in found.items() if name.startswith(("crossing", "data"))}
+            counts_of[link.name] = [int(file.read_text()) for file in files]
+    return {
+        name: counts for name, counts in counts_of.items() if name.startswith(("crossing", "data"))
+    }
 
 
 def counted() -> tuple[float, dict[str, list[int]]]:
     """The bytes, and when; where somebody else had the CPU meanwhile, look again."""
     for _ in range(5):
-        before, found, after = time.time(), lines_of(), time.time()
+        before, counts, after = time.time(), lines_of(), time.time()
         if after - before < LONG_LOOK:
             break
-    return (before + after) / 2, found
+    return (before + after) / 2, counts
 
 
 class Monitor:
@@ -81,27 +83,27 @@ class Monitor:
         self.socket.connect(place)
         self.rest, self.owed = b"", 0
 
-    def ask(self, command: str, **told: str) -> None:
+    def ask(self, command: str, **arguments: str) -> None:
         """Ask, without waiting for the answer."""
-        words = {"execute": command} | ({"arguments": told} if told else {})
+        words = {"execute": command} | ({"arguments": arguments} if arguments else {})
         self.socket.settimeout(60)
         self.socket.sendall(json.dumps(words).encode() + b"\n")
         self.owed += 1
 
     def lines(self, until: float) -> Iterator[dict[str, Any]]:
         """Yield what it says until then; the rest of a line waits for the next call."""
-        while (left := until - time.monotonic()) > 0:
-            self.socket.settimeout(left)
+        while (seconds := until - time.monotonic()) > 0:
+            self.socket.settimeout(seconds)
             try:
                 part = self.socket.recv(1 << 16)
             except TimeoutError:
                 return
             if not part:
                 raise EOFError
-            *whole, self.rest = (self.rest + part).split(b"\n")
-            for one in map(json.loads, filter(None, whole)):
-                self.owed -= "return" in one or "error" in one
-                yield one
+            *lines, self.rest = (self.rest + part).split(b"\n")
+            for line in map(json.loads, filter(None, lines)):
+                self.owed -= "return" in line or "error" in line
+                yield line
 
 
 def say(line: dict[str, Any]) -> None:
@@ -144,15 +146,15 @@ def heard(monitor: Monitor, line: dict[str, Any], mirrors: Mirrors) -> None:
         say({"said": told(line["return"])})
 
 
-def main(place: str, every: str, *others: str) -> None:
+def main(place: str, interval: str, *words: str) -> None:
     """Watch until the guest, or the one who reads this, is gone."""
-    mirrors = Mirrors({one.partition("=")[2] for one in others if one.startswith("mirror=")})
-    pids = [one for one in others if one.isdecimal()]
+    mirrors = Mirrors({word.partition("=")[2] for word in words if word.startswith("mirror=")})
+    pids = [word for word in words if word.isdecimal()]
     monitor = Monitor(place)
     monitor.ask("qmp_capabilities")
     say({"watching": place, "cpus": os.cpu_count() or 1})
     while True:
-        for line in monitor.lines(time.monotonic() + float(every)):
+        for line in monitor.lines(time.monotonic() + float(interval)):
             heard(monitor, line, mirrors)
         at, net = counted()
         say({"t": round(at, 4), "net": net, "cpu": threads(pids)})

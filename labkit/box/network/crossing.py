@@ -50,21 +50,21 @@ class Crossing:
     def made(self, link: LinkPlan) -> Iterator[tuple[str, str]]:
         """The addresses of both ends; the link is gone afterwards."""
         kinds = kinds_known()
-        how = splice.by(link, kinds)
+        manner = splice.by(link, kinds)
         self._unwire()  # one that was killed may have left its own, and its relay
         self._end_relay()
         try:
-            self._wire(how)
+            self._wire(manner)
             self._address()
-            self._shape(link, how, kinds)
-            with self._buffers(), self._relayed(link, kinds) if how == "relay" else _nothing():
+            self._shape(link, manner, kinds)
+            with self._buffers(), self._relayed(link, kinds) if manner == "relay" else _nothing():
                 yield ADDRESSES
         finally:
             self._unwire()
 
-    def _wire(self, how: str) -> None:
+    def _wire(self, manner: str) -> None:
         ends = (self.pids[self.origin], self.pids[self.to])
-        if how != "relay":
+        if manner != "relay":
             lines = [f"link add {END} netns {ends[0]} type veth peer name {END} netns {ends[1]}"]
         else:
             lines = [
@@ -86,7 +86,7 @@ class Crossing:
         for role, address in zip((self.origin, self.to), ADDRESSES, strict=True):
             self._ip(role, [f"addr add {address}/30 dev {END}", f"link set {END} up"])
 
-    def _shape(self, link: LinkPlan, how: str, kinds: set[str]) -> None:
+    def _shape(self, link: LinkPlan, manner: str, kinds: set[str]) -> None:
         if words := splice.queue_of(link, kinds):
             for role in (self.origin, self.to):
                 self._run(role, ["tc", "qdisc", "replace", "dev", END, "root", *words.split()])
@@ -113,13 +113,13 @@ class Crossing:
         folder, file = self._folder, self._relay
         folder.write(file, splice.as_json(link, kinds))
         words = [sys.executable, "-I", "-S", str(RELAY), *MIDDLE, str(file)]
-        born = namespaces.begin(
+        relay = namespaces.begin(
             Cgroup.of(self.name), "relay between two hosts", self._in("switch"),
             f"exec {shlex.join(words)}", sorted(os.sched_getaffinity(0)),
             folder.log("relay-crossing"),
         ).ready()  # fmt: skip
-        born.give(b"")
-        folder.write(file.with_suffix(".pid"), str(born.pid))
+        relay.give(b"")
+        folder.write(file.with_suffix(".pid"), str(relay.pid))
         try:
             yield
         finally:
@@ -148,12 +148,14 @@ class Crossing:
         self._run(at, ["ip", "-batch", "-"], "".join(f"{line}\n" for line in lines))
 
     def _run(self, at: str, words: list[str], text: str = "") -> str:
-        asked = [*self._in(at), *words]
-        done = subprocess.run(asked, input=text, capture_output=True, text=True, env=ENVIRONMENT)
-        if done.returncode:
-            what = f"`{' '.join(words)}` at {at} ended with code {done.returncode}"
-            raise BoxError(what, said=done.stderr)
-        return done.stdout
+        command = [*self._in(at), *words]
+        result = subprocess.run(
+            command, input=text, capture_output=True, text=True, env=ENVIRONMENT
+        )
+        if result.returncode:
+            problem = f"`{' '.join(words)}` at {at} ended with code {result.returncode}"
+            raise BoxError(problem, said=result.stderr)
+        return result.stdout
 
     def _in(self, at: str) -> list[str]:
         return ["nsenter", "-t", str(self.pids[at]), "-n"]

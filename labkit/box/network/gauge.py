@@ -28,7 +28,7 @@ REACHED_SECONDS = 10.0
 IP_MTU_DISCOVER, IP_PMTUDISC_PROBE, CLONE_NEWNET = 10, 3, 0x40000000
 SO_RCVBUFFORCE, BUFFER = 33, 8 << 20
 USUAL_MTU = 1500
-OFFERED = 1.5
+OFFER = 1.5
 """Times the rate that is asked for: what is offered while a rate is measured."""
 RATE_SECONDS, LEAST_FRAMES, MOST_SECONDS = 0.25, 60, 3.0
 ICMP_ECHO, HEADERS = 8, 28
@@ -45,8 +45,8 @@ def echo(number: int, turn: int, size: int) -> bytes:
 
 def checksum(content: bytes) -> int:
     """The Internet checksum (RFC 1071)."""
-    padded = content + b"\0" * (len(content) % 2)
-    total = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
+    even = content + b"\0" * (len(content) % 2)
+    total = sum(struct.unpack(f"!{len(even) // 2}H", even))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return int(~total & 0xFFFF)
@@ -72,34 +72,34 @@ class Pings:
             return self._several(count, gap, patience, size)
 
     def _several(self, count: int, gap: float, patience: float, size: int) -> list[float]:
-        sent: dict[int, float] = {}
+        departures: dict[int, float] = {}
         times: list[float] = []
-        begun, end = time.perf_counter(), 0.0
+        start, end = time.perf_counter(), 0.0
         while len(times) < count:
-            now = time.perf_counter()
-            if len(sent) < count and now >= begun + len(sent) * gap:
+            moment = time.perf_counter()
+            if len(departures) < count and moment >= start + len(departures) * gap:
                 self.turn += 1
                 packet = echo(self.number, self.turn, size)
-                sent[self.turn & 0xFFFF] = time.perf_counter()
+                departures[self.turn & 0xFFFF] = time.perf_counter()
                 with suppress(OSError):
                     self.socket.sendto(packet, (self.address, 0))
                 end = time.perf_counter() + patience
                 continue
-            due = begun + len(sent) * gap if len(sent) < count else end
-            if len(sent) == count and now >= end:
+            due = start + len(departures) * gap if len(departures) < count else end
+            if len(departures) == count and moment >= end:
                 break
-            times += self._answers(sent, max(due - now, 0))
+            times += self._answers(departures, max(due - moment, 0))
         return times
 
-    def _answers(self, sent: dict[int, float], patience: float) -> list[float]:
+    def _answers(self, departures: dict[int, float], patience: float) -> list[float]:
         ready, _, _ = select.select([self.socket], [], [], patience)
         if not ready:
             return []
         came, (packet, _) = time.perf_counter(), self.socket.recvfrom(65535)
         body = packet[(packet[0] & 15) * 4 :]
         kind, _, _, number, turn = struct.unpack("!BBHHH", body[:8])
-        mine = kind == 0 and number == self.number and turn in sent
-        return [came - sent[turn]] if mine else []
+        matches = kind == 0 and number == self.number and turn in departures
+        return [came - departures[turn]] if matches else []
 
 
 @contextmanager
@@ -128,38 +128,38 @@ def measured(link: dict[str, Any]) -> dict[str, float]:
     pings, patience = Pings(link["address"]), 0.3 + 2.2 * (link["delay"] + link["jitter"])
     if not reached(pings, patience):
         return {}
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     times = pings.several(SPREAD_PINGS if link["jitter"] else PINGS, 0.004, patience)
     if link["delay"] and times:
-        found["delay"] = statistics.median(times) / 2
+        figures["delay"] = statistics.median(times) / 2
     if link["jitter"] and len(times) > 20:
         cuts = statistics.quantiles(times, n=20)
-        found["jitter"] = (cuts[-1] - cuts[0]) / 4 / WITHIN_NINETY
+        figures["jitter"] = (cuts[-1] - cuts[0]) / 4 / WITHIN_NINETY
     if link["loss"]:
         count = int(min(MOST_PINGS, max(400, FEWEST_LOST / link["loss"])))
-        answered = len(pings.several(count, 0.0004, patience))
-        found |= {"loss": 1 - (answered / count) ** 0.5, "pings": count}
+        answers = len(pings.several(count, 0.0004, patience))
+        figures |= {"loss": 1 - (answers / count) ** 0.5, "pings": count}
     if link["mtu"]:
-        found["mtu"] = largest(pings, link["mtu"], patience)
+        figures["mtu"] = largest(pings, link["mtu"], patience)
     if link["rate"]:
-        found |= {"rate": min(rates := [rate(link, way, pings) for way in ("toward", "from")]),
-                  "rate_high": max(rates)}  # fmt: skip
-    return found
+        figures |= {"rate": min(rates := [rate(link, way, pings) for way in ("toward", "from")]),
+                    "rate_high": max(rates)}  # fmt: skip
+    return figures
 
 
-def largest(pings: Pings, asked: int, patience: float) -> int:
+def largest(pings: Pings, wish: int, patience: float) -> int:
     """The largest packet that is answered; the one that is asked for is tried first."""
 
     def passes(size: int) -> bool:
         return bool(pings.several(3, 0.001, patience, size - HEADERS))
 
-    least, most = (asked, asked + 1) if passes(asked) else (68, asked)
-    while passes(most) and most < 65_535:
-        least, most = most, min(2 * most, 65_535)
-    while most - least > 1:
-        middle = (least + most) // 2
-        least, most = (middle, most) if passes(middle) else (least, middle)
-    return least
+    low, high = (wish, wish + 1) if passes(wish) else (68, wish)
+    while passes(high) and high < 65_535:
+        low, high = high, min(2 * high, 65_535)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if passes(middle) else (low, middle)
+    return low
 
 
 def rate(link: dict[str, Any], way: str, pings: Pings) -> float:
@@ -167,12 +167,12 @@ def rate(link: dict[str, Any], way: str, pings: Pings) -> float:
     size = (link["mtu"] or USUAL_MTU) - HEADERS
     into, out = link[way]["into"], link[way]["out"]
     frame = framed(link, echo(pings.number, 0, size))
-    gap = 8 * len(frame) / (OFFERED * link["rate"])
+    gap = 8 * len(frame) / (OFFER * link["rate"])
     last = min(max(RATE_SECONDS, LEAST_FRAMES * 8 * len(frame) / link["rate"]), MOST_SECONDS)
     with inside(link[way]["of"]):
-        counted = offered(into, out, frame, gap, last, link["delay"])
+        bits = offered(into, out, frame, gap, last, link["delay"])
     time.sleep(2 * link["delay"] + 0.06)
-    return counted
+    return bits
 
 
 def offered(into: str, out: str, frame: bytes, gap: float, last: float, delay: float) -> float:
@@ -180,34 +180,34 @@ def offered(into: str, out: str, frame: bytes, gap: float, last: float, delay: f
     sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     sender.bind((into, 0))
     # What may go at once, and what waits beyond the delay, is over after the first part.
-    begun = time.perf_counter()
-    settled, sent = begun + last / 2 + delay, 0
+    start = time.perf_counter()
+    steady, frames = start + last / 2 + delay, 0
     first: tuple[float, int] = (0.0, 0)
-    while (now := time.perf_counter()) < settled + last:
-        if not first[0] and now >= settled:
-            first = (now, sent_by(out))
-        if now >= begun + sent * gap:
+    while (moment := time.perf_counter()) < steady + last:
+        if not first[0] and moment >= steady:
+            first = (moment, sent_by(out))
+        if moment >= start + frames * gap:
             with suppress(OSError):
                 sender.send(frame)
-            sent += 1
-        elif begun + sent * gap - now > 0.0002:
+            frames += 1
+        elif start + frames * gap - moment > 0.0002:
             time.sleep(0.0001)
-    taken, count = time.perf_counter() - first[0], sent_by(out) - first[1]
+    seconds, count = time.perf_counter() - first[0], sent_by(out) - first[1]
     sender.close()
-    return 8 * count / taken
+    return 8 * count / seconds
 
 
 @contextmanager
 def inside(pid: int) -> Any:
     """In the network of a process meanwhile."""
     c = ctypes.CDLL(None, use_errno=True)
-    with open("/proc/thread-self/ns/net") as own, open(f"/proc/{pid}/ns/net") as other:
-        if c.setns(other.fileno(), CLONE_NEWNET):
+    with open("/proc/thread-self/ns/net") as home, open(f"/proc/{pid}/ns/net") as target:
+        if c.setns(target.fileno(), CLONE_NEWNET):
             raise OSError(ctypes.get_errno(), f"cannot enter the network of {pid}")
         try:
             yield
         finally:
-            c.setns(own.fileno(), CLONE_NEWNET)
+            c.setns(home.fileno(), CLONE_NEWNET)
 
 
 def framed(link: dict[str, Any], packet: bytes) -> bytes:

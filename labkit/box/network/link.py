@@ -88,7 +88,7 @@ def _number(plan: LinkPlan, key: str, text: str, units: Mapping[str, float], exa
 
 
 def _within(
-    plan: LinkPlan, key: str, text: str, value: float, least: float, most: float, legal: str
+    plan: LinkPlan, key: str, text: str, value: float, low: float, high: float, legal: str
 ) -> None:
-    if text and not least <= value <= most * (1 + 1e-9):
+    if text and not low <= value <= high * (1 + 1e-9):
         raise BadInput(f"link of {plan.role}: {key} {text!r} cannot be", hint=f"legal: {legal}")

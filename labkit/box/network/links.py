@@ -44,7 +44,9 @@ def wires(layout: Layout) -> Iterator[Wire]:
         seat, ends, at = layout.seat(guest), guest_ends(layout, guest), layout.on(guest)
         yield Wire(f"g{seat}-c", "control", ends["control"], at, layout.mac(3, guest))
         yield Wire(f"g{seat}-d", "data", ends["direct"], at, layout.mac(4, guest))
-    for container in (one for one in layout.containers if layout.on(one) in layout.hosts):
+    for container in (
+        role_inside for role_inside in layout.containers if layout.on(role_inside) in layout.hosts
+    ):
         seat, end = layout.seat(container), container_ends(layout, container)["control"]
         yield Wire(f"g{seat}-c", "control", end, layout.on(container), layout.mac(3, container))
 
@@ -101,9 +103,11 @@ def at_root(layout: Layout) -> str:
 
 def at_host(layout: Layout, role: str) -> str:
     """A host's two links, and those of its guests."""
-    own = _addressed("control0", layout.control(role)) + _addressed("data0", layout.data(role))
+    addresses = _addressed("control0", layout.control(role)) + _addressed(
+        "data0", layout.data(role)
+    )
     inner = _for_guests(layout, role) + _for_containers(layout, role)
-    return _batch("link set lo up", *own, *inner)
+    return _batch("link set lo up", *addresses, *inner)
 
 
 # An end that the guest reads raw has to take frames that are for the guest's hardware address.
@@ -142,8 +146,8 @@ def at_arrival(layout: Layout, guest: str, first: bool) -> str:
 def at_departure(layout: Layout, guest: str) -> str:
     """Lines of ip that remove a departed guest from a host; its wires are the switch's."""
     ends = guest_ends(layout, guest)
-    made = [ends[end] for end in ("tap", "control_tap", "switch") if end in ends]
-    return _batch(*(f"link delete {end}" for end in made))
+    links = [ends[end] for end in ("tap", "control_tap", "switch") if end in ends]
+    return _batch(*(f"link delete {end}" for end in links))
 
 
 def at_switch_for(layout: Layout, wire: Wire, near: str, pid: int) -> str:
@@ -182,9 +186,9 @@ def at_guest(layout: Layout, guest: str) -> str:
     size = layout.topology.link(guest).bytes
     mtu = [f"link set vec1 mtu {size}"] if size else []
     # As QEMU has them; what loads a root of its own names them by itself.
-    named = [f"link set eth{n} name vec{n}" for n in range(2)] if layout.plan(guest).root else []
-    addressed = _addressed("vec0", control) + _addressed("vec1", data)
-    return _batch("link set lo up", *named, *mtu, *addressed)
+    renames = [f"link set eth{n} name vec{n}" for n in range(2)] if layout.plan(guest).root else []
+    addresses = _addressed("vec0", control) + _addressed("vec1", data)
+    return _batch("link set lo up", *renames, *mtu, *addresses)
 
 
 def _addressed(link: str, address: str) -> list[str]:

@@ -50,18 +50,18 @@ class Direction:
         self.free = self.last = 0.0
         self.delay = self.jitter = self.loss = self.rate = 0.0
 
-    def ask(self, asked: dict[str, float]) -> None:
+    def ask(self, figures: dict[str, float]) -> None:
         """From now on, what is asked; frames that wait already go when they were to go."""
-        self.delay, self.jitter = asked["delay"], asked["jitter"]
-        self.loss, self.rate = asked["loss"], asked["rate"]
+        self.delay, self.jitter = figures["delay"], figures["jitter"]
+        self.loss, self.rate = figures["loss"], figures["rate"]
 
     def take(self) -> None:
         """Read what has come, up to a batch."""
-        receive, hold, now = self.source.recvmsg, self.hold, time.time()
+        receive, hold, moment = self.source.recvmsg, self.hold, time.time()
         with suppress(OSError):  # nothing more, or a kind of frame that the kernel cannot describe
             for _ in range(BATCH):
                 frame, notes, _, _ = receive(LONGEST, ANCILLARY, socket.MSG_DONTWAIT)
-                seconds, nano = STAMP.unpack(notes[0][2]) if notes else (int(now), 0)
+                seconds, nano = STAMP.unpack(notes[0][2]) if notes else (int(moment), 0)
                 hold(frame, min(seconds + nano * 1e-9, time.time()))
 
     def hold(self, frame: bytes, came: float) -> None:
@@ -81,31 +81,31 @@ class Direction:
 
     def give(self) -> None:
         """Send what is due."""
-        held, send = self.held, self.sink.send
-        while held and held[0][0] <= time.time():
+        queue, send = self.held, self.sink.send
+        while queue and queue[0][0] <= time.time():
             with suppress(OSError):  # no room in the queue behind, or the link is down: it is lost
-                send(held[0][1])
-            held.popleft()
+                send(queue[0][1])
+            queue.popleft()
 
-    def wait(self, now: float) -> float:
+    def wait(self, moment: float) -> float:
         """Seconds for which nothing has to be sent; a clock that was set back ends no wait."""
-        return min(max(self.held[0][0] - now, 0.0), 1.0) if self.held else 3600.0
+        return min(max(self.held[0][0] - moment, 0.0), 1.0) if self.held else 3600.0
 
 
 def opened(link: str) -> socket.socket:
     """A socket that sees each frame that comes in at `link`, and none that goes out."""
-    there = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    there.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
-    there.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
-    there.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    packets.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
+    packets.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+    packets.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     sizes = ((SO_RCVBUFFORCE, socket.SO_RCVBUF), (SO_SNDBUFFORCE, socket.SO_SNDBUF))
-    for size, allowed in sizes:
+    for size, usual in sizes:
         try:
-            there.setsockopt(socket.SOL_SOCKET, size, BUFFER)
+            packets.setsockopt(socket.SOL_SOCKET, size, BUFFER)
         except PermissionError:  # root of a user namespace has what the machine allows to all
-            there.setsockopt(socket.SOL_SOCKET, allowed, BUFFER)
-    there.bind((link, EVERY_PROTOCOL))
-    return there
+            packets.setsockopt(socket.SOL_SOCKET, usual, BUFFER)
+    packets.bind((link, EVERY_PROTOCOL))
+    return packets
 
 
 def prompt() -> None:
@@ -124,19 +124,19 @@ def main(near: str, far: str, file: str) -> None:
     ways = (Direction(*ends), Direction(*reversed(ends)))
 
     def read(*_: object) -> None:
-        with open(file, encoding="utf-8") as written:
-            asked = json.load(written)
+        with open(file, encoding="utf-8") as text:
+            figures = json.load(text)
         for way in ways:
-            way.ask(asked)
+            way.ask(figures)
 
-    held = os.open(f"{file}.held", os.O_RDWR | os.O_CREAT, 0o644)
-    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    lock = os.open(f"{file}.held", os.O_RDWR | os.O_CREAT, 0o644)
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     signal.signal(signal.SIGHUP, read)
     read()
     print("ready", flush=True)
     while True:
-        now = time.time()
-        pause = min(way.wait(now) for way in ways)
+        moment = time.time()
+        pause = min(way.wait(moment) for way in ways)
         came, _, _ = select.select(ends, (), (), pause)
         for way in ways:
             if way.source in came:

@@ -32,7 +32,7 @@ from labkit.lab import held
 
 PROGRAMS = ("nsenter", "unshare")
 
-HERE = Path(__file__).parent
+PLACE = Path(__file__).parent
 KINDS = {"tbf": "rate 1mbit burst 5000 limit 5000", "netem": "delay 1ms"}
 MEASURING_SECONDS = 120.0
 
@@ -63,27 +63,27 @@ class Shaping:
 
     def shape(self, link: LinkPlan) -> None:
         """Have the link of one machine do what is asked, and nothing else."""
-        kinds, before = kinds_known(), {one.role: one for one in self.links}
-        old, how = before.get(link.role), splice.by(link, kinds)
-        same = old and how and old.by == how and ("rate" in old.asked) == bool(link.bits)
-        if same and self._carried(link.role, how):
-            self._change(link, how, kinds)
+        kinds, before = kinds_known(), {status.role: status for status in self.links}
+        old, manner = before.get(link.role), splice.by(link, kinds)
+        unchanged = old and manner and old.by == manner and ("rate" in old.asked) == bool(link.bits)
+        if unchanged and self._carried(link.role, manner):
+            self._change(link, manner, kinds)
         else:
             if old and old.by:
                 self._undo(old)
-            if how:
-                self._make(link, how, kinds)
-        kept = [link_status for role, link_status in before.items() if role != link.role]
-        now = [LinkStatus(link.role, how, link.asked)] if link.asked else []
-        self.keep([*kept, *now])
+            if manner:
+                self._make(link, manner, kinds)
+        others = [link_status for role, link_status in before.items() if role != link.role]
+        news = [LinkStatus(link.role, manner, link.asked)] if link.asked else []
+        self.keep([*others, *news])
 
-    def _carried(self, role: str, how: str) -> bool:
-        stems = splice.stems(self.layout, role) if how == "relay" else []
+    def _carried(self, role: str, manner: str) -> bool:
+        stems = splice.stems(self.layout, role) if manner == "relay" else []
         return all(held(self.folder.held(stem)) for stem in stems)
 
     # A role among them has devices of its own between its ends and the network.
-    def _spliced(self, *more: str) -> set[str]:
-        return {link.role for link in self.links if link.by} | {*more}
+    def _spliced(self, *roles: str) -> set[str]:
+        return {link.role for link in self.links if link.by} | {*roles}
 
     def now(self, role: str) -> LinkStatus:
         """The wanted and the measured figures of one link; nothing for an unshaped one."""
@@ -101,19 +101,19 @@ class Shaping:
     def measure(self, roles: Collection[str]) -> None:
         """Measure the links of these machines, and write it down beside what was asked."""
         links = self.links
-        asked = {link.role: self._question(link) for link in links if link.role in roles}
-        if not asked:
+        questions = {link.role: self._question(link) for link in links if link.role in roles}
+        if not questions:
             return
-        words = [*self._in("switch"), *_python("gauge.py"), json.dumps(asked)]
-        done = subprocess.run(
+        words = [*self._in("switch"), *_python("gauge.py"), json.dumps(questions)]
+        result = subprocess.run(
             Cgroup.of(self.folder.name).within(words), capture_output=True, text=True,
-            env=ENVIRONMENT, timeout=MEASURING_SECONDS * len(asked),
+            env=ENVIRONMENT, timeout=MEASURING_SECONDS * len(questions),
         )  # fmt: skip
-        if done.returncode:
-            raise BoxError("the links of the box could not be measured", said=done.stderr)
-        found = {role: _worded(numbers) for role, numbers in json.loads(done.stdout).items()}
+        if result.returncode:
+            raise BoxError("the links of the box could not be measured", said=result.stderr)
+        figures = {role: _worded(numbers) for role, numbers in json.loads(result.stdout).items()}
         self.keep(
-            LinkStatus(link.role, link.by, link.asked, found.get(link.role, link.measured))
+            LinkStatus(link.role, link.by, link.asked, figures.get(link.role, link.measured))
             for link in links
         )
 
@@ -131,50 +131,50 @@ class Shaping:
             "from": {"into": inner, "out": away, "of": pid},
         }  # fmt: skip
 
-    def _make(self, link: LinkPlan, how: str, kinds: Collection[str]) -> None:
+    def _make(self, link: LinkPlan, manner: str, kinds: Collection[str]) -> None:
         plan = self.layout.topology
-        own = [link.role, *(guest.role for guest in self.layout.guests_on(link.role))]
-        mtu = max(plan.link(role).bytes or USUAL_MTU for role in own)
-        for one in splices(self.layout, link.role, self._spliced(link.role)):
-            self._ip(one.at, one.made(how, mtu))
-            if how == "relay":
-                self._relay(one, link, kinds)
-        self._change(link, how, kinds)
+        roles = [link.role, *(guest.role for guest in self.layout.guests_on(link.role))]
+        mtu = max(plan.link(role).bytes or USUAL_MTU for role in roles)
+        for part in splices(self.layout, link.role, self._spliced(link.role)):
+            self._ip(part.at, part.made(manner, mtu))
+            if manner == "relay":
+                self._relay(part, link, kinds)
+        self._change(link, manner, kinds)
 
-    def _change(self, link: LinkPlan, how: str, kinds: Collection[str]) -> None:
-        for one in splices(self.layout, link.role, self._spliced(link.role)):
-            self._tc(one.at, splice.queues(one, link, kinds))
-            if how == "relay":
-                self._write_relay(one, link, kinds)
+    def _change(self, link: LinkPlan, manner: str, kinds: Collection[str]) -> None:
+        for part in splices(self.layout, link.role, self._spliced(link.role)):
+            self._tc(part.at, splice.queues(part, link, kinds))
+            if manner == "relay":
+                self._write_relay(part, link, kinds)
                 with suppress(ProcessLookupError):
-                    os.kill(self._relay_pid(one), signal.SIGHUP)
+                    os.kill(self._relay_pid(part), signal.SIGHUP)
 
     def _undo(self, old: LinkStatus) -> None:
-        for one in splices(self.layout, old.role, self._spliced()):
+        for part in splices(self.layout, old.role, self._spliced()):
             if old.by == "relay":
                 with suppress(ProcessLookupError, BoxError):
-                    os.kill(self._relay_pid(one), signal.SIGTERM)
-                self.folder.held(one.stem).unlink(missing_ok=True)
-            self._ip(one.at, one.unmade(old.by))
+                    os.kill(self._relay_pid(part), signal.SIGTERM)
+                self.folder.held(part.stem).unlink(missing_ok=True)
+            self._ip(part.at, part.unmade(old.by))
 
-    def _relay(self, one: Splice, link: LinkPlan, kinds: Collection[str]) -> None:
-        self._write_relay(one, link, kinds)
-        words = [*_python("relay.py"), *one.relayed, str(self.folder.relay(one.stem))]
-        born = namespaces.begin(
-            Cgroup.of(self.folder.name), f"relay of {link.role}", self._in(one.at),
-            f"exec {shlex.join(words)}", self.layout.cpus, self.folder.log(f"relay-{one.stem}"),
+    def _relay(self, part: Splice, link: LinkPlan, kinds: Collection[str]) -> None:
+        self._write_relay(part, link, kinds)
+        words = [*_python("relay.py"), *part.relayed, str(self.folder.relay(part.stem))]
+        process = namespaces.begin(
+            Cgroup.of(self.folder.name), f"relay of {link.role}", self._in(part.at),
+            f"exec {shlex.join(words)}", self.layout.cpus, self.folder.log(f"relay-{part.stem}"),
         ).ready()  # fmt: skip
-        born.give(b"")
-        self.folder.write(self.folder.relay(one.stem).with_suffix(".pid"), str(born.pid))
+        process.give(b"")
+        self.folder.write(self.folder.relay(part.stem).with_suffix(".pid"), str(process.pid))
 
-    def _write_relay(self, one: Splice, link: LinkPlan, kinds: Collection[str]) -> None:
-        asked = splice.relay_asked(link, kinds)
-        self.folder.write(self.folder.relay(one.stem), json.dumps(asked))
+    def _write_relay(self, part: Splice, link: LinkPlan, kinds: Collection[str]) -> None:
+        figures = splice.relay_asked(link, kinds)
+        self.folder.write(self.folder.relay(part.stem), json.dumps(figures))
 
-    def _relay_pid(self, one: Splice) -> int:
-        pid = int(self.folder.relay(one.stem).with_suffix(".pid").read_text())
+    def _relay_pid(self, part: Splice) -> int:
+        pid = int(self.folder.relay(part.stem).with_suffix(".pid").read_text())
         if pid not in Cgroup.of(self.folder.name).pids():
-            raise BoxError(f"the relay {one.stem} of box {self.folder.name} is gone",
+            raise BoxError(f"the relay {part.stem} of box {self.folder.name} is gone",
                            hint="`labkit box shape` of its link starts another")  # fmt: skip
         return pid
 
@@ -194,16 +194,16 @@ def asked_of(
     name: str, role: str, *, rate: str = "", delay: str = "", jitter: str = "", loss: str = ""
 ) -> LinkPlan:
     """A plan of these words for a link of a box that is up; none mean the link as it was made."""
-    made = Shaping.of(name).layout.topology.link(role)
-    return LinkPlan(role, rate, delay, jitter, loss, made.mtu) if rate or delay or loss else made
+    usual = Shaping.of(name).layout.topology.link(role)
+    return LinkPlan(role, rate, delay, jitter, loss, usual.mtu) if rate or delay or loss else usual
 
 
 def reshape(name: str, link: LinkPlan) -> LinkStatus:
     """Shape a link of a box that is up, for good, and measure it."""
     shaping = Shaping.of(name)
-    linked = shaping.layout.topology.linked
-    if link.role not in linked:
-        raise Unknown(f"machine with a link of its own in box {name}", link.role, linked)
+    machines = shaping.layout.topology.linked
+    if link.role not in machines:
+        raise Unknown(f"machine with a link of its own in box {name}", link.role, machines)
     if link.mtu and link.mtu != shaping.layout.topology.link(link.role).mtu:
         raise BadInput(f"{link.role} of box {name} is up with another MTU",
                        hint="name it in the topology, or use the setting Mtu")  # fmt: skip
@@ -223,8 +223,8 @@ def shaped(name: str, link: LinkPlan) -> Iterator[LinkStatus]:
         shaping = Shaping.of(name)
         with shaping.folder.locked(lambda _: None):
             shaping.shape(LinkPlan(link.role, **before.asked))
-            others = [one for one in shaping.links if one.role != link.role]
-            shaping.keep([*others, *([before] if before.asked else [])])
+            links = [status for status in shaping.links if status.role != link.role]
+            shaping.keep([*links, *([before] if before.asked else [])])
 
 
 def kinds_known() -> set[str]:
@@ -233,26 +233,26 @@ def kinds_known() -> set[str]:
 
 
 def _tried(kind: str, words: str) -> bool:
-    asked = ["unshare", "-n", "tc", "qdisc", "add", "dev", "lo", "root", kind, *words.split()]
-    return subprocess.run(asked, capture_output=True, env=ENVIRONMENT).returncode == 0
+    command = ["unshare", "-n", "tc", "qdisc", "add", "dev", "lo", "root", kind, *words.split()]
+    return subprocess.run(command, capture_output=True, env=ENVIRONMENT).returncode == 0
 
 
 # What runs as root reads nothing of the user's: no site, no variables, no folder of the program.
 def _python(program: str) -> list[str]:
-    return [sys.executable, "-I", "-S", str(HERE / program)]
+    return [sys.executable, "-I", "-S", str(PLACE / program)]
 
 
-def _worded(found: Mapping[str, float]) -> dict[str, str]:
-    if not found:
+def _worded(figures: Mapping[str, float]) -> dict[str, str]:
+    if not figures:
         return {"reached": "no"}
     words = {}
-    if "rate" in found:
-        words["rate"] = f"{found['rate'] / 1e6:.4g} Mbit/s"
+    if "rate" in figures:
+        words["rate"] = f"{figures['rate'] / 1e6:.4g} Mbit/s"
     for key in ("delay", "jitter"):
-        if key in found:
-            words[key] = f"{1000 * found[key]:.4g} ms"
-    if "loss" in found:
-        words["loss"] = f"{100 * found['loss']:.2g} % of {found['pings']:.0f}"
-    if "mtu" in found:
-        words["mtu"] = f"{found['mtu']:.0f}"
+        if key in figures:
+            words[key] = f"{1000 * figures[key]:.4g} ms"
+    if "loss" in figures:
+        words["loss"] = f"{100 * figures['loss']:.2g} % of {figures['pings']:.0f}"
+    if "mtu" in figures:
+        words["mtu"] = f"{figures['mtu']:.0f}"
     return words

@@ -72,12 +72,12 @@ class Splice:
         return [*back, *(f"link delete dev {device}" for device in devices)]
 
 
-def splices(layout: Layout, role: str, shaped: Collection[str]) -> Iterator[Splice]:
-    """Yield the splices of one machine, assuming that the links of `shaped` have theirs."""
+def splices(layout: Layout, role: str, roles: Collection[str]) -> Iterator[Splice]:
+    """Yield the splices of one machine, assuming that the links of `roles` have theirs."""
     near = {wire.far: wire.near for wire in wires(layout) if wire.bridge == "data"}
     if role in layout.guests:
         host, ends, number = layout.on(role), guest_ends(layout, role), layout.number(role)
-        above = stem(layout, host) + "-m" if host in shaped else "data"
+        above = stem(layout, host) + "-m" if host in roles else "data"
         yield Splice(f"t{number}", host, (ends["tap"],), VSWITCH)
         yield Splice(f"d{number}", SWITCH, (near[ends["direct"]],), above)
         return
@@ -85,9 +85,9 @@ def splices(layout: Layout, role: str, shaped: Collection[str]) -> Iterator[Spli
     for guest in layout.guests_on(role):
         direct = near[guest_ends(layout, guest.role)["direct"]]
         number = layout.number(guest.role)
-        directs.append(f"d{number}-p" if guest.role in shaped else direct)
-    switched = [f"v{seat}-d"] if directs else []
-    yield Splice(stem(layout, role), SWITCH, (f"h{seat}-d", *switched, *directs), "data")
+        directs.append(f"d{number}-p" if guest.role in roles else direct)
+    ports = [f"v{seat}-d"] if directs else []
+    yield Splice(stem(layout, role), SWITCH, (f"h{seat}-d", *ports, *directs), "data")
 
 
 def stems(layout: Layout, role: str) -> list[str]:
@@ -118,8 +118,8 @@ def queue_of(link: LinkPlan, kinds: Collection[str]) -> str:
 
 def queues(splice: Splice, link: LinkPlan, kinds: Collection[str]) -> list[str]:
     """Lines of tc for both directions; none where the relay does it all."""
-    how, words = by(link, kinds), queue_of(link, kinds)
-    return [f"qdisc replace dev {dev} root {words}" for dev in splice.senders(how) if words]
+    manner, words = by(link, kinds), queue_of(link, kinds)
+    return [f"qdisc replace dev {dev} root {words}" for dev in splice.senders(manner) if words]
 
 
 def relay_asked(link: LinkPlan, kinds: Collection[str]) -> dict[str, float]:
@@ -136,8 +136,8 @@ def as_json(link: LinkPlan, kinds: Collection[str]) -> str:
 def _tbf(link: LinkPlan) -> str:
     a_second = link.bits / 8
     burst = max(AT_ONCE * a_second, 2 * max(link.bytes + 14, FRAME))
-    held = burst + max(WAITING * a_second, 10 * FRAME)
-    return f"tbf rate {link.bits:.0f}bit burst {burst:.0f} limit {held:.0f}"
+    limit = burst + max(WAITING * a_second, 10 * FRAME)
+    return f"tbf rate {link.bits:.0f}bit burst {burst:.0f} limit {limit:.0f}"
 
 
 # What is under way must fit: twice what the delay holds at the rate, in packets of the usual size.

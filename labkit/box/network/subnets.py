@@ -17,10 +17,10 @@ PROGRAMS = ("ip",)
 
 def free_pair() -> int:
     """The number of a pair of subnets that is free; the caller keeps other boxes from choosing."""
-    used, promised = list(_in_use()), _promised()
+    used, promises = list(_in_use()), _promised()
     for pair in range(PAIRS):
-        wanted = (control_net(pair), data_net(pair))
-        if pair not in promised and not any(net.overlaps(a) for net in wanted for a in used):
+        nets = (control_net(pair), data_net(pair))
+        if pair not in promises and not any(net.overlaps(a) for net in nets for a in used):
             return pair
     raise BoxError(
         f"no free subnet for the box in {BENCHMARKING}",
@@ -58,10 +58,10 @@ def _networks(texts: Iterable[str]) -> Iterable[IPv4Network]:
 
 
 def _ip(*words: str) -> list[dict[str, Any]]:
-    done = subprocess.run(
+    result = subprocess.run(
         ["ip", "-4", "-j", *words], capture_output=True, text=True, env=ENVIRONMENT
     )
-    if done.returncode:
-        raise BoxError(f"`ip {' '.join(words)}` failed", said=done.stderr)
-    answer: list[dict[str, Any]] = json.loads(done.stdout or "[]")
+    if result.returncode:
+        raise BoxError(f"`ip {' '.join(words)}` failed", said=result.stderr)
+    answer: list[dict[str, Any]] = json.loads(result.stdout or "[]")
     return answer

@@ -32,31 +32,31 @@ def enter(folder: str) -> None:
             sys.exit(f"cannot enter the box: {os.strerror(ctypes.get_errno())}")
 
 
-def pump(there: socket.socket) -> None:
+def pump(connection: socket.socket) -> None:
     """Carry bytes both ways until the far end closes."""
-    threading.Thread(target=toward, args=(there,), daemon=True).start()
-    while content := there.recv(AT_ONCE):
+    threading.Thread(target=toward, args=(connection,), daemon=True).start()
+    while content := connection.recv(AT_ONCE):
         whole(content)
 
 
 def whole(content: bytes) -> None:
     """Write all of it."""
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(1, rest) :]
+    view = memoryview(content)
+    while view:
+        view = view[os.write(1, view) :]
 
 
-def toward(there: socket.socket) -> None:
+def toward(connection: socket.socket) -> None:
     """Send everything read to the far end."""
     while content := os.read(0, AT_ONCE):
-        there.sendall(content)
-    there.shutdown(socket.SHUT_WR)
+        connection.sendall(content)
+    connection.shutdown(socket.SHUT_WR)
 
 
 if __name__ == "__main__":
     if MARK not in os.environ:
         enter(sys.argv[1])
-    with socket.create_connection((sys.argv[2], int(sys.argv[3])), SECONDS) as dialled:
-        dialled.settimeout(None)
-        dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        pump(dialled)
+    with socket.create_connection((sys.argv[2], int(sys.argv[3])), SECONDS) as connection:
+        connection.settimeout(None)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        pump(connection)

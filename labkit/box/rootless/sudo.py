@@ -18,10 +18,10 @@ def works() -> bool:
     if os.geteuid() == 0 or not shutil.which("sudo"):
         return False
     try:
-        done = subprocess.run(["sudo", "-n", "true"], capture_output=True, timeout=SECONDS)
+        result = subprocess.run(["sudo", "-n", "true"], capture_output=True, timeout=SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return done.returncode == 0
+    return result.returncode == 0
 
 
 def possible() -> bool:
@@ -29,16 +29,16 @@ def possible() -> bool:
     return works() or bool(shutil.which("sudo") and sys.stdin.isatty() and sys.stderr.isatty())
 
 
-def box(verb: str, name: str, tell: Tell, *more: str) -> None:
+def box(verb: str, name: str, tell: Tell, *options: str) -> None:
     """Have `labkit box VERB` done as root; the files of the box become this user's."""
     tell(f"box {verb} needs root: using sudo")
     # As root nothing is imported from the folder in which somebody happens to be (-P).
     words = ["sudo", *([] if sys.stdin.isatty() else ["-n"])]
     words += [sys.executable, "-P", "-m", "labkit"]
     # sudo asks on the terminal itself, so nothing of its question is lost here.
-    done = subprocess.run(
-        [*words, "box", verb, *more, "--name", name, "--json"],
+    result = subprocess.run(
+        [*words, "box", verb, *options, "--name", name, "--json"],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    if done.returncode:
-        raise BoxError(f"box {verb} did not work through sudo", said=done.stderr)
+    if result.returncode:
+        raise BoxError(f"box {verb} did not work through sudo", said=result.stderr)

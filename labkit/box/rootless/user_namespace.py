@@ -110,20 +110,20 @@ class Rootless:
                 raise
         return self.lab
 
-    def verb(self, verb: str, *more: str, tell: Tell = lambda _: None) -> dict[str, Any]:
+    def verb(self, verb: str, *options: str, tell: Tell = lambda _: None) -> dict[str, Any]:
         """Have `labkit box VERB` done in there; what it says of the box."""
-        labkit = [sys.executable, "-m", "labkit", "box", verb, *more]
-        done = subprocess.run(
+        labkit = [sys.executable, "-m", "labkit", "box", verb, *options]
+        result = subprocess.run(
             [*self._entering, *labkit, "--name", self.name, "--json"],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, env=self._environment,
         )  # fmt: skip
         with suppress(ValueError):
-            told: dict[str, Any] = json.loads(done.stdout)
-            if verb == "status" or not done.returncode:
-                for line in done.stderr.splitlines():
+            facts: dict[str, Any] = json.loads(result.stdout)
+            if verb == "status" or not result.returncode:
+                for line in result.stderr.splitlines():
                     tell(line.strip())
-                return told
-        raise BoxError(f"box {verb} did not work in its user namespace", said=done.stderr)
+                return facts
+        raise BoxError(f"box {verb} did not work in its user namespace", said=result.stderr)
 
     @contextmanager
     def started(self, words: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
@@ -151,18 +151,18 @@ class Rootless:
 
     def _keep(self) -> None:
         words = ["sh", "-c", KEEPER, "keeper", str(kept())]
-        numbered = 'echo $$ > "$1" && shift && exec "$@"'
-        begun = subprocess.Popen(
-            ["setsid", "--fork", "sh", "-c", numbered, "outer", str(self.keeper), *OUTER, *words],
+        script = 'echo $$ > "$1" && shift && exec "$@"'
+        process = subprocess.Popen(
+            ["setsid", "--fork", "sh", "-c", script, "outer", str(self.keeper), *OUTER, *words],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=self._environment, cwd="/",
         )  # fmt: skip
-        assert begun.stdout and begun.stderr
-        with begun.stdout, begun.stderr:
-            if begun.stdout.readline() != b"ready\n":
-                text = begun.stderr.read().decode("utf-8", "replace")
+        assert process.stdout and process.stderr
+        with process.stdout, process.stderr:
+            if process.stdout.readline() != b"ready\n":
+                text = process.stderr.read().decode("utf-8", "replace")
                 raise BoxError("the namespaces of the box could not be made", said=text)
-        begun.wait()
+        process.wait()
 
     def down(self) -> None:
         """End its processes, and remove its files."""
@@ -172,11 +172,11 @@ class Rootless:
     # The first process of a namespace takes the others there along, and goes after them.
     def _remove(self) -> None:
         until = time.monotonic() + KILL_SECONDS
-        while left := self.processes():
-            for pid in left:
+        while pids := self.processes():
+            for pid in pids:
                 self._kill(pid)
             if time.monotonic() > until:
-                raise BoxError(f"processes {left} of box {self.name} do not end")
+                raise BoxError(f"processes {pids} of box {self.name} do not end")
             time.sleep(0.005)
         with suppress(FileNotFoundError):
             shutil.rmtree(self.path)
@@ -198,9 +198,9 @@ class Rootless:
     def _locked(self) -> Iterator[None]:
         try:
             kept().mkdir(parents=True, exist_ok=True)
-        except OSError as refused:
+        except OSError as error:
             hint = "set XDG_STATE_HOME to a folder that you may write to"
-            raise BoxError(f"no place for boxes: {kept()}", said=str(refused), hint=hint) from None
+            raise BoxError(f"no place for boxes: {kept()}", said=str(error), hint=hint) from None
         descriptor = os.open(kept().parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -230,14 +230,14 @@ def lacking() -> tuple[str, str]:
         return "no newuidmap (package uidmap)", f"sudo {' '.join(install_words())} uidmap"
     words = [*OUTER, *TRIAL]
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             words, capture_output=True, text=True, timeout=10, env={"PATH": SEARCHED, "LC_ALL": "C"}
         )
-    except (OSError, subprocess.TimeoutExpired) as failed:
-        return f"unshare: {failed}", "use Debian 12 or newer, or a similar system"
-    if not done.returncode:
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"unshare: {error}", "use Debian 12 or newer, or a similar system"
+    if not result.returncode:
         return network_cards()
-    text = (done.stderr.strip().splitlines() or ["unshare ended without a message"])[-1]
+    text = (result.stderr.strip().splitlines() or ["unshare ended without a message"])[-1]
     return text, _way_out()
 
 
@@ -252,11 +252,11 @@ def network_cards() -> tuple[str, str]:
 
 
 def _way_out() -> str:
-    who = account.name()
+    user = account.name()
     for knob, free in (("unprivileged_userns_clone", "1"),
                        ("apparmor_restrict_unprivileged_userns", "0")):  # fmt: skip
         file = Path("/proc/sys/kernel", knob)
         if file.exists() and file.read_text().strip() != free:
             return f"sudo sysctl kernel.{knob}={free}"
     span = "100000-165535"
-    return f"sudo usermod --add-subuids {span} --add-subgids {span} {shlex.quote(who)}"
+    return f"sudo usermod --add-subuids {span} --add-subgids {span} {shlex.quote(user)}"
