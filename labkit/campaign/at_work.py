@@ -46,9 +46,9 @@ class PointAtWork(ABC):
         """Seconds that it has been at work."""
         return time.monotonic() - self.begun
 
-    def stop(self, why: str) -> None:
+    def stop(self, reason: str) -> None:
         """Ask it to put its settings back and to end; asked twice, it ends at once."""
-        self.why = self.why or why
+        self.why = self.why or reason
         self.asked.append(time.monotonic())
         self._ask_to_stop()
 
@@ -97,10 +97,10 @@ class AtWork(PointAtWork):
             with suppress(ValueError, LookupError):
                 self._hear(json.loads(line))
 
-    def _hear(self, told: dict[str, dict[str, float | str] | str]) -> None:
-        if isinstance(text := told.get("said"), str):
+    def _hear(self, message: dict[str, dict[str, float | str] | str]) -> None:
+        if isinstance(text := message.get("said"), str):
             self.said, self.seconds_left = text, None
-        elif isinstance(progress := told.get("progress"), dict):
+        elif isinstance(progress := message.get("progress"), dict):
             at = f"{progress['step']} {progress['condition']}"
             self.said = f"{at}, {progress['done']} of {progress['of']} runs"
             self.seconds_left = float(progress["seconds_left"])
@@ -139,10 +139,10 @@ class AtWork(PointAtWork):
         if self.asked:
             return attempt.ended(STOPPED, self.why, "Stopped")
         code = self.process.returncode
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        cause = f"signal {-code}" if code < 0 else f"exit code {code}"
         log = self.folder.of(self.point) / f"attempt-{self.number}.log"
         text = last_words(log.read_text("utf-8", "replace"))
-        return attempt.ended(DIED, "\n".join(filter(None, [f"its process ended: {how}", text])))
+        return attempt.ended(DIED, "\n".join(filter(None, [f"its process ended: {cause}", text])))
 
 
 def clean(folder: CampaignFolder, point: CampaignPoint, attempt: Attempt) -> Attempt:

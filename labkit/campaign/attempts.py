@@ -45,9 +45,11 @@ class Attempt:
     @classmethod
     def begin(cls, number: int, temporary: str) -> Attempt:
         """The attempt of this process, beginning now."""
-        me = Owner.me("campaign")
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return cls(number, BEGUN, now, me.controller, me.pid, me.started, me.boot, temporary)
+        owner = Owner.me("campaign")
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return cls(
+            number, BEGUN, moment, owner.controller, owner.pid, owner.started, owner.boot, temporary
+        )
 
     @classmethod
     def read(cls, file: Path) -> Attempt:
@@ -66,16 +68,16 @@ class Attempt:
         lease = Lease("", "", self.controller, self.pid, self.started, self.boot, "", "", "")
         return self.state == BEGUN and not lease.ended
 
-    def ended(self, state: str, why: str = "", kind: str = "") -> Attempt:
+    def ended(self, state: str, reason: str = "", kind: str = "") -> Attempt:
         """The same, now that it has ended."""
         took = datetime.now(UTC) - datetime.fromisoformat(self.began)
-        return replace(self, state=state, why=why, kind=kind, seconds=took.total_seconds())
+        return replace(self, state=state, why=reason, kind=kind, seconds=took.total_seconds())
 
     def clear(self) -> None:
         """Remove the temporary files of a process that has died."""
-        left = Path(self.temporary)
-        if left.name.startswith(TEMPORARY) and left.parent == Path(tempfile.gettempdir()):
-            shutil.rmtree(left, ignore_errors=True)
+        folder = Path(self.temporary)
+        if folder.name.startswith(TEMPORARY) and folder.parent == Path(tempfile.gettempdir()):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def keep(self, folder: Path) -> Attempt:
         """Write it down, safe on disk when this returns."""

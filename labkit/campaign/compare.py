@@ -25,13 +25,13 @@ from labkit.statistics.quantity import Quantity, Statistic
 from labkit.study import Study
 from labkit.verdict import CONTRADICTED, HOLDS, MARGIN, NOT_TESTABLE, SAME, UNDECIDED, Verdict
 
-WORSE, BETTER, CHANGED, ALIKE, UNCLEAR = (
+WORSE, BETTER, CHANGE, ALIKE, UNCLEAR = (
     "regression", "improvement", "changed", "the same", "not clearly other",
 )  # fmt: skip
 PERCENTILES: tuple[Statistic, ...] = (50.0, 99.0)
 FEWEST_VALUES = 20
 """Of fewer values in a unit nobody wants to know the slowest in a hundred."""
-QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
+NAME_IN_TEXT = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 Measured = Mapping[str, Blocks]
 
 
@@ -64,7 +64,7 @@ class Comparisons:
     @property
     def regressions(self) -> list[Compared]:
         """The figures that clearly became worse."""
-        return [compared for compared in self.each if compared.outcome == WORSE]
+        return [comparison for comparison in self.each if comparison.outcome == WORSE]
 
     @property
     def passed(self) -> bool:
@@ -102,26 +102,26 @@ class _Pair:
         return min(len(self.old), len(self.new)) >= FEWEST_BLOCKS
 
 
-def compare(a: CampaignFolder, b: CampaignFolder, least: float = MARGIN) -> Comparisons:
-    """Find what changed from `a` to `b`; changes below `least` (0.05 is 5 %) do not matter."""
-    pairs, lost = _pairs(a, b)
-    measured: dict[str, Blocks] = {}
+def compare(a: CampaignFolder, b: CampaignFolder, margin: float = MARGIN) -> Comparisons:
+    """Find what changed from `a` to `b`; changes below `margin` (0.05 is 5 %) do not matter."""
+    pairs, absent = _pairs(a, b)
+    blocks_of: dict[str, Blocks] = {}
     why_not: list[str] = []
     for pair in pairs:
         try:
-            measured |= _asked(pair)
+            blocks_of |= _asked(pair)
         except LabkitError as error:
             why_not.append(f"{pair.name}: {error.what}")
     orders = [asked_comparison.order for pair in pairs for asked_comparison in pair.asked]
     if not orders:
-        what = f"{a.name} and {b.name} have no finished point in common"
-        raise ResultsError(what, said="\n".join(why_not), hint="labkit campaign report NAME")
-    verdicts = {verdict.claim: verdict for verdict in judge(orders, measured)}
-    comparisons = [compared for pair in pairs for compared in _compared(pair, verdicts, least)]
-    lost = (*lost, *(f"{pair.name}: {name}" for pair in pairs for name in pair.lost))
+        problem = f"{a.name} and {b.name} have no finished point in common"
+        raise ResultsError(problem, said="\n".join(why_not), hint="labkit campaign report NAME")
+    verdicts = {verdict.claim: verdict for verdict in judge(orders, blocks_of)}
+    comparisons = [comparison for pair in pairs for comparison in _compared(pair, verdicts, margin)]
+    absent = (*absent, *(f"{pair.name}: {name}" for pair in pairs for name in pair.lost))
     units = {_unit(pair) for pair in pairs if pair.asked}
     return Comparisons(
-        a.name, b.name, tuple(comparisons), lost, tuple(why_not), "; ".join(sorted(units))
+        a.name, b.name, tuple(comparisons), absent, tuple(why_not), "; ".join(sorted(units))
     )
 
 
@@ -138,16 +138,17 @@ def _pairs(a: CampaignFolder, b: CampaignFolder) -> tuple[list[_Pair], tuple[str
     old, new = _finished(a), _finished(b)
     if len({lab for _, lab in old}) == len({lab for _, lab in new}) == 1:
         old, new = (
-            {(ask, ""): attempts for (ask, _), attempts in each.items()} for each in (old, new)
+            {(ask, ""): attempts for (ask, _), attempts in finished.items()}
+            for finished in (old, new)
         )
-    both = [key for key in old if key in new]
+    keys = [key for key in old if key in new]
     pairs = [
         _Pair(n, _said(old[key][0][0], key[1]), studies.find(old[key][0][0].study),
               [attempt for _, attempt in old[key]], [attempt for _, attempt in new[key]], (a, b))
-        for n, key in enumerate(both)
+        for n, key in enumerate(keys)
     ]  # fmt: skip
-    lost = tuple(_said(old[key][0][0], key[1]) for key in old if key not in new)
-    return pairs, lost
+    absent = tuple(_said(old[key][0][0], key[1]) for key in old if key not in new)
+    return pairs, absent
 
 
 def _finished(
@@ -171,64 +172,64 @@ def _said(point: CampaignPoint, lab: str) -> str:
 def _asked(pair: _Pair) -> dict[str, Blocks]:
     old = _measured(pair, pair.old, pair.folders[0], -1)
     new = _measured(pair, pair.new, pair.folders[1], 1)
-    shared = [name for name in old if name in new]
+    names = [name for name in old if name in new]
     pair.lost += [name for name in old if name not in new and ": " not in name]
-    for name in (name for name in shared if ": " not in name):
-        every = [*old[name].values(), *new[name].values()]
-        ratio = all((np.asarray(values) > 0).all() for values in every)
-        for q in _statistics(pair, every):
+    for name in (name for name in names if ": " not in name):
+        blocks_all = [*old[name].values(), *new[name].values()]
+        ratio = all((np.asarray(values) > 0).all() for values in blocks_all)
+        for q in _statistics(pair, blocks_all):
             _add(pair, f"'{name}'", q, f"{name}, {_statistic(q)}", ratio)
     verdicts = {v["claim"]: v["verdict"] for v in (*pair.old[0].verdicts, *pair.new[0].verdicts)}
     for claim in pair.study.claims:
-        if verdicts.get(claim.id, NOT_TESTABLE) == NOT_TESTABLE or claim.missing(
-            _only(old, shared)
-        ):
+        if verdicts.get(claim.id, NOT_TESTABLE) == NOT_TESTABLE or claim.missing(_only(old, names)):
             continue
         for comparison in claim.comparisons():
             text = _keyed(comparison.what)
-            what = f"{claim.id}: {comparison.what.shown}, {_statistic(comparison.what.statistic)}"
-            _add(pair, text, comparison.what.statistic, what, claim=claim.id)
+            title = f"{claim.id}: {comparison.what.shown}, {_statistic(comparison.what.statistic)}"
+            _add(pair, text, comparison.what.statistic, title, claim=claim.id)
     return {
         _own(name, pair.number, side): blocks
-        for side, each in (("old", old), ("new", new)) for name, blocks in each.items()
+        for side, measured in (("old", old), ("new", new)) for name, blocks in measured.items()
     }  # fmt: skip
 
 
-def _only(measured: Measured, names: Sequence[str]) -> Measured:
-    return {name: measured[name] for name in names}
+def _only(blocks_of: Measured, names: Sequence[str]) -> Measured:
+    return {name: blocks_of[name] for name in names}
 
 
 # Names alone are compared by their ratio, anything else by its difference.
 def _add(
-    pair: _Pair, text: str, q: Statistic, what: str, ratio: bool = False, claim: str = ""
+    pair: _Pair, text: str, q: Statistic, title: str, ratio: bool = False, claim: str = ""
 ) -> None:
     new, old = (_renamed(text, pair.number, side) for side in ("new", "old"))
     if not claim:
         new, old = new.strip("'"), old.strip("'")
     name = f"{pair.number}/{len(pair.asked)}"
     order = Order(name, "new is lower than old", "", percentiles=(q,), conditions=(new, old))
-    pair.asked.append(_Asked(order, what, ratio, claim))
+    pair.asked.append(_Asked(order, title, ratio, claim))
 
 
 # Where each run gives one value there is only their mean; a session has several.
-def _statistics(pair: _Pair, every: Sequence[Any]) -> tuple[Statistic, ...]:
-    if all(np.size(values) == 1 for values in every):
+def _statistics(pair: _Pair, blocks: Sequence[Any]) -> tuple[Statistic, ...]:
+    if all(np.size(values) == 1 for values in blocks):
         return ("mean",)
-    most = min(np.size(values) for values in every)
-    return PERCENTILES if most >= FEWEST_VALUES else PERCENTILES[:1]
+    fewest = min(np.size(values) for values in blocks)
+    return PERCENTILES if fewest >= FEWEST_VALUES else PERCENTILES[:1]
 
 
 # A claim's names with their metric, as `Study.measured` calls them.
-def _keyed(what: Quantity) -> str:
+def _keyed(quantity: Quantity) -> str:
     def key(match: re.Match[str]) -> str:
         name = match[1] or match[2]
-        return f"'{what.metric}: {name}'" if what.metric and ": " not in name else f"'{name}'"
+        return (
+            f"'{quantity.metric}: {name}'" if quantity.metric and ": " not in name else f"'{name}'"
+        )
 
-    return QUOTED.sub(key, what.text)
+    return NAME_IN_TEXT.sub(key, quantity.text)
 
 
 def _renamed(text: str, number: int, side: str) -> str:
-    return QUOTED.sub(lambda match: f"'{_own(match[1] or match[2], number, side)}'", text)
+    return NAME_IN_TEXT.sub(lambda match: f"'{_own(match[1] or match[2], number, side)}'", text)
 
 
 def _own(name: str, number: int, side: str) -> str:
@@ -253,25 +254,25 @@ def _measured(
                 values_by_name[name] |= {
                     sign * (n * 10**6 + b): values for b, values in blocks.items()
                 }
-    least = FEWEST_BLOCKS if pair.by_session else 1
-    return {name: blocks for name, blocks in values_by_name.items() if len(blocks) >= least}
+    fewest = FEWEST_BLOCKS if pair.by_session else 1
+    return {name: blocks for name, blocks in values_by_name.items() if len(blocks) >= fewest}
 
 
-def _compared(pair: _Pair, verdicts: Mapping[str, Verdict], least: float) -> Iterator[Compared]:
+def _compared(pair: _Pair, verdicts: Mapping[str, Verdict], margin: float) -> Iterator[Compared]:
     better = more_is_better(pair.study.metric, pair.study.unit)
     for comparison in pair.asked:
         verdict = verdicts[comparison.order.id]
         if verdict.verdict == NOT_TESTABLE:
             continue
-        change = _change(verdict, least, comparison.ratio)
+        change = _change(verdict, margin, comparison.ratio)
         if not comparison.claim:
             outcome = _of_measure(change, verdict, better)
             yield Compared(pair.name, comparison.what, outcome, verdict, comparison.ratio)
             continue
-        was, now = (_usual(attempts, comparison.claim) for attempts in (pair.old, pair.new))
-        outcome = _of_claim(change, was, now)
+        before, after = (_usual(attempts, comparison.claim) for attempts in (pair.old, pair.new))
+        outcome = _of_claim(change, before, after)
         yield Compared(
-            pair.name, comparison.what, outcome, verdict, False, comparison.claim, was, now
+            pair.name, comparison.what, outcome, verdict, False, comparison.claim, before, after
         )
 
 
@@ -280,29 +281,29 @@ def _usual(attempts: Sequence[Attempt], claim: str) -> str:
     counts = Counter(
         v["verdict"] for attempt in attempts for v in attempt.verdicts if v["claim"] == claim
     )
-    (word, many), *_ = counts.most_common(1) or [(UNDECIDED, 0)]
-    return str(word) if many * 2 > sum(counts.values()) else UNDECIDED
+    (word, count), *_ = counts.most_common(1) or [(UNDECIDED, 0)]
+    return str(word) if count * 2 > sum(counts.values()) else UNDECIDED
 
 
-def _change(verdict: Verdict, least: float, ratio: bool) -> str:
+def _change(verdict: Verdict, margin: float, ratio: bool) -> str:
     if verdict.verdict == SAME:
         return ALIKE
     if verdict.verdict not in (HOLDS, CONTRADICTED):
         return UNCLEAR
-    small = ratio and verdict.effect is not None and abs(verdict.effect - 1) < least
-    return ALIKE if small else CHANGED
+    small = ratio and verdict.effect is not None and abs(verdict.effect - 1) < margin
+    return ALIKE if small else CHANGE
 
 
 def _of_measure(change: str, verdict: Verdict, better: bool | None) -> str:
-    if change != CHANGED or better is None:
+    if change != CHANGE or better is None:
         return change
     return BETTER if (verdict.verdict == CONTRADICTED) == better else WORSE
 
 
 # A claim's figure is neither good nor bad; that it holds no longer is what somebody should know.
-def _of_claim(change: str, was: str, now: str) -> str:
-    if change == CHANGED and (was, now) == (HOLDS, CONTRADICTED):
+def _of_claim(change: str, before: str, after: str) -> str:
+    if change == CHANGE and (before, after) == (HOLDS, CONTRADICTED):
         return WORSE
-    if change == CHANGED and (was, now) == (CONTRADICTED, HOLDS):
+    if change == CHANGE and (before, after) == (CONTRADICTED, HOLDS):
         return BETTER
     return change

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from labkit.campaign.compare import (
     ALIKE,
     BETTER,
-    CHANGED,
+    CHANGE,
     UNCLEAR,
     WORSE,
     Compared,
@@ -23,26 +23,26 @@ from labkit.pages.terminal import paragraph
 from labkit.verdict import one_risk
 
 HEAD = ("point", "figure", "delta", "interval", "verdict")
-ORDER = (WORSE, BETTER, CHANGED, UNCLEAR, ALIKE)
+ORDER = (WORSE, BETTER, CHANGE, UNCLEAR, ALIKE)
 
 
-def found(those: Comparisons) -> str:
+def found(result: Comparisons) -> str:
     """The findings, in a sentence."""
-    counts = Counter(compared.outcome for compared in those.each)
+    counts = Counter(comparison.outcome for comparison in result.each)
     outcomes = ", ".join(
         f"{counts[word]} {_plural(word, counts[word])}" for word in ORDER if counts[word]
     )
-    lost = f"; points or conditions of {those.a} missing: {len(those.lost)}" if those.lost else ""
-    return f"{those.b} against {those.a}: {len(those.each)} comparisons: {outcomes}{lost}."
+    gap = f"; points or conditions of {result.a} missing: {len(result.lost)}" if result.lost else ""
+    return f"{result.b} against {result.a}: {len(result.each)} comparisons: {outcomes}{gap}."
 
 
-def _plural(word: str, many: int) -> str:
-    return f"{word}s" if many > 1 and word in (WORSE, BETTER) else word
+def _plural(word: str, count: int) -> str:
+    return f"{word}s" if count > 1 and word in (WORSE, BETTER) else word
 
 
 def text(comparisons: Comparisons) -> str:
     """For a terminal: what changed first, and what did not in a number."""
-    rows = tuple(_row(compared) for compared in _shown(comparisons))
+    rows = tuple(_row(comparison) for comparison in _shown(comparisons))
     parts = [
         paragraph(found(comparisons)), Table(HEAD, rows).text() if rows else "",
         *(paragraph(f"missing: {name}") for name in comparisons.lost),
@@ -51,23 +51,23 @@ def text(comparisons: Comparisons) -> str:
     return readable("\n\n".join(part for part in parts if part))
 
 
-def markdown(those: Comparisons) -> str:
+def markdown(result: Comparisons) -> str:
     """For a comment on a change."""
-    rows = tuple(_row(compared) for compared in _shown(those))
+    rows = tuple(_row(comparison) for comparison in _shown(result))
     parts = [
-        f"**{'Passed' if those.passed else 'Failed'}: {found(those)}**",
+        f"**{'Passed' if result.passed else 'Failed'}: {found(result)}**",
         Table(HEAD, rows).markdown() if rows else "",
-        *(f"- missing: `{name}`" for name in those.lost), *those.why_not, _risk(those),
+        *(f"- missing: `{name}`" for name in result.lost), *result.why_not, _risk(result),
     ]  # fmt: skip
     return "\n\n".join(part for part in parts if part)
 
 
-def plain(those: Comparisons) -> dict[str, Any]:
+def plain(result: Comparisons) -> dict[str, Any]:
     """For a machine to read."""
     return {
-        "found": found(those), "passed": those.passed, "a": those.a, "b": those.b,
-        "comparisons": [asdict(compared) for compared in those.each], "lost": list(those.lost),
-        "why_not": list(those.why_not), "units": those.units,
+        "found": found(result), "passed": result.passed, "a": result.a, "b": result.b,
+        "comparisons": [asdict(c) for c in result.each], "lost": list(result.lost),
+        "why_not": list(result.why_not), "units": result.units,
     }  # fmt: skip
 
 
@@ -75,8 +75,8 @@ def junit(comparisons: Comparisons) -> str:
     """Test reports for continuous integration: a suite for each point, a case for each figure."""
     root = ElementTree.Element("testsuites", name=f"{comparisons.b} against {comparisons.a}")
     by_point: dict[str, list[Compared]] = {}
-    for compared in comparisons.each:
-        by_point.setdefault(compared.point, []).append(compared)
+    for comparison in comparisons.each:
+        by_point.setdefault(comparison.point, []).append(comparison)
     for name, figures in by_point.items():
         _suite(root, name, figures)
     for name in comparisons.lost:
@@ -107,23 +107,32 @@ def _suite(root: ElementTree.Element, name: str, figures: list[Compared]) -> Non
 
 # What changed, the worst first.
 def _shown(comparisons: Comparisons) -> list[Compared]:
-    changed = [
-        compared for compared in comparisons.each if compared.outcome in (WORSE, BETTER, CHANGED)
+    changes = [
+        comparison
+        for comparison in comparisons.each
+        if comparison.outcome in (WORSE, BETTER, CHANGE)
     ]
-    return sorted(changed, key=lambda compared: ORDER.index(compared.outcome))
+    return sorted(changes, key=lambda comparison: ORDER.index(comparison.outcome))
 
 
-def _row(one: Compared) -> tuple[str, ...]:
-    change = delta(one.verdict.effect, one.ratio), within(one.verdict, one.ratio)
-    return one.point, one.what, *change, _outcome(one)
+def _row(comparison: Compared) -> tuple[str, ...]:
+    change = (
+        delta(comparison.verdict.effect, comparison.ratio),
+        within(comparison.verdict, comparison.ratio),
+    )
+    return comparison.point, comparison.what, *change, _outcome(comparison)
 
 
-def _outcome(one: Compared) -> str:
-    return f"{one.outcome} ({one.was}, now {one.is_now})" if one.was else one.outcome
+def _outcome(comparison: Compared) -> str:
+    return (
+        f"{comparison.outcome} ({comparison.was}, now {comparison.is_now})"
+        if comparison.was
+        else comparison.outcome
+    )
 
 
 def _risk(comparisons: Comparisons) -> str:
-    risk = one_risk(compared.verdict.among for compared in comparisons.each)
+    risk = one_risk(comparison.verdict.among for comparison in comparisons.each)
     return " ".join(_sentences(comparisons.units, risk))
 
 

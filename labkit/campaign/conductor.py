@@ -112,11 +112,11 @@ class Conductor:
             raise self._stopped() from None
 
     def _stopped(self) -> Stopped:
-        left = len(self.folder.points) - self.finished
+        number = len(self.folder.points) - self.finished
         return Stopped(
             f"stopped; {self.finished} of {len(self.folder.points)} points are finished",
-            hint=f"`labkit campaign run` goes on with the other {left}"
-            if left
+            hint=f"`labkit campaign run` goes on with the other {number}"
+            if number
             else "`labkit campaign run` writes the report",
         )
 
@@ -126,10 +126,10 @@ class Conductor:
         last: dict[str, Attempt] = {}
         for point in self.folder.points:
             tries = [self._settled(point, attempt) for attempt in self.folder.attempts(point)]
-            for one in tries:
-                if point.lab not in last or one.began > last[point.lab].began:
-                    last[point.lab] = one
-            if any(one.state == FINISHED for one in tries):
+            for attempt_settled in tries:
+                if point.lab not in last or attempt_settled.began > last[point.lab].began:
+                    last[point.lab] = attempt_settled
+            if any(attempt_settled.state == FINISHED for attempt_settled in tries):
                 self.finished += 1
             else:
                 self.waiting.add(self._waiting(point, needs[point.lab]))
@@ -140,20 +140,20 @@ class Conductor:
 
     # Its conductor has died, and it ends by itself as soon as it has noticed.
     def _settled(self, point: CampaignPoint, attempt: Attempt) -> Attempt:
-        until, announced = time.monotonic() + ORPHAN_SECONDS, False
+        until, is_announced = time.monotonic() + ORPHAN_SECONDS, False
         while attempt.alive:
-            if not announced:
+            if not is_announced:
                 self.note(f"{point.name}: waiting for process {attempt.pid} of an earlier run")
-            announced = True
+            is_announced = True
             if time.monotonic() > until:
-                what = f"process {attempt.pid} of an earlier run is still at {point.name}"
-                raise Busy(what, hint=f"wait, or end it: kill {attempt.pid}")
+                problem = f"process {attempt.pid} of an earlier run is still at {point.name}"
+                raise Busy(problem, hint=f"wait, or end it: kill {attempt.pid}")
             time.sleep(LOOK_SECONDS)
             attempt = self.folder.attempts(point)[attempt.number - 1]
         if attempt.state != BEGUN:
             return attempt
-        again = self.folder.attempts(point)[attempt.number - 1]
-        return again if again.state != BEGUN else clean(self.folder, point, attempt)
+        latest = self.folder.attempts(point)[attempt.number - 1]
+        return latest if latest.state != BEGUN else clean(self.folder, point, attempt)
 
     def _step(self) -> None:
         for worker in list(self.working):
@@ -172,10 +172,10 @@ class Conductor:
             self.show(self.standing())
         self.at.wait(LOOK_SECONDS)
 
-    def _say_waiting(self, one: PointAtWork) -> None:
-        if one.said.startswith(WAITS) and one.said != self._said.get(one.point.name):
-            self._said[one.point.name] = one.said
-            self.note(f"{_called(one.point)}: {one.said}")
+    def _say_waiting(self, worker: PointAtWork) -> None:
+        if worker.said.startswith(WAITS) and worker.said != self._said.get(worker.point.name):
+            self._said[worker.point.name] = worker.said
+            self.note(f"{_called(worker.point)}: {worker.said}")
 
     def _is_late(self) -> bool:
         return self.deadline is not None and time.monotonic() - self._begun > self.deadline
@@ -189,9 +189,9 @@ class Conductor:
 
     def _begin_more(self) -> None:
         working = [point_at_work.needs for point_at_work in self.working]
-        taken = self.at.taken()
-        heads = self.waiting.heads(taken.at_most)
-        for waiting in to_begin(heads, working, time.monotonic(), taken):
+        room = self.at.taken()
+        heads = self.waiting.heads(room.at_most)
+        for waiting in to_begin(heads, working, time.monotonic(), room):
             self.waiting.take(waiting)
             self._begin(waiting)
 
@@ -224,10 +224,10 @@ class Conductor:
         self.note(f"{_called(point)}: {attempt.state}: {point_at_work.why or _first(attempt.why)}")
 
     # Once more from the terminal is passed on: settings may then stay in force.
-    def _stop_all(self, why: str) -> None:
+    def _stop_all(self, reason: str) -> None:
         self.waiting.clear()
         for point_at_work in self.working:
-            point_at_work.stop(why)
+            point_at_work.stop(reason)
         while self.working:
             try:
                 for point_at_work in list(self.working):
@@ -238,7 +238,7 @@ class Conductor:
                 self.at.wait(LOOK_SECONDS)
             except KeyboardInterrupt:
                 for point_at_work in self.working:
-                    point_at_work.stop(why)
+                    point_at_work.stop(reason)
 
     def standing(self) -> CampaignStanding:
         """The campaign's current standing."""
@@ -253,26 +253,26 @@ class Conductor:
         times = [(needs, pace * seconds) for needs, seconds in self.waiting.left()]
         for worker in self.working:
             number = pace * self.foreseen[worker.point.name].seconds
-            left = (
+            rest_of_point = (
                 worker.seconds_left if worker.seconds_left is not None else number - worker.seconds
             )
-            times.append((worker.needs, max(left, 0.0)))
+            times.append((worker.needs, max(rest_of_point, 0.0)))
         return together(times)
 
 
 def _called(point: CampaignPoint) -> str:
-    again = f", repetition {point.repetition}" if point.repetition > 1 else ""
+    repetition = f", repetition {point.repetition}" if point.repetition > 1 else ""
     values = f" ({point.said})" if point.said else ""
-    return f"{point.number:04d} {point.study} on {point.place}{values}{again}"
+    return f"{point.number:04d} {point.study} on {point.place}{values}{repetition}"
 
 
-def _first(why: str) -> str:
-    return why.partition("\n")[0]
+def _first(text: str) -> str:
+    return text.partition("\n")[0]
 
 
 def _verdicts(attempt: Attempt) -> str:
-    counts = Counter(str(one["verdict"]) for one in attempt.verdicts)
-    text = ", ".join(f"{many} {verdict}" for verdict, many in counts.items())
+    counts = Counter(str(verdict_kept["verdict"]) for verdict_kept in attempt.verdicts)
+    text = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     return f"; {text}" if text else ""
 
 

@@ -54,8 +54,8 @@ class CampaignFolder:
             points = tuple(CampaignPoint(**fields) for fields in record["points"])
             return cls(path, record["name"], points, record["text"], record["file"])
         except (TypeError, LookupError) as error:
-            what = f"{path / 'campaign.json'}: is not a campaign of this labkit"
-            raise ResultsError(what, said=str(error)) from None
+            problem = f"{path / 'campaign.json'}: is not a campaign of this labkit"
+            raise ResultsError(problem, said=str(error)) from None
 
     @classmethod
     def begin(cls, campaign: Campaign, points: Sequence[CampaignPoint]) -> CampaignFolder:
@@ -121,14 +121,19 @@ class CampaignFolder:
             yield
 
 
-def _unlike(campaign_points: Sequence[CampaignPoint], here: Sequence[CampaignPoint]) -> str:
-    keys = {campaign_point.key for campaign_point in campaign_points}, {point.key for point in here}
-    gone, new = len(keys[0] - keys[1]), len(keys[1] - keys[0])
-    return f"{gone} are not in the file, {new} are new" if gone or new else "their order differs"
+def _unlike(campaign_points: Sequence[CampaignPoint], points: Sequence[CampaignPoint]) -> str:
+    keys = (
+        {campaign_point.key for campaign_point in campaign_points},
+        {point.key for point in points},
+    )
+    absent, new = len(keys[0] - keys[1]), len(keys[1] - keys[0])
+    return (
+        f"{absent} are not in the file, {new} are new" if absent or new else "their order differs"
+    )
 
 
 @contextmanager
-def holding(file: Path, what: str) -> Iterator[None]:
+def holding(file: Path, title: str) -> Iterator[None]:
     """Hold a lock that the kernel takes from a process which ends, however it ends."""
     file.parent.mkdir(parents=True, exist_ok=True)
     number = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
@@ -137,7 +142,7 @@ def holding(file: Path, what: str) -> Iterator[None]:
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             by = os.pread(number, 20, 0).decode("ascii", "replace").strip() or "another process"
-            raise Busy(f"{what} is at work already, in process {by}", hint="wait") from None
+            raise Busy(f"{title} is at work already, in process {by}", hint="wait") from None
         os.ftruncate(number, 0)
         os.pwrite(number, str(os.getpid()).encode(), 0)
         yield
@@ -150,18 +155,18 @@ def folder_of(name: str) -> Path:
     return out() / "campaigns" / name
 
 
-def named_campaign(named: str) -> CampaignFolder:
+def named_campaign(name: str) -> CampaignFolder:
     """The campaign that somebody names: its folder, its file, or its name."""
-    path = Path(os.path.expanduser(named))
+    path = Path(os.path.expanduser(name))
     if path.suffix == ".toml":
         return CampaignFolder.open(folder_of(Campaign.read(path).name))
     if path.is_dir() and (path / "campaign.json").is_file():
         return CampaignFolder.open(path.resolve())
-    if (folder_of(named) / "campaign.json").is_file():
-        return CampaignFolder.open(folder_of(named))
+    if (folder_of(name) / "campaign.json").is_file():
+        return CampaignFolder.open(folder_of(name))
     names = sorted(file.parent.name for file in out().glob("campaigns/*/campaign.json"))
     hint = f"known: {', '.join(names)}" if names else "labkit campaign run FILE"
-    raise ResultsError(f"no campaign {named}", hint=hint)
+    raise ResultsError(f"no campaign {name}", hint=hint)
 
 
 def told(folder: CampaignFolder) -> dict[str, Any]:
@@ -169,8 +174,8 @@ def told(folder: CampaignFolder) -> dict[str, Any]:
     rows = []
     for point in folder.points:
         tries = folder.attempts(point)
-        done = next((attempt for attempt in tries if attempt.state == FINISHED), None)
-        last = done or (tries[-1] if tries else None)
+        end = next((attempt for attempt in tries if attempt.state == FINISHED), None)
+        last = end or (tries[-1] if tries else None)
         rows.append(
             {**asdict(point), "name": point.name, "attempts": len(tries),
              "state": last.state if last else "not begun", "why": last.why if last else "",

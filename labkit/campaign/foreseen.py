@@ -21,7 +21,7 @@ from labkit.study import Study
 
 AROUND_SECONDS = 10.0
 """About what a notebook and its report take beside measuring, until one was run here."""
-MOST_CAMPAIGNS, ENOUGH = 20, 5
+MOST_CAMPAIGNS, ENOUGH_POINTS = 20, 5
 """Campaigns looked through, the newest first, and points of each question that are enough."""
 Earlier = Mapping[tuple[str, str], Sequence[float]]
 
@@ -46,7 +46,11 @@ def earlier(points: Iterable[CampaignPoint]) -> Earlier:
             folder = CampaignFolder.open(file.parent)
             for point in folder.points:
                 took = times.get((point.question, point.lab))
-                if took is not None and len(took) < ENOUGH and (attempt := folder.finished(point)):
+                if (
+                    took is not None
+                    and len(took) < ENOUGH_POINTS
+                    and (attempt := folder.finished(point))
+                ):
                     took.append(attempt.seconds)
     return times
 
@@ -62,8 +66,8 @@ def foreseen(points: Sequence[CampaignPoint]) -> dict[str, Foreseen]:
 def best_known(point: CampaignPoint, before: Earlier) -> Foreseen:
     """The best estimate of the time that a point will take."""
     if took := before.get((point.question, point.lab)):
-        many = f"{len(took)} earlier points" if len(took) > 1 else "an earlier point"
-        return Foreseen(statistics.median(took), many)
+        source = f"{len(took)} earlier points" if len(took) > 1 else "an earlier point"
+        return Foreseen(statistics.median(took), source)
     if point.stored:
         return Foreseen(AROUND_SECONDS, "a guess")
     study, repeats = as_run(studies.find(point.study), point.values, point.lab)
@@ -79,12 +83,12 @@ def best_known(point: CampaignPoint, before: Earlier) -> Foreseen:
 
 # Seconds of a block of the newest results of the same load on the same lab; 0 if there are none.
 def _stored(study: Study, lab: str) -> float:
-    wanted = study.asked(lab, 1)["workload"]
+    load = study.asked(lab, 1)["workload"]
     for path in reversed(stored(study.name)):
         with suppress(LabkitError):
             results = Results.open(path)
-            same = results.asked.get("workload") == wanted and results.asked.get("where") == lab
-            runs = results.finished() if same else []
+            alike = results.asked.get("workload") == load and results.asked.get("where") == lab
+            runs = results.finished() if alike else []
             if runs:
                 return sum(run.seconds for run in runs) / len(
                     {measured_run.block for measured_run in runs}
@@ -92,10 +96,10 @@ def _stored(study: Study, lab: str) -> float:
     return 0.0
 
 
-def together(each: Sequence[tuple[Needs, float]]) -> float:
+def together(times: Sequence[tuple[Needs, float]]) -> float:
     """Seconds of points with these needs, where those on different labs run side by side."""
     alone, beside = 0.0, defaultdict[frozenset[str], float](float)
-    for needs, seconds in each:
+    for needs, seconds in times:
         if needs.alone:
             alone += seconds
         else:

@@ -83,16 +83,16 @@ def held(needs: Needs, waiting: Callable[[str], None]) -> Iterator[tuple[int, ..
 def _taken(host: str, waiting: Callable[[str], None]) -> int:
     file = account.state() / "held" / hashlib.sha256(host.encode()).hexdigest()[:16]
     file.parent.mkdir(parents=True, exist_ok=True)
-    number, waited = os.open(file, os.O_RDWR | os.O_CREAT, 0o600), False
+    number, is_announced = os.open(file, os.O_RDWR | os.O_CREAT, 0o600), False
     try:
         while True:
             try:
                 fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return number
             except BlockingIOError:
-                if not waited:
+                if not is_announced:
                     waiting(f"{WAITS} for {host}, which another campaign uses")
-                waited = True
+                is_announced = True
                 time.sleep(LOOK_SECONDS)
     except BaseException:
         os.close(number)

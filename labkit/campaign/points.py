@@ -77,38 +77,38 @@ def points(campaign: Campaign) -> tuple[CampaignPoint, ...]:
     Each repetition holds every point once. In shuffled order a drift of the lab hits all alike.
     """
     campaign_points: list[CampaignPoint] = []
-    seeded = {study.name: _is_seeded(study.name) for study in campaign.studies}
+    has_seed = {study.name: _is_seeded(study.name) for study in campaign.studies}
     for repetition in range(1, max(study.repetitions for study in campaign.studies) + 1):
         seed = campaign.seed + repetition - 1
-        drawn = [
+        round_of = [
             point for study in campaign.studies
-            for point in _of(study, {"seed": seed} if seeded[study.name] else {}, repetition)
+            for point in _of(study, {"seed": seed} if has_seed[study.name] else {}, repetition)
         ]  # fmt: skip
         if campaign.order == SHUFFLED:
-            random.Random(f"{campaign.seed}/{repetition}").shuffle(drawn)
-        campaign_points += drawn
+            random.Random(f"{campaign.seed}/{repetition}").shuffle(round_of)
+        campaign_points += round_of
         if len(campaign_points) > MOST_POINTS:
-            what = f"{campaign.path}: has more than {MOST_POINTS:,} points"
-            raise BadInput(what, hint="sweep over fewer values, or name fewer repetitions")
-    numbered = tuple(
+            problem = f"{campaign.path}: has more than {MOST_POINTS:,} points"
+            raise BadInput(problem, hint="sweep over fewer values, or name fewer repetitions")
+    in_order = tuple(
         CampaignPoint(n, point.study, point.lab, point.values, point.repetition)
         for n, point in enumerate(campaign_points, 1)
     )
-    _refuse_twins(campaign, numbered)
-    return numbered
+    _refuse_twins(campaign, in_order)
+    return in_order
 
 
 def _is_seeded(study: str) -> bool:
     return "seed" in notebook.parameters(notebook.notebook(study))
 
 
-def _of(asked: AskedStudy, seeded: Mapping[str, int], repetition: int) -> Iterator[CampaignPoint]:
-    if repetition > asked.repetitions:
+def _of(study: AskedStudy, seed: Mapping[str, int], repetition: int) -> Iterator[CampaignPoint]:
+    if repetition > study.repetitions:
         return
-    for lab in asked.labs:
-        for chosen in itertools.product(*asked.sweep.values()):
-            values = {**seeded, **asked.fixed, **dict(zip(asked.sweep, chosen, strict=True))}
-            yield CampaignPoint(0, asked.name, lab, values, repetition)
+    for lab in study.labs:
+        for choice in itertools.product(*study.sweep.values()):
+            values = {**seed, **study.fixed, **dict(zip(study.sweep, choice, strict=True))}
+            yield CampaignPoint(0, study.name, lab, values, repetition)
 
 
 def _refuse_twins(campaign: Campaign, campaign_points: tuple[CampaignPoint, ...]) -> None:
@@ -116,6 +116,6 @@ def _refuse_twins(campaign: Campaign, campaign_points: tuple[CampaignPoint, ...]
     for point in campaign_points:
         if point.key in keys:
             values = point.said or "its own values"
-            what = f"{campaign.path}: {point.study} with {values} is there twice"
-            raise BadInput(what, hint=TWICE)
+            problem = f"{campaign.path}: {point.study} with {values} is there twice"
+            raise BadInput(problem, hint=TWICE)
         keys.add(point.key)

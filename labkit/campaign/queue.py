@@ -53,9 +53,9 @@ class Queue:
         self._by[waiting.needs].remove(waiting)
         self._count(waiting, -1)
 
-    def _count(self, waiting: Waiting, many: int) -> None:
-        self._many += many
-        self._seconds[waiting.needs] += many * waiting.seconds
+    def _count(self, waiting: Waiting, number: int) -> None:
+        self._many += number
+        self._seconds[waiting.needs] += number * waiting.seconds
 
     def clear(self) -> None:
         """None waits any more."""
@@ -66,12 +66,12 @@ class Queue:
     def __len__(self) -> int:
         return self._many
 
-    def heads(self, most: int) -> Iterator[Waiting]:
+    def heads(self, limit: int) -> Iterator[Waiting]:
         """The points that may be next, in their order."""
-        several = (
-            islice(queue, 1 if needs.hosts else most) for needs, queue in self._by.items() if queue
+        queues = (
+            islice(queue, 1 if needs.hosts else limit) for needs, queue in self._by.items() if queue
         )
-        return heapq.merge(*several, key=lambda waiting_point: waiting_point.place)
+        return heapq.merge(*queues, key=lambda waiting_point: waiting_point.place)
 
     def left(self) -> list[tuple[Needs, float]]:
         """The seconds of all that wait, by what they need."""
@@ -113,21 +113,21 @@ class Taken:
 
 
 def to_begin(
-    waiting: Iterator[Waiting] | Sequence[Waiting], working: Sequence[Needs], now: float,
-    taken: Taken | None = None,
+    waiting: Iterator[Waiting] | Sequence[Waiting], working: Sequence[Needs], moment: float,
+    room: Taken | None = None,
 ) -> list[Waiting]:  # fmt: skip
     """Choose what may be begun now, in order: none overtakes another that waits for its lab."""
-    taken, chosen, claimed = taken or Taken(), [], set[str]()
+    room, choice, claims = room or Taken(), [], set[str]()
     for needs in working:
-        taken.take(needs)
+        room.take(needs)
     for head in waiting:
-        if taken.full:
+        if room.full:
             break
-        due = now >= head.after
-        if due and taken.leaves(head.needs) and not claimed & head.needs.hosts:
-            taken.take(head.needs)
-            chosen.append(head)
+        due = moment >= head.after
+        if due and room.leaves(head.needs) and not claims & head.needs.hosts:
+            room.take(head.needs)
+            choice.append(head)
         elif due and head.needs.alone:
             break
-        claimed |= head.needs.hosts
-    return chosen
+        claims |= head.needs.hosts
+    return choice

@@ -31,26 +31,26 @@ REPORT = "report"
 
 def write(folder: CampaignFolder) -> Path:
     """Write the report of what there is by now: all of it, or the one before stays."""
-    whole, place = told(folder), folder.path / REPORT
-    half, gone = (place.with_name(f".{REPORT}.{end}") for end in ("half", "gone"))
+    document, place = told(folder), folder.path / REPORT
+    half, old = (place.with_name(f".{REPORT}.{end}") for end in ("half", "gone"))
     with records.keeping(f"the report in {place}"):
-        for left in (half, gone):
-            shutil.rmtree(left, ignore_errors=True)
+        for remains in (half, old):
+            shutil.rmtree(remains, ignore_errors=True)
         (half / "points").mkdir(parents=True)
-        kept = {point.name: _copied(folder, point, half) for point in folder.points}
-        (half / "campaign.json").write_text(json.dumps(whole, indent=1, default=str), "utf-8")
-        for name, page in _pages(folder, whole, kept):
+        copies = {point.name: _copied(folder, point, half) for point in folder.points}
+        (half / "campaign.json").write_text(json.dumps(document, indent=1, default=str), "utf-8")
+        for name, page in _pages(folder, document, copies):
             (half / name).write_text(page, "utf-8")
         if place.exists():
-            place.rename(gone)
+            place.rename(old)
         half.rename(place)
-        shutil.rmtree(gone, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
     return place / "index.html"
 
 
 # The page and the notebook of a point, by their suffix; of one that never ended what it came to.
 def _copied(folder: CampaignFolder, point: CampaignPoint, half: Path) -> dict[str, str]:
-    found, own_page = {}, folder.of(point) / PAGE
+    copies, own_page = {}, folder.of(point) / PAGE
     if not own_page.exists() and (folder.of(point) / NOTEBOOK).exists():
         pages.write(folder.of(point) / NOTEBOOK, own_page)
     for name in (PAGE, NOTEBOOK):
@@ -59,18 +59,18 @@ def _copied(folder: CampaignFolder, point: CampaignPoint, half: Path) -> dict[st
             suffix = Path(name).suffix
             text = f"points/{point.name}{suffix}"
             shutil.copyfile(path, half / text)
-            found[suffix] = text
-    return found
+            copies[suffix] = text
+    return copies
 
 
 # The index; a table of very many points stands on pages of its own, which a browser can open.
 def _pages(
-    folder: CampaignFolder, whole: Told, kept: Mapping[str, Mapping[str, str]]
+    folder: CampaignFolder, document: Told, copies: Mapping[str, Mapping[str, str]]
 ) -> Iterator[tuple[str, str]]:
-    points: Sequence[Told] = whole["points"]
+    points: Sequence[Told] = document["points"]
     rows = [
-        (point, one, [(WORDS[suffix], quote(at)) for suffix, at in kept[point.name].items()])
-        for point, one in zip(folder.points, points, strict=True)
+        (point, facts, [(WORDS[suffix], quote(at)) for suffix, at in copies[point.name].items()])
+        for point, facts in zip(folder.points, points, strict=True)
     ]
     pages = []
     for n in range(0, len(rows) if len(rows) > MOST_ROWS else 0, MOST_ROWS):
@@ -81,10 +81,10 @@ def _pages(
     yield "index.html", filled(
         "campaign", title=f"Campaign {folder.name}", index=True, found=_found(points),
         facts=_facts(points), of=len(points), studies=[*_studies(folder, points)],
-        failed=[one for one in points if one["state"] not in (FINISHED, NOT_BEGUN)],
-        waiting=sum(one["state"] == NOT_BEGUN for one in points),
+        failed=[facts for facts in points if facts["state"] not in (FINISHED, NOT_BEGUN)],
+        waiting=sum(facts["state"] == NOT_BEGUN for facts in points),
         pages=pages, points=rows, text=folder.text,
-        sweeps=[Markup(drawn) for drawn in sweeps(folder)],
+        sweeps=[Markup(picture) for picture in sweeps(folder)],
     )  # fmt: skip
 
 
@@ -94,24 +94,24 @@ def _found(points: Sequence[Told]) -> str:
     text = f"{states[FINISHED]} of {len(points)} points are finished"
     if not verdicts:
         return f"{text}."
-    judged = ", ".join(f"{many} {verdict}" for verdict, many in verdicts.items())
-    return f"{text}; their claims: {judged}."
+    judgement = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+    return f"{text}; their claims: {judgement}."
 
 
 def _facts(points: Sequence[Told]) -> str:
     began = sorted(point["began"] for point in points if point["began"])
     days = " to ".join(dict.fromkeys(at[:16].replace("T", " ") for at in began[:1] + began[-1:]))
-    spent = spoken(sum(point["seconds"] for point in points))
-    when = f"Measured {days} UTC, {spent} of work. " if days else ""
-    return f"{when}Made by labkit {__version__}; the folder opens anywhere, without a network."
+    work = spoken(sum(point["seconds"] for point in points))
+    period = f"Measured {days} UTC, {work} of work. " if days else ""
+    return f"{period}Made by labkit {__version__}; the folder opens anywhere, without a network."
 
 
 # A column for each lab and values; a chip for each verdict that their repetitions came to.
 def _studies(folder: CampaignFolder, points: Sequence[Told]) -> Iterator[dict[str, Any]]:
     by_study: dict[str, list[tuple[str, Told]]] = defaultdict(list)
-    for point, one in zip(folder.points, points, strict=True):
+    for point, facts in zip(folder.points, points, strict=True):
         variant = f"{point.place}{f': {point.said}' if point.said else ''}"
-        by_study[point.study] += [(variant, verdict) for verdict in one["verdicts"]]
+        by_study[point.study] += [(variant, verdict) for verdict in facts["verdicts"]]
     for name in sorted(filter(by_study.get, by_study)):
         counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         for variant, verdict in by_study[name]:

@@ -26,10 +26,10 @@ def explained(
         for point in points[:MOST_ROWS] for at in [foreseen[point.name]]
     ]  # fmt: skip
     head = ("point", "study", "lab", "repetition", "about", "foreseen by", "values")
-    more = len(points) - MOST_ROWS
+    others = len(points) - MOST_ROWS
     parts = [
-        f"{campaign.name}: {len(points)} points of {len({one.study for one in points})} studies",
-        table(rows, head) + (f"\n... and {more} more; --json lists all" if more > 0 else ""),
+        f"{campaign.name}: {len(points)} points of {len({p.study for p in points})} studies",
+        table(rows, head) + (f"\n... and {others} more; --json lists all" if others > 0 else ""),
         paragraph(whole(campaign, points, foreseen, finished)),
     ]
     return "\n\n".join(parts)
@@ -44,8 +44,8 @@ def whole(
     texts = [f"All points take about {spoken(seconds)}."]
     if finished:
         texts.append(f"{finished} of them are finished already and are not run again.")
-    guessed = {forecast.by for forecast in foreseen.values()} & {"its plan", "a guess"}
-    if guessed:
+    guesses = {forecast.by for forecast in foreseen.values()} & {"its plan", "a guess"}
+    if guesses:
         texts.append("Where nothing was run here yet, the time is that of the plan: a first guess.")
     if campaign.deadline is not None and seconds > campaign.deadline:
         texts.append(
@@ -60,25 +60,25 @@ def took(points: Sequence[CampaignPoint], foreseen: Mapping[str, Foreseen]) -> f
     return together([(needs[point.lab], foreseen[point.name].seconds) for point in points])
 
 
-def standing(now: CampaignStanding) -> str:
+def standing(state: CampaignStanding) -> str:
     """One line of progress: how many points, how long still, what is at work."""
-    count = now.finished + now.failed
-    full = round(BAR * count / now.of) if now.of else BAR
+    count = state.finished + state.failed
+    full = round(BAR * count / state.of) if state.of else BAR
     bar = f"[{'#' * full}{'.' * (BAR - full)}]"
-    failed = f", {now.failed} failed" if now.failed else ""
-    left = f", about {spoken(now.seconds_left)} left" if now.at_work else ""
-    others = f" and {len(now.at_work) - 1} more" if len(now.at_work) > 1 else ""
-    text = f": {now.at_work[0]}{others}" if now.at_work else ""
-    return f"{bar} {now.finished} of {now.of} points{failed}{left}{text}"
+    failures = f", {state.failed} failed" if state.failed else ""
+    rest_of = f", about {spoken(state.seconds_left)} left" if state.at_work else ""
+    company = f" and {len(state.at_work) - 1} more" if len(state.at_work) > 1 else ""
+    text = f": {state.at_work[0]}{company}" if state.at_work else ""
+    return f"{bar} {state.finished} of {state.of} points{failures}{rest_of}{text}"
 
 
-def ended(told: Mapping[str, Any]) -> str:
+def ended(facts: Mapping[str, Any]) -> str:
     """Describe the state of a campaign: numbers of points, verdicts, and each point that failed."""
-    points = told["points"]
+    points = facts["points"]
     states = Counter(str(point["state"]) for point in points)
     verdicts = Counter(str(v["verdict"]) for point in points for v in point["verdicts"])
     lines = [
-        f"{told['name']}: {_counted(states)}",
+        f"{facts['name']}: {_counted(states)}",
         f"verdicts  {_counted(verdicts)}" if verdicts else "",
     ]
     wrong = [
@@ -90,5 +90,5 @@ def ended(told: Mapping[str, Any]) -> str:
     return "\n".join(line for n, line in enumerate(lines) if line or n > 1)
 
 
-def _counted(many: Mapping[str, int]) -> str:
-    return ", ".join(f"{number} {word}" for word, number in many.items())
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {word}" for word, number in counts.items())

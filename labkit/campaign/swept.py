@@ -33,13 +33,13 @@ def sweeps(folder: CampaignFolder) -> Iterator[str]:
     points: dict[tuple[str, str], list[CampaignPoint]] = defaultdict(list)
     for point in folder.points:
         points[point.study, point.place].append(point)
-    for (study, place), some in points.items():
-        for name in _varied(some):
+    for (study, place), group in points.items():
+        for name in _varied(group):
             try:
-                drawn = _drawn(folder, study, place, name, some)
+                chart = _drawn(folder, study, place, name, group)
             except LabkitError:  # its points say what is wrong with them
                 continue
-            yield bundle(drawn.to_dict())["image/svg+xml"]
+            yield bundle(chart.to_dict())["image/svg+xml"]
 
 
 def _varied(points: Sequence[CampaignPoint]) -> list[str]:
@@ -54,37 +54,37 @@ def _numbers(values: set[Any]) -> bool:
 def _drawn(
     folder: CampaignFolder, study: str, place: str, name: str, points: Sequence[CampaignPoint]
 ) -> alt.LayerChart:  # fmt: skip
-    known, label = studies.find(study), ""
-    measured: dict[tuple[str, float], Blocks] = defaultdict(dict)
+    study_of, label = studies.find(study), ""
+    blocks_at: dict[tuple[str, float], Blocks] = defaultdict(dict)
     for point in points:
         if attempt := folder.finished(point):
             results = Results.open(folder.results(attempt))
             label = note(results)
-            for condition, blocks in of_metric(known, results, plain(known.metric)).items():
+            for condition, blocks in of_metric(study_of, results, plain(study_of.metric)).items():
                 first = PER_SESSION * point.repetition
                 key = f"{condition}{_others(point, name)}", float(point.values[name])
-                measured[key] = {**measured[key], **{first + b: v for b, v in blocks.items()}}
-    metric = f"{known.metric} ({shown(known.unit)})"
-    rows = [_row(condition, at, blocks) for (condition, at), blocks in measured.items()]
+                blocks_at[key] = {**blocks_at[key], **{first + b: v for b, v in blocks.items()}}
+    metric = f"{study_of.metric} ({shown(study_of.unit)})"
+    rows = [_row(condition, at, blocks) for (condition, at), blocks in blocks_at.items()]
     names = list(dict.fromkeys(row["condition"] for row in rows))
     return swept(rows, names, by=name, metric=metric, of=f"{study} on {place}", note=label)
 
 
 # What else was swept tells lines apart.
 def _others(point: CampaignPoint, name: str) -> str:
-    others = {k: v for k, v in point.values.items() if k not in ("seed", name)}
-    return "".join(f", {k} {v}" for k, v in others.items())
+    values = {k: v for k, v in point.values.items() if k not in ("seed", name)}
+    return "".join(f", {k} {v}" for k, v in values.items())
 
 
 def _row(condition: str, at: float, blocks: Blocks) -> dict[str, Any]:
-    many = count(blocks) > len(blocks)
-    estimate = estimated(Quantity("'it'", 50.0 if many else "mean"), {"it": blocks})
-    found = estimate.interval()
+    has_many = count(blocks) > len(blocks)
+    estimate = estimated(Quantity("'it'", 50.0 if has_many else "mean"), {"it": blocks})
+    interval = estimate.interval()
     sessions = len({block // PER_SESSION for block in blocks})
     return {
         "condition": condition,
         "at": at,
-        "value": rounded(found.value),
-        **ends.bar(found, estimate.blocks),
+        "value": rounded(interval.value),
+        **ends.bar(interval, estimate.blocks),
         "runs": f"{len(blocks)} in {sessions} sessions",
     }

@@ -64,9 +64,9 @@ class ToConductor:
         """Say how far the study has come."""
         self._send({"progress": asdict(progress)})
 
-    def _send(self, what: Mapping[str, Any]) -> None:
+    def _send(self, message: Mapping[str, Any]) -> None:
         with suppress(OSError, ValueError):
-            print(json.dumps(what), file=self.stream, flush=True)
+            print(json.dumps(message), file=self.stream, flush=True)
 
 
 def main(words: list[str]) -> None:
@@ -113,14 +113,14 @@ def _work(
             attempt = Attempt.begin(attempt.number, attempt.temporary).keep(path)
             if not point.stored:
                 _get_ready(point, putting_back, wire)
-            found = _answer(folder, point, attempt, wire, locks)
+            reply = _answer(folder, point, attempt, wire, locks)
         _hear_no_more()
-        _keep(path, found)
-        found.insist()
+        _keep(path, reply)
+        reply.insist()
     except (LabkitError, KeyboardInterrupt) as error:
         _hear_no_more()
-        stopped = isinstance(error, Stopped | KeyboardInterrupt)
-        state = STOPPED if stopped else FAILED
+        was_stopped = isinstance(error, Stopped | KeyboardInterrupt)
+        state = STOPPED if was_stopped else FAILED
         attempt.ended(state, str(error) or "stopped", type(error).__name__).keep(path)
     except Exception as error:
         _hear_no_more()
@@ -129,8 +129,8 @@ def _work(
     else:
         end = attempt.ended(FINISHED)
         replace(
-            end, results=_below_out(found.results), verdicts=found.verdicts, remarks=found.remarks,
-            note=found.note,
+            end, results=_below_out(reply.results), verdicts=reply.verdicts, remarks=reply.remarks,
+            note=reply.note,
         ).keep(path)  # fmt: skip
 
 
@@ -165,9 +165,9 @@ def _below_out(path: str) -> str:
 
 
 # Safe on disk before the attempt says that it has finished.
-def _keep(path: Path, found: Answer) -> None:
+def _keep(path: Path, content: Answer) -> None:
     with records.keeping(f"the answer of {path.name}"):
-        records.write(path / ANSWER, records.pretty(asdict(found)))
+        records.write(path / ANSWER, records.pretty(asdict(content)))
         make_safe(path / NOTEBOOK, path / PAGE)
 
 
@@ -178,8 +178,10 @@ def _get_ready(point: CampaignPoint, putting_back: bool, wire: ToConductor) -> N
         if putting_back:
             wire.say(f"putting back what a dead attempt has left on {point.place}")
             put_back_on(lab)  # what matters of it the study says itself
-        while whos := [who for role in LEASED if role in lab.hosts if (who := _holder(lab, role))]:
-            wire.say(f"{WAITS} as {whos[0]}")
+        while holders := [
+            holder for role in LEASED if role in lab.hosts if (holder := _holder(lab, role))
+        ]:
+            wire.say(f"{WAITS} as {holders[0]}")
             time.sleep(LOOK_SECONDS)
     finally:
         lab.close()

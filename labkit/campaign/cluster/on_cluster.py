@@ -44,8 +44,8 @@ BESIDE = 2
 """Points handed over for each thread of a worker, so that none has to wait for us."""
 AT_ONCE = 32
 BATCH_SECONDS = 0.01
-LOST = ("cancelled", "lost")
-GONE = (OSError, TimeoutError, RuntimeError)
+LOST_STATES = ("cancelled", "lost")
+LOSSES = (OSError, TimeoutError, RuntimeError)
 """Errors of Dask where the scheduler is gone."""
 TRY = re.compile(r"points/([^/]+)/(attempt-\d+\.json)")
 
@@ -82,18 +82,18 @@ class FarPoint(PointAtWork):
     # anything is left to be done.
     def _look(self) -> None:
         status = "lost" if self.future is None else self.future.status
-        if status in LOST:
+        if status in LOST_STATES:
             self.future = self.at.hand_over(self.task)
         elif status == "error":
             self._failed(str(self.future.exception()))
         elif status == "finished":
             self._fetch()
 
-    def _failed(self, why: str) -> None:
+    def _failed(self, reason: str) -> None:
         self.errors += 1
         if self.errors >= MOST_ERRORS:
-            what = f"the cluster cannot run {self.point.name}"
-            raise ClusterError(what, said=why, hint="the log of its worker may say more")
+            problem = f"the cluster cannot run {self.point.name}"
+            raise ClusterError(problem, said=reason, hint="the log of its worker may say more")
         self.at.release(self.future)
         self.future = None
 
@@ -143,8 +143,8 @@ class OnCluster:
 
     def taken(self) -> Taken:
         """Room for a point on each thread of its workers, and some more to be at hand."""
-        most = BESIDE * max(self._threads, 1)
-        return Taken(most, most)
+        room = BESIDE * max(self._threads, 1)
+        return Taken(room, room)
 
     def begin(
         self, folder: CampaignFolder, point: CampaignPoint, number: int, words: Sequence[str]
@@ -172,12 +172,12 @@ class OnCluster:
         future.add_done_callback(lambda _: self.news.set())
         return future
 
-    def stop(self, times: int, why: str) -> None:
+    def stop(self, times: int, reason: str) -> None:
         """Tell the workers, once for all points."""
         if times <= self._stop[0]:
             return
-        self._stop = times, why
-        with suppress(*GONE):
+        self._stop = times, reason
+        with suppress(*LOSSES):
             self._tell_stop()
             tasks = self.client.processing().values()
             self.on_workers = frozenset(str(key) for keys in tasks for key in keys)
@@ -191,7 +191,7 @@ class OnCluster:
     def release(self, future: Any) -> None:
         """Have the cluster forget a task."""
         if future is not None and self.client.status == "running":
-            with suppress(*GONE):
+            with suppress(*LOSSES):
                 self.client.cancel([future], force=True)
 
     def wait(self, seconds: float) -> None:
@@ -206,7 +206,7 @@ class OnCluster:
         }
         if time.monotonic() > self._counted + COUNT_SECONDS and self.client.status == "running":
             self._counted = time.monotonic()
-            with suppress(*GONE):
+            with suppress(*LOSSES):
                 self.count()
 
     def hear(self, event: tuple[float, dict[str, Any]]) -> None:
@@ -219,10 +219,10 @@ class OnCluster:
         """See how many workers there are now, and whether one offers each lab."""
         self._threads = threads(self.client)
         offers = offered(self.client)
-        wanted = {name for far in self.working.values() if (name := resource(far.point.lab))}
-        for name in sorted(wanted - offers.keys() - self._missed):
+        needs = {name for far in self.working.values() if (name := resource(far.point.lab))}
+        for name in sorted(needs - offers.keys() - self._missed):
             self.note(f"no worker offers {name} any more; its points wait for one")
-        self._missed = wanted - offers.keys()
+        self._missed = needs - offers.keys()
 
     def listen(self) -> None:
         """Hear of points from now on, and have workers hear of stops."""
@@ -276,9 +276,9 @@ class Cluster:
         at = cluster_here(self.local, labs) if self.local else nullcontext((self.address, None))
         with at as (address, pair):
             client = connected(address, pair=pair)
-            here = bool(self.local)
+            is_local = bool(self.local)
             cluster = OnCluster(
-                address, store, note, retries, limit, here, client=client, pair=pair
+                address, store, note, retries, limit, is_local, client=client, pair=pair
             )
             try:
                 insist_alike(versions(client))
@@ -302,12 +302,12 @@ def store_of(url: str, folder: CampaignFolder) -> CampaignStore:
 def gather(store: CampaignStore, folder: CampaignFolder) -> None:
     """Bring here what has ended while no conductor was there."""
     tries = (TRY.fullmatch(name) for name in store.below("points"))
-    ended: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for match in filter(None, tries):
-        ended.setdefault(match[1], []).append(match[2])
+        names_of.setdefault(match[1], []).append(match[2])
     missing = [
         Courier(store, point, folder, out()) for point in folder.points
-        if any(not (folder.of(point) / name).exists() for name in ended.get(point.name, ()))
+        if any(not (folder.of(point) / name).exists() for name in names_of.get(point.name, ()))
     ]  # fmt: skip
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(lambda courier: courier.fetch(out()), missing))

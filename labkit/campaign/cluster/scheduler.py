@@ -26,7 +26,7 @@ WEB = {"dashboard": False, "dashboard_address": f"{HOST}:0"}
 NO_PAGES: Mapping[str, Any] = {
     f"distributed.{role}.http.routes": [] for role in ("scheduler", "worker")
 }
-SAME = ("python", "dask", "distributed", "cloudpickle", "msgpack", "labkit")
+PARTS = ("python", "dask", "distributed", "cloudpickle", "msgpack", "labkit")
 """Software that must be of one version on all machines."""
 DIGITS = {"python": 2}
 """Number of version parts that count; of other software, all do."""
@@ -70,8 +70,8 @@ def connected(address: str, seconds: float = CONNECT_SECONDS, pair: Any = None) 
             return client(address, timeout=seconds, set_as_default=False, security=pair)
     except (OSError, ValueError, ImportError) as error:
         hint = "`dask scheduler` prints its address, such as tcp://10.0.0.1:8786"
-        what = f"no scheduler answers at {address}"
-        raise NoScheduler(what, said=str(error), hint=hint) from None
+        problem = f"no scheduler answers at {address}"
+        raise NoScheduler(problem, said=str(error), hint=hint) from None
 
 
 def let_go(client: Any) -> None:
@@ -88,24 +88,26 @@ def versions(client: Any) -> Mapping[str, Any]:
     return packages
 
 
-def insist_alike(found: Mapping[str, Any]) -> None:
+def insist_alike(parties: Mapping[str, Any]) -> None:
     """Refuse a cluster with other versions, which would fail in stranger ways."""
-    ours = {**_versions(found["client"]), "labkit": __version__}
-    others = {"the scheduler": found["scheduler"], **found["workers"]}
-    for name, other in others.items():
-        theirs = _versions(other)
-        parts = set(SAME) - ({"labkit"} if name == "the scheduler" else set())
-        for part in sorted(part for part in parts if theirs.get(part) != ours.get(part)):
-            what = f"{part} is {theirs.get(part) or 'missing'} on {name}, {ours[part]} here"
-            same = COMMAND if part == "labkit" else f"pip install '{part}=={ours[part]}'"
-            raise UnlikeVersions(what, hint=f"the same everywhere: {same}")
+    local = {**_versions(parties["client"]), "labkit": __version__}
+    remotes = {"the scheduler": parties["scheduler"], **parties["workers"]}
+    for name, remote in remotes.items():
+        known_versions = _versions(remote)
+        parts = set(PARTS) - ({"labkit"} if name == "the scheduler" else set())
+        for part in sorted(part for part in parts if known_versions.get(part) != local.get(part)):
+            problem = (
+                f"{part} is {known_versions.get(part) or 'missing'} on {name}, {local[part]} here"
+            )
+            remedy = COMMAND if part == "labkit" else f"pip install '{part}=={local[part]}'"
+            raise UnlikeVersions(problem, hint=f"the same everywhere: {remedy}")
 
 
-def _versions(told: Mapping[str, Any] | None) -> dict[str, str]:
-    packages = (told or {}).get("packages", {})
+def _versions(party: Mapping[str, Any] | None) -> dict[str, str]:
+    packages = (party or {}).get("packages", {})
     return {
         name: ".".join(str(packages[name]).split(".")[: DIGITS.get(name, 9)])
-        for name in SAME if packages.get(name)
+        for name in PARTS if packages.get(name)
     }  # fmt: skip
 
 
@@ -120,8 +122,8 @@ def offered(client: Any) -> dict[str, float]:
     """The amount of each resource that all workers offer together."""
     offers: dict[str, float] = {}
     for worker in client.scheduler_info()["workers"].values():
-        for name, many in worker["resources"].items():
-            offers[name] = offers.get(name, 0) + many
+        for name, amount in worker["resources"].items():
+            offers[name] = offers.get(name, 0) + amount
     return offers
 
 
@@ -135,23 +137,23 @@ def _apart(labs: Collection[str]) -> dict[str, str]:
     owners: dict[str, str] = {}
     for lab in sorted(labs):
         if (name := resource(lab)) and owners.setdefault(name, lab) != lab:
-            what = f"{owners[name]} and {lab} would both be {name} on the cluster"
-            raise BadInput(what, hint="give one of the files another name")
+            problem = f"{owners[name]} and {lab} would both be {name} on the cluster"
+            raise BadInput(problem, hint="give one of the files another name")
     return owners
 
 
 def insist_offered(client: Any, labs: Collection[str], address: str) -> None:
     """Insist that each lab has a worker, and none has two, which might disturb each other."""
     offers = offered(client)
-    wanted = _apart(labs)
-    for name in wanted:
+    owners = _apart(labs)
+    for name in owners:
         if not offers.get(name):
             names = ", ".join(sorted(offers)) or "nothing"
             hint = f'dask worker {address} --nthreads 1 --resources "{name}=1"'
             raise NoWorker(f"no worker offers {name}; offered: {names}", hint=hint)
         if name != "box" and offers[name] > 1:
-            what = f"workers offer {name} {offers[name]:g} times, and a lab is there once"
-            raise NoWorker(what, hint=f'let one worker offer it: --resources "{name}=1"')
+            problem = f"workers offer {name} {offers[name]:g} times, and a lab is there once"
+            raise NoWorker(problem, hint=f'let one worker offer it: --resources "{name}=1"')
     if not threads(client):
         hint = f"dask worker {address} --nthreads 1"
         raise NoWorker(f"the scheduler at {address} has no worker", hint=hint)

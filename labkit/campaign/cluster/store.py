@@ -22,8 +22,8 @@ def needing_extra() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        what = f"a campaign on a cluster needs {error.name or 'a package'}, missing here"
-        raise NotInstalled(what, said=str(error), hint=COMMAND) from None
+        problem = f"a campaign on a cluster needs {error.name or 'a package'}, missing here"
+        raise NotInstalled(problem, said=str(error), hint=COMMAND) from None
 
 
 @dataclass(frozen=True)
@@ -101,13 +101,13 @@ def _refusals(url: str) -> Iterator[None]:
         raise _refusal(url, error) from None
 
 
-def _refusal(url: str, refused: Exception) -> StoreRefused:
-    kind, words = type(refused).__name__, last_words(str(refused))
+def _refusal(url: str, error: Exception) -> StoreRefused:
+    kind, words = type(error).__name__, last_words(str(error))
     if "Credential" in kind or "InvalidAccessKeyId" in words:
         hint = "AWS_PROFILE=NAME, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         return NoCredentials(f"{url}: asks for credentials", said=words, hint=hint)
     hint = "may this account write there? is there room? on each worker too?"
-    if isinstance(refused, ImportError):
+    if isinstance(error, ImportError):
         hint = f"for S3, {COMMAND}; other stores need their fsspec package"
     elif "Connect" in kind or "EndpointConnection" in kind:
         hint = "check the address; AWS_ENDPOINT_URL names one that is not Amazon's"

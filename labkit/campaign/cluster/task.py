@@ -43,7 +43,7 @@ LAST = "run.json"
 BEAT_SECONDS, STORE_SECONDS = 5.0, 600.0
 """Seconds for which a store that is out of reach is tried again."""
 AT_ONCE = 4
-SHARED = ("columns", "journal", "noise")
+COMMON = ("columns", "journal", "noise")
 """Folders that the measurements of one machine share, whichever point makes them."""
 SUFFIXES = (".json", ".ipynb", ".html", ".log")
 OUT = b"$LABKIT_OUT"
@@ -79,8 +79,8 @@ def see_to(task: Task) -> None:
     """Bring a point to its end, unless it has come to one."""
     try:
         if task.version != __version__:
-            what = f"labkit is {__version__} on a worker and {task.version} with you"
-            raise UnlikeVersions(what)
+            problem = f"labkit is {__version__} on a worker and {task.version} with you"
+            raise UnlikeVersions(problem)
         _see_to(task, task.scratch)
     except LabkitError as error:  # Dask carries only what any process can read
         raise RuntimeError(str(error)) from None
@@ -112,7 +112,7 @@ def _conductor(task: Task, folder: CampaignFolder, worker: OnWorker) -> Conducto
 
 
 def _furnish(scratch: Path) -> None:
-    for name in SHARED:
+    for name in COMMON:
         path = out() / name
         path.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
@@ -134,10 +134,10 @@ class OnWorker(ThisMachine):
         if time.monotonic() < self._beat + BEAT_SECONDS and seconds:
             return
         self._beat = time.monotonic()
-        stops, why = self._stops_asked()
+        stops, reason = self._stops_asked()
         if stops > self._stops:
             self._stops += 1
-            raise KeyboardInterrupt(why)
+            raise KeyboardInterrupt(reason)
         with suppress(StoreRefused, OSError):
             self.courier.send_runs()
 
@@ -149,10 +149,10 @@ class OnWorker(ThisMachine):
             return 1, "its worker left the cluster"
         variable: Any = Variable
         try:
-            stops, why = variable(self.run).get(timeout=1)
+            stops, reason = variable(self.run).get(timeout=1)
         except (OSError, TimeoutError):
             return 0, ""
-        return int(stops), str(why)
+        return int(stops), str(reason)
 
     def show(self, standing: CampaignStanding) -> None:
         """Tell the conductor how far the point is."""
@@ -202,11 +202,11 @@ class Courier:
                     places[name].parent.mkdir(parents=True, exist_ok=True)
                     records.write(places[name], _placed(name, content, OUT, _word(path)))
 
-    def send_runs(self, *, ended: bool = False) -> None:
+    def send_runs(self, *, complete: bool = False) -> None:
         """Send the runs that are kept; notes of those that were begun only at the end."""
         for file in sorted(_files(self.out / RESULTS), key=_last):
             name = file.relative_to(self.out).as_posix()
-            if name not in self._sent and (ended or not _is_note(name)):
+            if name not in self._sent and (complete or not _is_note(name)):
                 self._send(file, name)
                 self._sent.add(name)
 
@@ -221,7 +221,7 @@ class Courier:
 
     def send_all(self) -> None:
         """Send everything."""
-        self.send_runs(ended=True)
+        self.send_runs(complete=True)
         self.send_tries()
 
     def _send(self, file: Path, name: str) -> None:
@@ -247,8 +247,8 @@ def _word(folder: Path) -> bytes:
 
 
 # Paths of another machine's disk say nothing here.
-def _placed(name: str, content: bytes, before: bytes, now: bytes) -> bytes:
-    return content.replace(before, now) if name == ANSWER else content
+def _placed(name: str, content: bytes, before: bytes, after: bytes) -> bytes:
+    return content.replace(before, after) if name == ANSWER else content
 
 
 def _files(folder: Path) -> Iterator[Path]:
