@@ -10,14 +10,14 @@ from labkit.event import Event, Phase, Say, TimeLine, said
 from labkit.lab import Lab
 from labkit.machine.scripts import beside
 from labkit.setting import Words
-from labkit.settings._esxi import FOUND, quoted
+from labkit.settings._esxi import FIND, quoted
 from labkit.settings._ways import script
 from labkit.workload import Sample, Series
 
 PROGRAMS = ("vim-cmd",)
 
-START = FOUND + 'vim-cmd vmsvc/power.on "$id" 2>&1'
-STOP = FOUND + beside(__file__, "asked_to_start_stop.sh")
+START = FIND + 'vim-cmd vmsvc/power.on "$id" 2>&1'
+STOP = FIND + beside(__file__, "asked_to_start_stop.sh")
 # As ESXi says it: sched.mem.min is the reservation.
 MEMORY = re.compile(r"memory reservation|sched\.mem\.min", re.IGNORECASE)
 METRIC = "refused without memory"

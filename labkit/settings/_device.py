@@ -28,11 +28,11 @@ class Devices:
         One that gets another name is found again, and another that got its name is left alone.
         """
 
-        def held(text: str) -> tuple[Way, str]:
+        def hold(text: str) -> tuple[Way, str]:
             device, _, value = text.partition("\n")
             return self._on(way, dev, device), value
 
-        return self._on(way, dev, "").plus(Details(held=held))
+        return self._on(way, dev, "").plus(Details(held=hold))
 
     def _on(self, way: Way, dev: str, device: str) -> Way:
         def on(words: Words) -> Words:

@@ -15,13 +15,13 @@ MODULE = ("esxcli", "system", "module", "parameters")
 ABSENT = "absent"
 
 # Finds the machine by its name: its number, and where its description is.
-FOUND = beside(__file__, "_esxi_found.sh")
+FIND = beside(__file__, "_esxi_found.sh")
 # The lines of the named keys, as they are in the file; a key that is not there has none. A machine
 # that we stopped and have not started again is part of what there is to put back.
-SHOWN = FOUND + beside(__file__, "_esxi_shown.sh")
+SHOW = FIND + beside(__file__, "_esxi_shown.sh")
 # The service that keeps the machines writes the description of a running one itself, so it is
 # shut down first: by its own system, never by pulling the plug. Then: copy, edit, check, move.
-EDITED = FOUND + beside(__file__, "_esxi_edited.sh")
+EDIT_LINES = FIND + beside(__file__, "_esxi_edited.sh")
 
 
 def of_advanced(path: str, *, text: bool = False) -> Way:
@@ -46,12 +46,12 @@ def since_boot(name: str, way: Way) -> Way:
     What ran before the first change is kept on the host until it starts again.
     """
 
-    def told(what: str) -> Words:
-        return script(SINCE_BOOT, name, what, *way.reads)
+    def tell(verb: str) -> Words:
+        return script(SINCE_BOOT, name, verb, *way.reads)
 
     return replace(
-        way, writes=lambda value: (told("keep"), *way.writes(value), told("drop")), needs=REBOOT,
-    ).plus(Details(live=told("show"), persists=True))  # fmt: skip
+        way, writes=lambda value: (tell("keep"), *way.writes(value), tell("drop")), needs=REBOOT,
+    ).plus(Details(live=tell("show"), persists=True))  # fmt: skip
 
 
 def of_kernel(name: str) -> Way:
@@ -67,8 +67,8 @@ def of_kernel(name: str) -> Way:
     )  # fmt: skip
 
 
-def of_vmx(machine: str, wanted: str, lines: Mapping[str, str | None]) -> Way:
-    """Lines of a machine's description, which together are `wanted`; None is for no such line.
+def of_vmx(machine: str, goal: str, lines: Mapping[str, str | None]) -> Way:
+    """Lines of a machine's description, which together are `goal`; None is for no such line.
 
     Edited while the machine is off; one that runs is shut down and started again.
     """
@@ -76,29 +76,29 @@ def of_vmx(machine: str, wanted: str, lines: Mapping[str, str | None]) -> Way:
 
     def value(text: str) -> str:
         pairs = (line.partition("=") for line in text.splitlines())
-        values = {key.strip().lower(): one.strip().strip('"') for key, _, one in pairs}
-        now = _listed(values, lines)
+        values = {key.strip().lower(): part.strip().strip('"') for key, _, part in pairs}
+        state = _listed(values, lines)
         if "stopped" in values:
-            return f"{now}, and stopped"
-        return wanted if now == wishes else now
+            return f"{state}, and stopped"
+        return goal if state == wishes else state
 
     def writes(value: str) -> tuple[Words, ...]:
-        new = dict(_pair(word) for word in _parted(wishes if value == wanted else value, lines))
-        edits = {key: "" if one == ABSENT else f'{key} = "{one}"' for key, one in new.items()}
+        new = dict(_pair(word) for word in _parted(wishes if value == goal else value, lines))
+        edits = {key: "" if part == ABSENT else f'{key} = "{part}"' for key, part in new.items()}
         return (
-            script(EDITED, quoted(machine), *(word for edit in edits.items() for word in edit)),
+            script(EDIT_LINES, quoted(machine), *(word for edit in edits.items() for word in edit)),
         )
 
     return Way(
-        script(SHOWN, quoted(machine), *lines), writes, value,
+        script(SHOW, quoted(machine), *lines), writes, value,
         needs=RESTART,
         more=Details(persists=True, settle_seconds=1, seconds=60),
     )  # fmt: skip
 
 
-def _listed(found: Mapping[str, str | None], lines: Mapping[str, str | None]) -> str:
-    values = {key: found.get(key.lower()) for key in lines}
-    return ", ".join(f"{key}={ABSENT if value is None else value}" for key, value in values.items())
+def _listed(values: Mapping[str, str | None], lines: Mapping[str, str | None]) -> str:
+    texts = {key: values.get(key.lower()) for key in lines}
+    return ", ".join(f"{key}={ABSENT if value is None else value}" for key, value in texts.items())
 
 
 def _pair(text: str) -> tuple[str, str]:

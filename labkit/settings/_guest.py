@@ -7,17 +7,17 @@ from labkit.errors import Impossible
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Setting, Words
-from labkit.settings._esxi import FOUND, quoted
+from labkit.settings._esxi import FIND, quoted
 from labkit.settings._ways import matching, script
 from labkit.settings._ways import named as plainly_named
 
 PROGRAMS = ("nc", "ping", "ssh-keyscan", "virsh")
 
 FIRST = "guest"
-EACH = ("guest", "each")
+EACH_GUEST = ("guest", "each")
 """Shows all guests of the box at once."""
-RESERVED = "all memory and CPU time"
-RESERVED_FIRST = f"FullReservation = {RESERVED}"
+RESERVATION = "all memory and CPU time"
+RESERVED_FIRST = f"FullReservation = {RESERVATION}"
 # Who changes the guest next, or measures it, finds it there. One that is off is not waited for. A
 # system answers to ping long before its sshd listens. That may be closed to its hypervisor, so that
 # it is waited for in vain for some time, and no error; port 0 asks for none.
@@ -26,7 +26,7 @@ KVM_ANSWERS = f"""\
 [ "$(virsh -q domstate "$1")" = running ] || exit 0
 shift; {ANSWERS}"""
 ESXI_ANSWERS = f"""\
-{FOUND}
+{FIND}
 [ "$(state)" = 'Powered on' ] || exit 0
 shift; {ANSWERS}"""
 

@@ -8,14 +8,14 @@ from labkit.host import Host
 from labkit.setting import Details, Way
 from labkit.settings._esxi import of_vmx
 from labkit.settings._libvirt import of_virsh, virsh
-from labkit.settings._values import WHICH
+from labkit.settings._values import NAMING
 from labkit.settings._ways import OnHost, by, named
 
 
 class OfMachine(OnHost):
     """A setting of the virtual machine `vm`: its name, or on KVM the path of its QMP socket."""
 
-    vm: str = field(metadata=WHICH)
+    vm: str = field(metadata=NAMING)
 
     def __post_init__(self) -> None:
         for part in self.vm[1:].split("/") if self.plain else [self.vm]:

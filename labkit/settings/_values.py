@@ -6,7 +6,7 @@ from typing import Any
 
 from labkit.settings._ways import cpu_list, matching, named, number, one_of, whole
 
-WHICH = {"which": True}
+NAMING = {"which": True}
 """Marks a field that says which of several things on the host is meant; others say its value."""
 
 
@@ -28,34 +28,34 @@ def value(
 
 
 def amount(
-    what: str, low: int, high: int, unit: str = "", text: Callable[[Any], str] = str
+    title: str, low: int, high: int, unit: str = "", text: Callable[[Any], str] = str
 ) -> dict[str, Any]:
     """A whole number from `low` to `high`."""
     legal = f"{low} to {high} {unit}".strip()
-    return value(lambda n: whole(what, n, low, high, unit), text, legal)
+    return value(lambda n: whole(title, n, low, high, unit), text, legal)
 
 
 def share(
-    what: str, low: float, high: float, unit: str = "", text: Callable[[Any], str] = "{:g}".format
+    title: str, low: float, high: float, unit: str = "", text: Callable[[Any], str] = "{:g}".format
 ) -> dict[str, Any]:
     """Any number from `low` to `high`."""
     legal = f"{low} to {high} {unit}".strip()
-    return value(lambda n: number(what, n, low, high, unit), text, legal)
+    return value(lambda n: number(title, n, low, high, unit), text, legal)
 
 
-def word(what: str, known: tuple[str, ...]) -> dict[str, Any]:
+def word(title: str, words: tuple[str, ...]) -> dict[str, Any]:
     """One of the known words."""
-    return value(lambda text: one_of(what, text, known), legal=", ".join(known))
+    return value(lambda text: one_of(title, text, words), legal=", ".join(words))
 
 
-def pattern(what: str, regex: str, like: str) -> dict[str, Any]:
+def pattern(title: str, regex: str, like: str) -> dict[str, Any]:
     """A text of that pattern."""
-    return value(lambda text: matching(what, text, regex, like))
+    return value(lambda text: matching(title, text, regex, like))
 
 
-def name(what: str) -> dict[str, Any]:
+def name(title: str) -> dict[str, Any]:
     """A plain name."""
-    return value(lambda text: named(what, text))
+    return value(lambda text: named(title, text))
 
 
 CPU_LIST = value(cpu_list, cpu_list, "a list such as 0-1")

@@ -41,7 +41,7 @@ class OnHost(Setting, ABC):
     must be looked at.
     """
 
-    elsewhere: ClassVar[Mapping[str, str]] = {}
+    gaps: ClassVar[Mapping[str, str]] = {}
     """Extra reason why a kind of host lacks this setting."""
 
     role: str = field(default="server", kw_only=True)  # type: ignore[misc]
@@ -67,19 +67,19 @@ class OnHost(Setting, ABC):
     @property
     def which(self) -> str:
         """Its name among things of that sort on the host; empty if there is only one."""
-        return " ".join(self._texts(which=True))
+        return " ".join(self._texts(naming=True))
 
     @property
     def wanted(self) -> str:
         """The fields that say no `which`, as they are written."""
-        return " ".join(self._texts(which=False))
+        return " ".join(self._texts(naming=False))
 
-    def _slots(self, which: bool) -> list[Field[Any]]:
+    def _slots(self, naming: bool) -> list[Field[Any]]:
         slots = [slot for slot in fields(self) if slot.name != "role"]
-        return [slot for slot in slots if slot.metadata.get("which", False) == which]
+        return [slot for slot in slots if slot.metadata.get("which", False) == naming]
 
-    def _texts(self, which: bool) -> Iterator[str]:
-        for slot in self._slots(which):
+    def _texts(self, naming: bool) -> Iterator[str]:
+        for slot in self._slots(naming):
             content = getattr(self, slot.name)
             if "value" in slot.metadata and content is not None:
                 yield slot.metadata["value"].text(content)
@@ -87,7 +87,7 @@ class OnHost(Setting, ABC):
                 yield on_or_off(content) if isinstance(content, bool) else str(content)
 
     def _legal(self) -> str:
-        slots = self._slots(which=False)
+        slots = self._slots(naming=False)
         if [type_name(slot) for slot in slots] == ["bool"]:
             return "on or off"
         rule = slots[0].metadata.get("value") if len(slots) == 1 else None
@@ -103,10 +103,10 @@ class OnHost(Setting, ABC):
         if kind in self.kinds():
             way: Way = getattr(self, f"on_{kind}")(host)
             return way if way.legal else replace(way, legal=self._legal())
-        why = self.elsewhere.get(kind, "")
+        reason = self.gaps.get(kind, "")
         raise Impossible(
             f"{host.name}: {type(self).__name__} is for hosts of kind "
-            f"{' or '.join(self.kinds())}, not {kind}{why and ': '}{why}"
+            f"{' or '.join(self.kinds())}, not {kind}{reason and ': '}{reason}"
         )
 
 
@@ -118,35 +118,35 @@ def by(make: Way | Callable[[Any], Way]) -> Callable[[Any, Host], Way]:
 # --- what may be asked ------------------------------------------------------------------------
 
 
-def number(what: str, value: object, low: float, high: float, unit: str = "") -> None:
+def number(title: str, value: object, low: float, high: float, unit: str = "") -> None:
     """Refuse what is no number from `low` to `high`; a text with a unit in it is none."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise BadInput(f"{what} is a number{' of ' * bool(unit)}{unit} from {low} to {high}, "
+        raise BadInput(f"{title} is a number{' of ' * bool(unit)}{unit} from {low} to {high}, "
                        f"not {value!r}")  # fmt: skip
 
 
-def whole(what: str, value: object, low: int, high: int, unit: str = "") -> None:
+def whole(title: str, value: object, low: int, high: int, unit: str = "") -> None:
     """Refuse what is no whole number from `low` to `high`."""
-    number(what, value, low, high, unit)
+    number(title, value, low, high, unit)
     if not isinstance(value, int):
-        raise BadInput(f"{what} is a whole number{' of ' * bool(unit)}{unit}, not {value!r}")
+        raise BadInput(f"{title} is a whole number{' of ' * bool(unit)}{unit}, not {value!r}")
 
 
-def one_of(what: str, value: str, known: tuple[str, ...]) -> None:
+def one_of(title: str, value: str, words: tuple[str, ...]) -> None:
     """Refuse a word that is not among the known ones."""
-    if value not in known:
-        raise Unknown(what, str(value), known)
+    if value not in words:
+        raise Unknown(title, str(value), words)
 
 
-def matching(what: str, value: object, pattern: str, like: str) -> None:
+def matching(title: str, value: object, pattern: str, like: str) -> None:
     """Refuse a text that is not wholly of a pattern; none of ours has room for a shell's signs."""
     if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
-        raise BadInput(f"{value!r} is not a {what}", hint=f"one looks like {like}")
+        raise BadInput(f"{value!r} is not a {title}", hint=f"one looks like {like}")
 
 
-def named(what: str, value: object) -> None:
+def named(title: str, value: object) -> None:
     """Refuse what is no plain name: letters, digits, and - _ . @ after the first."""
-    matching(what, value, r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,99}", "lab-1")
+    matching(title, value, r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,99}", "lab-1")
 
 
 def cpu_list(text: object) -> str:
@@ -203,9 +203,9 @@ def of_choice(path: str) -> Way:
 
 def switched(way: Way, on: str = "1", off: str = "0") -> Way:
     """The same way for a switch; what is neither is left alone."""
-    words, typed = {on: "on", off: "off"}, {"on": on, "off": off}
+    words, values = {on: "on", off: "off"}, {"on": on, "off": off}
     return replace(
         way,
         value=lambda text: words.get(text.strip(), text.strip()),
-        writes=lambda value: way.writes(typed.get(value, value)),
+        writes=lambda value: way.writes(values.get(value, value)),
     )

@@ -10,14 +10,14 @@ from typing import ClassVar
 
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way
-from labkit.settings._values import WHICH, amount, name
+from labkit.settings._values import NAMING, amount, name
 from labkit.settings._ways import ROOT, OnHost, by, on_or_off, script
 
 PROGRAMS = ("cibadmin", "corosync-cmapctl", "crm_attribute")
 
 TOKEN, RETRANSMITS, FENCES = "token", "token_retransmits_before_loss_const", "stonith-enabled"
 """Keys of Corosync's `totem` and of Pacemaker's `crm_config`."""
-WANTED = "/run/labkit/cluster"
+WISHES = "/run/labkit/cluster"
 """The folder of a box's host with what was asked of its next cluster: a file for each key."""
 TOTEM = beside(__file__, "availability_token.sh")
 OPTION = beside(__file__, "availability_fencing.sh")
@@ -26,13 +26,13 @@ DOMAIN = beside(__file__, "availability_domain.xml")
 
 
 def _ms(text: str) -> str:
-    how, _, ms = text.strip().partition(" ")
-    return f"{ms} ms" if how == "set" else f"default of {ms} ms" if ms else "default"
+    source, _, ms = text.strip().partition(" ")
+    return f"{ms} ms" if source == "set" else f"default of {ms} ms" if ms else "default"
 
 
 def _count(text: str) -> str:
-    how, _, count = text.strip().partition(" ")
-    return count if how == "set" else f"default of {count}" if count else "default"
+    source, _, count = text.strip().partition(" ")
+    return count if source == "set" else f"default of {count}" if count else "default"
 
 
 def _set(value: str) -> str:
@@ -54,7 +54,7 @@ class FailureDetection(OnHost):
     """
 
     ms: int = field(metadata=amount("the silence", 100, 600_000, "ms", "{} ms".format))
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "esxi": "vSphere HA is of the cluster, which vCenter keeps: das.config.fdm... options",
     }
     on_linux = by(_totem(TOKEN, _ms))
@@ -67,7 +67,7 @@ class Heartbeats(OnHost):
     """
 
     lost: int = field(metadata=amount("heartbeats that get lost", 1, 100))
-    elsewhere: ClassVar = FailureDetection.elsewhere
+    gaps: ClassVar = FailureDetection.gaps
     on_linux = by(_totem(RETRANSMITS, _count))
 
 
@@ -78,7 +78,7 @@ class Fencing(OnHost):
     """
 
     on: bool = True
-    elsewhere: ClassVar = {"esxi": "vSphere HA asks the datastores whether a host is still there"}
+    gaps: ClassVar = {"esxi": "vSphere HA asks the datastores whether a host is still there"}
     on_linux = by(
         Way(
             script(OPTION, FENCES, "show"),
@@ -94,9 +94,9 @@ class GuestProtected(OnHost):
     Its definition and its disks have to be on storage that all hosts of the cluster have.
     """
 
-    vm: str = field(metadata=WHICH | name("virtual machine"))
+    vm: str = field(metadata=NAMING | name("virtual machine"))
     on: bool = True
-    elsewhere: ClassVar = {"esxi": "vSphere HA is of the cluster, which vCenter keeps"}
+    gaps: ClassVar = {"esxi": "vSphere HA is of the cluster, which vCenter keeps"}
     # Once for the cluster: any of its hosts may be told.
     on_linux = by(
         lambda s: Way(

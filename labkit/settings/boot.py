@@ -12,15 +12,15 @@ from labkit.settings._ways import OWN_KERNEL, REBOOT, OnHost, matching, script
 
 DROP_IN = "/etc/default/grub.d/90-labkit.cfg"
 LINE = 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX %s"'
-NONE = "none of ours"
-SHOWN = '[ ! -e "$1" ] || cat "$1"'
+NO_WORDS = "none of ours"
+SHOW = '[ ! -e "$1" ] || cat "$1"'
 # The line that would have brought what the kernel was given, if it was given all of it.
 LIVE = beside(__file__, "boot_live.sh")
 ABLE = f"""\
 {OWN_KERNEL}
 command -v update-grub >/dev/null || {{ echo "no update-grub here" >&2; exit 1; }}"""
 # Beside and then moved, so that the boot loader never sees half a file; the menu is made from it.
-TOLD = """\
+TELL = """\
 if [ -z "$2" ]; then rm -f "$1"
 else mkdir -p "${1%/*}" && printf '%s\\n' "$2" > "$1.new" && mv -f "$1.new" "$1"; fi &&
 update-grub >&2"""
@@ -40,7 +40,7 @@ class BootOptions(OnHost):
     """
 
     options: tuple[str, ...] = field(metadata=value(_check_options, " ".join))
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "box": "hosts of the box run the machine's kernel",
         "esxi": "there they are KernelOption and ModuleOptions",
     }  # fmt: skip
@@ -48,7 +48,7 @@ class BootOptions(OnHost):
     def on_linux(self, host: Host) -> Way:
         """A drop-in of our own for Debian's boot loader, which its whole absence undoes."""
         return Way(
-            script(SHOWN, DROP_IN), lambda value: (script(TOLD, DROP_IN, _line(value)),), _options,
+            script(SHOW, DROP_IN), lambda value: (script(TELL, DROP_IN, _line(value)),), _options,
             needs=REBOOT,
             more=Details(
                 probe=script(ABLE), live=script(LIVE, _line(self.wanted), *self.options),
@@ -58,10 +58,10 @@ class BootOptions(OnHost):
 
 
 def _line(value: str) -> str:
-    return "" if value == NONE else LINE % value
+    return "" if value == NO_WORDS else LINE % value
 
 
 def _options(text: str) -> str:
     head, tail = LINE.split("%s")
     line = text.strip()
-    return line.removeprefix(head).removesuffix(tail) if line else NONE
+    return line.removeprefix(head).removesuffix(tail) if line else NO_WORDS

@@ -6,14 +6,14 @@ from typing import ClassVar
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way
-from labkit.settings._values import CPU_LIST, CPU_SHARES, CPU_TIME, WHICH, amount, pattern, value
+from labkit.settings._values import CPU_LIST, CPU_SHARES, CPU_TIME, NAMING, amount, pattern, value
 from labkit.settings._ways import ROOT, OnHost, by, cpu_list, script
 
 PERIOD = 100_000
 MIB = 16 * 2**20
 NO_LIMIT = "no limit"
 # In version 2 an empty list of CPUs is that of the group above.
-INHERITED = "inherited"
+OF_PARENT = "inherited"
 # The first of the files that the host has: those of version 2 are in one tree, those of version 1
 # in one for each controller.
 READ = """\
@@ -28,7 +28,7 @@ QUOTA = """\
 if [ -e "$1/cpu.max" ]; then cat "$1/cpu.max"
 else cat "$2/cpu.cfs_quota_us" "$2/cpu.cfs_period_us" | tr '\\n' ' '; fi"""
 # The shorter period would be too short for the old quota, so no quota stands in between.
-QUOTED = beside(__file__, "cgroup_quoted.sh")
+QUOTA_SCRIPT = beside(__file__, "cgroup_quoted.sh")
 THROTTLE = """\
 said=$(cat "$1") || exit
 printf '%s\\n' "$said" | sed -n "s/^$2 //p\""""
@@ -48,8 +48,8 @@ PATH = pattern(
 class OfGroup(OnHost):
     """A setting of the control group `group`, a path below the root of the groups."""
 
-    group: str = field(metadata=WHICH | PATH)
-    elsewhere: ClassVar = {
+    group: str = field(metadata=NAMING | PATH)
+    gaps: ClassVar = {
         "esxi": "its resource pools are vCenter's; the settings named Guest... are there"
     }
 
@@ -59,8 +59,8 @@ def _of_file(group: str, new: str, controller: str = "", old: str = "") -> Way:
     paths += [f"/sys/fs/cgroup/{controller}/{group}/{old}"] if old else []
     return Way(
         script(READ, *paths),
-        lambda value: (script(WRITE, value.replace(INHERITED, ""), *paths),),
-        lambda text: text.strip() or INHERITED, needs=ROOT,
+        lambda value: (script(WRITE, value.replace(OF_PARENT, ""), *paths),),
+        lambda text: text.strip() or OF_PARENT, needs=ROOT,
     )  # fmt: skip
 
 
@@ -92,7 +92,7 @@ class GroupCpuLimit(OfGroup):
         """A quota of each period of 100 ms."""
         groups = (f"/sys/fs/cgroup/{self.group}", f"/sys/fs/cgroup/cpu/{self.group}")
         return Way(
-            script(QUOTA, *groups), lambda value: (script(QUOTED, *groups, *_quota(value)),),
+            script(QUOTA, *groups), lambda value: (script(QUOTA_SCRIPT, *groups, *_quota(value)),),
             _cpus, needs=ROOT, legal="0.01 CPUs and more",
         )  # fmt: skip
 
@@ -134,9 +134,9 @@ class GroupDiskLimit(OfGroup):
     Version 1 counts only what does not go through the page cache.
     """
 
-    disk: str = field(metadata=WHICH | pattern("disk", r"\d{1,4}:\d{1,7}", "254:0"))
+    disk: str = field(metadata=NAMING | pattern("disk", r"\d{1,4}:\d{1,7}", "254:0"))
     per_second: int = field(metadata=amount("the limit", 1, 2**31, "requests per second"))
-    write: bool = field(default=False, metadata=WHICH | value(bool, ("read", "write").__getitem__))
+    write: bool = field(default=False, metadata=NAMING | value(bool, ("read", "write").__getitem__))
 
     def on_linux(self, host: Host) -> Way:
         """`blkio.throttle`; the `io` controller of version 2 is not there yet."""

@@ -6,7 +6,7 @@ from dataclasses import field
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.setting import Details, Way, Words
-from labkit.settings._values import CPU_LIST, CPU_TIME, WHICH, amount, name
+from labkit.settings._values import CPU_LIST, CPU_TIME, NAMING, amount, name
 from labkit.settings._ways import RESTART, ROOT, OnHost, by, script
 
 PROGRAMS = ("docker",)
@@ -30,12 +30,14 @@ def _of_limit(
     container: str, entry: str, option: str, value: Callable[[str], str] = str.strip,
     options: Callable[[str], Words] | None = None, unset: str = "0",
 ) -> Way:  # fmt: skip
-    why = f"container {container} was started without {option}, so the change could not be undone"
+    reason = (
+        f"container {container} was started without {option}, so the change could not be undone"
+    )
     words = options or (lambda value: (option, value))
     return Way(
         _inspect(container, entry),
         lambda value: (("docker", "update", *words(value), container),),
-        value, lambda text: why if text.strip() == unset else "", needs=ROOT,
+        value, lambda text: reason if text.strip() == unset else "", needs=ROOT,
         more=Details(persists=True, after=MADE_ANEW, seconds=0.5),
     )  # fmt: skip
 
@@ -43,7 +45,7 @@ def _of_limit(
 class OfContainer(OnHost):
     """A setting of the container of that name."""
 
-    container: str = field(metadata=WHICH | name("container"))
+    container: str = field(metadata=NAMING | name("container"))
 
 
 class ContainerNetwork(OfContainer):

@@ -19,23 +19,23 @@ PROGRAMS = ("tc", "unshare")
 HANDLE = "1ab:"
 DEFAULT = "the kernel's default"
 # What counts is left out: packets, and who looks at the queue.
-SHOWN = """\
+SHOW = """\
 said=$(tc -j qdisc show dev "$1") || exit
 printf '%s\\n' "$said" | sed 's/"refcnt":[0-9]*,//g; s/"direct_packets_stat":[0-9]*,//g'
 tc -d class show dev "$1"; tc filter show dev "$1\""""
 # Queues of ours have the handle 1ab: and go before new ones come; each word is one tc command.
-MADE = """\
+MAKE = """\
 dev=$1; shift
 case $(tc qdisc show dev "$dev") in *' 1ab: root '*) tc qdisc del dev "$dev" root || exit ;; esac
 for words; do tc ${words%% *} add dev "$dev" ${words#* } || exit; done"""
-TRIED = """\
+TRIAL = """\
 ! unshare -n true 2>/dev/null || unshare -n tc qdisc add dev lo root "$@\""""
 
 
 class OnEgress(OnHost, ABC):
     """A setting of the root queue of the test interface, which there is only one of."""
 
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "esxi": "NetIOC and traffic shaping are of the distributed switch, which vCenter keeps",
     }  # fmt: skip
 
@@ -46,17 +46,17 @@ class OnEgress(OnHost, ABC):
 
     def on_linux(self, host: Host) -> Way:
         """Queues of ours have the handle 1ab:; those of anybody else are left alone."""
-        taken = f"{nic(host)} of {host.name} has queues already"
+        conflict = f"{nic(host)} of {host.name} has queues already"
         return of_nic(host, Way(
-            script(SHOWN, NIC), lambda value: (script(MADE, NIC, *_tree(value)),), _value,
-            lambda text: taken if _foreign(text) else "",
+            script(SHOW, NIC), lambda value: (script(MAKE, NIC, *_tree(value)),), _value,
+            lambda text: conflict if _foreign(text) else "",
             needs=ROOT,
             more=Details(probe=self._probe(), cuts_management=True),
         ))  # fmt: skip
 
     # Only trying shows what kinds of queue the kernel has; what is tried ends with its namespace.
     def _probe(self) -> Words:
-        return script(TRIED, *self._tried)
+        return script(TRIAL, *self._tried)
 
     @property
     @abstractmethod
@@ -210,9 +210,9 @@ def _tree(value: str) -> Iterable[str]:
             f"{root} tbf rate {bits:.0f}bit burst {max(bits * 0.004 / 8, 32_768):.0f} latency 50ms",
         )
     # What is under way must fit: packets of 1500 bytes, twice what the delay holds.
-    held = max(1000, int(2 * delay / 1000 * (bits or 10e9) / 8 / 1500))
+    limit = max(1000, int(2 * delay / 1000 * (bits or 10e9) / 8 / 1500))
     rate = f" rate {bits:.0f}bit" if bits else ""
-    return (f"{root} netem limit {held} delay {delay * 1000:.0f}us{rate}",)
+    return (f"{root} netem limit {limit} delay {delay * 1000:.0f}us{rate}",)
 
 
 def _classes(value: str) -> Iterable[str]:

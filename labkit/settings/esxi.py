@@ -8,12 +8,12 @@ from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way
 from labkit.settings._esxi import MODULE, of_advanced, of_kernel, since_boot
-from labkit.settings._values import WHICH, name, pattern, value
+from labkit.settings._values import NAMING, name, pattern, value
 from labkit.settings._ways import OnHost, by, matching, script
 
 PROGRAMS = ("esxcli",)
 
-NONE = "none"
+EMPTY = "none"
 # A value may be empty, so columns are found by the dashes below their heads.
 OPTIONS = beside(__file__, "esxi_options.sh")
 
@@ -22,7 +22,7 @@ class KernelOption(OnHost):
     """A switch of ESXi's kernel by its name, such as hyperthreadingMitigation."""
 
     name: str = field(
-        metadata=WHICH
+        metadata=NAMING
         | pattern("setting of the kernel", r"[A-Za-z][A-Za-z0-9]{1,60}", "iovDisableIR")
     )
     on: bool
@@ -35,7 +35,7 @@ def _check_options(options: tuple[str, ...]) -> None:
 
 
 def _sorted(options: Iterable[str]) -> str:
-    return " ".join(sorted(options)) or NONE
+    return " ".join(sorted(options)) or EMPTY
 
 
 class ModuleOptions(OnHost):
@@ -44,9 +44,9 @@ class ModuleOptions(OnHost):
     Options are set together: those that are not named go back to the driver's own.
     """
 
-    module: str = field(metadata=WHICH | name("module"))
+    module: str = field(metadata=NAMING | name("module"))
     options: tuple[str, ...] = field(metadata=value(_check_options, _sorted))
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "linux": "drivers of the kernel have them elsewhere: Coalescing, NicQueues, Sriov"
     }
 
@@ -54,7 +54,7 @@ class ModuleOptions(OnHost):
         """The configured options; the old ones run until the next start."""
         return since_boot(f"options-{self.module}", Way(
             script(OPTIONS, self.module),
-            lambda value: ((*MODULE, "set", "-m", self.module, "-p", value.replace(NONE, "")),),
+            lambda value: ((*MODULE, "set", "-m", self.module, "-p", value.replace(EMPTY, "")),),
             lambda text: _sorted(text.split()),
             more=Details(seconds=1),
         ))  # fmt: skip
@@ -69,10 +69,10 @@ class AdvancedOption(OnHost):
     """Any other advanced option of ESXi by its path, a number or a text."""
 
     path: str = field(
-        metadata=WHICH
+        metadata=NAMING
         | pattern("advanced option", r"/[A-Z][A-Za-z0-9]+/[A-Za-z0-9]+", "/Net/UseHwTSO")
     )
     value: int | str = field(metadata=value(_check_value))
-    elsewhere: ClassVar = {"linux": "there it is Sysctl"}
+    gaps: ClassVar = {"linux": "there it is Sysctl"}
     # Most take effect at once; the description of the others says REQUIRES REBOOT.
     on_esxi = by(lambda s: of_advanced(s.path, text=isinstance(s.value, str)))

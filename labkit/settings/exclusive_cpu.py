@@ -8,16 +8,16 @@ from labkit.machine.cpus import cpus_of, ranges
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
 from labkit.settings._esxi import of_vmx
-from labkit.settings._guest import EACH, FIRST, RESERVED_FIRST, OfGuest, only_with_guest
+from labkit.settings._guest import EACH_GUEST, FIRST, RESERVED_FIRST, OfGuest, only_with_guest
 from labkit.settings._libvirt import PINNED_TO
 from labkit.settings._ways import CPUS, ROOT, script
 
 PROGRAMS = ("virsh",)
 
-EXCLUSIVE, SHARED = "last CPU, fifo", "all CPUs, other"
+EXCLUSIVE, ALL_CPUS = "last CPU, fifo", "all CPUs, other"
 NO_PRIORITY = "this host may give no process real-time priority (chrt)"
 ONE_CPU = "a box has its last CPU alone to own, and several guests would share it"
-CROWDED = "a guest of several CPUs would wait for itself on one of the host's"
+CROWD = "a guest of several CPUs would wait for itself on one of the host's"
 """Possible last lines of `guest placement host` (guest.pl)."""
 
 # libvirt: one line of the guest's CPUs, one of its emulator, one of the host's.
@@ -48,7 +48,7 @@ class ExclusiveCpu(OfGuest):
     @property
     def wanted(self) -> str:
         """The same words on every host, whatever the numbers of its CPUs."""
-        return EXCLUSIVE if self.exclusive else SHARED
+        return EXCLUSIVE if self.exclusive else ALL_CPUS
 
     def way(self, kind: str, host: Host) -> Way:
         """CPUs and policy that all threads of the guest really have, or will start with."""
@@ -60,20 +60,20 @@ class ExclusiveCpu(OfGuest):
         return Way(
             (*self.command, "placement", "host"), self._writes, _value, self._refused,
             legal="exclusive or not",
-            more=Details(several=EACH, apart=self.named),
+            more=Details(several=EACH_GUEST, apart=self.named),
         )  # fmt: skip
 
     def _refused(self, text: str) -> str:
         if self.exclusive and len(self.owners) > 1:
             return ONE_CPU
-        for why in (NO_PRIORITY, CROWDED):
-            if self.exclusive and why in text:
-                return why
+        for reason in (NO_PRIORITY, CROWD):
+            if self.exclusive and reason in text:
+                return reason
         return "the guest's threads differ in placement" if len(_lines(text)) != 2 else ""
 
     def _writes(self, value: str) -> tuple[Words, ...]:
-        known = {EXCLUSIVE: ("last", "fifo"), SHARED: ("all", "other")}
-        cpus, policy = known.get(value) or value.split()
+        words = {EXCLUSIVE: ("last", "fifo"), ALL_CPUS: ("all", "other")}
+        cpus, policy = words.get(value) or value.split()
         return ((*self.command, "set", f"cpus={cpus}", f"policy={policy}"),)
 
     # Each CPU of the guest on one of the last CPUs of the host, the next guest's on those before,
@@ -83,14 +83,16 @@ class ExclusiveCpu(OfGuest):
         vm, owners = self.machine(host), sorted(self.owners or host.guests)
         of, nth = len(owners), owners.index(self.named)
 
-        def refused(text: str) -> str:
+        def refuse(text: str) -> str:
             guest, _, cpus = text.strip("\n").split("\n")
-            few = self.exclusive and of * len(guest.split()) >= len(cpus_of(cpus.strip()))
-            return "the guests have as many CPUs as their host: no CPU would be left for it" * few
+            has_few = self.exclusive and of * len(guest.split()) >= len(cpus_of(cpus.strip()))
+            return (
+                "the guests have as many CPUs as their host: no CPU would be left for it" * has_few
+            )
 
         return Way(
             script(PINS, vm), lambda value: (script(PIN, vm, str(nth), str(of), *_pins(value)),),
-            lambda text: _pinned(text, nth, of), refused, needs=ROOT,
+            lambda text: _pinned(text, nth, of), refuse, needs=ROOT,
             legal="exclusive or not",
             more=Details(
                 seconds=1,
@@ -108,28 +110,28 @@ class ExclusiveCpu(OfGuest):
 
 # What virsh is given: a list of CPUs for each of the guest's, then the emulator's.
 def _pins(value: str) -> list[str]:
-    return {EXCLUSIVE: ["exclusive"], SHARED: ["shared"]}.get(value, value.split())
+    return {EXCLUSIVE: ["exclusive"], ALL_CPUS: ["shared"]}.get(value, value.split())
 
 
 def _pinned(text: str, nth: int, of: int) -> str:
     guest, emulator, cpus = (line.strip() for line in text.strip("\n").split("\n"))
     cpus_owned, count = cpus_of(cpus), len(guest.split())
     last = [str(cpu) for cpu in cpus_owned[: len(cpus_owned) - nth * count][-count:]]
-    rest = cpus_owned[: len(cpus_owned) - of * count]
-    if rest and guest.split() == last and emulator == ranges(rest):
+    others = cpus_owned[: len(cpus_owned) - of * count]
+    if others and guest.split() == last and emulator == ranges(others):
         return EXCLUSIVE
     if set(guest.split()) == {cpus} and emulator == cpus:
-        return SHARED
+        return ALL_CPUS
     return f"{guest} {emulator}"
 
 
 # A line for each placement that threads of the guest have, then the host's CPUs and the own one.
 def _value(text: str) -> str:
     *placements, host = _lines(text)
-    cpus, _, own = host.partition(" own ")
-    named = {f"{own} fifo": EXCLUSIVE, f"{cpus} other": SHARED}
-    return "; ".join(named.get(placement, placement) for placement in placements)
+    cpus, _, cpu = host.partition(" own ")
+    names = {f"{cpu} fifo": EXCLUSIVE, f"{cpus} other": ALL_CPUS}
+    return "; ".join(names.get(placement, placement) for placement in placements)
 
 
 def _lines(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line not in (NO_PRIORITY, CROWDED)]
+    return [line for line in text.splitlines() if line not in (NO_PRIORITY, CROWD)]

@@ -6,8 +6,8 @@ from labkit.errors import Impossible
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
-from labkit.settings._esxi import EDITED, FOUND, SHOWN, quoted
-from labkit.settings._guest import FIRST, RESERVED, OfGuest
+from labkit.settings._esxi import EDIT_LINES, FIND, SHOW, quoted
+from labkit.settings._guest import FIRST, RESERVATION, OfGuest
 from labkit.settings._ways import RESTART, script
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
@@ -21,25 +21,25 @@ SIZES = ("memSize", "numvcpus")
 OF_SIZE = ("GuestMemory", "GuestCpuCount")
 # What needs it is gone before it goes: ESXi starts no such machine without it.
 WITHOUT = (str(ExclusiveCpu(False)), str(GuestNic("bridge")))
-ELSEWHERE = {
+REASONS = {
     "box": ": a box has no admission control that checks reservations",
     "kvm": ": add <memoryBacking><locked/> to the machine's definition by hand",
 }
 FREE = "nothing"
-UNLIMITED = ("", "-1", "unlimited")
+NO_LIMIT = ("", "-1", "unlimited")
 # How much that is, the machine's description and the host say: MiB, and MHz for each of its CPUs.
-ALL = beside(__file__, "full_reservation_all.sh")
-WHOLE = "whole"
+RESERVE_ALL = beside(__file__, "full_reservation_all.sh")
+WHOLE_CPU = "whole"
 SHOWN_ALL = f"""\
-{SHOWN}
-{ALL}
-echo "{WHOLE} = $mhz"
+{SHOW}
+{RESERVE_ALL}
+echo "{WHOLE_CPU} = $mhz"
 """
 RESERVED_ALL = f"""\
-{FOUND}
-{ALL}
+{FIND}
+{RESERVE_ALL}
 {beside(__file__, "full_reservation_lines.sh")}
-{EDITED}"""
+{EDIT_LINES}"""
 
 
 @dataclass(frozen=True)
@@ -52,23 +52,23 @@ class FullReservation(OfGuest):
     @property
     def wanted(self) -> str:
         """All, or nothing."""
-        return RESERVED if self.reserved else FREE
+        return RESERVATION if self.reserved else FREE
 
     def way(self, kind: str, host: Host) -> Way:
         """`sched.mem.*` as large as the machine, `sched.cpu.min` as its CPUs times the host's."""
         if kind != "esxi":
-            raise Impossible(f"{host.name} reserves nothing{ELSEWHERE.get(kind, '')}")
+            raise Impossible(f"{host.name} reserves nothing{REASONS.get(kind, '')}")
         vm = quoted(self.machine(host))
 
         def writes(value: str) -> tuple[Words, ...]:
-            if value == RESERVED:
+            if value == RESERVATION:
                 return (script(RESERVED_ALL, vm), self.answers(host, "esxi"))
             pairs = (word.partition("=")[::2] for word in value.split(", "))
             lines = dict.fromkeys(KEYS, "") if value == FREE else dict(pairs)
             words = [
                 w for key, line in lines.items() for w in (key, f'{key} = "{line}"' * bool(line))
             ]
-            return (script(EDITED, vm, *words), self.answers(host, "esxi"))
+            return (script(EDIT_LINES, vm, *words), self.answers(host, "esxi"))
 
         return Way(
             script(SHOWN_ALL, vm, *KEYS, *SIZES), writes, _value, needs=RESTART,
@@ -82,17 +82,17 @@ class FullReservation(OfGuest):
 
 def _value(text: str) -> str:
     pairs = (line.partition("=") for line in text.splitlines())
-    values = {key.strip().lower(): one.strip().strip('"') for key, _, one in pairs}
-    now = {key: values.get(key.lower(), "") for key in KEYS}
+    values = {key.strip().lower(): content.strip().strip('"') for key, _, content in pairs}
+    state = {key: values.get(key.lower(), "") for key in KEYS}
     if "stopped" in values:
-        return ", ".join(f"{key}={one}" for key, one in now.items()) + ", and stopped"
-    if not any(now.values()):
+        return ", ".join(f"{key}={content}" for key, content in state.items()) + ", and stopped"
+    if not any(state.values()):
         return FREE
-    memory, mhz = values.get("memsize"), now["sched.cpu.min"]
-    reserved = [memory, memory, "TRUE"] == list(now.values())[:3] and now[
+    memory, mhz = values.get("memsize"), state["sched.cpu.min"]
+    has_memory = [memory, memory, "TRUE"] == list(state.values())[:3] and state[
         "sched.cpu.units"
     ] == "mhz"
-    every = mhz.isdigit() and int(mhz) >= int(values.get(WHOLE, "0") or 0) > 0
-    if reserved and every and now["sched.cpu.max"] in UNLIMITED:
-        return RESERVED
-    return ", ".join(f"{key}={one}" for key, one in now.items())
+    has_cpu = mhz.isdigit() and int(mhz) >= int(values.get(WHOLE_CPU, "0") or 0) > 0
+    if has_memory and has_cpu and state["sched.cpu.max"] in NO_LIMIT:
+        return RESERVATION
+    return ", ".join(f"{key}={content}" for key, content in state.items())

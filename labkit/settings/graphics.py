@@ -19,7 +19,7 @@ class Guest3d(OfMachine):
     """
 
     renderer: str = field(default="software", metadata=word("renderer", RENDERERS))
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "box": "its guests have no screen",
         "kvm": "it is in the definition: <acceleration accel3d>, by hand",
     }

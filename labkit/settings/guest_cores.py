@@ -10,18 +10,18 @@ from labkit.settings._esxi import of_vmx
 from labkit.settings._machine import OfMachine
 from labkit.settings._values import amount, word
 from labkit.settings._ways import CPUS, ROOT, cpu_list, script
-from labkit.settings.guest_cpu import PINNED, same
+from labkit.settings.guest_cpu import PINS, same
 
 PROGRAMS = ("awk", "virsh")
 
-EACH = ("cores", "threads")
-CHOSEN = beside(__file__, "guest_cores_chosen.sh")
+PLACEMENTS = ("cores", "threads")
+CHOICES = beside(__file__, "guest_cores_chosen.sh")
 CHOOSE = f"""\
 {CPUS}all=$(host_cpus)
 choose "$all"
 """
-SHOWN = 'printf "%s\\n" "$now" "$cores" "$threads"'
-NONE = "the machine shows no hyper-threads, or too few cores for the guest"
+SHOW = 'printf "%s\\n" "$now" "$cores" "$threads"'
+NO_CHOICE = "the machine shows no hyper-threads, or too few cores for the guest"
 
 
 class GuestCores(OfMachine):
@@ -31,7 +31,7 @@ class GuestCores(OfMachine):
     there `cpus` is how many the guest has.
     """
 
-    each: str = field(default="cores", metadata=word("kind of CPUs", EACH))
+    each: str = field(default="cores", metadata=word("kind of CPUs", PLACEMENTS))
     cpus: int = field(default=8, metadata=amount("CPUs of a guest", 2, 768))
 
     @property
@@ -51,7 +51,7 @@ class GuestCores(OfMachine):
         return _way(
             self.kept, beside(__file__, "guest_cores_libvirt.sh"),
             'sh -c "$3" labkit "$1" "$wanted"',
-            lambda value: script(PINNED, self.kept, *value.split()),
+            lambda value: script(PINS, self.kept, *value.split()),
         )  # fmt: skip
 
     def on_esxi(self, host: Host) -> Way:
@@ -62,23 +62,23 @@ class GuestCores(OfMachine):
 
 
 def _way(vm: str, looks: str, makes: str, back: Callable[[str], Words]) -> Way:
-    asks = f"{CHOSEN}{looks}{CHOOSE}"
+    asks = f"{CHOICES}{looks}{CHOOSE}"
     change = f'{asks}[ "$2" = cores ] && wanted=$cores || wanted=$threads\n{makes}'
     return Way(
-        script(asks + SHOWN, vm),
-        lambda value: (script(change, vm, value, PINNED) if value in EACH else back(value),),
+        script(asks + SHOW, vm),
+        lambda value: (script(change, vm, value, PINS) if value in PLACEMENTS else back(value),),
         _value,
-        lambda text: "" if all(text.split("\n")[1:3]) else NONE,
+        lambda text: "" if all(text.split("\n")[1:3]) else NO_CHOICE,
         needs=ROOT, legal="cores or threads",
     )  # fmt: skip
 
 
 def _value(text: str) -> str:
-    now, *chosen = text.split("\n")[:3]
-    placed = same(now)
-    known = {
-        cpu_list(chosen_cpus): each
-        for chosen_cpus, each in zip(chosen, EACH, strict=True)
+    placement, *choices = text.split("\n")[:3]
+    cpus = same(placement)
+    words = {
+        cpu_list(chosen_cpus): kind
+        for chosen_cpus, kind in zip(choices, PLACEMENTS, strict=True)
         if chosen_cpus
     }
-    return known.get(placed, placed)
+    return words.get(cpus, cpus)

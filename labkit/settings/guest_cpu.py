@@ -16,22 +16,22 @@ from labkit.settings._ways import script
 
 PROGRAMS = ("virsh",)
 
-UNLIMITED = "unlimited"
+NO_LIMIT = "unlimited"
 WHOLE_CPUS = "its guests share the CPUs of their host alike; ExclusiveCpu gives one its own"
-PINNED = beside(__file__, "guest_cpu_pinned.sh")
+PINS = beside(__file__, "guest_cpu_pinned.sh")
 
 
 class GuestCpus(OfMachine):
     """The CPUs of the host on which a guest's own CPUs run; not exclusive by itself."""
 
     cpus: str = field(metadata=CPU_LIST)
-    elsewhere: ClassVar = {"box": "ExclusiveCpu moves the guest of the box"}
+    gaps: ClassVar = {"box": "ExclusiveCpu moves the guest of the box"}
 
     def on_kvm(self, host: Host) -> Way:
         """`vcpupin`, each of them to the whole list."""
         way = of_virsh(
             "s/^ *\\([0-9][0-9]*\\)  */\\1=/p", ("vcpupin", self.kept),
-            lambda value: (script(PINNED, self.kept, *value.split()),),
+            lambda value: (script(PINS, self.kept, *value.split()),),
         )  # fmt: skip
         return replace(way, value=same)
 
@@ -45,7 +45,7 @@ class EmulatorCpus(OfMachine):
     """The CPUs on which the threads run that emulate a guest's devices, not its own CPUs."""
 
     cpus: str = field(metadata=CPU_LIST)
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "box": "they run where the guest does: ExclusiveCpu",
         "esxi": "VMkernel places those worlds itself",
     }
@@ -59,7 +59,7 @@ class GuestCpuShares(OfMachine):
     """
 
     shares: int = field(metadata=CPU_SHARES)
-    elsewhere: ClassVar = {"box": WHOLE_CPUS}
+    gaps: ClassVar = {"box": WHOLE_CPUS}
     # The control group of the machine: what is too much is cut to fit.
     on_kvm = of_option("s/^cpu_shares *: //p", "schedinfo", "--live", "cpu_shares={}")
     on_esxi = of_lines("sched.cpu.shares")
@@ -69,7 +69,7 @@ class GuestCpuLimit(OfMachine):
     """The most that each of a guest's CPUs may run, in percent of a CPU of the host."""
 
     percent: float = field(metadata=share("the limit", 1, 100, "percent", "{:g} %".format))
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "box": WHOLE_CPUS,
         "esxi": "it counts MHz: GuestCpuReservation with limit_mhz",
     }
@@ -88,7 +88,7 @@ class GuestCpuReservation(OfMachine):
 
     mhz: int = field(metadata=amount("the reservation", 0, 10_000_000, "MHz"))
     limit_mhz: int = field(default=0, metadata=amount("the limit", 0, 10_000_000, "MHz"))
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "box": WHOLE_CPUS,
         "kvm": "Linux reserves no CPU time; GuestCpus on CPUs that nobody else uses does",
     }
@@ -101,7 +101,7 @@ class GuestCpuReservation(OfMachine):
     @property
     def wanted(self) -> str:
         """Both in MHz."""
-        return f"{self.mhz} to {self.limit_mhz or UNLIMITED} MHz"
+        return f"{self.mhz} to {self.limit_mhz or NO_LIMIT} MHz"
 
     def on_esxi(self, host: Host) -> Way:
         """Refused at power-on when the host does not have that much left."""
@@ -124,11 +124,13 @@ def _numbers(text: str) -> dict[str, int]:
 
 
 def _percent(text: str) -> str:
-    now = _numbers(text)
-    if now["quota"] <= 0:
-        return f"{UNLIMITED} of {now['period']} us"
-    percent = f"{100 * now['quota'] / now['period']:g} %"
-    return percent if now["period"] == 100_000 else f"{now['quota']} of {now['period']} us"
+    numbers = _numbers(text)
+    if numbers["quota"] <= 0:
+        return f"{NO_LIMIT} of {numbers['period']} us"
+    percent = f"{100 * numbers['quota'] / numbers['period']:g} %"
+    return (
+        percent if numbers["period"] == 100_000 else f"{numbers['quota']} of {numbers['period']} us"
+    )
 
 
 def _quota(value: str) -> tuple[str, str]:
@@ -136,4 +138,4 @@ def _quota(value: str) -> tuple[str, str]:
         quota, period = f"{float(value[:-2]) * 1000:.0f}", "100000"
     else:
         quota, _, period = value.removesuffix(" us").partition(" of ")
-    return f"vcpu_period={period}", f"vcpu_quota={quota.replace(UNLIMITED, '-1')}"
+    return f"vcpu_period={period}", f"vcpu_quota={quota.replace(NO_LIMIT, '-1')}"

@@ -6,9 +6,9 @@ from labkit.errors import BadInput, Unknown
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
-from labkit.settings._esxi import EDITED, SHOWN, quoted
-from labkit.settings._guest import EACH, FIRST, RESERVED_FIRST, OfGuest, only_with_guest
-from labkit.settings._libvirt import DEFINED, RESTARTED
+from labkit.settings._esxi import EDIT_LINES, SHOW, quoted
+from labkit.settings._guest import EACH_GUEST, FIRST, RESERVED_FIRST, OfGuest, only_with_guest
+from labkit.settings._libvirt import DEFINITION, RESTART_SCRIPT
 from labkit.settings._ways import RESTART, on_or_off, script
 
 PROGRAMS = ("bridge", "python3", "virsh")
@@ -26,7 +26,7 @@ HAS = "has-"
 NETWORKS = f"""\
 networks=$(virsh -q net-list --all --name) || exit
 printf '%s\\n' "$networks" | sed -n 's/^labkit-/{HAS}/p' | sort"""
-MOVED = beside(__file__, "guest_nic_moved.sh")
+MOVE = beside(__file__, "guest_nic_moved.sh")
 MERGES = ("tso4", "tso6", "ecn", "ufo")
 EDIT = f"""\
 import sys, xml.etree.ElementTree as tree
@@ -95,20 +95,20 @@ class GuestNic(OfGuest):
             (*self.command, "get", *KEYS),
             lambda value: ((*self.command, "set", *value.split()),), _value,
             legal=f"path {' or '.join(PATHS)}, batch 1 to 128, lro on or off",
-            more=Details(seconds=0.4, several=EACH, apart=self.named, replaces=self.named),
+            more=Details(seconds=0.4, several=EACH_GUEST, apart=self.named, replaces=self.named),
         )  # fmt: skip
 
     # What a function of an adapter merges is its driver's in the guest: Coalescing and Offloads.
     def _on_kvm(self, host: Host) -> Way:
         vm, merging = self.machine(host), on_or_off(self.lro)
-        shows = f"{NETWORKS}\nvm=$1; shift; {DEFINED}"
+        shows = f"{NETWORKS}\nvm=$1; shift; {DEFINITION}"
         look = script(shows, vm, NETWORK, "virsh", "-q", "dumpxml", vm, "--inactive")
 
         def writes(value: str) -> tuple[Words, ...]:
             path, *guest = _words(value.removeprefix("nic="))
             exact = (word for word in guest if "=" in word)
             texts = (self.path, merging) if value == self.wanted else (path, "exact", *exact)
-            return (script(MOVED, vm, RESTARTED, EDIT, *texts), self.answers(host, "kvm"))
+            return (script(MOVE, vm, RESTART_SCRIPT, EDIT, *texts), self.answers(host, "kvm"))
 
         return Way(
             look, writes, self._placed, self._no_network,
@@ -147,8 +147,10 @@ class GuestNic(OfGuest):
         vm, of_ours = quoted(self.machine(host)), _lines(self.path, self.batch)
 
         def value(text: str) -> str:
-            now = _read(text)
-            return self.wanted if now == of_ours else ", ".join(f"{k}={v}" for k, v in now.items())
+            state = _read(text)
+            return (
+                self.wanted if state == of_ours else ", ".join(f"{k}={v}" for k, v in state.items())
+            )
 
         def writes(value: str) -> tuple[Words, ...]:
             pairs = (word.partition("=")[::2] for word in value.split(", "))
@@ -156,10 +158,10 @@ class GuestNic(OfGuest):
             words = [
                 w for key, line in lines.items() for w in (key, f'{key} = "{line}"' * bool(line))
             ]
-            return (script(EDITED, vm, *words), self.answers(host, "esxi"))
+            return (script(EDIT_LINES, vm, *words), self.answers(host, "esxi"))
 
         return Way(
-            script(SHOWN, vm, VNIC, FUNCTION, SCHEME), writes, value, self._lacks_nic,
+            script(SHOW, vm, VNIC, FUNCTION, SCHEME), writes, value, self._lacks_nic,
             needs=RESTART,
             legal=f"path {' or '.join(PATHS)}, batch 1 or 128",
             more=Details(
@@ -171,10 +173,10 @@ class GuestNic(OfGuest):
         )  # fmt: skip
 
     def _lacks_nic(self, text: str) -> str:
-        key, what = (VNIC, "a vmxnet3") if self.path == "bridge" else (FUNCTION, "an SR-IOV")
+        key, kind = (VNIC, "a vmxnet3") if self.path == "bridge" else (FUNCTION, "an SR-IOV")
         if key.lower() in text.lower():
             return ""
-        return f"the guest has no {key.split('.')[0]}: give it {what} adapter for test traffic"
+        return f"the guest has no {key.split('.')[0]}: give it {kind} adapter for test traffic"
 
 
 def _value(text: str) -> str:
@@ -195,5 +197,5 @@ def _lines(path: str, batch: int) -> dict[str, str]:
 
 def _read(text: str) -> dict[str, str]:
     pairs = (line.partition("=") for line in text.splitlines())
-    values = {key.strip().lower(): one.strip().strip('"') for key, _, one in pairs}
+    values = {key.strip().lower(): content.strip().strip('"') for key, _, content in pairs}
     return {key: values.get(key.lower(), "") for key in (VNIC, FUNCTION, SCHEME)}

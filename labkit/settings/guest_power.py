@@ -6,8 +6,8 @@ from labkit.errors import Unknown
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
-from labkit.settings._esxi import FOUND, quoted
-from labkit.settings._guest import EACH, FIRST, OfGuest, only_with_guest
+from labkit.settings._esxi import FIND, quoted
+from labkit.settings._guest import EACH_GUEST, FIRST, OfGuest, only_with_guest
 from labkit.settings._ways import RESTART, script
 
 PROGRAMS = ("virsh",)
@@ -19,7 +19,7 @@ IN_THE_BOX = {"running": "on", "paused": "paused", "stopped": "off"}
 # Shut down by its own system, never by pulling the plug.
 OFF = beside(__file__, "guest_power_off.sh")
 KVM = OFF + beside(__file__, "guest_power_kvm.sh")
-ESXI = FOUND + OFF + beside(__file__, "guest_power_esxi.sh")
+ESXI = FIND + OFF + beside(__file__, "guest_power_esxi.sh")
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class GuestPower(OfGuest):
             lambda text: IN_THE_BOX[text.strip()],
             needs=frozenset({"guest restart"} if self.power != "paused" else ()),
             legal=" or ".join(VERBS),
-            more=Details(seconds=3, several=EACH, apart=self.named),
+            more=Details(seconds=3, several=EACH_GUEST, apart=self.named),
         )
 
     def _of_hypervisor(self, kind: str, host: Host) -> Way:
@@ -71,14 +71,14 @@ class GuestPower(OfGuest):
         reads: Words = ("virsh", "-q", "domstate", vm)
         commands, vm = (KVM, vm) if kind == "kvm" else (ESXI, quoted(vm))
         if kind == "esxi":
-            reads = script(f"{FOUND}\nstate", vm)
+            reads = script(f"{FIND}\nstate", vm)
 
         def writes(value: str) -> tuple[Words, ...]:
             return (script(commands, vm, value), self.answers(host, kind))
 
         def value(text: str) -> str:
-            now = STATES.get(text.strip(), text.strip())
-            return self.power if now == "off" and self.power != "on" else now
+            state = STATES.get(text.strip(), text.strip())
+            return self.power if state == "off" and self.power != "on" else state
 
         return Way(
             reads, writes, value, _odd, needs=RESTART, legal=" or ".join(VERBS),

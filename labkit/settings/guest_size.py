@@ -19,7 +19,7 @@ s/^ *<memory unit='KiB'>\\([0-9]*\\)<.*/max=\\1/p
 s/^ *<currentMemory unit='KiB'>\\([0-9]*\\)<.*/now=\\1/p"""
 # A guest that was off stays off, and one that was paused is paused again.
 RESTART = beside(__file__, "guest_size_restart.sh")
-RESTARTED = frozenset({"guest restart"})
+BY_RESTART = frozenset({"guest restart"})
 CONTROLLERS = ("pvscsi", "lsilogic", "lsisas1068", "buslogic")
 
 
@@ -27,14 +27,14 @@ class GuestMemoryReservation(OfMachine):
     """Memory that the host keeps for a guest whatever others want, in MiB; it is not swapped."""
 
     mib: int = field(metadata=amount("the reservation", 0, MIB, "MiB", "{} MiB".format))
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "box": "MemoryLock keeps all memory of a guest",
         "kvm": "it is in the machine's definition: <memoryBacking><locked/>, by hand",
     }
 
-    def clash(self, other: Setting) -> str:
+    def clash(self, setting: Setting) -> str:
         """Not more can be reserved than there is."""
-        if isinstance(other, GuestMemory) and other.vm == self.vm and other.mib < self.mib:
+        if isinstance(setting, GuestMemory) and setting.vm == self.vm and setting.mib < self.mib:
             return f"{self.vm} does not have that much memory"
         return ""
 
@@ -70,7 +70,7 @@ class GuestMemory(OfMachine):
             ("guest", f"@{self.vm}", "get", "memory"),
             lambda value: (script(RESTART, self.vm, f"memory={value.replace(' MiB', 'M')}"),),
             lambda text: text.strip().replace("M", " MiB"),
-            needs=RESTARTED, legal="64 MiB and more", more=Details(seconds=4),
+            needs=BY_RESTART, legal="64 MiB and more", more=Details(seconds=4),
         )  # fmt: skip
 
 
@@ -78,7 +78,7 @@ class GuestCpuCount(OfMachine):
     """The number of CPUs of a guest; on KVM, up to what the machine is defined for."""
 
     cpus: int = field(metadata=amount("CPUs of a guest", 1, 768))
-    elsewhere: ClassVar = {"box": "its topology says how many: vcpus"}
+    gaps: ClassVar = {"box": "its topology says how many: vcpus"}
     on_kvm = by(
         lambda s: of_definition(
             "p", ("vcpucount", s.kept, "--config", "--current"), s.kept,
@@ -92,14 +92,14 @@ class GuestNuma(OfMachine):
     """The NUMA node of the host whose memory and, on ESXi, CPUs a guest uses."""
 
     node: int = field(metadata=amount("the NUMA node", 0, 63))
-    elsewhere: ClassVar = {"box": "its topology places a guest's host on CPUs, and so on nodes"}
+    gaps: ClassVar = {"box": "its topology places a guest's host on CPUs, and so on nodes"}
 
     def on_kvm(self, host: Host) -> Way:
         """`numatune`, of memory; what an idle guest has does not move at once."""
         script = "s/^numa_nodeset *: *//p"
         way = of_option(script, "numatune", "--nodeset", "{}", "--live")(self, host)
-        why = f"{self.vm} was started without a nodeset, and could not have none again"
-        return replace(way, refuses=lambda text: "" if text.strip() else why)
+        reason = f"{self.vm} was started without a nodeset, and could not have none again"
+        return replace(way, refuses=lambda text: "" if text.strip() else reason)
 
     on_esxi = of_lines("numa.nodeAffinity")
 
@@ -111,7 +111,7 @@ class VirtualNuma(OfMachine):
     """
 
     cpus_per_node: int = field(metadata=amount("CPUs of a node", 1, 768))
-    elsewhere: ClassVar = {"kvm": "it is in the machine's definition: <cpu><numa>, by hand"}
+    gaps: ClassVar = {"kvm": "it is in the machine's definition: <cpu><numa>, by hand"}
     on_esxi = of_lines("numa.vcpu.maxPerVirtualNode", "numa.vcpu.min")
 
     def on_box(self, host: Host) -> Way:
@@ -119,7 +119,7 @@ class VirtualNuma(OfMachine):
         return Way(
             ("guest", f"@{self.vm}", "get", "per_node"),
             lambda value: (script(RESTART, self.vm, f"per_node={value}"),),
-            needs=RESTARTED, legal="1 and more, or all", more=Details(seconds=10),
+            needs=BY_RESTART, legal="1 and more, or all", more=Details(seconds=10),
         )  # fmt: skip
 
 
@@ -130,7 +130,7 @@ class GuestDiskController(OfMachine):
     """
 
     controller: str = field(default="pvscsi", metadata=word("controller", CONTROLLERS))
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "box": "disks of its guests have the controller of what runs the guest",
         "kvm": "it is in the machine's definition: <target bus='virtio'/>, by hand",
     }
@@ -145,14 +145,14 @@ def _numbers(text: str) -> dict[str, int]:
 
 
 def _memory(text: str) -> str:
-    now = _numbers(text)
-    if now["max"] == now["now"] and not now["max"] % 1024:
-        return f"{now['max'] // 1024} MiB"
-    return f"{now['now']} of {now['max']} KiB"
+    sizes = _numbers(text)
+    if sizes["max"] == sizes["now"] and not sizes["max"] % 1024:
+        return f"{sizes['max'] // 1024} MiB"
+    return f"{sizes['now']} of {sizes['max']} KiB"
 
 
 def _sizes(vm: str, value: str) -> list[str]:
-    now, _, most = value.removesuffix(" KiB").partition(" of ")
+    current, _, limit = value.removesuffix(" KiB").partition(" of ")
     if value.endswith(" MiB"):
-        now = most = str(int(value.removesuffix(" MiB")) * 1024)
-    return [f"setmaxmem {vm} {most} --config", f"setmem {vm} {now} --config"]
+        current = limit = str(int(value.removesuffix(" MiB")) * 1024)
+    return [f"setmaxmem {vm} {limit} --config", f"setmem {vm} {current} --config"]

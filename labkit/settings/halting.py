@@ -37,7 +37,7 @@ class Halting(OnHost):
     time that its CPUs can have, so that it belongs on CPUs which it owns.
     """
 
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "esxi": "what halts there is a guest: its role, with a Linux in it, is asked",
     }  # fmt: skip
 
@@ -79,5 +79,5 @@ def _writes(value: str) -> tuple[Words, ...]:
 def _value(text: str) -> str:
     lines = [line.partition(":") for line in text.splitlines()]
     awake = sorted(cpus for word, _, cpus in lines if word == "awake")
-    every = sorted(cpu for word, _, cpu in lines if word == "cpu")
-    return (AWAKE if awake == every else " ".join(awake)) if awake else HALTS
+    cpus_all = sorted(cpu for word, _, cpu in lines if word == "cpu")
+    return (AWAKE if awake == cpus_all else " ".join(awake)) if awake else HALTS

@@ -21,19 +21,19 @@ class LatencySensitivity(OfMachine):
     """
 
     level: str = field(default="high", metadata=word("latency sensitivity", LEVELS))
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "kvm": "there it is many: GuestCpus, EmulatorCpus, IdleStates, HaltPolling, InterruptCpus",
         "box": "there it is ExclusiveCpu and GuestNic",
         "linux": "there it is many: ProcessCpus, IdleStates, InterruptCpus, Coalescing",
     }  # fmt: skip
 
-    def clash(self, other: Setting) -> str:
+    def clash(self, setting: Setting) -> str:
         """A guest that waits for nobody has all that it wants, reserved and without a limit."""
-        if self.level != "high" or getattr(other, "vm", "") != self.vm:
+        if self.level != "high" or getattr(setting, "vm", "") != self.vm:
             return ""
-        if isinstance(other, GuestCpuReservation) and (other.limit_mhz or not other.mhz):
+        if isinstance(setting, GuestCpuReservation) and (setting.limit_mhz or not setting.mhz):
             return "it must have its CPU time reserved, and no limit"
-        if isinstance(other, GuestMemoryReservation) and not other.mib:
+        if isinstance(setting, GuestMemoryReservation) and not setting.mib:
             return "it must have its memory reserved"
         return ""
 

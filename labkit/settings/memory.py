@@ -6,7 +6,7 @@ from typing import ClassVar
 from labkit.errors import BadInput
 from labkit.setting import Way
 from labkit.settings._esxi import of_advanced
-from labkit.settings._values import WHICH, amount, value, word
+from labkit.settings._values import NAMING, amount, value, word
 from labkit.settings._ways import OnHost, by, of_choice, of_machine, script, switched
 
 SIZES = {2048: "2 MiB", 1_048_576: "1 GiB"}
@@ -36,11 +36,11 @@ class HugePages(OnHost):
     """
 
     count: int = field(metadata=amount("huge pages", 0, 2**32))
-    kib: int = field(default=2048, metadata=WHICH | value(_check_size, SIZES.__getitem__))
+    kib: int = field(default=2048, metadata=NAMING | value(_check_size, SIZES.__getitem__))
     node: int | None = field(
-        default=None, metadata=WHICH | amount("the NUMA node", 0, 1023, text="node {}".format)
+        default=None, metadata=NAMING | amount("the NUMA node", 0, 1023, text="node {}".format)
     )
-    elsewhere: ClassVar = {**BOX, "esxi": "there it is GuestLargePages"}
+    gaps: ClassVar = {**BOX, "esxi": "there it is GuestLargePages"}
     on_linux = by(
         lambda s: _in_pieces(f"{_folder(s.node)}/hugepages/hugepages-{s.kib}kB/nr_hugepages")
     )
@@ -50,7 +50,7 @@ class TransparentHugePages(OnHost):
     """Whether the kernel gives huge pages by itself: always, to who asks (madvise), or never."""
 
     mode: str = field(metadata=word("mode", ("always", "madvise", "never")))
-    elsewhere: ClassVar = HugePages.elsewhere
+    gaps: ClassVar = HugePages.gaps
     on_linux = by(of_choice("/sys/kernel/mm/transparent_hugepage/enabled"))
 
 
@@ -58,7 +58,7 @@ class GuestLargePages(OnHost):
     """Whether ESXi backs the memory of guests with large pages, once they touch it."""
 
     large: bool = True
-    elsewhere: ClassVar = {**BOX, "linux": "there it is HugePages and TransparentHugePages"}
+    gaps: ClassVar = {**BOX, "linux": "there it is HugePages and TransparentHugePages"}
     on_esxi = by(switched(of_advanced("/Mem/AllocGuestLargePage")))
 
 
@@ -66,7 +66,7 @@ class PageSharing(OnHost):
     """Whether equal pages of guests are kept once: KSM on Linux; off is as they come."""
 
     sharing: bool = False
-    elsewhere: ClassVar = {**BOX, "esxi": "AdvancedOption: /Mem/ShareForceSalting"}
+    gaps: ClassVar = {**BOX, "esxi": "AdvancedOption: /Mem/ShareForceSalting"}
     on_linux = by(switched(of_machine("/sys/kernel/mm/ksm/run")))
 
 
@@ -74,7 +74,7 @@ class NumaBalancing(OnHost):
     """Whether pages follow the CPU that uses them to another NUMA node."""
 
     balancing: bool = False
-    elsewhere: ClassVar = BOX
+    gaps: ClassVar = BOX
     on_linux = by(switched(of_machine("/proc/sys/kernel/numa_balancing")))
     on_esxi = by(switched(of_advanced("/Numa/RebalanceEnable")))
 
@@ -83,6 +83,6 @@ class HaltPolling(OnHost):
     """Nanoseconds that KVM waits awake for work when a guest's CPU has none."""
 
     ns: int = field(metadata=amount("the time", 0, 10_000_000, "ns"))
-    elsewhere: ClassVar = {"box": "KVM has one value for all guests of the machine"}
+    gaps: ClassVar = {"box": "KVM has one value for all guests of the machine"}
     # Some kernels let nobody write it.
     on_linux = by(of_machine("/sys/module/kvm/parameters/halt_poll_ns"))

@@ -9,7 +9,7 @@ from labkit.setting import Details, Setting, Way
 from labkit.settings._esxi import of_advanced
 from labkit.settings._libvirt import of_capability, of_parameter, of_virsh, virsh
 from labkit.settings._machine import OfMachine
-from labkit.settings._values import WHICH, amount, pattern
+from labkit.settings._values import NAMING, amount, pattern
 from labkit.settings._ways import ROOT, OnHost, by, on_or_off, picked, switched
 
 PROGRAMS = ("esxcli",)
@@ -26,7 +26,7 @@ class MigrationBandwidth(OfMachine):
     """
 
     mib_per_second: int = field(metadata=amount("bandwidth of a migration", 1, 1_000_000, "MiB/s"))
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         **WITH_EACH,
         "esxi": "vMotion takes the line's rate; NetIOC of vCenter limits it",
     }
@@ -50,7 +50,7 @@ class MigrationDowntime(OfMachine):
     """Milliseconds that a guest may stand still when it changes hosts; a goal, not a promise."""
 
     ms: int = field(metadata=amount("downtime", 1, 2_000_000, "ms"))
-    elsewhere: ClassVar = WITH_EACH
+    gaps: ClassVar = WITH_EACH
 
     def on_kvm(self, host: Host) -> Way:
         """QEMU goes over when what is left fits into that time."""
@@ -76,9 +76,9 @@ class MigrationNetwork(OnHost):
     Both hosts need one, and each of several its own physical NIC in one subnet.
     """
 
-    interface: str = field(metadata=WHICH | pattern("vmkernel interface", r"vmk\d{1,3}", "vmk1"))
+    interface: str = field(metadata=NAMING | pattern("vmkernel interface", r"vmk\d{1,3}", "vmk1"))
     carries: bool = True
-    elsewhere: ClassVar = {"kvm": "virsh takes an address with each migration: --migrateuri"}
+    gaps: ClassVar = {"kvm": "virsh takes an address with each migration: --migrateuri"}
 
     def on_esxi(self, host: Host) -> Way:
         """The interface's tag VMotion."""
@@ -95,11 +95,15 @@ class MigrationStreams(OfMachine):
     """The number of connections that carry a moving guest's memory; on ESXi, 0 lets it choose."""
 
     streams: int = field(metadata=amount("streams of a migration", 0, 255))
-    elsewhere: ClassVar = WITH_EACH
+    gaps: ClassVar = WITH_EACH
 
-    def clash(self, other: Setting) -> str:
+    def clash(self, setting: Setting) -> str:
         """Several streams, and yet only one."""
-        off = isinstance(other, MigrationParallel) and not other.parallel and other.vm == self.vm
+        off = (
+            isinstance(setting, MigrationParallel)
+            and not setting.parallel
+            and setting.vm == self.vm
+        )
         return "memory goes on one stream only" if off and self.streams > 1 else ""
 
     def on_kvm(self, host: Host) -> Way:
@@ -120,7 +124,7 @@ class MigrationParallel(OfMachine):
     """Whether QEMU moves memory on several streams at all; both hosts need the same."""
 
     parallel: bool = True
-    elsewhere: ClassVar = {**WITH_EACH, "esxi": "vMotion always does"}
+    gaps: ClassVar = {**WITH_EACH, "esxi": "vMotion always does"}
     on_kvm = by(lambda s: of_capability(_plain(s, "--parallel"), "multifd"))
 
 
@@ -128,7 +132,7 @@ class MigrationThrottle(OfMachine):
     """Whether a guest that writes faster than it can be moved is slowed down until it can."""
 
     throttle: bool = True
-    elsewhere: ClassVar = WITH_EACH
+    gaps: ClassVar = WITH_EACH
     on_kvm = by(lambda s: of_capability(_plain(s, "--auto-converge"), "auto-converge"))
     # Stun During Page Send, an option of the host: 2 is on when needed.
     on_esxi = by(switched(of_advanced("/Migrate/SdpsEnabled"), on="2"))

@@ -16,7 +16,7 @@ SIZE = 'cat "/sys/class/net/$1/mtu"'
 # One line: interface, its MTU, the virtual switch below it, and the switch's MTU.
 SIZES = beside(__file__, "mtu_sizes.sh")
 # The switch may at no moment have a smaller MTU than the interface on it.
-RESIZED = SIZES + beside(__file__, "mtu_resized.sh")
+RESIZE = SIZES + beside(__file__, "mtu_resized.sh")
 
 
 class Mtu(OnHost):
@@ -41,7 +41,7 @@ class Mtu(OnHost):
         vmk = nic(host, r"vmk\d+", "vmk1")
         return Way(
             script(f'{SIZES}sizes "$1"', vmk),
-            lambda value: (script(RESIZED, vmk, *(value.split("/") * 2)[:2]),),
+            lambda value: (script(RESIZE, vmk, *(value.split("/") * 2)[:2]),),
             _sizes,
             lambda text: "" if 1280 <= self.size <= 9000 else "1280 to 9000 bytes",
             needs=ROOT, legal="1280 to 9000 bytes",

@@ -15,13 +15,13 @@ PROGRAMS = ("taskset", "virsh")
 
 KINDS = ("none", "busy", "memory")
 PLACES = ("all CPUs", "all CPUs but the last")
-NONE = "none"
+NOBODY = "none"
 NAME = "labkit-neighb"
 # No command that looks for them, or starts them, has their name on its own command line. A shell
 # that is just about to start a program is there twice.
 MARK = "labkit-neighbou[r]-[a-z]*"
 READS = CPUS + beside(__file__, "neighbour_shown.sh")
-OWNED = "owned=1"
+ONE_OWNER = "owned=1"
 # On KVM, ExclusiveCpu gives a guest as many of the last CPUs as it has itself.
 OWNED_BY = 'owned=$(virsh -q vcpupin "$1") || exit; owned=$(echo "$owned" | wc -l); shift'
 # `memory` fills 64 MiB again and again: more than the last-level cache of most CPUs holds. A shell
@@ -37,11 +37,11 @@ class Neighbour(OnHost):
     that CPUs share. A host of one CPU has no "all but the last".
     """
 
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "esxi": "a neighbour is another guest (GuestNeighbour): add [hosts.guest2] to lab.toml"
     }
 
-    kind: str = field(default=NONE, metadata=word("kind of neighbour", KINDS))
+    kind: str = field(default=NOBODY, metadata=word("kind of neighbour", KINDS))
     place: str = field(default=PLACES[0], metadata=word("place of a neighbour", PLACES))
 
     @property
@@ -52,26 +52,26 @@ class Neighbour(OnHost):
     @property
     def wanted(self) -> str:
         """The kind, and where."""
-        return NONE if self.kind == NONE else f"{self.kind} on {self.place}"
+        return NOBODY if self.kind == NOBODY else f"{self.kind} on {self.place}"
 
     def on_linux(self, host: Host) -> Way:
         """Processes in sessions of their own, found again by their name."""
-        return self._way(OWNED)
+        return self._way(ONE_OWNER)
 
     def on_kvm(self, host: Host) -> Way:
         """The same; "the last" are as many CPUs as the guest of the lab has, where it has one."""
         guest = host.guests.get(FIRST)
         if guest is None:
-            return self._way(OWNED)
+            return self._way(ONE_OWNER)
         named("virtual machine", guest.vm)
         return self._way(OWNED_BY, guest.vm)
 
-    def _way(self, owned: str, *words: str) -> Way:
+    def _way(self, count_owners: str, *words: str) -> Way:
         def writes(value: str) -> tuple[Words, ...]:
-            return (script(f"{owned}\n{START}", *words, MARK, *_told(value)),)
+            return (script(f"{count_owners}\n{START}", *words, MARK, *_told(value)),)
 
         return Way(
-            script(f"{owned}\n{READS}", *words, MARK), writes, _value, self._refused,
+            script(f"{count_owners}\n{READS}", *words, MARK), writes, _value, self._refused,
             legal="none, or busy or memory on all CPUs or all but the last",
             more=Details(
                 settle_seconds=2, seconds=0.3,
@@ -81,15 +81,15 @@ class Neighbour(OnHost):
         )  # fmt: skip
 
     def _foretold(self, text: str) -> str:
-        owned, every = _host(text)
-        on = {PLACES[0]: every, PLACES[1]: every[:-owned]}[self.place] * (self.kind != NONE)
+        owners, cpus = _host(text)
+        on = {PLACES[0]: cpus, PLACES[1]: cpus[:-owners]}[self.place] * (self.kind != NOBODY)
         return _lines(*sorted(f"{self.kind} {cpu}" for cpu in on), *text.splitlines()[-2:])
 
     def _refused(self, text: str) -> str:
-        owned, every = _host(text)
-        if len(every) > owned or not self.wanted.endswith("last"):
+        owners, cpus = _host(text)
+        if len(cpus) > owners or not self.wanted.endswith("last"):
             return ""
-        return "this host has one CPU only" if owned == 1 else "its guest has all of its CPUs"
+        return "this host has one CPU only" if owners == 1 else "its guest has all of its CPUs"
 
 
 class GuestNeighbour(Neighbour):
@@ -101,7 +101,7 @@ class GuestNeighbour(Neighbour):
     of: str = PLACES[0]
     role: str = field(default="guest2", kw_only=True)  # type: ignore[misc]
 
-    elsewhere: ClassVar = {}
+    gaps: ClassVar = {}
 
     @property
     def thing(self) -> str:
@@ -116,8 +116,8 @@ class GuestNeighbour(Neighbour):
 
 def _told(value: str) -> tuple[str, str]:
     kind, _, place = value.partition(" on ")
-    known = {PLACES[0]: "all", PLACES[1]: "rest"}
-    return kind, known.get(place) or " ".join(map(str, cpus_of(place) if place else ()))
+    words = {PLACES[0]: "all", PLACES[1]: "rest"}
+    return kind, words.get(place) or " ".join(map(str, cpus_of(place) if place else ()))
 
 
 def _lines(*lines: str) -> str:
@@ -126,17 +126,17 @@ def _lines(*lines: str) -> str:
 
 # How many of its CPUs a guest may own, and all of them.
 def _host(text: str) -> tuple[int, tuple[int, ...]]:
-    *_, owned, allowed = text.splitlines()
-    return int(owned.removeprefix("owned ")), cpus_of(allowed)
+    *_, owners, cpus = text.splitlines()
+    return int(owners.removeprefix("owned ")), cpus_of(cpus)
 
 
 # One line for each of them, then the host's CPUs.
 def _value(text: str) -> str:
-    lines_found, (owned, every) = text.splitlines()[:-2], _host(text)
+    lines_found, (owners, cpus_all) = text.splitlines()[:-2], _host(text)
     if not lines_found:
-        return NONE
+        return NOBODY
     pairs = [line.split() for line in lines_found]
     kinds = " and ".join(sorted({kind for kind, _ in pairs}))
     on = tuple(sorted(n for _, cpus in pairs for n in cpus_of(cpus)))
-    places = {every[:-owned]: PLACES[1], every: PLACES[0]}
+    places = {cpus_all[:-owners]: PLACES[1], cpus_all: PLACES[0]}
     return f"{kinds} on {places.get(on) or ranges(on)}"

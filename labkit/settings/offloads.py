@@ -70,11 +70,11 @@ def _states(text: str) -> dict[str, str]:
     return {short: state for short, _, state in pairs}
 
 
-def _fixed(asked: dict[str, bool], text: str, driver: str) -> str:
+def _fixed(switches: dict[str, bool], text: str, driver: str) -> str:
     states = _states(text)
-    for short, on in asked.items():
-        state, *fixed = states.get(short, "").split() or ["", "missing"]
-        if fixed == ["missing"] or (fixed == ["[fixed]"] and state != _word(on)):
+    for short, on in switches.items():
+        state, *marks = states.get(short, "").split() or ["", "missing"]
+        if marks == ["missing"] or (marks == ["[fixed]"] and state != _word(on)):
             return f"{driver} has no choice of {short}"
     return ""
 

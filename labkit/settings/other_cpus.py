@@ -9,12 +9,12 @@ from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
 from labkit.settings._guest import FIRST
 from labkit.settings._libvirt import PINNED_TO
-from labkit.settings._values import WHICH, name
+from labkit.settings._values import NAMING, name
 from labkit.settings._ways import CPUS, ROOT, OnHost, named, script
 
 PROGRAMS = ("virsh",)
 
-APART, SHARED = "all CPUs but the last", "all CPUs"
+APART, ALL_CPUS = "all CPUs but the last", "all CPUs"
 READS = f'{CPUS}guest "@$1" placement && host_cpus'
 WRITE = 'guest "@$1" set "cpus=$2" policy=other'
 WRITE_FOUND = CPUS + beside(__file__, "other_cpus_set.sh")
@@ -30,14 +30,14 @@ class OtherCpus(OnHost):
     It goes with ExclusiveCpu of the owners: a CPU is owned when everybody else stays away.
     """
 
-    guest: str = field(default="guest2", metadata=WHICH | name("guest"))
+    guest: str = field(default="guest2", metadata=NAMING | name("guest"))
     apart: bool = True
     owners: tuple[str, ...] = field(default=(FIRST,), kw_only=True)
 
     @property
     def wanted(self) -> str:
         """The same words on every host, whatever the numbers of its CPUs."""
-        return APART if self.apart else SHARED
+        return APART if self.apart else ALL_CPUS
 
     def on_box(self, host: Host) -> Way:
         """The CPUs that all threads of the guest really have, or will start with."""
@@ -59,7 +59,7 @@ class OtherCpus(OnHost):
             named("virtual machine", machine)
 
         def writes(value: str) -> tuple[Words, ...]:
-            texts = {APART: ["apart"], SHARED: ["shared"]}.get(value) or value.split()
+            texts = {APART: ["apart"], ALL_CPUS: ["shared"]}.get(value) or value.split()
             return (script(PIN, vm, " ".join(owners), *texts),)
 
         return Way(
@@ -77,40 +77,40 @@ class OtherCpus(OnHost):
         )  # fmt: skip
 
     def _no_rest(self, text: str) -> str:
-        *_, owned, allowed = text.splitlines()
-        few = self.apart and int(owned) >= len(cpus_of(allowed))
-        return "guests that own CPUs have as many CPUs as this host" if few else ""
+        *_, owners, cpus = text.splitlines()
+        has_few = self.apart and int(owners) >= len(cpus_of(cpus))
+        return "guests that own CPUs have as many CPUs as this host" if has_few else ""
 
     # What its ends mean is asked of the host: the numbers of its CPUs are its own.
     def _writes(self, value: str) -> tuple[Words, ...]:
-        if value in (APART, SHARED):
+        if value in (APART, ALL_CPUS):
             return (script(WRITE_FOUND, self.guest, "rest" if value == APART else "all"),)
         return (script(WRITE, self.guest, value),)
 
     def _refused(self, text: str) -> str:
-        *placements, allowed = text.splitlines()
+        *placements, cpus = text.splitlines()
         if len(placements) != 1:
             return f"the threads of {self.guest} differ in placement"
-        alone = len(cpus_of(allowed)) == 1
+        alone = len(cpus_of(cpus)) == 1
         return "this host has one CPU only" if alone and self.apart else ""
 
 
 def _value(text: str) -> str:
-    *placements, allowed = text.splitlines()
-    every = cpus_of(allowed)
-    known = {every: SHARED, every[:-1]: APART}
+    *placements, online = text.splitlines()
+    cpus_all = cpus_of(online)
+    places = {cpus_all: ALL_CPUS, cpus_all[:-1]: APART}
     texts = []
     for placement in placements:
         cpus, policy = placement.split()
         on = cpus_of(cpus)
-        words = known.get(on) or ranges(on)
+        words = places.get(on) or ranges(on)
         texts.append(words if policy == "other" else f"{words}, {policy}")
     return "; ".join(texts)
 
 
 def _pinned(text: str) -> str:
-    guest, emulator, owned, allowed = text.splitlines()
-    every = cpus_of(allowed)
-    known = {every[: len(every) - int(owned)]: APART, every: SHARED}
-    placed = {cpus_of(mask) for mask in (*guest.split(), emulator)}
-    return known.get(min(placed), "") * (len(placed) == 1) or f"{guest} {emulator}"
+    guest, emulator, owners, online = text.splitlines()
+    cpus_all = cpus_of(online)
+    words = {cpus_all[: len(cpus_all) - int(owners)]: APART, cpus_all: ALL_CPUS}
+    masks = {cpus_of(mask) for mask in (*guest.split(), emulator)}
+    return words.get(min(masks), "") * (len(masks) == 1) or f"{guest} {emulator}"

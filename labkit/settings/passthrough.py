@@ -7,20 +7,20 @@ from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way
 from labkit.settings._nic import NIC, of_nic
-from labkit.settings._values import WHICH, amount, pattern
+from labkit.settings._values import NAMING, amount, pattern
 from labkit.settings._ways import OWN_KERNEL, ROOT, OnHost, on_or_off, picked, script
 
 PROGRAMS = ("esxcli", "vim-cmd")
 
 PCI = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
-PASSED = ("esxcli", "hardware", "pci", "pcipassthru")
+PASSTHROUGH = ("esxcli", "hardware", "pci", "pcipassthru")
 DRIVER = """\
 cd "/sys/bus/pci/devices/$1" || exit
 [ -e iommu_group ] || { echo "no IOMMU watches $1: intel_iommu=on or the like" >&2; exit 1; }
 at=$(readlink driver); echo "${at##*/} $(cat driver_override)\""""
-GIVEN = beside(__file__, "passthrough_set.sh")
+GIVE = beside(__file__, "passthrough_set.sh")
 ACTIVE = beside(__file__, "passthrough_active.sh")
-BOUND = beside(__file__, "passthrough_bound.sh")
+BIND = beside(__file__, "passthrough_bound.sh")
 FUNCTIONS = 'cat "/sys/class/net/$1/device/sriov_numvfs"'
 # The kernel changes the number only by way of 0.
 SPLIT = """\
@@ -36,15 +36,15 @@ class Passthrough(OnHost):
     all of its memory reserved, and cannot move any more.
     """
 
-    address: str = field(metadata=WHICH | pattern("PCI address", PCI, "0000:03:00.0"))
+    address: str = field(metadata=NAMING | pattern("PCI address", PCI, "0000:03:00.0"))
     kept: bool = True
-    elsewhere: ClassVar = {"box": "there it is GuestNic with the path direct"}
+    gaps: ClassVar = {"box": "there it is GuestNic with the path direct"}
 
     def on_linux(self, host: Host) -> Way:
         """The driver vfio-pci instead of its own; the whole IOMMU group has to go."""
         return Way(
             script(DRIVER, self.address),
-            lambda value: (script(BOUND, self.address, "vfio-pci" if value == "on" else ""),),
+            lambda value: (script(BIND, self.address, "vfio-pci" if value == "on" else ""),),
             lambda text: on_or_off(text.split()[:1] == ["vfio-pci"]),
             lambda text: "" if text.split()[1:] in ([], ["(null)"], ["vfio-pci"])
             else f"somebody else chooses the driver of {self.address}",
@@ -55,8 +55,8 @@ class Passthrough(OnHost):
     def on_esxi(self, host: Host) -> Way:
         """Applied at once where the host can, else at its next start: `passthruActive` says."""
         return Way(
-            picked(f"s/^{self.address.replace('.', '[.]')}  *//p", *PASSED, "list"),
-            lambda value: (script(GIVEN, self.address, "true" if value == "on" else "false"),),
+            picked(f"s/^{self.address.replace('.', '[.]')}  *//p", *PASSTHROUGH, "list"),
+            lambda value: (script(GIVE, self.address, "true" if value == "on" else "false"),),
             lambda text: {"true": "on", "false": "off"}.get(text.strip(), "no such device"),
             lambda text: "" if text.strip() else f"no device {self.address} can be passed through",
             needs=ROOT,
@@ -73,7 +73,7 @@ class Sriov(OnHost):
     """
 
     functions: int = field(metadata=amount("virtual functions", 0, 256))
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "esxi": "the driver's option max_vfs decides, for all of its ports: ModuleOptions",
         "box": "its NICs are virtual; GuestNic with the path direct comes near",
     }  # fmt: skip

@@ -20,7 +20,7 @@ from labkit.settings._ways import (
 )
 
 CPUS = "/sys/devices/system/cpu"
-ALL = "all states"
+ALL_STATES = "all states"
 # High performance, balanced, low power: a governor of Linux, a policy of ESXi.
 POLICIES = {
     "performance": ("performance", "High Performance"),
@@ -32,7 +32,7 @@ GOVERNORS = """\
 cd /sys/devices/system/cpu/cpufreq && for one in policy*; do
     [ -e "$one/scaling_governor" ] || { echo "this kernel sets no CPU frequency" >&2; exit 1; }
     echo "$one=$(cat "$one/scaling_governor")"; done"""
-GOVERNED = """\
+GOVERN = """\
 cd /sys/devices/system/cpu/cpufreq && for pair; do
     printf %s "${pair#*=}" | tee "${pair%%=*}/scaling_governor" >/dev/null || exit; done"""
 EACH_GOVERNED = """\
@@ -51,11 +51,11 @@ AS_BEFORE = """\
 cd /sys/devices/system/cpu && for pair; do
     printf %s "${pair#*=}" | tee "${pair%%=*}/disable" >/dev/null || exit; done"""
 TURBO = beside(__file__, "power_turbo.sh")
-TURNED = """\
+TURN = """\
 cd /sys/devices/system/cpu && if [ -e intel_pstate/no_turbo ]; then
     printf %s "$((1 - $1))" | tee intel_pstate/no_turbo >/dev/null
 else printf %s "$1" | tee cpufreq/boost >/dev/null; fi"""
-PLUGGED = beside(__file__, "power_plugged.sh")
+PLUG = beside(__file__, "power_plugged.sh")
 
 
 class PowerPolicy(OnHost):
@@ -65,7 +65,7 @@ class PowerPolicy(OnHost):
     """
 
     policy: str = field(default="performance", metadata=word("power policy", tuple(POLICIES)))
-    elsewhere: ClassVar = {"box": "power is the machine's"}
+    gaps: ClassVar = {"box": "power is the machine's"}
 
     def on_linux(self, host: Host) -> Way:
         """The governor of each CPU's frequency."""
@@ -79,7 +79,7 @@ class PowerPolicy(OnHost):
     def on_esxi(self, host: Host) -> Way:
         """The option /Power/CpuPolicy, at once."""
         way = of_advanced("/Power/CpuPolicy", text=True)
-        names = {esxi: ours for ours, (_, esxi) in POLICIES.items()}
+        names = {esxi: policy for policy, (_, esxi) in POLICIES.items()}
         return replace(
             way,
             value=lambda text: names.get(text.strip(), text.strip()),
@@ -97,7 +97,7 @@ def _governed(text: str) -> str:
 
 def _govern(value: str) -> tuple[Words, ...]:
     if "=" in value:
-        return (script(GOVERNED, *value.split()),)
+        return (script(GOVERN, *value.split()),)
     return (script(EACH_GOVERNED, POLICIES.get(value, (value, ""))[0]),)
 
 
@@ -110,7 +110,7 @@ class IdleStates(OnHost):
     most_usecs: int = field(
         default=0, metadata=amount("the time to wake", 0, 1_000_000, "us", "{} us".format)
     )
-    elsewhere: ClassVar = {"box": "idle states are the machine's"}
+    gaps: ClassVar = {"box": "idle states are the machine's"}
 
     def on_linux(self, host: Host) -> Way:
         """The switch of each state of each CPU."""
@@ -133,12 +133,12 @@ class IdleStates(OnHost):
         if all((int(latency) > self.most_usecs) == (off == "1") for _, latency, off in rows):
             return self.wanted
         if all(off == "0" for _, _, off in rows):
-            return ALL
-        return " ".join(f"{where}={off}" for where, _, off in rows)
+            return ALL_STATES
+        return " ".join(f"{state}={off}" for state, _, off in rows)
 
 
 def _slept(value: str) -> Words:
-    if value == ALL:
+    if value == ALL_STATES:
         return script(AWAKE, str(2**31 - 1))
     if value.endswith(" us"):
         return script(AWAKE, value.removesuffix(" us"))
@@ -149,7 +149,7 @@ class Turbo(OnHost):
     """Whether CPUs may go above their nominal frequency while there is room."""
 
     turbo: bool = False
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "box": "turbo is the machine's",
         "esxi": "turbo is the BIOS's there; state it with the results",
     }  # fmt: skip
@@ -157,7 +157,7 @@ class Turbo(OnHost):
     # The switch of intel_pstate, or that of the other drivers.
     on_linux = by(
         Way(
-            script(TURBO), lambda value: (script(TURNED, "1" if value == "on" else "0"),),
+            script(TURBO), lambda value: (script(TURN, "1" if value == "on" else "0"),),
             lambda text: on_or_off(text.split() in (["no_turbo", "0"], ["boost", "1"])),
             needs=ROOT, more=Details(probe=script(OWN_KERNEL)),
         )
@@ -168,15 +168,15 @@ class HyperThreading(OnHost):
     """Whether a core offers its hardware threads as CPUs of their own."""
 
     threads: bool = False
-    elsewhere: ClassVar = {"box": "cores are the machine's"}
+    gaps: ClassVar = {"box": "cores are the machine's"}
 
     def on_linux(self, host: Host) -> Way:
         """At once, by taking CPUs away; `forceoff` and `notsupported` are beyond our reach."""
-        fixed = ("forceoff", "notsupported", "notimplemented")
+        states = ("forceoff", "notsupported", "notimplemented")
         return replace(
             of_machine(f"{CPUS}/smt/control"),
             refuses=lambda text: f"hardware threads of {host.name}: {text.strip()}"
-            if text.strip() in fixed else "",
+            if text.strip() in states else "",
         ).plus(Details(seconds=2))  # fmt: skip
 
     # The name is not confirmed on a real host.
@@ -190,21 +190,21 @@ class OnlineCpus(OnHost):
     """
 
     cpus: str = field(metadata=CPU_LIST)
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "box": "CPUs are the machine's",
         "esxi": "a native run starts another system there",
     }  # fmt: skip
 
-    def clash(self, other: Setting) -> str:
+    def clash(self, setting: Setting) -> str:
         """Nothing can be placed on a CPU that is taken away."""
-        cpus = getattr(other, "cpus", "")
-        gone = set(cpus_of(cpus)) - set(cpus_of(self.cpus)) if isinstance(cpus, str) else set()
-        return f"CPU {min(gone)} is taken away" if gone and other is not self else ""
+        cpus = getattr(setting, "cpus", "")
+        missing = set(cpus_of(cpus)) - set(cpus_of(self.cpus)) if isinstance(cpus, str) else set()
+        return f"CPU {min(missing)} is taken away" if missing and setting is not self else ""
 
     def on_linux(self, host: Host) -> Way:
         """Not every machine can do without its first CPU."""
         return Way(
             ("cat", f"{CPUS}/online"),
-            lambda value: (script(PLUGGED, *map(str, cpus_of(value))),),
+            lambda value: (script(PLUG, *map(str, cpus_of(value))),),
             needs=ROOT, more=Details(probe=script(OWN_KERNEL), seconds=1),
         )  # fmt: skip

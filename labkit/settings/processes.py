@@ -8,24 +8,24 @@ from labkit.errors import Impossible
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Setting, Way, Words
-from labkit.settings._values import CPU_LIST, WHICH, name, pattern, value
+from labkit.settings._values import CPU_LIST, NAMING, name, pattern, value
 from labkit.settings._ways import OWN_KERNEL, ROOT, OnHost, cpu_list, script
 
 PROGRAMS = ("pgrep", "systemctl", "taskset")
 
 # The CPUs of every thread of every process of that name, each list once.
-PLACED = beside(__file__, "processes_placed.sh")
+PLACE_SCRIPT = beside(__file__, "processes_placed.sh")
 PLACE = """\
 for pid in $(pgrep -x "$1"); do
     taskset -a -c -p "$2" "$pid" >/dev/null || [ ! -d "/proc/$pid" ] || exit; done"""
 # Each interrupt whose name in /proc/interrupts begins so, with its CPUs.
-ROUTED = beside(__file__, "processes_routed.sh")
+ROUTE_SCRIPT = beside(__file__, "processes_routed.sh")
 # A driver may keep an interrupt for itself; then the kernel says why.
 ROUTE = """\
 for pair; do
     printf %s "${pair#*=}" | tee "/proc/irq/${pair%%=*}/smp_affinity_list" >/dev/null || exit
 done"""
-ROUTE_ALL = ROUTED + beside(__file__, "processes_route_all.sh")
+ROUTE_ALL = ROUTE_SCRIPT + beside(__file__, "processes_route_all.sh")
 TEST_NIC, FIRST_NODE = "NIC", "node"
 """In place of a name and of a list: the host's NIC of test traffic, and its first NUMA node."""
 NODE_CPUS = "cat /sys/devices/system/node/node0/cpulist"
@@ -39,15 +39,15 @@ class ProcessCpus(OnHost):
 
     # The kernel keeps the first 15 letters of a name.
     process: str = field(
-        metadata=WHICH | pattern("name of a process", r"[A-Za-z0-9][\w.:-]{0,14}", "redis-server")
+        metadata=NAMING | pattern("name of a process", r"[A-Za-z0-9][\w.:-]{0,14}", "redis-server")
     )
     cpus: str = field(metadata=CPU_LIST)
-    elsewhere: ClassVar = {"esxi": "GuestCpus places a guest there"}
+    gaps: ClassVar = {"esxi": "GuestCpus places a guest there"}
 
     def on_linux(self, host: Host) -> Way:
         """`taskset`; when they are not all alike beforehand, they could not be put back."""
         return Way(
-            script(PLACED, self.process), lambda value: (script(PLACE, self.process, value),),
+            script(PLACE_SCRIPT, self.process), lambda value: (script(PLACE, self.process, value),),
             lambda text: " and ".join(text.split()),
             lambda text: "" if len(text.split()) == 1
             else f"threads of {self.process} are not all on the same CPUs",
@@ -67,18 +67,22 @@ class InterruptCpus(OnHost):
     """
 
     name: str = field(
-        metadata=WHICH
+        metadata=NAMING
         | pattern("name of an interrupt", r"[A-Za-z][\w.:@-]{0,40}", "eth1 or virtio2")
     )
     cpus: str = field(metadata=value(_placed, _placed, "a list such as 0-1"))
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "box": "interrupts are the machine's",
         "esxi": "VMkernel routes them itself; AdvancedOption has its /Irq/... options",
     }  # fmt: skip
 
-    def clash(self, other: Setting) -> str:
+    def clash(self, setting: Setting) -> str:
         """irqbalance goes on placing interrupts as it likes."""
-        on = isinstance(other, ServiceRunning) and other.service == "irqbalance" and other.running
+        on = (
+            isinstance(setting, ServiceRunning)
+            and setting.service == "irqbalance"
+            and setting.running
+        )
         return "irqbalance would move them again" if on else ""
 
     def on_linux(self, host: Host) -> Way:
@@ -87,7 +91,7 @@ class InterruptCpus(OnHost):
         if not name:
             raise Impossible(f"{host.name}: its lab file does not say its `interface`")
         node = self.cpus == FIRST_NODE
-        words = f'{ROUTED}routed "$1"{f" && {NODE_CPUS}" * node}'
+        words = f'{ROUTE_SCRIPT}routed "$1"{f" && {NODE_CPUS}" * node}'
         return Way(
             script(words, name), partial(_routes, name), _on_node if node else _alike,
             needs=ROOT,
@@ -117,9 +121,9 @@ def _alike(text: str) -> str:
 class ServiceRunning(OnHost):
     """Whether a service of the host goes on: irqbalance, tuned, firewalld, ..."""
 
-    service: str = field(metadata=WHICH | name("service"))
+    service: str = field(metadata=NAMING | name("service"))
     running: bool = False
-    elsewhere: ClassVar = {"box": "hosts of the box have no services"}
+    gaps: ClassVar = {"box": "hosts of the box have no services"}
 
     def on_linux(self, host: Host) -> Way:
         """systemd, until the host starts again."""

@@ -6,7 +6,7 @@ from labkit.errors import BadInput, Unknown
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way
-from labkit.settings._values import WHICH, amount, pattern, value
+from labkit.settings._values import NAMING, amount, pattern, value
 from labkit.settings._ways import RESTART, OnHost, one_of, script
 
 PROGRAMS = ("qm",)
@@ -20,7 +20,7 @@ OPTIONS = {
     "queues": tuple(map(str, range(1, 65))),
 }
 """Options by name, with their values (qm.conf(5)); `default` stands for a line without it."""
-SHOWN = beside(__file__, "proxmox_shown.sh")
+SHOW = beside(__file__, "proxmox_shown.sh")
 SET = beside(__file__, "proxmox_set.sh")
 
 
@@ -35,26 +35,26 @@ class ProxmoxDevice(OnHost):
     A guest that runs is restarted, as Proxmox keeps the change for its next start.
     """
 
-    vmid: int = field(metadata=WHICH | amount("the number of a guest", 100, 999_999_999))
+    vmid: int = field(metadata=NAMING | amount("the number of a guest", 100, 999_999_999))
     device: str = field(
-        metadata=WHICH | pattern("device", r"(scsi|virtio|sata|ide|net)\d{1,2}", "scsi0")
+        metadata=NAMING | pattern("device", r"(scsi|virtio|sata|ide|net)\d{1,2}", "scsi0")
     )
-    option: str = field(metadata=WHICH | value(_check_option, str, ", ".join(OPTIONS)))
+    option: str = field(metadata=NAMING | value(_check_option, str, ", ".join(OPTIONS)))
     content: str
 
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of(f"value of {self.option}", self.content, (*OPTIONS[self.option], DEFAULT))
         if (self.option == "queues") != self.device.startswith("net"):
-            what = f"{self.device} has no {self.option}"
-            raise BadInput(what, hint="queues is of a net device, the others are of disks")
+            problem = f"{self.device} has no {self.option}"
+            raise BadInput(problem, hint="queues is of a net device, the others are of disks")
 
     def on_linux(self, host: Host) -> Way:
         """The option in the line of its device, as `qm config` shows it."""
         words = (str(self.vmid), self.device, self.option)
         return Way(
-            script(SHOWN, *words),
+            script(SHOW, *words),
             lambda content: (script(SET, *words, content),),
             needs=RESTART, legal=", ".join((*OPTIONS[self.option], DEFAULT)),
-            more=Details(live=script(SHOWN, *words, "--current"), persists=True, seconds=60),
+            more=Details(live=script(SHOW, *words, "--current"), persists=True, seconds=60),
         )  # fmt: skip

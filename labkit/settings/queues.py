@@ -17,7 +17,7 @@ VMNIC = (r"vmnic\d+", "vmnic1")
 COLUMNS = """\
 said=$(esxcli network nic coalesce get -n "$1") || exit
 printf '%s\\n' "$said" | awk -v nic="$1" "$2\""""
-Asked = Mapping[str, int | bool | None]
+Values = Mapping[str, int | bool | None]
 
 # Its kernel (6.1) panics at that question.
 RINGS = """\
@@ -34,7 +34,7 @@ class _OfNic(OnHost):
             names = ", ".join(self._list_values())
             raise BadInput(f"name at least one of {self.what}", hint=f"known: {names}")
 
-    def _list_values(self) -> Asked:
+    def _list_values(self) -> Values:
         names = [slot.name for slot in fields(self) if slot.name != "role"]
         return {name.replace("_", "-"): getattr(self, name) for name in names}
 
@@ -52,7 +52,7 @@ class NicQueues(_OfNic):
     rx: int | None = field(default=None, metadata=amount("queues: rx", 1, 1024))
     tx: int | None = field(default=None, metadata=amount("queues: tx", 1, 1024))
     what: ClassVar = "queues"
-    elsewhere: ClassVar = {"esxi": "the driver's option RSS decides: ModuleOptions"}
+    gaps: ClassVar = {"esxi": "the driver's option RSS decides: ModuleOptions"}
 
     def on_linux(self, host: Host) -> Way:
         """`ethtool -L`, which may take the link down for a moment."""
@@ -119,8 +119,8 @@ class Coalescing(_OfNic):
 
 
 # The numbers that are named.
-def _named(asked: Asked) -> list[str]:
-    return [name for name, value in asked.items() if value is not None]
+def _named(values: Values) -> list[str]:
+    return [name for name, value in values.items() if value is not None]
 
 
 def _word(value: int | bool | None) -> str:
@@ -137,8 +137,8 @@ def _options(value: str, words: dict[str, str]) -> tuple[str, ...]:
 
 
 # `ethtool -g` shows what `ethtool -G` sets, the values in force below the possible ones.
-def _ethtool(host: Host, letter: str, asked: Asked) -> Way:
-    names = _named(asked)
+def _ethtool(host: Host, letter: str, values: Values) -> Way:
+    names = _named(values)
     lines = [r"s/^Adaptive RX: \([a-z/]*\).*/adaptive-rx=\1/p" if name == "adaptive-rx" else
              rf"s/^{name}:[[:space:]]*/{name}=/Ip" for name in names]  # fmt: skip
     look = ";".join(lines)

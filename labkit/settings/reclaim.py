@@ -11,7 +11,12 @@ from labkit.settings._ways import script
 
 PROGRAMS = ("perl",)
 
-RECLAIMED, LEFT, LOCKED, UNLOCKED = "reclaimed", "left alone", "locked", "not locked"
+RECLAIM_WORD, LEAVE_WORD, LOCK_WORD, NO_LOCK_WORD = (
+    "reclaimed",
+    "left alone",
+    "locked",
+    "not locked",
+)
 IN_MEMORY = ("tmpfs", "ramfs", "hugetlbfs")
 PROGRAM = beside(__file__, "_guest_memory.pl")
 # No command that looks for one of them, or starts it, has its name on its own command line. It says
@@ -19,7 +24,7 @@ PROGRAM = beside(__file__, "_guest_memory.pl")
 MARK = "labkit-memor[y]-{}-{}$"
 READS = beside(__file__, "reclaim_shown.sh")
 WRITE = beside(__file__, "reclaim_start.sh")
-ELSEWHERE = {
+REASONS = {
     "esxi": "VMkernel reclaims when its memory runs short; what keeps it from that is "
     "FullReservation",
     "kvm": "the host reclaims when its memory runs short, and has to have swap; "
@@ -32,8 +37,8 @@ class _OfMemory(OfGuest):
     # What a program on the host, given one word, does with the guest's memory while it runs.
     def _of_box(self, kind: str, host: Host, word: str, values: tuple[str, str]) -> Way:
         if kind != "box":
-            what = f"{host.name}: {type(self).__name__} is for guests of the box"
-            raise Impossible(f"{what}: {ELSEWHERE[kind]}" if kind in ELSEWHERE else what)
+            problem = f"{host.name}: {type(self).__name__} is for guests of the box"
+            raise Impossible(f"{problem}: {REASONS[kind]}" if kind in REASONS else problem)
         off, on = values
         arguments = (word, self.named, MARK.format(word, self.named))
 
@@ -41,7 +46,7 @@ class _OfMemory(OfGuest):
             program = PROGRAM if value == on else ""
             return (script(WRITE, *arguments, "yes" if value == on else "no", program),)
 
-        def foretold(text: str) -> str:
+        def foretell(text: str) -> str:
             return text.partition("\n")[0] + "\n" + f"{word}\n" * (self.wanted == on)
 
         return Way(
@@ -52,7 +57,7 @@ class _OfMemory(OfGuest):
             more=Details(
                 settle_seconds=1, seconds=0.3, probe=("perl", "-e", PROGRAM, f"can-{word}"),
                 # A change of its size starts the guest again, with other memory.
-                after=("GuestMemory", *("MemoryLock",) * (word == "reclaims")), foretold=foretold,
+                after=("GuestMemory", *("MemoryLock",) * (word == "reclaims")), foretold=foretell,
             ),
         )  # fmt: skip
 
@@ -80,11 +85,11 @@ class Reclaim(_OfMemory):
     @property
     def wanted(self) -> str:
         """In words."""
-        return RECLAIMED if self.reclaimed else LEFT
+        return RECLAIM_WORD if self.reclaimed else LEAVE_WORD
 
     def way(self, kind: str, host: Host) -> Way:
         """A process on the host, by process_madvise(2), found again by its name."""
-        return self._of_box(kind, host, "reclaims", (LEFT, RECLAIMED))
+        return self._of_box(kind, host, "reclaims", (LEAVE_WORD, RECLAIM_WORD))
 
 
 @dataclass(frozen=True)
@@ -100,8 +105,8 @@ class MemoryLock(_OfMemory):
     @property
     def wanted(self) -> str:
         """In words."""
-        return LOCKED if self.locked else UNLOCKED
+        return LOCK_WORD if self.locked else NO_LOCK_WORD
 
     def way(self, kind: str, host: Host) -> Way:
         """A process on the host that has the same memory, and locks it by mlock(2)."""
-        return self._of_box(kind, host, "locks", (UNLOCKED, LOCKED))
+        return self._of_box(kind, host, "locks", (NO_LOCK_WORD, LOCK_WORD))

@@ -5,13 +5,13 @@ from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.setting import Details
-from labkit.settings._values import WHICH, amount, pattern, word
+from labkit.settings._values import NAMING, amount, pattern, word
 from labkit.settings._ways import OnHost, by, of_sysctl, script, switched
 
 PROGRAMS = ("modprobe",)
 
 WAYS = {"receive": "rmem", "send": "wmem"}
-MOST = 2**31 - 1
+MOST_BYTES = 2**31 - 1
 # Those that are there, and those that the kernel would load when asked for.
 ALGORITHM = """\
 known=$(cat /proc/sys/net/ipv4/tcp_available_congestion_control) || exit
@@ -26,11 +26,11 @@ class SocketBuffers(OnHost):
     `data` is `receive` or `send`. It holds for connections that are opened afterwards.
     """
 
-    data: str = field(metadata=WHICH | word("way of the data", tuple(WAYS)))
-    least: int = field(metadata=amount("socket buffers: least", 1, MOST, "bytes"))
-    first: int = field(metadata=amount("socket buffers: first", 1, MOST, "bytes"))
-    most: int = field(metadata=amount("socket buffers: most", 1, MOST, "bytes"))
-    elsewhere: ClassVar = IN_THE_GUEST
+    data: str = field(metadata=NAMING | word("way of the data", tuple(WAYS)))
+    least: int = field(metadata=amount("socket buffers: least", 1, MOST_BYTES, "bytes"))
+    first: int = field(metadata=amount("socket buffers: first", 1, MOST_BYTES, "bytes"))
+    most: int = field(metadata=amount("socket buffers: most", 1, MOST_BYTES, "bytes"))
+    gaps: ClassVar = IN_THE_GUEST
     on_linux = by(lambda s: of_sysctl(f"net.ipv4.tcp_{WAYS[s.data]}"))
 
     def __post_init__(self) -> None:
@@ -46,7 +46,7 @@ class CongestionControl(OnHost):
     """
 
     algorithm: str = field(metadata=pattern("congestion control", r"[a-z][a-z0-9_]{1,14}", "cubic"))
-    elsewhere: ClassVar = IN_THE_GUEST
+    gaps: ClassVar = IN_THE_GUEST
     on_linux = by(
         lambda s: of_sysctl("net.ipv4.tcp_congestion_control").plus(
             Details(probe=script(ALGORITHM, s.algorithm))
@@ -65,7 +65,7 @@ class Sysctl(OnHost):
     """Any other sysctl by its key, with the value as `sysctl` prints it."""
 
     key: str = field(
-        metadata=WHICH
+        metadata=NAMING
         | pattern("sysctl", r"[a-z][a-z0-9_]*(\.[a-zA-Z0-9_-]+){1,6}", "net.core.somaxconn")
     )
     value: str = field(metadata=pattern("value of a sysctl", r"-?\d+|\w+([ ,.-]\w+)*", "4096"))

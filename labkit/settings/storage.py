@@ -10,7 +10,7 @@ from labkit.setting import Details, Setting, Way, Words, held
 from labkit.settings._disk import DISK, DISKS
 from labkit.settings._libvirt import of_virsh, virsh
 from labkit.settings._machine import OfMachine
-from labkit.settings._values import WHICH, amount, name, pattern, share, word
+from labkit.settings._values import NAMING, amount, name, pattern, share, word
 from labkit.settings._ways import (
     OWN_KERNEL,
     ROOT,
@@ -36,7 +36,7 @@ rules=$(printf '%s\n' "$said" | sed -n 's/^vdisk  *//p')
 POLICY = (
     RULES + r"""printf '%s\n' "$rules" | sed -n 's/.*("cacheReservation" i\([0-9]*\)).*/\1/p'"""
 )
-RESERVED = (
+RESERVE = (
     RULES
     + r"""
 rules=$(printf '%s\n' "$rules" | sed 's/ *("cacheReservation" i[0-9]*)//')
@@ -53,8 +53,8 @@ class OfDisk(OnHost):
     On Linux it is about that very disk from the first look on, whatever name that gets.
     """
 
-    disk: str = field(metadata=WHICH | name("disk"))
-    elsewhere: ClassVar = {"box": "disks are the machine's"}
+    disk: str = field(metadata=NAMING | name("disk"))
+    gaps: ClassVar = {"box": "disks are the machine's"}
 
 
 def _queue(disk: str, file: str, of: Callable[[str], Way] = of_machine) -> Way:
@@ -71,9 +71,9 @@ class DiskScheduler(OfDisk):
 
     scheduler: str = field(metadata=pattern("scheduler", r"[a-z][a-z0-9-]{1,20}", "mq-deadline"))
 
-    def clash(self, other: Setting) -> str:
+    def clash(self, setting: Setting) -> str:
         """It brings a queue of its own."""
-        if isinstance(other, DiskQueue) and other.disk == self.disk:
+        if isinstance(setting, DiskQueue) and setting.disk == self.disk:
             return "a new scheduler brings its own queue; set the queue in a block inside its block"
         return ""
 
@@ -84,21 +84,24 @@ class DiskScheduler(OfDisk):
         """
         scheduler = _queue(self.disk, "scheduler", of_choice)
         files = (f"/sys/block/{DISK}/queue/{name}" for name in ("nr_requests", "scheduler"))
-        both = DISKS.way(replace(scheduler, reads=("cat", *files)), self.disk)
+        reads_both = DISKS.way(replace(scheduler, reads=("cat", *files)), self.disk)
         later, queue = DISKS.way(scheduler, self.disk), _of_disk(self.disk, "nr_requests")
-        return both.plus(Details(held=partial(_with_queue, later, queue)))
+        return reads_both.plus(Details(held=partial(_with_queue, later, queue)))
 
 
 def _with_queue(way: Way, queue: Way, text: str) -> tuple[Way, str]:
-    device, requests, shown = text.split("\n", 2)
-    (very, now), (its, _) = held(way, f"{device}\n{shown}"), held(queue, f"{device}\n")
-    first = very.value(now)
+    device, requests, scheduler = text.split("\n", 2)
+    (very, text_now), (queue_way, _) = (
+        held(way, f"{device}\n{scheduler}"),
+        held(queue, f"{device}\n"),
+    )
+    first = very.value(text_now)
 
     def writes(value: str) -> tuple[Words, ...]:
-        again = its.writes(requests) if value == first else ()
-        return (*very.writes(value), *again)
+        writes_queue = queue_way.writes(requests) if value == first else ()
+        return (*very.writes(value), *writes_queue)
 
-    return replace(very, writes=writes), now
+    return replace(very, writes=writes), text_now
 
 
 class DiskQueue(OfDisk):
@@ -132,10 +135,10 @@ class DirectIo(OfDisk):
     A workload's own direct I/O is an option of the workload, and in vain above a cached file.
     """
 
-    disk: str = field(metadata=WHICH | pattern("loop device", r"loop\d{1,4}", "loop0"))
+    disk: str = field(metadata=NAMING | pattern("loop device", r"loop\d{1,4}", "loop0"))
     direct: bool = True
-    elsewhere: ClassVar = {
-        **OfDisk.elsewhere,
+    gaps: ClassVar = {
+        **OfDisk.gaps,
         "esxi": "its datastores are not cached in the host's memory",
         "kvm": "a guest's disk has it in its definition: <driver cache='none'/>, by hand",
     }
@@ -154,9 +157,9 @@ class DirectIo(OfDisk):
 class GuestDiskLimit(OfMachine):
     """The most that a guest may ask of one of its disks, in requests per second; 0: no limit."""
 
-    disk: str = field(metadata=WHICH | name("disk of a guest"))
+    disk: str = field(metadata=NAMING | name("disk of a guest"))
     per_second: int = field(metadata=amount("requests per second", 0, 10_000_000))
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "box": "its topology says so: a disk of `64M raw 200/s`",
         "esxi": "it is a property of the disk, which vCenter or the host's API sets",
     }
@@ -178,10 +181,10 @@ class StorageLayout(OnHost):
     """
 
     path: str = field(
-        metadata=WHICH | pattern("path of a file system", r"(/[A-Za-z0-9_][\w.-]*)+", "/srv/pool")
+        metadata=NAMING | pattern("path of a file system", r"(/[A-Za-z0-9_][\w.-]*)+", "/srv/pool")
     )
     profile: str = field(metadata=word("profile", PROFILES))
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "box": "disks are the machine's",
         "esxi": "it is the array's; state it with the results",
     }
@@ -212,11 +215,11 @@ class VsanReadCache(OnHost):
     """
 
     percent: float = field(metadata=share("the reservation", 0, 100, "percent", "{:g} %".format))
-    elsewhere: ClassVar = {"linux": "it has no vSAN; ReadAhead and CacheBudget are there"}
+    gaps: ClassVar = {"linux": "it has no vSAN; ReadAhead and CacheBudget are there"}
     # `cacheReservation` of the default policy for disks; its other rules stay.
     on_esxi = by(
         Way(
-            script(POLICY), lambda value: (script(RESERVED, _millionths(value)),),
+            script(POLICY), lambda value: (script(RESERVE, _millionths(value)),),
             lambda text: f"{int(text) / 1e4:g} %" if text.strip() else NO_RULE,
             needs=ROOT, more=Details(persists=True, seconds=2),
         )
@@ -227,7 +230,7 @@ class CacheBudget(OnHost):
     """Percentage of memory at which the host starts writing its cache to disk."""
 
     percent: int = field(metadata=amount("the cache's part", 1, 100, "percent"))
-    elsewhere: ClassVar = {"box": "memory is the machine's", "esxi": "it has no cache of files"}
+    gaps: ClassVar = {"box": "memory is the machine's", "esxi": "it has no cache of files"}
     on_linux = by(
         replace(
             of_machine("/proc/sys/vm/dirty_background_ratio"),

@@ -16,7 +16,7 @@ from labkit.errors import BadInput, HostError, Impossible, Unknown
 from labkit.fleet.vcenter import PORT, ROLE, USER, connected, kept_password, named
 from labkit.host import Host
 from labkit.setting import Details, Way
-from labkit.settings._values import WHICH, name
+from labkit.settings._values import NAMING, name
 from labkit.settings._ways import OnHost, one_of, whole
 from labkit.transports.local import Local
 
@@ -25,10 +25,10 @@ KINDS = (
     "vdp", "backupNfc", "nvmetcp", "provisioning",
 )  # fmt: skip
 """Kinds of traffic that vCenter keeps apart, by its own names."""
-MADE = re.compile(r"(\w+): (\d+) shares, (\d+) to (\d+|any) Mbit/s", re.ASCII)
-ANY = -1
+POOL = re.compile(r"(\w+): (\d+) shares, (\d+) to (\d+|any) Mbit/s", re.ASCII)
+NO_LIMIT = -1
 """Limit of vCenter that is none."""
-EVERY, DEADLINE = 0.1, 60.0
+PAUSE, DEADLINE = 0.1, 60.0
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class SwitchTraffic:
 class SwitchShares(OnHost):
     """Shares, reservations and limits of kinds of traffic of the distributed switch `switch`."""
 
-    switch: str = field(metadata=WHICH | name("distributed switch"))
+    switch: str = field(metadata=NAMING | name("distributed switch"))
     traffic: tuple[SwitchTraffic, ...]
     role: str = field(default=ROLE, kw_only=True)  # type: ignore[misc]
 
@@ -111,11 +111,11 @@ def spec(value: str) -> list[Any]:
         of(
             key=kind,
             allocationInfo=of.ResourceAllocation(
-                limit=ANY if limit == "any" else int(limit), reservation=int(reservation),
+                limit=NO_LIMIT if limit == "any" else int(limit), reservation=int(reservation),
                 shares=shares.SharesInfo(level="custom", shares=int(part)),
             ),
         )
-        for kind, part, reservation, limit in MADE.findall(value)
+        for kind, part, reservation, limit in POOL.findall(value)
     ]  # fmt: skip
 
 
@@ -129,17 +129,17 @@ def make(switch: Any, value: str) -> None:
     while str(task.info.state) in ("queued", "running"):
         if time.monotonic() > until:
             raise HostError(f"vCenter has not changed {switch.name} after {DEADLINE:g} s")
-        time.sleep(EVERY)
+        time.sleep(PAUSE)
     if str(task.info.state) != "success":
         raise HostError(f"vCenter did not change {switch.name}", said=str(task.info.error))
 
 
-def main(address: str, switch: str, verb: str, *given: str) -> None:
+def main(address: str, switch: str, verb: str, *words: str) -> None:
     """Show or set, as the journal has it."""
     vim = importlib.import_module("pyVmomi").vim
     with connected(address, USER, kept_password(address), port=PORT) as session:
         switches = named(session, vim.DistributedVirtualSwitch, switch)
-        make(switches, *given) if verb == "set" else print(shown(switches, given))
+        make(switches, *words) if verb == "set" else print(shown(switches, words))
 
 
 if __name__ == "__main__":

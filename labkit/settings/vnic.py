@@ -8,14 +8,14 @@ from labkit.host import Host
 from labkit.setting import Details, Way
 from labkit.settings._esxi import ADVANCED, of_vmx, since_boot
 from labkit.settings._machine import OfMachine
-from labkit.settings._values import WHICH, amount, word
+from labkit.settings._values import NAMING, amount, word
 from labkit.settings._ways import OnHost, by, script, whole
 
 PROGRAMS = ("esxcli",)
 
 SCHEMES = ("disabled", "rbc", "static", "adapt", "calibrate")
 MERGES = ("Vmxnet3SwLRO", "Vmxnet3HwLRO")
-SHOWN = """\
+SHOW = """\
 for name; do
     said=$(esxcli system settings advanced list -o "/Net/$name") || exit
     printf '%s\\n' "$said" | sed -n "s/^   Int Value: /$name=/p"; done"""
@@ -31,9 +31,9 @@ class VnicCoalescing(OfMachine):
     scheme: str = field(default="disabled", metadata=word("scheme", SCHEMES))
     parameter: int | None = None
     nic: int = field(
-        default=0, metadata=WHICH | amount("the NIC's number", 0, 9, text="ethernet{}".format)
+        default=0, metadata=NAMING | amount("the NIC's number", 0, 9, text="ethernet{}".format)
     )
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "box": "there it is the batch of GuestNic",
         "linux": "there it is Coalescing, in the guest",
         "kvm": "it is in the machine's definition: <coalesce>, by hand",
@@ -57,11 +57,11 @@ class VnicCoalescing(OfMachine):
 
 
 def _merges(text: str) -> str:
-    both = text.split()
+    values = text.split()
     for switch, n in (("on", "1"), ("off", "0")):
-        if both == [f"{name}={n}" for name in MERGES]:
+        if values == [f"{name}={n}" for name in MERGES]:
             return switch
-    return " ".join(both)
+    return " ".join(values)
 
 
 def _merged(value: str) -> tuple[tuple[str, ...], ...]:
@@ -78,13 +78,11 @@ class VnicMerging(OnHost):
     """
 
     lro: bool = False
-    elsewhere: ClassVar = {
+    gaps: ClassVar = {
         "box": "there it is lro of GuestNic",
         "linux": "there it is Offloads, in the guest",
     }  # fmt: skip
     # Two options of the host, of all of its machines.
     on_esxi = by(
-        since_boot(
-            "merging", Way(script(SHOWN, *MERGES), _merged, _merges, more=Details(seconds=2))
-        )
+        since_boot("merging", Way(script(SHOW, *MERGES), _merged, _merges, more=Details(seconds=2)))
     )

@@ -42,7 +42,7 @@ LOOK_SECONDS = 0.2
 USUAL_RETRANSMITS = 4
 """Corosync's own default."""
 ASKED = f"""\
-for file in {availability.WANTED}/*; do
+for file in {availability.WISHES}/*; do
     [ ! -e "$file" ] || echo "${{file##*/}}=$(cat "$file")"
 done"""
 MARK = "labkit-cluster"

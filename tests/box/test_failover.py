@@ -40,7 +40,7 @@ def lab(box_of):
             assert host.run(*LEFT).stdout == "", "cluster software is left"
             assert not host.run("test", "-e", _cluster.FOLDER).ok, "its configuration is left"
             assert _cluster.MARK not in host.check("cat", _cluster.AUTHORIZED)
-            assert not host.run("test", "-e", availability.WANTED).ok, "what was asked is left"
+            assert not host.run("test", "-e", availability.WISHES).ok, "what was asked is left"
             assert "state UP" in host.check("ip", "link", "show", host.interface)
 
 

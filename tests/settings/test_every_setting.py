@@ -205,7 +205,7 @@ def test_what_a_cluster_is_to_have_waits_on_a_host_of_a_box_until_a_load_begins_
     try:
         for setting in (FailureDetection(5000), Heartbeats(9), Fencing(False)):
             tried(host, cases.linux(setting))
-        assert not host.run("test", "-e", availability.WANTED).ok, "nothing stays"
+        assert not host.run("test", "-e", availability.WISHES).ok, "nothing stays"
     finally:
         host.check("rm", "-r", "/run/labkit")
 

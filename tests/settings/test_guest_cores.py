@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from labkit.host import Host
-from labkit.settings.guest_cores import CHOSEN, NONE, GuestCores
+from labkit.settings.guest_cores import CHOICES, NO_CHOICE, GuestCores
 from labkit.transports.local import Local
 
 PROGRAMS = ("sort",)
@@ -34,7 +34,7 @@ SHOW = 'choose "$1"; echo "$cores"; echo "$threads"'
 def test_cores_of_their_own_and_threads_of_half_as_many(tmp_path, cores, many, allowed, chosen):
     for number, core in enumerate(cores):
         (tmp_path / f"{number}").write_text(f"{core}\n")
-    words = ("sh", "-c", f"siblings=$2/* many=$3\n{CHOSEN}\n{SHOW}", "x", allowed, tmp_path)
+    words = ("sh", "-c", f"siblings=$2/* many=$3\n{CHOICES}\n{SHOW}", "x", allowed, tmp_path)
     result = subprocess.run([*words, str(many)], capture_output=True, text=True, check=True)
     assert result.stdout.split("\n")[:2] == chosen, result.stderr
 
@@ -45,5 +45,5 @@ def test_what_is_shown_is_read_back_as_what_was_asked_for(kind):
     pins = {"box": "all={}", "kvm": "0={0} 1={0}"}[kind]
     for now, value in (("0-1", "cores"), ("0,4", "threads"), ("0-7", "0-7")):
         assert way.value(f"{pins.format(now)}\n0,1\n0,4\n") == value
-    assert way.refuses("all=0-1\n\n\n") == NONE
+    assert way.refuses("all=0-1\n\n\n") == NO_CHOICE
     assert way.refuses("all=0-1\n0,1\n0,4\n") == ""

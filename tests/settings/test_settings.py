@@ -181,7 +181,7 @@ def test_a_setting_on_a_wrong_kind_of_host_says_which_kinds_have_it():
 def test_each_setting_is_of_some_kind_and_names_only_kinds_that_there_are(one):
     kinds = {name.removeprefix("on_") for name in dir(one) if name.startswith("on_")}
     assert kinds and kinds <= set(KINDS)
-    assert set(one.elsewhere) <= set(KINDS) - kinds, "a reason for a kind that has it"
+    assert set(one.gaps) <= set(KINDS) - kinds, "a reason for a kind that has it"
 
 
 @pytest.mark.parametrize("setting, kind, legal", [
