@@ -20,7 +20,7 @@ from labkit.ssh.address import Address, Target
 from labkit.ssh.openssh import resolved
 from labkit.transports.local import Local
 
-OK, WARNING, FAILED, UNSEEN = "ok", "warning", "failed", "not looked at"
+OK, WARNING, FAILURE, NOT_SEEN = "ok", "warning", "failed", "not looked at"
 ABOUT = ("host", "pair", "lab")
 """Subjects of a check: each host, two hosts that a study has talk to each other, or all."""
 HOST_SECONDS = 40.0
@@ -123,7 +123,7 @@ class Check:
                 return []
             findings = list(self.look(place))
         except LabkitError as error:
-            findings = [Finding(FAILED, error.what, error.said, error.hint)]
+            findings = [Finding(FAILURE, error.what, error.said, error.hint)]
         return [
             replace(finding, check=self.name, where=finding.where or place.where)
             for finding in findings
@@ -157,11 +157,11 @@ class _Visit:
     def _one(self, check: Check) -> list[Finding]:
         if check.after in self.failed:
             self.failed.add(check.name)
-            both = " on both" if check.about == "pair" and not self.found else ""
-            why = f"`{check.after}` has to be right first{both}"
-            return [Finding(UNSEEN, why, where=self.place.where, check=check.name)]
+            place = " on both" if check.about == "pair" and not self.found else ""
+            reason = f"`{check.after}` has to be right first{place}"
+            return [Finding(NOT_SEEN, reason, where=self.place.where, check=check.name)]
         findings = check.made(self.place)
-        if any(finding.state == FAILED for finding in findings):
+        if any(finding.state == FAILURE for finding in findings):
             self.failed.add(check.name)
         return findings
 
@@ -170,16 +170,18 @@ class _Visit:
         self._left = True
         if not self.at:
             return self.found
-        where = self.place.where
+        place = self.place.where
         late = Finding(
-            FAILED, f"it had not answered after {seconds:.0f} s",
-            fix="log in by hand: does the host hang?", where=where, check=self.at,
+            FAILURE, f"it had not answered after {seconds:.0f} s",
+            fix="log in by hand: does the host hang?", where=place, check=self.at,
         )  # fmt: skip
         names = [check.name for check in self.checks]
-        rest = names[names.index(self.at) + 1 :]
-        self.failed |= {self.at, *rest}
-        missed = [Finding(UNSEEN, f"`{self.at}` did not end", "", "", where, n) for n in rest]
-        return [*self.found, late, *missed]
+        names_after = names[names.index(self.at) + 1 :]
+        self.failed |= {self.at, *names_after}
+        unseen = [
+            Finding(NOT_SEEN, f"`{self.at}` did not end", "", "", place, n) for n in names_after
+        ]
+        return [*self.found, late, *unseen]
 
 
 def look_over(
@@ -192,11 +194,13 @@ def look_over(
     by = {about: [check for check in checks if check.about == about] for about in ABOUT}
     hosts = [_Visit(Subject(lab, (role,)), by["host"]) for role in lab.hosts]
     findings = _made(hosts, seconds)
-    failed = {visit.place.role: visit.failed for visit in hosts}
+    failures = {visit.place.role: visit.failed for visit in hosts}
     ways = sorted(set(pairs))
-    two = [_Visit(Subject(lab, way), by["pair"], failed[way[0]] | failed[way[1]]) for way in ways]
+    two = [
+        _Visit(Subject(lab, way), by["pair"], failures[way[0]] | failures[way[1]]) for way in ways
+    ]
     findings += _made(two, seconds)
-    well = tuple(role for role, wrong in failed.items() if "kind" not in wrong)
+    well = tuple(role for role, wrong in failures.items() if "kind" not in wrong)
     cut = frozenset(visit.place.roles for visit in two if "path" in visit.failed)
     return [*findings, *_made([_Visit(Subject(lab, well, cut), by["lab"])], seconds)]
 
@@ -212,8 +216,8 @@ def _made(visits: Sequence[_Visit], seconds: float) -> list[Finding]:
 def close(lab: Lab) -> None:
     """Let go of the hosts, in the background: one that hangs is not waited for."""
 
-    def closed() -> None:
+    def let_go() -> None:
         with suppress(HostError, OSError):
             lab.close()
 
-    threading.Thread(target=closed, daemon=True).start()
+    threading.Thread(target=let_go, daemon=True).start()

@@ -73,30 +73,30 @@ class Claim(ABC):
         """The conditions that it speaks of, as the keys of the measurements."""
         return list(dict.fromkeys(name for c in self.comparisons() for name in c.what.names))
 
-    def conditions_among(self, known: Iterable[str]) -> list[str]:
+    def conditions_among(self, names: Iterable[str]) -> list[str]:
         """The conditions that it speaks of, at whatever point, of these."""
-        spoken = measurands(self.names())
-        return [condition for condition in known if any(n.is_of(condition) for n in spoken)]
+        own_names = measurands(self.names())
+        return [condition for condition in names if any(n.is_of(condition) for n in own_names)]
 
-    def decide(self, found: Sequence[Found]) -> Verdict:
+    def decide(self, findings: Sequence[Found]) -> Verdict:
         """Holds if every comparison clearly comes out as claimed; contradicted if any does not."""
-        if wrong := [f for f in found if f.clear and not f.good]:
+        if wrong := [f for f in findings if f.clear and not f.good]:
             finding = min(wrong, key=lambda f: f.p)
             return self._verdict(CONTRADICTED, [self._seen(finding)], finding)
-        clear, clearly = sum(f.clear for f in found), (self._clearly,)
-        so_far = [Reason(What.AS_CLAIMED, clearly, count=clear, of=len(found))] if clear else []
-        if waiting := [f for f in found if not f.clear and not f.same]:
+        clear, clearly = sum(f.clear for f in findings), (self._clearly,)
+        so_far = [Reason(What.AS_CLAIMED, clearly, count=clear, of=len(findings))] if clear else []
+        if waiting := [f for f in findings if not f.clear and not f.same]:
             finding = max(waiting, key=lambda f: (f.estimate.enough, f.more))
             return self._verdict(UNDECIDED, [*so_far, *wanting(waiting, finding)], finding)
-        if alike := [f for f in found if not f.clear]:
+        if alike := [f for f in findings if not f.clear]:
             finding = max(alike, key=lambda f: f.p_same)
             low, high = finding.band or (math.nan, math.nan)
             close = Reason(What.CLOSE, effect=finding.effect, low=low, high=high)
             return self._verdict(SAME, [*so_far, close], finding)
-        finding = max(found, key=lambda f: f.p)
+        finding = max(findings, key=lambda f: f.p)
         sight = self._seen(finding)
-        if len(found) > 1:
-            sight = replace(sight, of=len(found), about=(self._many,))
+        if len(findings) > 1:
+            sight = replace(sight, of=len(findings), about=(self._many,))
         return self._verdict(HOLDS, [sight], finding)
 
     def judge(self, measured: Mapping[str, Blocks]) -> Verdict:
@@ -114,14 +114,14 @@ class Claim(ABC):
     _clearly: ClassVar[str] = "clearly as claimed"
     _many: ClassVar[str] = "comparisons, all as claimed"
 
-    def _seen(self, shown: Found) -> Reason:
-        c = shown.comparison
+    def _seen(self, finding: Found) -> Reason:
+        c = finding.comparison
         low, high = (None if math.isinf(limit) else limit for limit in (c.low, c.high))
-        return Reason(What.SEEN, effect=shown.effect, low=low, high=high, side=shown.side)
+        return Reason(What.SEEN, effect=finding.effect, low=low, high=high, side=finding.side)
 
-    def _verdict(self, verdict: str, reasons: Sequence[Reason], found: Found | None) -> Verdict:
+    def _verdict(self, verdict: str, reasons: Sequence[Reason], finding: Found | None) -> Verdict:
         about = self.id, self.statement, self.form
-        return verdict_on(about, verdict, reasons, self.source, found)
+        return verdict_on(about, verdict, reasons, self.source, finding)
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,8 @@ class Order(Claim):
         over, under = (self.published.get(name, {}).get(q) for name in (a, b))
         return over / under if over and under else None
 
-    def _seen(self, shown: Found) -> Reason:
-        return Reason(What.SEEN if shown.good else What.REVERSED, effect=shown.effect)
+    def _seen(self, finding: Found) -> Reason:
+        return Reason(What.SEEN if finding.good else What.REVERSED, effect=finding.effect)
 
 
 @dataclass(frozen=True)
@@ -193,8 +193,8 @@ class Ratio(Claim):
 
     def comparisons(self) -> list[Comparison]:
         """The one ratio, against its band."""
-        what = Quantity(f"'{self.over}' / '{self.under}'", self.percentile, self.metric)
-        return [Comparison(what, *self.band, printed=self.published)]
+        quantity = Quantity(f"'{self.over}' / '{self.under}'", self.percentile, self.metric)
+        return [Comparison(quantity, *self.band, printed=self.published)]
 
 
 @dataclass(frozen=True)
@@ -263,15 +263,15 @@ class Shape(Claim):
             pairs = pairwise(xs if self.kind == "rising" else xs[::-1])
             return [self._step(a, b, high=1.0) for a, b in pairs]
         if self.kind in ("lowest", "highest"):
-            others = [x for x in xs if x != at]
+            rivals = [x for x in xs if x != at]
             ends = {"high": 1.0} if self.kind == "lowest" else {"low": 1.0}
-            return [self._step(at, x, **ends) for x in others]
+            return [self._step(at, x, **ends) for x in rivals]
         if self.kind == "plateau":
             flat = [self._step(x, at, **near) for x in xs if x > at]
             return [*flat, *([self._step(at, first, low=self.within)] if first < at else [])]
         if self.kind == "linear":
-            scaled = {"low": 1 / self.within, "high": self.within}
-            return [self._step(x, first, by=x / first, **scaled) for x in xs[1:]]
+            band = {"low": 1 / self.within, "high": self.within}
+            return [self._step(x, first, by=x / first, **band) for x in xs[1:]]
         if self.kind == "differs":
             return [replace(self._step(xs[-1], first, **near), outside=True)]
         return [self._step(x, first, **near) for x in xs[1:]]
@@ -285,8 +285,8 @@ class Shape(Claim):
     ) -> Comparison:
         a, b = (t if "'" in t else f"'{t}'" for t in (self.points[x], self.points[under]))
         a, b = (t if t.count("'") == 2 and t[0] == t[-1] == "'" else f"({t})" for t in (a, b))
-        what = Quantity(f"{a} / {b}", self.percentile, self.metric)
-        return Comparison(what, low * by, high * by)
+        quantity = Quantity(f"{a} / {b}", self.percentile, self.metric)
+        return Comparison(quantity, low * by, high * by)
 
 
 @dataclass(frozen=True)
@@ -329,8 +329,8 @@ def judge(
     """
     check_margin(margin)
     claims = list(claims)
-    whys = {claim.id: _untestable(claim, measured, emulated, decided or {}) for claim in claims}
-    testable = [claim for claim in claims if not whys[claim.id]]
+    doubts = {claim.id: _untestable(claim, measured, emulated, decided or {}) for claim in claims}
+    testable = [claim for claim in claims if not doubts[claim.id]]
     tests = {
         c.id: [
             comparison.keyed(c.margin)
@@ -340,17 +340,17 @@ def judge(
         ]
         for c in testable
     }
-    findings, refused = found_of((c for claim in testable for c in tests[claim.id]), measured)
-    judged = {f.comparison: f for f in together(findings, looks, before)}
+    findings, refusals = found_of((c for claim in testable for c in tests[claim.id]), measured)
+    findings_of = {f.comparison: f for f in together(findings, looks, before)}
     for claim in testable:
-        odd = [Reason(What.DECLARED, said=refused[c]) for c in tests[claim.id] if c in refused]
-        whys[claim.id] = odd[:1]
+        odd = [Reason(What.DECLARED, said=refusals[c]) for c in tests[claim.id] if c in refusals]
+        doubts[claim.id] = odd[:1]
     return [
-        claim.not_testable(*whys[claim.id])
-        if whys[claim.id]
+        claim.not_testable(*doubts[claim.id])
+        if doubts[claim.id]
         else replace(
-            claim.decide([judged[c] for c in tests[claim.id]]),
-            comparisons={c.key: judged[c].history for c in tests[claim.id]},
+            claim.decide([findings_of[c] for c in tests[claim.id]]),
+            comparisons={c.key: findings_of[c].history for c in tests[claim.id]},
         )
         for claim in claims
     ]
@@ -377,22 +377,22 @@ def compare(
     order = Order("compare", f"{names[0]} is lower than {names[1]}", "", (percentile,), names)
     # Stretches of single runs do not belong together, so no number may occur in both.
     firsts = zip(names, (a, b), (-1000, -2000), strict=True)
-    measured = {name: as_blocks(side, first, name) for name, side, first in firsts}
-    now = max(len(blocks) for blocks in measured.values())
-    all_looks = [*looks, now] if looks and looks[-1] != now else looks
-    verdict = judge([order], measured, looks=all_looks, margin=margin)[0]
+    blocks_of = {name: as_blocks(side, first, name) for name, side, first in firsts}
+    count = max(len(blocks) for blocks in blocks_of.values())
+    all_looks = [*looks, count] if looks and looks[-1] != count else looks
+    verdict = judge([order], blocks_of, looks=all_looks, margin=margin)[0]
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return verdict
     return replace(verdict, reasons=(*verdict.reasons, Reason(What.SINGLE_RUNS)), blocks=1)
 
 
 def _untestable(
-    claim: Claim, measured: Mapping[str, Blocks], emulated: bool, decided: Mapping[str, str]
+    claim: Claim, blocks_of: Mapping[str, Blocks], emulated: bool, deciders: Mapping[str, str]
 ) -> list[Reason]:  # fmt: skip
     if isinstance(claim, NotHere):
         return [Reason(What.DECLARED, said=claim.why)]
-    if missing := claim.missing(measured):
+    if missing := claim.missing(blocks_of):
         return [Reason(What.NOT_MEASURED, tuple(missing))]
     if claim.hardware and emulated:
         return [Reason(What.HARDWARE, said=claim.hardware)]
-    return [Reason(What.DECLARED, said=decided[claim.id])] if decided.get(claim.id) else []
+    return [Reason(What.DECLARED, said=deciders[claim.id])] if deciders.get(claim.id) else []

@@ -72,14 +72,14 @@ def _lacks(name: str) -> str:
 
 def _asked(words: Sequence[str] | None) -> Namespace:
     words = list(sys.argv[1:] if words is None else words)
-    args, unknown = _parser().parse_known_args(words)
+    args, odd_words = _parser().parse_known_args(words)
     # Options may stand before the command that is measured, where argparse takes no more words.
     command = words[words.index("--") + 1 :] if "--" in words else []
-    if command and getattr(args, "words", None) == [] and unknown[-len(command) :] == command:
-        args.words, unknown = command, unknown[: -len(command)]
-        unknown = [word for word in unknown if word != "--"]
-    if unknown:
-        args.parser.refuse(unknown)
+    if command and getattr(args, "words", None) == [] and odd_words[-len(command) :] == command:
+        args.words, odd_words = command, odd_words[: -len(command)]
+        odd_words = [word for word in odd_words if word != "--"]
+    if odd_words:
+        args.parser.refuse(odd_words)
     return args
 
 
@@ -99,30 +99,30 @@ def _parser() -> ArgumentParser:
 
 
 # What no part of labkit has said in words of its own.
-def _said(refused: OSError) -> str:
-    what = readable(f"{refused.filename}: " if refused.filename else "")
-    return f"{what}{refused.strerror or refused}{_hint(refused)}"
+def _said(error: OSError) -> str:
+    place = readable(f"{error.filename}: " if error.filename else "")
+    return f"{place}{error.strerror or error}{_hint(error)}"
 
 
-def _hint(refused: OSError) -> str:
+def _hint(error: OSError) -> str:
     from labkit.machine.places import out
 
-    if str(refused.filename).startswith(str(out())):
+    if str(error.filename).startswith(str(out())):
         return "\n  hint: LABKIT_OUT names another folder"
-    return "\n  hint: is the disk full? df says" if refused.errno == errno.ENOSPC else ""
+    return "\n  hint: is the disk full? df says" if error.errno == errno.ENOSPC else ""
 
 
 class _Outlet(io.FileIO):
     """Where a reader has gone away (`| head -1`, a closed terminal), the rest is for nobody."""
 
-    def write(self, what: Any) -> int:
+    def write(self, content: Any) -> int:
         """Write as FileIO does, but give no reason to stop work on hosts half way."""
         try:
-            return super().write(what)
+            return super().write(content)
         except OSError as error:
             if self.fileno() == 1 and error.errno not in (errno.EPIPE, errno.EIO):
                 raise OSError(error.errno, error.strerror, "the standard output") from None
-            return len(what)
+            return len(content)
 
 
 # A study goes on, and ends with its true exit code, also where nobody reads what it says; and

@@ -69,8 +69,8 @@ class Condition:
 
     def resting(self, lab: Lab) -> list[str]:
         """The guests that do not run under it, and so answer nothing."""
-        named = (role for setting in self.asked(lab) for role in setting.resting)
-        return [role for role in named if role in lab.hosts]
+        roles = (role for setting in self.asked(lab) for role in setting.resting)
+        return [role for role in roles if role in lab.hosts]
 
     def load(self, workload: Workload) -> Workload:
         """The workload as this condition runs it, with those of its `knobs` that it has."""
@@ -79,13 +79,14 @@ class Condition:
 
     def pairs(self, lab: Lab, workload: Workload) -> dict[str, dict[str, Host]]:
         """The hosts that the workload runs between, by what plays its last role."""
-        played = {role: self.players(role) for role in workload.roles}
-        several = max(map(len, played.values()))
-        each = [{role: p[n % len(p)] for role, p in played.items()} for n in range(several)]
-        last, more = workload.roles[-1], [r for r in workload.optional if r in lab.hosts]
-        beside = {role: lab.host(role) for role in more}
+        players_of = {role: self.players(role) for role in workload.roles}
+        count = max(map(len, players_of.values()))
+        pairs_all = [{role: p[n % len(p)] for role, p in players_of.items()} for n in range(count)]
+        last, extras = workload.roles[-1], [r for r in workload.optional if r in lab.hosts]
+        beside = {role: lab.host(role) for role in extras}
         return {
-            pair[last]: {role: lab.host(p) for role, p in pair.items()} | beside for pair in each
+            pair[last]: {role: lab.host(p) for role, p in pair.items()} | beside
+            for pair in pairs_all
         }
 
     def players(self, role: str) -> tuple[str, ...]:
@@ -95,19 +96,19 @@ class Condition:
 
     def watch(self, lab: Lab, loads: Sequence[Workload]) -> gated.Watch:
         """The gates of one run: on the hosts of its workloads, and on those of its settings."""
-        needed = [player for load in loads for role in load.roles for player in self.players(role)]
-        roles = [*needed, *(setting.role for setting in self.asked(lab))]
+        players = [player for load in loads for role in load.roles for player in self.players(role)]
+        roles = [*players, *(setting.role for setting in self.asked(lab))]
         # Two roles may be one host.
         off = self._without_power(lab)
         hosts = {id(lab.hosts[role]): role for role in reversed(roles) if role not in off}
-        named = {role: lab.hosts[role] for role in reversed(hosts.values())}
-        makes = self.players("client") if len(named) > 1 and _own_client(lab, loads) else ()
-        ours = [name for load in loads for name in load.ours]
-        ours += [name for setting in self.asked(lab) for name in setting.ours]
-        expected = [*(load.seconds for load in loads), *(event.seconds for event in self.events)]
+        hosts_of = {role: lab.hosts[role] for role in reversed(hosts.values())}
+        makes = self.players("client") if len(hosts_of) > 1 and _own_client(lab, loads) else ()
+        processes = [name for load in loads for name in load.ours]
+        processes += [name for setting in self.asked(lab) for name in setting.ours]
+        seconds = [*(load.seconds for load in loads), *(event.seconds for event in self.events)]
         # Nobody knows for how long the firmware of a host of one's own starts.
-        limit = float("inf") if off else gated.LATE * sum(expected) + gated.LATE_SECONDS
-        return gated.Watch(named, needed, makes, ours, limit)
+        limit = float("inf") if off else gated.LATE * sum(seconds) + gated.LATE_SECONDS
+        return gated.Watch(hosts_of, players, makes, processes, limit)
 
     def asked(self, lab: Lab) -> list[Setting]:
         """The settings that concern this lab, in order."""
@@ -118,8 +119,8 @@ class Condition:
         return [role for event in self.events for role in event.cuts_power(lab)]
 
     def _brought(self, lab: Lab) -> list[Setting]:
-        brought = (setting for event in self.events for setting in event.settings(lab))
-        return [setting for setting in brought if setting.role in lab.hosts]
+        settings = (setting for event in self.events for setting in event.settings(lab))
+        return [setting for setting in settings if setting.role in lab.hosts]
 
     def shown(self, lab: Lab, plan: Plan) -> str:
         """Its meaning on this lab: `here` in a box; on hosts of one's own, their settings.
@@ -158,28 +159,28 @@ class Condition:
 
         `prepare` is the command that brings the programs.
         """
-        if why := next(iter(self.obstacles(lab, workload, plan)), ""):
-            return why
+        if reason := next(iter(self.obstacles(lab, workload, plan)), ""):
+            return reason
         together, load = self.pairs(lab, workload), self.load(workload)
         lacking = (load.lacking(hosts) for hosts in together.values())
-        why = pairs.missing_tool(load, together, absent, prepare)
-        return why or next(filter(None, lacking), "")
+        reason = pairs.missing_tool(load, together, absent, prepare)
+        return reason or next(filter(None, lacking), "")
 
     def obstacles(self, lab: Lab, workload: Workload, plan: Plan) -> list[str]:
         """The obstacles that the plan shows: hosts, settings and events, but no programs."""
-        if why := self.lacks_host(lab, workload):
-            return [why]
-        if not self.in_guest and (why := _no_linux(self.pairs(lab, workload), plan)):
-            return [why]
+        if reason := self.lacks_host(lab, workload):
+            return [reason]
+        if not self.in_guest and (reason := _no_linux(self.pairs(lab, workload), plan)):
+            return [reason]
         off = self._without_power(lab)
-        whys = {step.setting: step.why or _forgotten(step, off) for step in plan.steps}
-        stood = {setting.instead_of for setting in self.asked(lab) if not whys[setting]}
-        needed = (*self.settings, *self._brought(lab))
+        reasons = {step.setting: step.why or _forgotten(step, off) for step in plan.steps}
+        stand_ins = {setting.instead_of for setting in self.asked(lab) if not reasons[setting]}
+        settings = (*self.settings, *self._brought(lab))
         unmade: dict[type[Setting], str] = {}
-        for setting in needed:
-            if whys[setting] and setting not in stood:
+        for setting in settings:
+            if reasons[setting] and setting not in stand_ins:
                 # Of several guests one is enough to say it.
-                unmade.setdefault(type(setting), whys[setting])
+                unmade.setdefault(type(setting), reasons[setting])
         return [*filter(None, (*unmade.values(), *(event.refusal(lab) for event in self.events)))]
 
 

@@ -22,8 +22,8 @@ from labkit.statistics.quantity import Quantity
 from labkit.workloads.ping import Ping
 
 STUDY = "controls"
-ONE, OTHER = "as it is", "as it is, again"
-LESS, MORE = "some delay", "more delay"
+FIRST_SIDE, SECOND_SIDE = "as it is", "as it is, again"
+SOME_DELAY, MORE_DELAY = "some delay", "more delay"
 METRIC, UNIT = "round trip", "us"
 TOLERANCE = 0.1
 """Of what is put in: a delay of a kernel or a relay is no exacter than that."""
@@ -134,21 +134,21 @@ def of_results(results: Results) -> Controls:
     for run in results.finished():
         sample = Ping.parse(run.text("ping.txt"))[0]
         sides.setdefault(run.condition, {})[run.block] = sample.values
-    if len(set(sides.get(ONE, ())) & set(sides.get(OTHER, ()))) < FEWEST_BLOCKS:
+    if len(set(sides.get(FIRST_SIDE, ())) & set(sides.get(SECOND_SIDE, ()))) < FEWEST_BLOCKS:
         raise ResultsError(f"{results.path}: holds fewer than {FEWEST_BLOCKS} blocks of controls")
     question = results.asked
     return Controls(
-        str(question["lab"]["name"]), str(question["when"]), len(sides[ONE]),
-        Pooled.of(sides[ONE]).percentile(50), float(question["put_in"]),
-        _longer(sides), str(question["lacking"]), ratio(sides[ONE], sides[OTHER], 50),
+        str(question["lab"]["name"]), str(question["when"]), len(sides[FIRST_SIDE]),
+        Pooled.of(sides[FIRST_SIDE]).percentile(50), float(question["put_in"]),
+        _longer(sides), str(question["lacking"]), ratio(sides[FIRST_SIDE], sides[SECOND_SIDE], 50),
         str(results.path),
     )  # fmt: skip
 
 
 def _longer(sides: Mapping[str, Blocks]) -> Interval | None:
-    if LESS not in sides or MORE not in sides:
+    if SOME_DELAY not in sides or MORE_DELAY not in sides:
         return None
-    quantity = Quantity(f"'{MORE}' - '{LESS}'")
+    quantity = Quantity(f"'{MORE_DELAY}' - '{SOME_DELAY}'")
     return estimated(quantity, sides).interval()
 
 
@@ -180,8 +180,8 @@ def said_of(results: Results) -> list[str]:
     if not lab.get("hosts"):
         return []
     # Those of another machine may have a lab of the same name.
-    ours = results.path.is_relative_to(out())
-    controls = kept(str(lab.get("name", ""))) if ours else None
+    is_local = results.path.is_relative_to(out())
+    controls = kept(str(lab.get("name", ""))) if is_local else None
     return controls.lines() if controls else [NONE_KEPT]
 
 
@@ -191,8 +191,8 @@ def from_kept(fields: Mapping[str, Any]) -> Controls:
         interval = fields["found"] and Interval.of(fields["found"])
         return Controls(**{**fields, "found": interval, "equal": Interval.of(fields["equal"])})
     except (TypeError, KeyError) as error:
-        what = "these results hold controls of another labkit version"
-        raise ResultsError(what, said=str(error)) from None
+        problem = "these results hold controls of another labkit version"
+        raise ResultsError(problem, said=str(error)) from None
 
 
 def _ms(microseconds: float) -> str:

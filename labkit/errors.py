@@ -68,9 +68,9 @@ def last_words(text: str, lines: int = LAST_WORDS) -> str:
     return "\n".join(texts[-lines:])
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, words: Iterable[str]) -> str:
     """The known word that was most likely meant, however it was capitalized; empty if none is."""
-    plain = {word_known.casefold(): word_known for word_known in known}
+    plain = {word_known.casefold(): word_known for word_known in words}
     near = difflib.get_close_matches(word.casefold(), plain, n=1)
     return plain[near[0]] if near else ""
 
@@ -139,13 +139,15 @@ class NotInstalled(BadInput):
     """Packages of an extra are missing here; the hint is the command that installs them."""
 
 
-def insist_each(values: object, kind: type, what: str, such: str) -> None:
+def insist_each(values: object, kind: type, what: str, example: str) -> None:
     """Refuse what is no list of such values, as `what` has to be."""
     if not isinstance(values, list | tuple):
-        raise BadInput(f"{what} must be a list, not {values!r}"[:200], hint=f"such as [{such}]")
+        raise BadInput(f"{what} must be a list, not {values!r}"[:200], hint=f"such as [{example}]")
     for value in values:
         if not isinstance(value, kind):
-            raise BadInput(f"{what}: {value!r} is no {kind.__name__}"[:200], hint=f"such as {such}")
+            raise BadInput(
+                f"{what}: {value!r} is no {kind.__name__}"[:200], hint=f"such as {example}"
+            )
 
 
 class HostError(LabkitError):

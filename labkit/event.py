@@ -138,9 +138,9 @@ class Say:
 
     lines: list[str] = field(default_factory=list)
 
-    def __call__(self, **said: Any) -> None:
+    def __call__(self, **facts: Any) -> None:
         """One more line; `t` is the controller's clock unless it is given."""
-        line = {"t": round(time.time(), 4)} | said
+        line = {"t": round(time.time(), 4)} | facts
         self.lines.append(json.dumps(line, separators=(",", ":")))
 
     def clocks(self, read: Mapping[str, ClockReading]) -> None:
@@ -163,7 +163,11 @@ def said(text: str) -> list[dict[str, Any]]:
         lines = [json.loads(line) for line in text.splitlines()]
     except ValueError as error:
         raise ResultsError("the lines of an event cannot be read", said=str(error)) from None
-    offset = {one["clock"]: float(one["offset"]) for one in lines if "clock" in one}
+    offset = {
+        line_read["clock"]: float(line_read["offset"])
+        for line_read in lines
+        if "clock" in line_read
+    }
     for line in lines:
         ahead = 0.0 if "by" in line else offset.get(line.get("host", ""), 0.0)
         for key in {"t", "at"} & set(line):
@@ -261,7 +265,10 @@ def event_samples(events: Iterable[Event], loads: Iterable[Workload], text: Text
     for load in loads:
         over_time |= load.over_time(text(f"{load.name}.txt") or "")
     return [
-        sample for event, kept in texts.items() if kept for sample in event.parse(kept, over_time)
+        sample
+        for event, content in texts.items()
+        if content
+        for sample in event.parse(content, over_time)
     ]
 
 

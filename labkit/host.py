@@ -191,13 +191,13 @@ class Host:
     run_name: str = field(default="", repr=False, compare=False)
     """The results that this run is for, as its jobs are called where they are found."""
 
-    def verb(self, verb: str, *others: str) -> str:
+    def verb(self, verb: str, *names: str) -> str:
         """The command to type for a verb of labkit about it, and about other hosts of its lab.
 
         Such as `labkit restore server --lab lab.toml`.
         """
         of = ["--lab", self.lab] if self.lab else []
-        return shlex.join(["labkit", verb, self.name, *others, *of])
+        return shlex.join(["labkit", verb, self.name, *names, *of])
 
     def run(
         self, *words: str, stdin: bytes | Path = b"", env: Mapping[str, str] = NOTHING,
@@ -211,20 +211,20 @@ class Host:
         seconds: float = 60.0, cap: int = KEPT,
     ) -> str:  # fmt: skip
         """Run a command that must end with code 0; return all that it printed."""
-        completed = self.transport.run(words, stdin=stdin, env=env, seconds=seconds, cap=cap)
-        if not completed.ok:
+        outcome = self.transport.run(words, stdin=stdin, env=env, seconds=seconds, cap=cap)
+        if not outcome.ok:
             raise CommandFailed(
-                f"{self.name}: `{completed.command}` ended with code {completed.code}",
-                said=completed.stderr or completed.stdout,
-                hint=_hint(completed),
+                f"{self.name}: `{outcome.command}` ended with code {outcome.code}",
+                said=outcome.stderr or outcome.stdout,
+                hint=_hint(outcome),
             )
-        if completed.stdout_size > len(completed.stdout_bytes):
-            many = f"printed {completed.stdout_size} bytes; {cap} were kept"
+        if outcome.stdout_size > len(outcome.stdout_bytes):
+            size = f"printed {outcome.stdout_size} bytes; {cap} were kept"
             raise HostError(
-                f"{self.name}: `{completed.command}` {many}",
+                f"{self.name}: `{outcome.command}` {size}",
                 hint="allow more with cap=, or take its lines one by one with stream()",
             )
-        return completed.stdout
+        return outcome.stdout
 
     def stream(
         self, *words: str, stdin: bytes | Path = b"", env: Mapping[str, str] = NOTHING,
@@ -299,13 +299,13 @@ class Host:
         self.transport.close()
 
 
-def _hint(done: Completed) -> str:
-    if done.code == 127 and " " in done.words[0]:
-        return f"a command is a list of words: host.check(*{shlex.split(done.words[0])!r})"
-    if done.code == 127:
-        question = f"is `{done.words[0]}` installed on {done.host}, and on the PATH there?"
-        brought = " `labkit prepare STUDY --lab FILE` installs it over SSH"
-        return question + (brought if installable(done.words[0]) else "")
-    if done.code == 126:
-        return f"`{done.words[0]}` exists on {done.host} but may not be run"
+def _hint(outcome: Completed) -> str:
+    if outcome.code == 127 and " " in outcome.words[0]:
+        return f"a command is a list of words: host.check(*{shlex.split(outcome.words[0])!r})"
+    if outcome.code == 127:
+        question = f"is `{outcome.words[0]}` installed on {outcome.host}, and on the PATH there?"
+        remedy = " `labkit prepare STUDY --lab FILE` installs it over SSH"
+        return question + (remedy if installable(outcome.words[0]) else "")
+    if outcome.code == 126:
+        return f"`{outcome.words[0]}` exists on {outcome.host} but may not be run"
     return ""

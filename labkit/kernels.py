@@ -7,7 +7,7 @@ from labkit.lab import Lab
 from labkit.statistics.measurand import Measurand
 from labkit.verdict import REAL_KERNEL
 
-EMULATED = "emulated guest"
+EMULATION = "emulated guest"
 HARDWARE = "guest by KVM"
 NAMES = {"uml": "User-Mode Linux", "tcg": "QEMU without hardware support"}
 
@@ -23,9 +23,9 @@ class Note(str):
 
     def __new__(cls, text: str, brief: str) -> "Note":
         """Make the label of both."""
-        made = super().__new__(cls, text)
-        made.brief = brief
-        return made
+        note = super().__new__(cls, text)
+        note.brief = brief
+        return note
 
     def __reduce__(self) -> tuple[type["Note"], tuple[str, str]]:
         """What a copy is made of."""
@@ -40,23 +40,23 @@ def label(lab: Lab, in_guest: bool | None) -> str:
         return REAL_KERNEL
     kinds = [kind.strip() for kind in lab.accelerator.split(",")]
     names = " or ".join(NAMES.get(kind, kind) for kind in kinds)
-    return HARDWARE if kinds == ["kvm"] else f"{EMULATED} ({names})"
+    return HARDWARE if kinds == ["kvm"] else f"{EMULATION} ({names})"
 
 
 def is_emulated(label: str) -> bool:
     """Whether a label is that of a guest that has no hardware support."""
-    return label.startswith(EMULATED)
+    return label.startswith(EMULATION)
 
 
 def labels(names: Iterable[str], kernels: Mapping[str, str]) -> dict[str, list[str]]:
     """The conditions behind the names of a claim, by what they ran on."""
-    found: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for name in map(Measurand.of, names):
         at = kernels.get(max(filter(name.is_of, kernels), key=len, default=""), "")
         if at:
-            whose = found.setdefault(at, [])
-            whose += [name.at] if name.at not in whose else []
-    return found
+            members = names_of.setdefault(at, [])
+            members += [name.at] if name.at not in members else []
+    return names_of
 
 
 def titles(kernels: Mapping[str, str]) -> dict[str, str]:
@@ -65,34 +65,36 @@ def titles(kernels: Mapping[str, str]) -> dict[str, str]:
     Results, claims and commands go on calling them by their names.
     """
     return {
-        name: f"{name} ({on.removeprefix(EMULATED).strip(' ()')} here)"
+        name: f"{name} ({on.removeprefix(EMULATION).strip(' ()')} here)"
         for name, on in kernels.items()
         if is_emulated(on) and re.search(r"\bKVM\b", name)
     }
 
 
-def decided(compared: Iterable[Iterable[str]], kernels: Mapping[str, str]) -> str:
+def decided(groups: Iterable[Iterable[str]], kernels: Mapping[str, str]) -> str:
     """The reason why the emulation decides between compared conditions; empty if it does not."""
-    for names in compared:
-        found = labels(names, kernels)
-        if len({is_emulated(one) for one in found}) > 1:
-            both = sorted({EMULATED if is_emulated(one) else one for one in found})
-            return f"the emulation decides between an {' and a '.join(both)}"
+    for names in groups:
+        names_of = labels(names, kernels)
+        if len({is_emulated(kernel) for kernel in names_of}) > 1:
+            kernels_named = sorted(
+                {EMULATION if is_emulated(kernel) else kernel for kernel in names_of}
+            )
+            return f"the emulation decides between an {' and a '.join(kernels_named)}"
     return ""
 
 
 def told(kernels: Mapping[str, str]) -> str:
     """All conditions by what they ran on, for the label of a chart."""
-    found = labels(kernels, kernels)
-    if len(found) == 1 < len(kernels):
-        return f"All conditions: {next(iter(found))}"
-    return "; ".join(f"{', '.join(some)}: {one}" for one, some in found.items())
+    names_of = labels(kernels, kernels)
+    if len(names_of) == 1 < len(kernels):
+        return f"All conditions: {next(iter(names_of))}"
+    return "; ".join(f"{', '.join(members)}: {kernel}" for kernel, members in names_of.items())
 
 
 def brief(kernels: Mapping[str, str]) -> str:
     """Name the emulated conditions in a few words."""
-    emulated = [name for name, on in kernels.items() if is_emulated(on)]
-    if len(emulated) in (0, len(kernels)):
-        return "all emulated" if emulated else "real kernel"
-    text = f"emulated: {', '.join(emulated)}"
-    return text if len(text) <= LONGEST else f"emulated: {len(emulated)} of {len(kernels)}"
+    conditions = [name for name, on in kernels.items() if is_emulated(on)]
+    if len(conditions) in (0, len(kernels)):
+        return "all emulated" if conditions else "real kernel"
+    text = f"emulated: {', '.join(conditions)}"
+    return text if len(text) <= LONGEST else f"emulated: {len(conditions)} of {len(kernels)}"

@@ -106,30 +106,30 @@ class Lab:
     @classmethod
     def read(cls, path: Path) -> Lab:
         """The lab that a lab.toml describes; nothing is connected to yet."""
-        asked = _toml(path)
-        _refuse_unknown(path, "key", asked, LAB_KEYS)
-        made_of = asked.get("box", {})
+        document = _toml(path)
+        _refuse_unknown(path, "key", document, LAB_KEYS)
+        made_of = document.get("box", {})
         if not isinstance(made_of, dict) or not all(isinstance(v, str) for v in made_of.values()):
             raise BadInput(f"{path}: [box] is a table of texts: {', '.join(BOX_KEYS)}")
         _refuse_unknown(path, "key of [box]", made_of, BOX_KEYS)
-        defaults = _for_all(path, asked)
-        tables = asked.get("hosts", {})
+        defaults = _for_all(path, document)
+        tables = document.get("hosts", {})
         if not isinstance(tables, dict) or not tables:
             raise BadInput(f"{path}: no hosts", hint="add a table such as [hosts.client]")
         hosts = {role: _host(path, role, table, defaults) for role, table in tables.items()}
         hosts |= _with_guests(path, tables, hosts)
         tier, accelerator = made_of.get("tier", "hosts"), made_of.get("accelerator", "")
-        name, engine = str(asked.get("name", path.stem)), made_of.get("containers", "")
-        tolerates, links = _gates(path, asked.get("tolerates", [])), asked.get("links", {})
+        name, engine = str(document.get("name", path.stem)), made_of.get("containers", "")
+        tolerates, links = _gates(path, document.get("tolerates", [])), document.get("links", {})
         return cls(name, hosts, tier, accelerator, path, defaults, engine, tolerates,
                    _links(path, links, hosts), made_of.get("disks", ""),
-                   _power(path, asked.get("power", {}), hosts),
+                   _power(path, document.get("power", {}), hosts),
                    made_of.get("wakeups", ""))  # fmt: skip
 
     # What a cell shows that ends with a lab.
     def _repr_pretty_(self, printer: Any, _: bool) -> None:
-        made = f", guests by {self.accelerator}" if self.accelerator else ""
-        printer.text(f"{self.name} (tier {self.tier}{made}): {', '.join(self.hosts)}")
+        guests = f", guests by {self.accelerator}" if self.accelerator else ""
+        printer.text(f"{self.name} (tier {self.tier}{guests}): {', '.join(self.hosts)}")
 
     def links_now(self) -> Mapping[str, Mapping[str, str]]:
         """The links as the lab's file has them by now: a box may have shaped them meanwhile."""
@@ -146,8 +146,8 @@ class Lab:
 
     def check_links(self) -> None:
         """Raise when what carries a link of a box has ended: nothing passes there any more."""
-        boxed = self.emulated and self.path.is_file()
-        for role, link in (_toml(self.path).get("links", {}) if boxed else {}).items():
+        is_box = self.emulated and self.path.is_file()
+        for role, link in (_toml(self.path).get("links", {}) if is_box else {}).items():
             for stem in link.get(RELAYS, "").split():
                 if not held(self.path.with_name(held_by(stem))):
                     raise BoxError(
@@ -226,9 +226,9 @@ def _host(path: Path, role: str, table: Any, defaults: Address) -> Host:
         defaults, name=role, control=control, port=table.get("port", 0), user=text["user"],
         key=key, jump=text["jump"],
     )  # fmt: skip
-    reached = _as_root(path, role, Ssh(at), text)
+    transport = _as_root(path, role, Ssh(at), text)
     disks = _disks(path, role, text["disks"])
-    return Host(role, text["address"] or control, reached, text["interface"], disks=disks,
+    return Host(role, text["address"] or control, transport, text["interface"], disks=disks,
                 resource=text["resource"], lab=lab)  # fmt: skip
 
 
@@ -245,8 +245,8 @@ def _disks(path: Path, role: str, text: str) -> tuple[str, ...]:
 
 def _local(path: Path, role: str, table: Mapping[str, Any]) -> Local:
     if odd := [key for key in BY_SSH if key in table]:
-        what = f"{path}: [hosts.{role}] is this machine, where {odd[0]} means nothing"
-        raise BadInput(what, hint=f"remove {odd[0]}, or let control be an address for SSH")
+        problem = f"{path}: [hosts.{role}] is this machine, where {odd[0]} means nothing"
+        raise BadInput(problem, hint=f"remove {odd[0]}, or let control be an address for SSH")
     return Local(role)
 
 
@@ -268,16 +268,16 @@ def _as_root(path: Path, role: str, at: Ssh | Local, text: Mapping[str, str]) ->
 def _with_guests(
     path: Path, tables: Mapping[str, Mapping[str, Any]], hosts: Mapping[str, Host]
 ) -> dict[str, Host]:
-    named = {role: str(table["vm"]) for role, table in tables.items() if table.get("vm")}
-    if not named:
+    machines = {role: str(table["vm"]) for role, table in tables.items() if table.get("vm")}
+    if not machines:
         return {}
-    if "server" not in hosts or "server" in named:
+    if "server" not in hosts or "server" in machines:
         raise BadInput(
             f"{path}: vm = is for a guest, such as [hosts.guest], of the host [hosts.server]"
         )
     guests = {
         role: Guest(vm, str(tables[role]["control"]), int(tables[role].get("port", 22)))
-        for role, vm in named.items()
+        for role, vm in machines.items()
     }
     return {"server": replace(hosts["server"], guests=guests)}
 
@@ -294,32 +294,32 @@ def _bare(path: Path, role: str, control: str) -> str:
 
 
 # What all hosts of a lab share. A box needs none of its user's settings for other hosts.
-def _for_all(path: Path, asked: Mapping[str, Any]) -> Address:
-    named = {key: asked.get(key, "") for key in ("known_hosts", "ssh_config")}
-    for key, value in named.items():
+def _for_all(path: Path, document: Mapping[str, Any]) -> Address:
+    files_named = {key: document.get(key, "") for key in ("known_hosts", "ssh_config")}
+    for key, value in files_named.items():
         if not isinstance(value, str):
             raise BadInput(f"{path}: {key} must be the name of a file, not {value!r}")
-    file = named["ssh_config"] or (NOT_READ if "box" in asked else "")
+    file = files_named["ssh_config"] or (NOT_READ if "box" in document else "")
     if file not in ("", NOT_READ):
         file = str(path.parent / Path(os.path.expanduser(file)))
         if not Path(file).is_file():
             raise BadInput(f"{path}: no file {file}, which ssh_config = names")
-    if named["known_hosts"]:
-        own = path.parent / Path(os.path.expanduser(named["known_hosts"]))
-        if own.is_dir():
-            raise BadInput(f"{path}: {own}, which known_hosts = names, is a folder")
-        return Address("", "", known_hosts=(str(own),), ssh_config=file, lab=str(path))
+    if files_named["known_hosts"]:
+        known_hosts = path.parent / Path(os.path.expanduser(files_named["known_hosts"]))
+        if known_hosts.is_dir():
+            raise BadInput(f"{path}: {known_hosts}, which known_hosts = names, is a folder")
+        return Address("", "", known_hosts=(str(known_hosts),), ssh_config=file, lab=str(path))
     files = (str(path.with_suffix(".known_hosts")), *(SSH_KNOWN_HOSTS if file == NOT_READ else ()))
-    shared = file != NOT_READ
-    return Address("", "", known_hosts=files, ssh_config=file, shared=shared, lab=str(path))
+    is_shared = file != NOT_READ
+    return Address("", "", known_hosts=files, ssh_config=file, shared=is_shared, lab=str(path))
 
 
-def _gates(path: Path, named: Any) -> tuple[str, ...]:
-    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
-        raise BadInput(f"{path}: tolerates must be a list of gates, not {named!r}")
-    if odd := [name for name in named if name not in gate.NAMES]:
+def _gates(path: Path, names: Any) -> tuple[str, ...]:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise BadInput(f"{path}: tolerates must be a list of gates, not {names!r}")
+    if odd := [name for name in names if name not in gate.NAMES]:
         raise Unknown(f"gate in {path}", odd[0], gate.NAMES)
-    return tuple(named)
+    return tuple(names)
 
 
 def _links(path: Path, tables: Any, hosts: Mapping[str, Host]) -> dict[str, dict[str, str]]:
@@ -333,7 +333,9 @@ def _links(path: Path, tables: Any, hosts: Mapping[str, Host]) -> dict[str, dict
 
 
 def _power(path: Path, tables: Any, hosts: Mapping[str, Host]) -> dict[str, dict[str, str]]:
-    if not isinstance(tables, dict) or not all(isinstance(one, dict) for one in tables.values()):
+    if not isinstance(tables, dict) or not all(
+        isinstance(table_read, dict) for table_read in tables.values()
+    ):
         raise BadInput(f"{path}: power is tables: [power.server]")
     _refuse_unknown(path, "host with power", tables, set(hosts))
     for role, table in tables.items():
@@ -370,7 +372,7 @@ def held(file: Path) -> bool:
     return False
 
 
-def _refuse_unknown(path: Path, kind: str, table: Any, known: set[str]) -> None:
+def _refuse_unknown(path: Path, kind: str, table: Any, keys: set[str]) -> None:
     for key in table if isinstance(table, dict) else ():
-        if key not in known:
-            raise Unknown(f"{kind} in {path}", key, known)
+        if key not in keys:
+            raise Unknown(f"{kind} in {path}", key, keys)

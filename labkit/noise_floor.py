@@ -128,11 +128,11 @@ def _pairs(path: Path) -> int:
         runs, _ = Results.open(path).readable()
     except ResultsError:
         return 0
-    first, other = (
+    first, second = (
         {run.block for run in runs if run.condition == side and run.state == "finished"}
         for side in (ONE, OTHER)
     )
-    return len(first & other)
+    return len(first & second)
 
 
 def read(study: Read, results: Results) -> Noise:
@@ -140,25 +140,25 @@ def read(study: Read, results: Results) -> Noise:
     sides: Mapping[str, dict[int, Values]] = {ONE: {}, OTHER: {}}
     for run in results.finished():
         sides[run.condition][run.block] = study.sample(run).values
-    first, other = sides[ONE], sides[OTHER]
-    if not first or not other:
+    first, second = sides[ONE], sides[OTHER]
+    if not first or not second:
         raise ResultsError(f"{results.path}: holds no finished pair of runs")
     question = results.asked
     return Noise(
         study.name, question["lab"]["name"], question["condition"], question["metric"],
-        question["unit"], len(set(first) & set(other)), levels(first, other), str(results.path),
+        question["unit"], len(set(first) & set(second)), levels(first, second), str(results.path),
     )  # fmt: skip
 
 
-def levels(blocks: Blocks, other: Blocks) -> tuple[Level, ...]:
+def levels(blocks: Blocks, repeat: Blocks) -> tuple[Level, ...]:
     """The noise of each percentile, from blocks in which both sides were the same."""
-    return tuple(_level(blocks, other, q) for q in PERCENTILES)
+    return tuple(_level(blocks, repeat, q) for q in PERCENTILES)
 
 
-def _level(blocks: Blocks, other: Blocks, q: float) -> Level:
-    interval = ratio(blocks, other, q)
+def _level(blocks: Blocks, repeat: Blocks, q: float) -> Level:
+    interval = ratio(blocks, repeat, q)
     floor = max(interval.high, 1 / interval.low) - 1
-    return Level(q, interval, floor, max(samples_needed(side, q) for side in (blocks, other)))
+    return Level(q, interval, floor, max(samples_needed(side, q) for side in (blocks, repeat)))
 
 
 def folder(lab: str, study: str) -> Path:

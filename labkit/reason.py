@@ -13,7 +13,7 @@ from labkit.statistics.interval import ends, in_blocks, lacking
 from labkit.statistics.steady import changing
 
 NO_STUDY = "labkit has no study of it yet"
-TOO = "to judge measurements of other tools: labkit results import --study"
+IMPORT_HINT = "to judge measurements of other tools: labkit results import --study"
 MOST_NAMED = 4
 COARSE = "biased by its coarse clock"
 
@@ -134,8 +134,8 @@ def _joined(*parts: str, by: str = ", ") -> str:
 
 
 def _seen(r: Reason) -> str:
-    many = f"the least clear of {_joined(str(r.of), *r.about, by=' ')}" if r.of else ""
-    return _joined(_joined(_effect(r), _beside(r)), many, by="; ")
+    selection = f"the least clear of {_joined(str(r.of), *r.about, by=' ')}" if r.of else ""
+    return _joined(_joined(_effect(r), _beside(r)), selection, by="; ")
 
 
 # Beside one limit, two, or two around what the document prints.
@@ -152,8 +152,8 @@ def _beside(r: Reason) -> str:
         return f"{side} {figure(r.low, 3)} to {figure(r.high, 3)}"
     digits = 2 if printed > 0.2 and r.low * 1.1 < r.high else 3
     low, high, middle = (figure(x, digits) for x in (r.low, r.high, printed))
-    where = "outside" if r.side else "inside"
-    return f"{where} {low} to {high} around the document's {middle}"
+    position = "outside" if r.side else "inside"
+    return f"{position} {low} to {high} around the document's {middle}"
 
 
 def _blocks(r: Reason, size: str = "") -> str:
@@ -181,8 +181,8 @@ def _unclear(r: Reason) -> str:
 
 
 def _few_samples(r: Reason) -> str:
-    few = f"{named(r.number)} needs {percentiles.BEYOND} samples beyond it and has {r.count}"
-    return f"{few}: {_blocks(r, ' of this size')}"
+    need = f"{named(r.number)} needs {percentiles.BEYOND} samples beyond it and has {r.count}"
+    return f"{need}: {_blocks(r, ' of this size')}"
 
 
 def _close(r: Reason) -> str:
@@ -199,15 +199,15 @@ def _missing(r: Reason) -> str:
 
 
 def _first(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return f"{', '.join(names[:MOST_NAMED])}{more}"
+    remainder = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(names[:MOST_NAMED])}{remainder}"
 
 
 # What a study would have to measure.
 def _no_study(r: Reason) -> str:
     study, *names = r.about
-    needed = f"it would have to measure {_first(names)} ({r.said})"
-    return f"{NO_STUDY}; {needed}; {TOO} {study}"
+    need = f"it would have to measure {_first(names)} ({r.said})"
+    return f"{NO_STUDY}; {need}; {IMPORT_HINT} {study}"
 
 
 WORDS: Mapping[What, Callable[[Reason], str]] = {

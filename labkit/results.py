@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 FORMAT = 1
 MOST_TEXT = 256 << 20
 """The most bytes of raw text that are read from one file."""
-PACKED = 6
+LEVEL = 6
 """Compression level of raw text: 9 takes eight times as long for a twentieth less."""
 RAW_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 DESIGN = "design"
 """Key of settings, roles and knobs of each condition in study.json; older results lack it."""
-BEGUN = ".begun"
+NOTE = ".begun"
 """Ending of a run's name until the run is kept."""
 FIGURE = re.compile(r"p\d[\d.]*|n|lost|max|min|mean")
 MOST_RUNS = 10**9
-IMPORTED = "imported"
+IMPORTS = "imported"
 """The tier of measurements by other tools."""
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", re.ASCII)
 
@@ -55,8 +55,8 @@ Rows = tuple[Mapping[str, Any], ...]
 def check_label(label: str) -> str:
     """The label, which becomes a part of names of folders and files; any other is refused."""
     if not LABEL.fullmatch(label):
-        what = f"a label holds letters, digits, - and _ only, at most 100, not {label[:120]!r}"
-        raise BadInput(what, hint="it begins with a letter or a digit")
+        problem = f"a label holds letters, digits, - and _ only, at most 100, not {label[:120]!r}"
+        raise BadInput(problem, hint="it begins with a letter or a digit")
     return label
 
 
@@ -103,8 +103,8 @@ class Run:
         """The run in a folder, checked against its checksum and for sense."""
         file = folder / "run.json"
         fields = records.read_json(file)
-        wanted = records.listed(folder)
-        if wanted and wanted.get("run.json") != records.digest(file):
+        sums = records.listed(folder)
+        if sums and sums.get("run.json") != records.digest(file):
             raise ResultsError(f"{file}: has changed since it was measured (its checksum differs)")
         return cls.of(fields, folder)
 
@@ -119,8 +119,8 @@ class Run:
                 raise TypeError(f"it holds {odd[0][:80]!r}, which a newer labkit may know")
             return _sensible(cls(**{**values, "rows": tuple(values["rows"]), "path": folder}))
         except (TypeError, KeyError) as error:
-            what = f"{folder / 'run.json'}: is not a run of this labkit"
-            raise ResultsError(what, said=str(error)) from None
+            problem = f"{folder / 'run.json'}: is not a run of this labkit"
+            raise ResultsError(problem, said=str(error)) from None
 
     def text(self, name: str) -> str:
         """The raw text that was kept under `name`, checked against its checksum."""
@@ -137,12 +137,12 @@ class Run:
                 self.text(name)
         except ResultsError as error:
             return [str(error)]
-        wanted = records.listed(self.path)
-        if not wanted:
+        sums = records.listed(self.path)
+        if not sums:
             return [f"{self.path / records.SUMS}: is gone, so changes cannot be detected"]
         return [
-            f"{os.path.normpath(self.path / name)}: {why}" for name in wanted
-            if (why := self._odd(name, wanted))
+            f"{os.path.normpath(self.path / name)}: {fault}" for name in sums
+            if (fault := self._odd(name, sums))
         ]  # fmt: skip
 
     def strange(self) -> list[str]:
@@ -152,13 +152,13 @@ class Run:
         names = sorted(file.relative_to(self.path).as_posix() for file in paths)
         return [f"{self.path / n}: is not part of the run" for n in names if n not in parts]
 
-    def _odd(self, name: str, wanted: Mapping[str, str]) -> str:
+    def _odd(self, name: str, sums: Mapping[str, str]) -> str:
         file = self.path / name
         if file.is_symlink():
             return "is a link, and not part of the run"
         if not file.is_file():
             return "is gone"
-        return "" if records.digest(file) == wanted[name] else "has changed since it was measured"
+        return "" if records.digest(file) == sums[name] else "has changed since it was measured"
 
 
 @dataclass(frozen=True)
@@ -188,9 +188,9 @@ class Results:
         return cls(path, question)
 
     @classmethod
-    def begin(cls, path: Path, asked: Mapping[str, Any]) -> Results:
+    def begin(cls, path: Path, parameters: Mapping[str, Any]) -> Results:
         """New results, or those of the same name to go on with; a different question is refused."""
-        question = {"format": FORMAT, **asked}
+        question = {"format": FORMAT, **parameters}
         if (path / "study.json").exists():
             results = cls.open(path)
             if dict(results.asked) != json.loads(json.dumps(question)):
@@ -223,30 +223,30 @@ class Results:
 
     def read_once(self) -> Results:
         """Itself with its runs in memory; if one is damaged, each question says so."""
-        runs, damaged = self.readable()
-        return self if damaged else replace(self, known=tuple(runs))
+        runs, faults = self.readable()
+        return self if faults else replace(self, known=tuple(runs))
 
     def readable(self) -> tuple[list[Run], dict[str, str]]:
         """The runs that can be read, and by folder the fault of each other one."""
         read: list[Run | None] = [*(self.known or ())]
-        damaged = {}
+        faults = {}
         for folder in self.folders() if self.known is None else ():
             try:
                 read.append(_read(folder))
             except ResultsError as error:
-                damaged[folder.name] = str(error)
-        return [run for run in read if run], damaged
+                faults[folder.name] = str(error)
+        return [run for run in read if run], faults
 
     def folders(self) -> list[Path]:
         """The folder of each run, in the order they were made."""
         path = self.path / "runs"
         try:
-            named = [path / name for name in os.listdir(path) if re.match("[0-9]", name)]
+            folders_all = [path / name for name in os.listdir(path) if re.match("[0-9]", name)]
         except FileNotFoundError:
             return []
         except OSError as error:
             raise ResultsError(f"{self.path}: cannot be read", said=str(error)) from None
-        return sorted(folder for folder in named if (folder / "run.json").exists())
+        return sorted(folder for folder in folders_all if (folder / "run.json").exists())
 
     def gaps(self) -> list[tuple[int, int]]:
         """The places in the order, from and to, that have no run though a later one has."""
@@ -277,14 +277,14 @@ class Results:
 
     def note(self, run: Run) -> Run:
         """Have a run that begins be there as an interrupted one; `forget` it when it is kept."""
-        why = "it has not ended: its process was killed, or is still measuring"
-        return self.keep(replace(run, state="interrupted", why=why), {}, f"{run.name}{BEGUN}")
+        fault = "it has not ended: its process was killed, or is still measuring"
+        return self.keep(replace(run, state="interrupted", why=fault), {}, f"{run.name}{NOTE}")
 
-    def forget(self, noted: Run) -> None:
+    def forget(self, run: Run) -> None:
         """Take a note away."""
-        runs = noted.path.parent
-        with records.keeping(f"what became of a run in {runs}"), records.half(noted.path) as gone:
-            noted.path.rename(gone)
+        runs = run.path.parent
+        with records.keeping(f"what became of a run in {runs}"), records.half(run.path) as half:
+            run.path.rename(half)
 
     def keep(self, run: Run, raw: Mapping[str, str], name: str = "") -> Run:
         """Write one run for good, under its own `name` if none is given: all of it, or nothing."""
@@ -300,7 +300,7 @@ class Results:
     def _fill(self, half: Path, run: Run, raw: Mapping[str, str]) -> None:
         (half / "raw").mkdir(parents=True)
         texts = {
-            f"raw/{name}.gz": compress(text.encode(), PACKED, mtime=0) for name, text in raw.items()
+            f"raw/{name}.gz": compress(text.encode(), LEVEL, mtime=0) for name, text in raw.items()
         }
         plain = {name: value for name, value in asdict(run).items() if name != "path"}
         content = records.pretty({"format": FORMAT, **plain})
@@ -310,25 +310,25 @@ class Results:
 
     # A failed run and its later repetition have the same name, so have those of two notebooks at
     # once; all of them stay, for a folder never takes the place of one that is not empty.
-    def _placed(self, half: Path, wanted: Path) -> Path:
-        path, again = wanted, 1
+    def _placed(self, half: Path, place: Path) -> Path:
+        path, number = place, 1
         while True:
             try:
                 records.place(half, path)
-            except OSError as taken:
-                if taken.errno not in (ENOTEMPTY, EEXIST):
+            except OSError as error:
+                if error.errno not in (ENOTEMPTY, EEXIST):
                     raise
-                again += 1
-                path = wanted.with_name(f"{wanted.name}.{again}")
+                number += 1
+                path = place.with_name(f"{place.name}.{number}")
                 continue
             return path
 
 
-def judged_as(asked: Mapping[str, Any]) -> str:
+def judged_as(question: Mapping[str, Any]) -> str:
     """The same as `Results.judged_as`, from study.json."""
-    claimed = asked.get("claims")
-    named = claimed.get("study") if isinstance(claimed, dict) else ""
-    return str(named or asked.get("study", ""))
+    claims = question.get("claims")
+    study = claims.get("study") if isinstance(claims, dict) else ""
+    return str(study or question.get("study", ""))
 
 
 def facts_of(run: Run, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -347,7 +347,7 @@ def _read(folder: Path) -> Run | None:
     try:
         return Run.read(folder)
     except ResultsError:
-        if BEGUN in folder.name and not folder.exists():
+        if NOTE in folder.name and not folder.exists():
             return None
         raise
 

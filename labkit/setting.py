@@ -97,9 +97,9 @@ class Way:
     """The values that can be asked for, in words."""
     more: Details = PLAIN
 
-    def plus(self, more: Details) -> Way:
+    def plus(self, details: Details) -> Way:
         """The same way with these details besides its own."""
-        return replace(self, more=replace(self.more, **more.told))
+        return replace(self, more=replace(self.more, **details.told))
 
 
 def type_name(slot: Field[Any]) -> str:
@@ -118,8 +118,8 @@ class Setting(ABC):
         for slot in fields(self):
             value, kinds = getattr(self, slot.name), type_name(slot).split(" | ")
             if "bool" in kinds and not (isinstance(value, bool) or f"{value}" in kinds):
-                what = f"{type(self).__name__}: {slot.name}"
-                raise BadInput(f"{what} is True or False, not {value!r}")
+                title = f"{type(self).__name__}: {slot.name}"
+                raise BadInput(f"{title} is True or False, not {value!r}")
 
     @property
     def ours(self) -> tuple[str, ...]:
@@ -151,7 +151,7 @@ class Setting(ABC):
     def wanted(self) -> str:
         """The value that the way's `value` gives once the setting is in force."""
 
-    def clash(self, other: Setting) -> str:
+    def clash(self, setting: Setting) -> str:
         """Reason why the two cannot be in force on one host together; empty if they can."""
         return ""
 
@@ -170,13 +170,13 @@ def held(way: Way, text: str) -> tuple[Way, str]:
 
 def way_among(setting: Setting, kinds: Iterable[str], host: Host) -> tuple[str, Way]:
     """The first of the host's kinds that has a way for the setting, and that way."""
-    whys: list[Impossible] = []
+    reasons: list[Impossible] = []
     for kind in kinds:
         try:
             return kind, setting.way(kind, host)
-        except Impossible as why:
-            whys.append(why)
-    raise whys[0] if whys else Impossible(f"{host.name} is of no kind that labkit knows")
+        except Impossible as reason:
+            reasons.append(reason)
+    raise reasons[0] if reasons else Impossible(f"{host.name} is of no kind that labkit knows")
 
 
 def refuse_conflicts(settings: Sequence[Setting]) -> None:
@@ -187,10 +187,10 @@ def refuse_conflicts(settings: Sequence[Setting]) -> None:
     owners: dict[str, str] = {}
     of_role: dict[str, list[Setting]] = {}
     for setting in settings:
-        if (other := owners.setdefault(setting.thing, setting.wanted)) != setting.wanted:
-            raise BadInput(f"{setting.thing} cannot be both {other!r} and {setting.wanted!r}")
+        if (value := owners.setdefault(setting.thing, setting.wanted)) != setting.wanted:
+            raise BadInput(f"{setting.thing} cannot be both {value!r} and {setting.wanted!r}")
         of_role.setdefault(setting.role, []).append(setting)
     for settings_of in of_role.values():
         for setting, two in permutations(settings_of, 2):
-            if why := setting.clash(two):
-                raise BadInput(f"{setting.thing} and {two.thing} rule each other out: {why}")
+            if reason := setting.clash(two):
+                raise BadInput(f"{setting.thing} and {two.thing} rule each other out: {reason}")

@@ -35,7 +35,7 @@ Measured = dict[str, dict[int, npt.NDArray[np.float64]]]
 """Values by name and block."""
 Samples = Sequence[tuple[Run, Sequence[Sample]]]
 """Runs, each with all that it measured."""
-MOST = 64
+MOST_COUNT = 64
 """Of any size: guests, containers, databases."""
 FIT, DOCUMENT = "fit", "document"
 SCALES = (FIT, DOCUMENT)
@@ -165,32 +165,32 @@ class Study:
     def _odd(self, claim: Claim, metrics: Mapping[str, str]) -> Iterator[Unknown]:
         names = [*(condition.name for condition in self.conditions), *self.absent]
         bases = {Measurand.of(name).condition for name in names}
-        spoken, reasons = measurands(claim.names()), {**self.untold, **self.unmeasured}
-        if any(name.has(key) for key in reasons for name in spoken):
+        names_of_claim, reasons = measurands(claim.names()), {**self.untold, **self.unmeasured}
+        if any(name.has(key) for key in reasons for name in names_of_claim):
             return
-        for name in spoken:
+        for name in names_of_claim:
             if name.condition not in bases:
                 yield Unknown(f"condition of {self.name}", name.at, names)
             if name.metric and metrics and plain(name.metric) not in metrics:
                 yield Unknown(f"metric of {self.name}", name.metric, metrics.values())
 
-    def sized(self, **chosen: int | str) -> Study:
+    def sized(self, **sizes: int | str) -> Study:
         """The study with the same conditions for other sizes, each checked by name."""
-        for name, value in chosen.items():
+        for name, value in sizes.items():
             if name not in self.sizes or self.made is None:
                 raise Unknown(f"size of {self.name}", name, self.sizes)
-            kind, least = type(self.sizes[name]), int(self.sizes[name] != 0)
-            if type(value) is not kind or (kind is int and not least <= int(value) <= MOST):
-                raise BadInput(f"{self.name}: {name} must be 1 to {MOST}, not {value!r}")
-        other = {name: value for name, value in chosen.items() if value != self.sizes[name]}
-        if not other or self.made is None:
+            kind, low = type(self.sizes[name]), int(self.sizes[name] != 0)
+            if type(value) is not kind or (kind is int and not low <= int(value) <= MOST_COUNT):
+                raise BadInput(f"{self.name}: {name} must be 1 to {MOST_COUNT}, not {value!r}")
+        changes = {name: value for name, value in sizes.items() if value != self.sizes[name]}
+        if not changes or self.made is None:
             return self
         names = {condition.name for condition in self.conditions}
-        conditions = [c for c in self.made(**{**self.sizes, **other}) if c.name in names]
+        conditions = [c for c in self.made(**{**self.sizes, **changes}) if c.name in names]
         lacking = names - {condition.name for condition in conditions}
         return replace(
-            self, conditions=tuple(conditions), sizes={**self.sizes, **other},
-            chosen={**self.chosen, **other}, absent=(*self.absent, *sorted(lacking)),
+            self, conditions=tuple(conditions), sizes={**self.sizes, **changes},
+            chosen={**self.chosen, **changes}, absent=(*self.absent, *sorted(lacking)),
         )  # fmt: skip
 
     def at_scale(self, scale: str) -> Study:
@@ -201,8 +201,8 @@ class Study:
             return self
         sizes_asked = self.document.sizes
         if not sizes_asked and not self.document.machines:
-            what = f"{self.name} has one scale: it declares no sizes of its document"
-            raise BadInput(what, hint=f"scale = {FIT}")
+            problem = f"{self.name} has one scale: it declares no sizes of its document"
+            raise BadInput(problem, hint=f"scale = {FIT}")
         fitting = {name: {**vars(self.workload), **self.sizes}[name] for name in sizes_asked}
         sizes: dict[str, Any] = {
             name: sizes_asked[name] for name in sizes_asked if name in self.sizes
@@ -213,14 +213,14 @@ class Study:
         load = replace(self.workload, **knobs)
         return replace(self.sized(**sizes), workload=load, scale=scale, fitting=fitting)
 
-    def left_open(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def left_open(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Values that the scale does not set; another value of one that it sets is refused."""
-        for name, value in given.items():
-            documented = self.document.sizes.get(name)
-            if name in self.fitting and value not in (self.fitting[name], documented):
-                what = f"scale = {self.scale} of {self.name} sets {name} = {documented} itself"
-                raise BadInput(what, hint="choose one: the scale, or the value")
-        return {name: value for name, value in given.items() if name not in self.fitting}
+        for name, value in values.items():
+            value_there = self.document.sizes.get(name)
+            if name in self.fitting and value not in (self.fitting[name], value_there):
+                problem = f"scale = {self.scale} of {self.name} sets {name} = {value_there} itself"
+                raise BadInput(problem, hint="choose one: the scale, or the value")
+        return {name: value for name, value in values.items() if name not in self.fitting}
 
     def fixed(self, names: Collection[str]) -> Study:
         """The study with these sizes as they are, however large a lab is."""
@@ -231,13 +231,13 @@ class Study:
         """All that runs in each run."""
         return (self.workload, *self.also)
 
-    def asked(self, where: str, seed: int) -> dict[str, Any]:
+    def asked(self, place: str, seed: int) -> dict[str, Any]:
         """Everything a run of this study asks for, apart from the lab."""
         load = _describe(self.workload)
         names = [condition.name for condition in self.conditions]
         also = [_describe(load) for load in self.also]
         return {
-            "study": self.name, "where": where, "seed": seed, "workload": load, "conditions": names,
+            "study": self.name, "where": place, "seed": seed, "workload": load, "conditions": names,
             DESIGN: {condition.name: condition.design for condition in self.conditions},
             **({"also": also} if also else {}),
             **({"sizes": dict(self.chosen)} if self.chosen else {}),
@@ -287,14 +287,14 @@ class Study:
 
     def sample(self, run: Run) -> Sample:
         """The study's metric in one run, from its raw text; empty where an event failed."""
-        parsed = {s.metric: s for s in self.samples(run)}
-        if self.metric in parsed:
-            return parsed[self.metric]
+        samples = {s.metric: s for s in self.samples(run)}
+        if self.metric in samples:
+            return samples[self.metric]
         if not all_succeeded(self.events(run.condition), kept_text(run)):
             return Sample(self.metric, self.unit, np.array([]))
         raise ResultsError(
             f"{run.path}: this run of {self.name} has no {self.metric}",
-            said=f"it has {', '.join(sorted(parsed))}",
+            said=f"it has {', '.join(sorted(samples))}",
             hint="its raw text lies beside it; measure its condition again under another label",
         )
 
@@ -353,8 +353,10 @@ class Study:
 
     def at(self, results: Results, point: str) -> Measured:
         """The study's metric at a point, such as `size=45K`, by condition and block."""
-        named = ((Measurand.of(key), blocks) for key, blocks in self.measured(results).items())
-        return {condition: blocks for name, blocks in named
+        measurands_of = (
+            (Measurand.of(key), blocks) for key, blocks in self.measured(results).items()
+        )
+        return {condition: blocks for name, blocks in measurands_of
                 if not name.metric and (condition := name.before(point))}  # fmt: skip
 
     def published(self) -> list[dict[str, str]]:
@@ -365,15 +367,15 @@ class Study:
             for figure in figures(self.name)
         )
         return [
-            {**asdict(one), "condition": at if at in names else one.condition}
-            for one, at in at_points
+            {**asdict(row), "condition": at if at in names else row.condition}
+            for row, at in at_points
         ]
 
 
 def twice(kind: str, names: Sequence[str]) -> None:
     """Refuse a name that two things have: what is kept by name would be mixed up."""
-    if again := [name for name, many in Counter(names).items() if many > 1]:
-        raise BadInput(f"{kind} is there twice: {again[0]!r}", hint="give each a name of its own")
+    if twins := [name for name, count in Counter(names).items() if count > 1]:
+        raise BadInput(f"{kind} is there twice: {twins[0]!r}", hint="give each a name of its own")
 
 
 def insist_study(value: object) -> None:
@@ -392,5 +394,5 @@ def _framed(sample: Sample, facts: Mapping[str, Any], tier: str) -> pl.DataFrame
 
     numbers = np.arange(1, len(sample.values) + 1)
     frame = pl.DataFrame({"number": numbers, "value": sample.values})
-    same = {name: pl.lit(fact) for name, fact in {**facts, "tier": tier}.items()}
-    return frame.with_columns(**same).select(*FRAME)
+    columns = {name: pl.lit(fact) for name, fact in {**facts, "tier": tier}.items()}
+    return frame.with_columns(**columns).select(*FRAME)

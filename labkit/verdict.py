@@ -39,8 +39,8 @@ class LocalFigure:
     """Empty for ratios and the like, which have none."""
 
     def __str__(self) -> str:
-        printed = self.effect.printed
-        beside = "" if printed is None else f"; the document: {figure(printed)}{self.of_unit}"
+        document = self.effect.printed
+        beside = "" if document is None else f"; the document: {figure(document)}{self.of_unit}"
         return f"{figures(self.effect, self.of_unit)}{beside}; {self.says} ({self.reach})"
 
     @property
@@ -111,22 +111,22 @@ class Verdict:
 
 def verdict_on(
     about: tuple[str, str, str], verdict: str, reasons: Sequence[Reason], source: str,
-    found: Found | None,
+    finding: Found | None,
 ) -> Verdict:  # fmt: skip
     """The verdict with the figures that were found, if any were."""
-    if found is None:
+    if finding is None:
         return Verdict(*about, verdict, tuple(reasons), None, None, None, None, 0, source)
-    effect, history = found.effect, found.history
-    alone = found.comparison.what.ratio and not effect.metric
-    if history.at not in (0, found.blocks):
+    effect, history = finding.effect, finding.history
+    alone = finding.comparison.what.ratio and not effect.metric
+    if history.at not in (0, finding.blocks):
         reasons = [*reasons, Reason(What.DECIDED, count=history.at)]
     return Verdict(
         *about, verdict, tuple(reasons), effect.value, effect.low, effect.high, effect.printed,
-        found.blocks, source, effect.percentile if alone else None, found.among, found.p,
-        found.counted, history.looks,
+        finding.blocks, source, effect.percentile if alone else None, finding.among, finding.p,
+        finding.counted, history.looks,
         spent(RISK, history.looks[0], history.looks[-1]) if history.looks else None,
-        found.more if verdict == UNDECIDED else None, effect.student,
-        found.comparison.margin or None, each=effect.each,
+        finding.more if verdict == UNDECIDED else None, effect.student,
+        finding.comparison.margin or None, each=effect.each,
     )  # fmt: skip
 
 
@@ -138,31 +138,31 @@ def one_risk(among: Iterable[int]) -> str:
     return f"All {together} comparisons share one risk of 5 % of a wrong verdict (Holm)."
 
 
-def wanting(waiting: Sequence[Found], shown: Found) -> list[Reason]:
+def wanting(waiting: Sequence[Found], finding: Found) -> list[Reason]:
     """State what is in doubt and what would settle it; far percentiles may also lack samples."""
     lacking = max((f for f in waiting if not f.estimate.enough), key=lambda f: f.more, default=None)
     reasons = []
-    if shown.estimate.enough:
+    if finding.estimate.enough:
         # What would be clear by itself, and is not.
-        unclear = Reason(What.UNCLEAR, effect=shown.effect, more=shown.more)
-        looks, among = len(shown.history.looks), shown.among if shown.p <= RISK else 0
+        unclear = Reason(What.UNCLEAR, effect=finding.effect, more=finding.more)
+        looks, among = len(finding.history.looks), finding.among if finding.p <= RISK else 0
         reasons.append(replace(unclear, count=looks, of=among))
     if lacking and (not lacking.lacking or lacking.blocks + lacking.more == FEWEST_BLOCKS):
-        few = Reason(What.FEW_BLOCKS, count=lacking.blocks, of=FEWEST_BLOCKS, more=lacking.more)
-        reasons.append(few)
+        reason = Reason(What.FEW_BLOCKS, count=lacking.blocks, of=FEWEST_BLOCKS, more=lacking.more)
+        reasons.append(reason)
     elif lacking:
         q, (more, beyond) = max(lacking.lacking.items(), key=lambda pair: pair[1])
         reasons.append(Reason(What.FEW_SAMPLES, number=q, count=beyond, more=more))
     return reasons
 
 
-def looked(taken: Iterable[tuple[Sequence[int], float | None]]) -> str:
+def looked(looks_taken: Iterable[tuple[Sequence[int], float | None]]) -> str:
     """The remark on the looks verdicts took, and what they spent; empty if none was judged."""
-    looks, spent = max(((tuple(at), part or 0.0) for at, part in taken), default=((), 0.0))
+    looks, risk = max(((tuple(at), part or 0.0) for at, part in looks_taken), default=((), 0.0))
     if not looks:
         return ""
     often = "once" if len(looks) == 1 else f"{len(looks)} times"
-    took = f"that took {100 * spent:.2g} % of the risk of 5 %"
+    took = f"that took {100 * risk:.2g} % of the risk of 5 %"
     blocks = "block" if looks[-1] == 1 else "blocks"
     return f"These results were judged {often}, at {_listed(looks)} {blocks}: {took}."
 

@@ -93,19 +93,19 @@ class Workload(ABC):
         for name, value in {**dict(zip(kinds, values, strict=False)), **knobs}.items():
             if name not in kinds:
                 raise Unknown(f"knob of {cls.__name__}", name, kinds)
-            meant, kind = KINDS.get(kinds[name], ("", object))
+            words, kind = KINDS.get(kinds[name], ("", object))
             if not isinstance(value, kind):
-                raise BadInput(f"{cls.__name__.lower()}: {name} must be {meant}, not {value!r}")
+                raise BadInput(f"{cls.__name__.lower()}: {name} must be {words}, not {value!r}")
         return super().__new__(cls)
 
     def insist_within(self, **ends: tuple[float, float]) -> None:
         """Refuse a knob that is no plain number, or lies outside its ends."""
-        for name, (least, most) in ends.items():
+        for name, (low, high) in ends.items():
             value = getattr(self, name)
             plain = isinstance(value, int | float) and not isinstance(value, bool)
-            if not plain or not least <= value <= most:
+            if not plain or not low <= value <= high:
                 tool = self.name.replace("_", " ")
-                raise BadInput(f"{tool}: {name} must be {least} to {most}, not {value!r}")
+                raise BadInput(f"{tool}: {name} must be {low} to {high}, not {value!r}")
 
     @property
     def tools(self) -> Mapping[str, str]:
@@ -150,7 +150,7 @@ class Workload(ABC):
         """The client's command while its server serves, so that several can start together."""
         raise BadInput(f"{self.name} cannot run between several pairs of hosts at once")
 
-    def fitted(self, some: Sequence[Capacity]) -> Self:
+    def fitted(self, places: Sequence[Capacity]) -> Self:
         """With the sizes that were left open, so that all of these places have room for it."""
         return self
 

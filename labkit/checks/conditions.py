@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from labkit import studies
 from labkit.changes.plan import plan
-from labkit.check import OK, UNSEEN, WARNING, Check, Finding, Subject
+from labkit.check import NOT_SEEN, OK, WARNING, Check, Finding, Subject
 from labkit.condition import Condition
 from labkit.errors import Unknown
 from labkit.lab import Lab
@@ -36,7 +36,7 @@ def _finding(place: Subject, study: Study, condition: Condition, why: str) -> Fi
     silent = [role for role in roles if role not in place.roles]
     cut = [way for way in place.cut if set(way) <= roles.keys()]
     if why and silent:
-        return Finding(UNSEEN, f"{' and '.join(silent)} cannot be asked", where=where)
+        return Finding(NOT_SEEN, f"{' and '.join(silent)} cannot be asked", where=where)
     if cut:
         why, fix = f"no way from {' to '.join(cut[0])}", "first fix what failed above"
     elif not why:

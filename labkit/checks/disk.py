@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
+from labkit.check import FAILURE, OK, WARNING, Check, Finding, Subject
 
 LEAST, ENOUGH = 16, 256
 """MiB."""
@@ -18,7 +18,7 @@ def _look(place: Subject) -> Iterator[Finding]:
         yield Finding(WARNING, "its free space is unknown", fix="df -P /tmp")
         return
     least = min(free, key=lambda name: free[name])
-    state = FAILED if free[least] < LEAST else WARNING if free[least] < ENOUGH else OK
+    state = FAILURE if free[least] < LEAST else WARNING if free[least] < ENOUGH else OK
     fix = "" if state == OK else f"free some of {least}: du -xh {least} | sort -h | tail"
     yield Finding(state, f"{free[least]} MiB free in {least}", fix=fix)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
+from labkit.check import FAILURE, OK, WARNING, Check, Finding, Subject
 from labkit.machine.scripts import beside
 from labkit.running.ways import no_link
 
@@ -27,16 +27,16 @@ def _look(place: Subject) -> Iterator[Finding]:
     first, *rest = place.shown(SHOWN, host.interface).splitlines()
     if first == "absent":
         text = ", ".join(" ".join(rest).split())
-        yield Finding(FAILED, f"no interface {host.interface}", f"there are {text}",
+        yield Finding(FAILURE, f"no interface {host.interface}", f"there are {text}",
                       f'put the right interface = "..." into {table}')  # fmt: skip
         return
     state, flags, mtu, *more = first.split()
     why, mend = no_link(host.interface, state, flags)
     if why:
-        yield Finding(FAILED, why, fix=mend)
+        yield Finding(FAILURE, why, fix=mend)
         return
     if host.address[:1].isdigit() and host.address not in rest:
-        yield Finding(FAILED, f"{host.interface} does not have the address {host.address}",
+        yield Finding(FAILURE, f"{host.interface} does not have the address {host.address}",
                       f"it has {', '.join(rest) or 'none'}",
                       f"ip addr add {host.address}/24 dev {host.interface}")  # fmt: skip
         return

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from labkit.check import FAILED, OK, Check, Finding, Subject
+from labkit.check import FAILURE, OK, Check, Finding, Subject
 from labkit.errors import HostKeyRefused
 from labkit.ssh.certificates import fingerprint, kind_of
 from labkit.ssh.connection import shaken_hands
@@ -21,7 +21,7 @@ def _look(place: Subject) -> Iterator[Finding]:
     except HostKeyRefused as error:
         # Of a jump host too: then the hint has the command for that one.
         command = error.hint.partition("keep the key: ")[2]
-        yield Finding(FAILED, error.what, error.said, command or error.hint)
+        yield Finding(FAILURE, error.what, error.said, command or error.hint)
         return
     yield Finding(OK, f"{kind_of(client.shown)} {fingerprint(client.shown)} is known")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from labkit.check import FAILED, OK, Check, Finding, Subject
+from labkit.check import FAILURE, OK, Check, Finding, Subject
 
 
 def _look(place: Subject) -> Iterator[Finding]:
@@ -10,7 +10,7 @@ def _look(place: Subject) -> Iterator[Finding]:
     if not kinds:
         system = place.shown("uname -a")
         yield Finding(
-            FAILED, "neither Linux nor ESXi: labkit has no settings for it", system,
+            FAILURE, "neither Linux nor ESXi: labkit has no settings for it", system,
             "see notebooks/docs/settings.md for the kinds of host",
         )  # fmt: skip
         return

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from labkit.check import COMMAND_SECONDS, FAILED, OK, Check, Finding, Subject
+from labkit.check import COMMAND_SECONDS, FAILURE, OK, Check, Finding, Subject
 from labkit.errors import LoginRefused
 
 
@@ -11,7 +11,7 @@ def _look(place: Subject) -> Iterator[Finding]:
         place.host.check("true", seconds=COMMAND_SECONDS)
     except LoginRefused as error:
         other = f"   # or the right user = ... in [hosts.{place.role}] of {place.lab.path}"
-        yield Finding(FAILED, error.what, error.said or error.hint, _copy_id(place) + other)
+        yield Finding(FAILURE, error.what, error.said or error.hint, _copy_id(place) + other)
         return
     if place.here:
         yield Finding(OK, "it is this machine: commands run here, without SSH")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
+from labkit.check import FAILURE, OK, WARNING, Check, Finding, Subject
 from labkit.host import Host
 
 PROGRAMS = ("ip", "ping")
@@ -14,7 +14,7 @@ def _look(place: Subject) -> Iterator[Finding]:
     client, other = place.host, place.lab.host(place.roles[1])
     if not place.lab.emulated and _network(client) == _network(other) != "":
         yield Finding(
-            FAILED, "both are one machine, so test traffic never leaves it",
+            FAILURE, "both are one machine, so test traffic never leaves it",
             fix=f"put another machine into [hosts.{place.roles[1]}] of {place.lab.path}",
         )  # fmt: skip
         return
@@ -22,7 +22,7 @@ def _look(place: Subject) -> Iterator[Finding]:
     if not sent.ok:
         match = re.search(r"\d+% packet loss", sent.stdout)
         yield Finding(
-            FAILED, f"no answer from {other.address} ({match[0] if match else 'ping failed'})",
+            FAILURE, f"no answer from {other.address} ({match[0] if match else 'ping failed'})",
             sent.stderr or sent.stdout,
             f"on {place.role}: ip route get {other.address}; on {place.roles[1]}: ip addr",
         )  # fmt: skip

@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Iterator
 
-from labkit.check import FAILED, OK, Check, Finding, Subject
+from labkit.check import FAILURE, OK, Check, Finding, Subject
 
 SECONDS = 4.0
 
@@ -21,11 +21,11 @@ def _look(place: Subject) -> Iterator[Finding]:
             dialled.settimeout(SECONDS)
             banner = dialled.recv(256).decode("utf-8", "replace").strip()
     except OSError as error:
-        yield Finding(FAILED, f"{text}: no SSH server answers", str(error), _fix(place, error))
+        yield Finding(FAILURE, f"{text}: no SSH server answers", str(error), _fix(place, error))
         return
     if "SSH-" not in banner:
         greeting = banner or "it closed the connection without a reply"
-        yield Finding(FAILED, f"{text} is no SSH server", greeting, _port(place))
+        yield Finding(FAILURE, f"{text} is no SSH server", greeting, _port(place))
         return
     line = next(line for line in banner.splitlines() if "SSH-" in line)
     yield Finding(OK, f"{text}: {line}")

@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Iterator
 
-from labkit.check import FAILED, OK, Check, Finding, Subject
+from labkit.check import FAILURE, OK, Check, Finding, Subject
 from labkit.ssh import names
 
 
@@ -19,7 +19,7 @@ def _look(place: Subject) -> Iterator[Finding]:
         answers = names.addresses(first.address, first.port, socket.AF_UNSPEC, first.seconds)
     except (OSError, UnicodeError) as error:
         yield Finding(
-            FAILED, f"{first.address!r} does not resolve to an address", str(error),
+            FAILURE, f"{first.address!r} does not resolve to an address", str(error),
             f'put the right control = "..." into [hosts.{place.role}] of {place.lab.path}',
         )  # fmt: skip
         return

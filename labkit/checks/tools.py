@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
+from labkit.check import FAILURE, OK, WARNING, Check, Finding, Subject
 from labkit.machine.scripts import beside
 from labkit.programs.packages import brings, os_release, package_of, system_of
 
@@ -32,7 +32,7 @@ def _look(place: Subject) -> Iterator[Finding]:
     versions = [_version(line[1:]) for line in lines if line.startswith("+")]
     system = next((line[1:] for line in lines if line.startswith("=")), "")
     if absent:
-        worst = FAILED if REQUIRED & set(absent) else WARNING
+        worst = FAILURE if REQUIRED & set(absent) else WARNING
         text = f"missing {', '.join(absent)}; workloads and settings with them cannot run"
         yield Finding(worst, text, fix=_install(system, absent))
     yield Finding(OK, ", ".join(versions) or "none")
@@ -44,7 +44,7 @@ def _pings(place: Subject) -> Iterator[Finding]:
     tried = place.host.run(*PING, seconds=5)
     if not tried.ok:
         yield Finding(
-            FAILED, "its ping cannot send a request each millisecond (-i) and print the time (-D)",
+            FAILURE, "its ping cannot send a request each millisecond (-i) and print the time (-D)",
             tried.stderr or tried.stdout, f"iputils' ping, as root: {brings('ping')}",
         )  # fmt: skip
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from labkit.changes.journal import given_up, history
-from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
+from labkit.check import FAILURE, OK, WARNING, Check, Finding, Subject
 from labkit.job.of_runs import of_runs
 
 SETS = 1000
@@ -21,7 +21,7 @@ def _look(place: Subject) -> Iterator[Finding]:
     left = [job for job in of_runs(place.host) if job.goes_on]
     for job in left:
         if job.left:
-            yield Finding(FAILED, f"a killed run has left {job}", fix=back)
+            yield Finding(FAILURE, f"a killed run has left {job}", fix=back)
         else:
             yield Finding(
                 WARNING, f"busy with {job}", fix=f"wait; or, when it is over: {back} --break"
@@ -31,7 +31,7 @@ def _look(place: Subject) -> Iterator[Finding]:
     elif trouble and greeting.held:
         yield Finding(WARNING, trouble, fix=f"wait; or, when that is over for sure: {back} --break")
     elif trouble:
-        yield Finding(FAILED, trouble, fix=back)
+        yield Finding(FAILURE, trouble, fix=back)
 
 
 check = Check("no change is under way or left over", _look, after="kind")

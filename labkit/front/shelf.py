@@ -9,7 +9,7 @@ from labkit.errors import BadInput
 from labkit.machine.places import HOME
 from labkit.pages.answer import answer, given, report_of
 from labkit.pages.old_and_new import old_and_new
-from labkit.results import IMPORTED
+from labkit.results import IMPORTS
 from labkit.running.open_lab import named_results
 from labkit.runs.index import open_store
 from labkit.runs.progress import Progress
@@ -44,7 +44,7 @@ class Shelved:
     @property
     def made(self) -> str:
         """The source of its figures: real hosts, an emulated lab, another tool."""
-        kinds = {"hosts": "real hosts", IMPORTED: "imported", "": "unknown lab"}
+        kinds = {"hosts": "real hosts", IMPORTS: "imported", "": "unknown lab"}
         return kinds.get(self.tier, f"emulated, tier {self.tier}")
 
     @property

@@ -25,7 +25,7 @@ from labkit.claims.judged_as import KEY, Claimed, check_unit, with_claimed
 from labkit.errors import BadInput, LabkitError, ResultsError, Unknown, insist_each
 from labkit.machine import workspace
 from labkit.machine.places import out
-from labkit.results import IMPORTED, Results, Run, stored
+from labkit.results import IMPORTS, Results, Run, stored
 from labkit.workload import Sample, row
 
 T = TypeVar("T")
@@ -148,7 +148,7 @@ def take_in(
     tools = [*dict.fromkeys(part.source.tool for part in parts)]
     _refuse_again(tools, parts, claimed)
     conditions = [*dict.fromkeys(part.condition for part in parts)]
-    lab = {"name": f"files of {', '.join(tools)}", "tier": IMPORTED, "accelerator": "", "hosts": {}}
+    lab = {"name": f"files of {', '.join(tools)}", "tier": IMPORTS, "accelerator": "", "hosts": {}}
     results = Results.begin(path, {
         "study": STUDY, "where": f"imported from {', '.join(tools)}", "seed": 0, "label": label,
         "lab": lab, "workload": {"name": tools[0]}, "conditions": conditions, "refused": {},

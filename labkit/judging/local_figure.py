@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from labkit import kernels
 from labkit.claim import Claim
-from labkit.results import IMPORTED, Results
+from labkit.results import IMPORTS, Results
 from labkit.statistics.comparison import Comparison, Found, found_of
 from labkit.statistics.percentiles import Blocks
 from labkit.verdict import (
@@ -75,7 +75,7 @@ def _says(f: Found) -> str:
 
 def reach_of(names: list[str], results: Results) -> str:
     """The reach of figures of these names: hardware, a real kernel, or emulated guests."""
-    if results.asked.get("lab", {}).get("tier", "hosts") in ("hosts", IMPORTED):
+    if results.asked.get("lab", {}).get("tier", "hosts") in ("hosts", IMPORTS):
         return HARDWARE
     on = kernels.labels(names, results.asked.get("kernels", {}))
     return KERNEL if on and not any(map(kernels.is_emulated, on)) else GUESTS

@@ -18,7 +18,7 @@ from labkit.judging.reading import Reading
 from labkit.machine.units import shown
 from labkit.pages.score_line import Evidence, Judgements, ScoreLine, best
 from labkit.reason import Reason, What
-from labkit.results import IMPORTED, Results
+from labkit.results import IMPORTS, Results
 from labkit.running import measured
 from labkit.runs import bundle, looks
 from labkit.runs.index import of_study
@@ -83,7 +83,7 @@ def _lab_of(results: Results) -> str:
     lab = results.asked.get("lab", {})
     hosts = lab.get("hosts", {}).values()
     cpus = sorted({str(host.get("cpu", "")) for host in hosts if isinstance(host, dict)})
-    alone = str(results.path) if lab.get("tier") == IMPORTED else ""
+    alone = str(results.path) if lab.get("tier") == IMPORTS else ""
     scale = results.asked.get("scale", "")
     return json.dumps([lab.get("name", ""), lab.get("tier", ""), scale, cpus, alone])
 

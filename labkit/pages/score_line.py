@@ -6,7 +6,7 @@ from typing import Any
 
 from labkit.machine.units import figure
 from labkit.reason import Reason, What, why
-from labkit.results import IMPORTED
+from labkit.results import IMPORTS
 from labkit.statistics.comparison import Effect
 from labkit.statistics.interval import ends, in_blocks
 from labkit.verdict import (
@@ -170,7 +170,7 @@ def counts_as(line: ScoreLine) -> str:
 
 def is_real(line: ScoreLine) -> bool:
     """Whether it was measured on real hosts, or on this machine's own kernel."""
-    return line.tier in ("hosts", IMPORTED) or line.kernel == REAL_KERNEL
+    return line.tier in ("hosts", IMPORTS) or line.kernel == REAL_KERNEL
 
 
 def found_and_printed(line: ScoreLine) -> tuple[str, str]:

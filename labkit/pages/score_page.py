@@ -10,7 +10,7 @@ from labkit.pages.filled import filled
 from labkit.pages.score_line import COUNTED, ScoreLine, counts_as, found_and_printed, ran_on
 from labkit.pages.scorecard import NO_FIGURE, Scorecard
 from labkit.pages.tables import WEB
-from labkit.results import IMPORTED
+from labkit.results import IMPORTS
 
 
 def page(card: Scorecard) -> str:
@@ -44,7 +44,7 @@ def _lab(line: ScoreLine) -> str:
 
 # Boxes of one tier are one machine, whatever their topology.
 def _machine(line: ScoreLine) -> str:
-    return line.lab if line.tier in ("hosts", IMPORTED) else f"in a box ({line.tier})"
+    return line.lab if line.tier in ("hosts", IMPORTS) else f"in a box ({line.tier})"
 
 
 def _document(name: str, lines: Sequence[ScoreLine], best: Sequence[ScoreLine]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from labkit.pages.score_line import (
 )
 from labkit.pages.score_screen import screen
 from labkit.pages.tables import Table
-from labkit.results import IMPORTED
+from labkit.results import IMPORTS
 from labkit.runs.index import chosen, found
 from labkit.verdict import NOT_TESTABLE, REAL_KERNEL, check_margin
 
@@ -146,9 +146,9 @@ class Scorecard:
     def caption(self) -> str:
         """Notes on all lines: emulated labs, the shared risk, results that are unread."""
         tiers = {line.tier for line in self.lines}
-        notes = [EMULATED] if tiers - {"", "hosts", IMPORTED} else []
+        notes = [EMULATED] if tiers - {"", "hosts", IMPORTS} else []
         notes += [REAL] if any(line.kernel == REAL_KERNEL for line in self.lines) else []
-        notes += [OF_TOOLS] if IMPORTED in tiers else []
+        notes += [OF_TOOLS] if IMPORTS in tiers else []
         if any(line.runs for line in self.lines):
             notes += ["The claims of one study share one risk of 5 % of a wrong verdict (Holm)."]
         notes += [f"{OTHERS}: {'; '.join(self.others)}."] if self.others else []

@@ -10,11 +10,11 @@ from labkit.box import Faults
 from labkit.changes.in_force import applied
 from labkit.changes.plan import plan
 from labkit.controls import (
-    LESS,
+    FIRST_SIDE,
     METRIC,
-    MORE,
-    ONE,
-    OTHER,
+    MORE_DELAY,
+    SECOND_SIDE,
+    SOME_DELAY,
     STUDY,
     UNIT,
     Controls,
@@ -53,7 +53,9 @@ def measure(
     if why := LOAD.lacking(lab.hosts):
         raise BadInput(f"the controls of {lab.name} cannot be run", said=why)
     lacking = _lacking(lab)
-    sides = (ONE, OTHER) if lacking else (ONE, OTHER, LESS, MORE)
+    sides = (
+        (FIRST_SIDE, SECOND_SIDE) if lacking else (FIRST_SIDE, SECOND_SIDE, SOME_DELAY, MORE_DELAY)
+    )
     question = {
         "study": STUDY, "where": str(lab.path), "seed": seed, "label": check_label(label),
         "lab": facts(lab), "workload": vars(LOAD), "metric": METRIC, "unit": UNIT,
@@ -64,7 +66,7 @@ def measure(
     steps = list(_order(sides, blocks, seed))
     for at, (block, side) in enumerate(steps, 1):
         say(f"controls: {at} of {len(steps)} runs: {side}")
-        with _delayed(lab, {LESS: PUT_IN_MS, MORE: 2 * PUT_IN_MS}.get(side, 0)):
+        with _delayed(lab, {SOME_DELAY: PUT_IN_MS, MORE_DELAY: 2 * PUT_IN_MS}.get(side, 0)):
             _run(lab, results, Run(side, block, at, "finished"))
     return of_results(results)
 

@@ -20,7 +20,7 @@ from labkit.lab import LOCAL, LOCAL_LAB, Lab
 from labkit.machine.places import out
 from labkit.machine.stopping import together
 from labkit.machine.units import capital
-from labkit.results import IMPORTED, Results, check_label, stored
+from labkit.results import IMPORTS, Results, check_label, stored
 from labkit.running import lacking, possible, sizes, ways
 from labkit.running.loop import check_repeats
 from labkit.runs import bundle, integrity
@@ -318,15 +318,15 @@ def note(results: Results) -> Note:
 
 def _brief(results: Results) -> str:
     tier: str = results.asked["lab"]["tier"]
-    if tier in (IMPORTED, "hosts"):
-        return "measured elsewhere" if tier == IMPORTED else ""
+    if tier in (IMPORTS, "hosts"):
+        return "measured elsewhere" if tier == IMPORTS else ""
     on: dict[str, str] | None = results.asked.get("kernels")
     return kernels.brief(on) if on else "emulated"
 
 
 def _made(results: Results) -> str:
     lab: Mapping[str, Any] = results.asked["lab"]
-    if lab["tier"] == IMPORTED:
+    if lab["tier"] == IMPORTS:
         return f"Imported: {lab['name']}, measured elsewhere"
     if lab["tier"] == "hosts":
         return ""

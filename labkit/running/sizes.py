@@ -18,7 +18,7 @@ from labkit.machine.stopping import together
 from labkit.results import Results
 from labkit.running import possible, took, twin
 from labkit.runs.capacity import Capacity, capacity
-from labkit.study import FIT, MOST, Study
+from labkit.study import FIT, MOST_COUNT, Study
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def grown(study: Study, lab: Lab | None) -> Study:
     if twin.TWIN in lab.hosts:
         study = twin.beside(study, lab.host("server").guests)
     numbers = {
-        name: sum(other in lab.hosts for other in numbered(role, MOST))
+        name: sum(other in lab.hosts for other in numbered(role, MOST_COUNT))
         for name, role in study.grows.items() if study.scale == FIT
     }  # fmt: skip
     most = study.document.sizes

@@ -8,7 +8,7 @@ import pytest
 
 from labkit import controls
 from labkit.cli import main
-from labkit.controls import LESS, MORE, NONE_KEPT, ONE, OTHER
+from labkit.controls import FIRST_SIDE, MORE_DELAY, NONE_KEPT, SECOND_SIDE, SOME_DELAY
 from labkit.errors import ResultsError
 from labkit.host import Host
 from labkit.lab import Lab
@@ -38,7 +38,7 @@ def measured(tmp_path, monkeypatch):
     rng = np.random.default_rng(1)
 
     def with_medians(label="a", **medians):
-        names = {"one": ONE, "other": OTHER, "less": LESS, "more": MORE}
+        names = {"one": FIRST_SIDE, "other": SECOND_SIDE, "less": SOME_DELAY, "more": MORE_DELAY}
         results = Results.begin(controls.folder("a") / label, {**ASKED, "label": label})
         for block in range(1, 6):
             for side, median in medians.items():

@@ -131,6 +131,6 @@ def test_a_claim_that_an_emulated_cpu_decides_is_judged_where_kvm_runs_the_guest
 ):
     study, claim = studies.find("specweb_directpath"), "specweb-directpath-07"
     names = [condition.name for condition in study.conditions]
-    for label, said in ((kernels.HARDWARE, wanted), (kernels.EMULATED, NOT_TESTABLE)):
+    for label, said in ((kernels.HARDWARE, wanted), (kernels.EMULATION, NOT_TESTABLE)):
         kept = results(tmp_path, "root", kernels=dict.fromkeys(names, label))
         assert judged(study, claim, levels, kept).verdict == said

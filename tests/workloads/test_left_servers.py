@@ -13,7 +13,7 @@ import pytest
 import shops
 
 from labkit.changes.restore import restore
-from labkit.check import FAILED, OK, WARNING, Subject
+from labkit.check import FAILURE, OK, WARNING, Subject
 from labkit.checks import unfinished
 from labkit.condition import Condition
 from labkit.errors import HostError
@@ -90,7 +90,7 @@ def looked(here):
 @pytest.mark.slow
 def test_it_is_seen_by_the_doctor_and_ended_by_restore_which_name_it(here, left):
     (one,) = looked(here)
-    assert one.state == FAILED and one.fix == "labkit restore here --lab lab.toml"
+    assert one.state == FAILURE and one.fix == "labkit restore here --lab lab.toml"
     for part in ("the server of docker_redis/first", f"process {left}", "since 20"):
         assert part in one.found, one.found
     (line,) = left_over.put_back_on(Lab("loopback", {"here": here}, tier="loopback"))

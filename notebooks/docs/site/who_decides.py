@@ -185,7 +185,7 @@ def _of(reasons: object, claim: Claim) -> Iterator[str]:
 
 def _by_emulation(study: Study, claim: Claim) -> Iterator[str]:
     yield from _of(study.emulated, claim)
-    kinds = {c.name: REAL_KERNEL if not c.in_guest else kernels.EMULATED
+    kinds = {c.name: REAL_KERNEL if not c.in_guest else kernels.EMULATION
             for c in study.conditions if c.in_guest is not None}  # fmt: skip
     if kernels.decided([c.what.names for c in claim.comparisons()], kinds):
         yield "the emulation decides between a real kernel and a guest"
