@@ -65,7 +65,7 @@ def _new_lab(args: argparse.Namespace) -> int:
     for host in hosts:
         trust_host(args.file, host.role, next(fingerprints))
     complete = new_lab.complete(Lab.read(args.file), hosts)
-    new_lab.write(args.file, complete, again=True)
+    new_lab.write(args.file, complete, overwrite=True)
     for guest in complete[len(hosts) :]:
         trust_host(args.file, guest.role, next(fingerprints))
     return look_at(Lab.read(args.file), str(args.file))

@@ -66,7 +66,7 @@ def _noise(args: argparse.Namespace) -> None:
             seconds = 2 * repeats * sum(load.seconds for load in study.loads)
             line.say(f"{2 * repeats} runs, at least {seconds:.0f} s of measuring")
             outcome = noise.measure(
-                study, lab, where=args.where, label=label,
+                study, lab, place=args.where, label=label,
                 condition=args.condition, repeats=repeats, tell=line.tell,
             )  # fmt: skip
         finally:

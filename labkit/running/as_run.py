@@ -9,29 +9,29 @@ from labkit.running import notebook
 from labkit.running.open_lab import knobs_among, shortened, usual, with_load
 from labkit.study import Study
 
-FEW = 5
+FEW_BLOCKS = 5
 """Blocks, for a study whose notebook does not say."""
 CHOOSES = ("quick", "every", "repeats")
 """Parameters of notebooks that choose conditions and blocks."""
 
 
-def as_run(study: Study, given: Mapping[str, Any], where: str) -> tuple[Study, int | str]:
+def as_run(study: Study, parameters: Mapping[str, Any], place: str) -> tuple[Study, int | str]:
     """The study that its notebook measures with these values, and its blocks.
 
     Values that are not given are the notebook's: its loads may last another time than the study's.
     """
-    values = {**usual_values(study), **given}
+    values = {**usual_values(study), **parameters}
     if values.get("quick"):
-        study, values = shortened(study, where), {**values, **study.quick}
+        study, values = shortened(study, place), {**values, **study.quick}
     elif not values.get("every"):
-        study = usual(study, where)
-    return with_load(study, **knobs_among(study, values)), values.get("repeats", FEW)
+        study = usual(study, place)
+    return with_load(study, **knobs_among(study, values)), values.get("repeats", FEW_BLOCKS)
 
 
 def usual_values(study: Study) -> dict[str, Any]:
     """The values of a notebook's parameters, by name."""
-    inspected = notebook.parameters(notebook.notebook(study.name))
-    values = {name: _literal(how["default"]) for name, how in inspected.items()}
+    slots = notebook.parameters(notebook.notebook(study.name))
+    values = {name: _literal(slot["default"]) for name, slot in slots.items()}
     return {name: value for name, value in values.items() if value is not None}
 
 

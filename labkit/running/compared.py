@@ -75,10 +75,10 @@ def of_runs(old: tuple[Results, Run], new: tuple[Results, Run]) -> Difference:
     effects, sides = [], []
     for metric, sample in before.items():
         for q in PERCENTILES if metric in after else ():
-            both = {"new": as_blocks(after[metric].values, -1000, metric),
-                    "old": as_blocks(sample.values, -2000, metric)}  # fmt: skip
+            blocks_of = {"new": as_blocks(after[metric].values, -1000, metric),
+                         "old": as_blocks(sample.values, -2000, metric)}  # fmt: skip
             effects.append(compare(after[metric].values, sample.values, q, ("new", "old")))
-            sides.append(_sides(metric, q, sample.unit, both))
+            sides.append(_sides(metric, q, sample.unit, blocks_of))
     return Difference(str(old[1].path), str(new[1].path), facts, tuple(effects), tuple(sides))
 
 
@@ -89,8 +89,8 @@ def of_results(old: Results, new: Results) -> Difference:
     """
     scales = [str(results.asked.get("scale", "fit")) for results in (old, new)]
     if scales[0] != scales[1]:
-        what = f"{old.path} is of scale {scales[0]}, {new.path} of {scales[1]}: not comparable"
-        raise BadInput(what, hint="measure both at one scale: labkit run STUDY -p scale=...")
+        problem = f"{old.path} is of scale {scales[0]}, {new.path} of {scales[1]}: not comparable"
+        raise BadInput(problem, hint="measure both at one scale: labkit run STUDY -p scale=...")
     facts = _facts(*({**_asked(results), **_conditions(results)} for results in (old, new)))
     metrics = [measured.main_metric(results) for results in (old, new)]
     if metrics[0] != metrics[1]:
@@ -106,10 +106,10 @@ def of_results(old: Results, new: Results) -> Difference:
             pairs |= _pairs(name, unit, before[name], after[name])
         except LabkitError as error:
             why_not.append(f"{name}: {error.what}")
-    both = {name: blocks for _, of in pairs.values() for name, blocks in of.items()}
-    judged = [*zip(judge(pairs, both), (of for of, _ in pairs.values()), strict=True)]
-    why_not += [f"{s.condition}: {v.why}" for v, s in judged if v.verdict == NOT_TESTABLE]
-    pairs_left = [(replace(v, claim="compare"), s) for v, s in judged if v.verdict != NOT_TESTABLE]
+    blocks_of = {name: blocks for _, of in pairs.values() for name, blocks in of.items()}
+    rows = [*zip(judge(pairs, blocks_of), (of for of, _ in pairs.values()), strict=True)]
+    why_not += [f"{s.condition}: {v.why}" for v, s in rows if v.verdict == NOT_TESTABLE]
+    pairs_left = [(replace(v, claim="compare"), s) for v, s in rows if v.verdict != NOT_TESTABLE]
     return Difference(
         str(old.path), str(new.path), facts, tuple(v for v, _ in pairs_left),
         tuple(s for _, s in pairs_left), tuple(why_not),
@@ -118,12 +118,12 @@ def of_results(old: Results, new: Results) -> Difference:
 
 # As they were asked for, and then what else was measured.
 def _names(
-    both: tuple[Results, Results], measured_in: tuple[measured.Measured, measured.Measured]
+    sides: tuple[Results, Results], measured_in: tuple[measured.Measured, measured.Measured]
 ) -> list[str]:
     names_measured = [*measured_in[0], *measured_in[1]]
     names = [
         name
-        for results in both
+        for results in sides
         for name in results.asked.get("conditions", ())
         if name in names_measured
     ]
@@ -141,20 +141,20 @@ def _pairs(
 ) -> dict[Order, tuple[Sides, dict[str, Blocks]]]:
     names = (f"new ({name})", f"old ({name})")
     apart = {-1 - block: values for block, values in before.items()}
-    both = {n: as_blocks(side, 0, name) for n, side in zip(names, (after, apart), strict=True)}
+    blocks_of = {n: as_blocks(side, 0, name) for n, side in zip(names, (after, apart), strict=True)}
     one_a_run = all(percentiles.count(side) == len(side) for side in (before, after))
     statistics: tuple[Statistic, ...] = ("mean",) if one_a_run else PERCENTILES
     return {
         Order(f"{name}, {q}", f"new is lower than old ({name})", "", (q,), names):
-            (_sides(name, q, unit, both), both)
+            (_sides(name, q, unit, blocks_of), blocks_of)
         for q in statistics
     }  # fmt: skip
 
 
 # `both` has the new side first.
-def _sides(name: str, q: Statistic, unit: str, both: Mapping[str, Blocks]) -> Sides:
-    new, old = (estimated(Quantity(f"'{side}'", q), both).value for side in both)
-    ratio = all((np.asarray(v) > 0).all() for side in both.values() for v in side.values())
+def _sides(name: str, q: Statistic, unit: str, blocks_of: Mapping[str, Blocks]) -> Sides:
+    new, old = (estimated(Quantity(f"'{side}'", q), blocks_of).value for side in blocks_of)
+    ratio = all((np.asarray(v) > 0).all() for side in blocks_of.values() for v in side.values())
     return Sides(name, q, unit, old, new, ratio)
 
 
@@ -171,18 +171,18 @@ def _conditions(results: Results) -> dict[str, str]:
     for run in results.readable()[0]:
         facts_of_run = {f"settings of {run.condition}": run.settings, "facts": run.facts,
                 f"runs of {run.condition}": run.state}  # fmt: skip
-        for what, value in _flat(facts_of_run):
-            values_of.setdefault(what, {})[value] = None
-    return {what: " | ".join(values) for what, values in values_of.items()}
+        for title, value in _flat(facts_of_run):
+            values_of.setdefault(title, {})[value] = None
+    return {title: " | ".join(values) for title, values in values_of.items()}
 
 
-def _flat(whole: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    for key, value in whole.items():
+def _flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in tree.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{above}{key}: ")
         else:
-            several = isinstance(value, list | tuple)
-            yield f"{above}{key}", ", ".join(map(str, value)) if several else str(value)
+            is_list = isinstance(value, list | tuple)
+            yield f"{above}{key}", ", ".join(map(str, value)) if is_list else str(value)
 
 
 def _facts(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Fact, ...]:

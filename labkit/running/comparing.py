@@ -68,7 +68,7 @@ def in_words(settings: Sequence[Setting]) -> str:
         (setting.thing.replace(f" of {setting.role}", "", 1), setting.wanted)
         for setting in settings
     )
-    return "; ".join(f"{thing} = {wanted}" for thing, wanted in things)
+    return "; ".join(f"{thing} = {value}" for thing, value in things)
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,8 @@ class Comparing:
             del load["name"]
             return cls(sides, Command(**{**load, "words": tuple(load["words"])}), fields["margin"])
         except (KeyError, TypeError, AttributeError) as error:
-            what = f"{results.path / 'study.json'}: is no comparison of A with B"
-            raise ResultsError(what, said=repr(error)) from None
+            problem = f"{results.path / 'study.json'}: is no comparison of A with B"
+            raise ResultsError(problem, said=repr(error)) from None
 
 
 @dataclass(frozen=True)
@@ -161,12 +161,12 @@ def compare_sides(
     check_margin(comparing.margin)
     until_decided.asked(repeats)  # refused before a command is tried
     able = _fitted(comparing, lab)
-    if refused := possible.refusals(able.study(), lab):
-        name, why = next(iter(refused.items()))
-        raise BadInput(f"{name} cannot be measured on {lab.name}: {why}")
-    tried = _tried(able, lab)
-    study = tried.study()
-    results = study_results(study, lab, "", label=label, kept=tried.kept())
+    if refusals := possible.refusals(able.study(), lab):
+        name, reason = next(iter(refusals.items()))
+        raise BadInput(f"{name} cannot be measured on {lab.name}: {reason}")
+    trial = _tried(able, lab)
+    study = trial.study()
+    results = study_results(study, lab, "", label=label, extras=trial.kept())
     loop.run(study, lab, results, repeats=repeats, tell=tell)
     return outcome(results)
 
@@ -211,10 +211,10 @@ def fitted(side: Side, lab: Lab) -> Side:
 
 
 def _changes_nothing(side: Side, steps: Sequence[Step], lab: Lab) -> BadInput:
-    whys = [f"{in_words([s.setting])}: {s.why or 'in force already'}" for s in steps]
-    what = f"{side.shown} changes nothing on {side.role} of {lab.name}"
+    reasons = [f"{in_words([s.setting])}: {s.why or 'in force already'}" for s in steps]
+    problem = f"{side.shown} changes nothing on {side.role} of {lab.name}"
     return BadInput(
-        what, said="\n".join(whys), hint=f"labkit settings {side.role} lists what it can"
+        problem, said="\n".join(reasons), hint=f"labkit settings {side.role} lists what it can"
     )
 
 

@@ -48,10 +48,10 @@ def measure(
     Without a label they are named by the time of day.
     """
     label = label or f"{datetime.now():%Y%m%d-%H%M%S}"
-    if gone := [role for role in ROLES if role not in lab.hosts]:
-        return NotMade(f"{lab.name} has no {gone[0]}")
-    if why := LOAD.lacking(lab.hosts):
-        raise BadInput(f"the controls of {lab.name} cannot be run", said=why)
+    if absent := [role for role in ROLES if role not in lab.hosts]:
+        return NotMade(f"{lab.name} has no {absent[0]}")
+    if reason := LOAD.lacking(lab.hosts):
+        raise BadInput(f"the controls of {lab.name} cannot be run", said=reason)
     lacking = _lacking(lab)
     sides = (
         (FIRST_SIDE, SECOND_SIDE) if lacking else (FIRST_SIDE, SECOND_SIDE, SOME_DELAY, MORE_DELAY)
@@ -73,16 +73,16 @@ def measure(
 
 def _order(sides: tuple[str, ...], blocks: int, seed: int) -> Iterator[tuple[int, str]]:
     for block in range(1, blocks + 1):
-        shuffled = random.Random(f"{seed}/{block}").sample(sides, len(sides))
-        yield from ((block, side) for side in shuffled)
+        sides_of_block = random.Random(f"{seed}/{block}").sample(sides, len(sides))
+        yield from ((block, side) for side in sides_of_block)
 
 
 def _run(lab: Lab, results: Results, run: Run) -> None:
-    begun, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="milliseconds")
+    start, began = time.monotonic(), datetime.now(UTC).isoformat(timespec="milliseconds")
     text = LOAD.run(lab.hosts)
-    took = time.monotonic() - begun
+    took = time.monotonic() - start
     rows = tuple(row(sample) for sample in LOAD.parse(text))
-    record = Run(run.condition, run.block, run.order, "finished", started=started, seconds=took,
+    record = Run(run.condition, run.block, run.order, "finished", started=began, seconds=took,
                 measured_seconds=took, rows=rows)  # fmt: skip
     results.keep(record, {"ping.txt": text})
 

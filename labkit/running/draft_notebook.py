@@ -21,13 +21,13 @@ KERNEL = {
 }
 PLAIN = (bool, int, float, str)
 """Kinds of knob that papermill can set."""
-RESERVED = {"where", "repeats", "seed", "label", "quick"}
+OWN_NAMES = {"where", "repeats", "seed", "label", "quick"}
 
 
 def knobs(workload: Workload) -> dict[str, Any]:
     """The knobs of a workload that can be parameters of a notebook."""
     return {name: value for name, value in vars(workload).items()
-            if type(value) in PLAIN and name not in RESERVED}  # fmt: skip
+            if type(value) in PLAIN and name not in OWN_NAMES}  # fmt: skip
 
 
 def words_of(workload: Workload, module: str) -> dict[str, str]:
@@ -36,10 +36,10 @@ def words_of(workload: Workload, module: str) -> dict[str, str]:
     remark = f"  # a knob of {type(workload).__name__}"
     lines = [f"{name}: {type(value).__name__} = {_literal(value)}{remark}"
              for name, value in knobs_of.items()]  # fmt: skip
-    passed = ", ".join(f"{name}={name}" for name in knobs_of)
+    arguments = ", ".join(f"{name}={name}" for name in knobs_of)
     return {
         "module": module, "parameters": "".join(f"{line}\n" for line in lines),
-        "knobs": textwrap.fill(passed, 90, initial_indent="    ", subsequent_indent="    "),
+        "knobs": textwrap.fill(arguments, 90, initial_indent="    ", subsequent_indent="    "),
     }  # fmt: skip
 
 
@@ -78,20 +78,20 @@ def cells(text: str) -> Iterator[tuple[str, str, str]]:
     for before, mark, code in zip(parts[::3], parts[1::3], parts[2::3], strict=False):
         yield "markdown", before.strip(), ""
         yield "code", code.rstrip("\n"), mark
-    if rest := parts[-1].strip():
-        yield "markdown", rest, ""
+    if tail := parts[-1].strip():
+        yield "markdown", tail, ""
 
 
 def _notebook(number: int, words: Mapping[str, str]) -> dict[str, Any]:
-    made = [
+    cells_made = [
         _cell(f"{number:02d}-{n:02d}", *cell)
         for n, cell in enumerate(cells(filled("notebook.md", words)), 1)
     ]
-    return {"cells": made, "metadata": KERNEL, "nbformat": 4, "nbformat_minor": 5}
+    return {"cells": cells_made, "metadata": KERNEL, "nbformat": 4, "nbformat_minor": 5}
 
 
 def _cell(name: str, kind: str, text: str, mark: str) -> dict[str, Any]:
-    tagged = {"tags": ["parameters"]} if mark == "parameters" else {}
+    tags = {"tags": ["parameters"]} if mark == "parameters" else {}
     ran: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
     lines = text.splitlines(keepends=True)
-    return {"cell_type": kind, "id": name, "metadata": tagged, "source": lines, **ran}
+    return {"cell_type": kind, "id": name, "metadata": tags, "source": lines, **ran}

@@ -51,11 +51,11 @@ def check_box(study: Study) -> None:
         refuse(study, "a box on this machine", of_box(study, Machine.read()))
 
 
-def refuse(study: Study, where: str, lacks: list[str]) -> None:
+def refuse(study: Study, place: str, lacks: list[str]) -> None:
     """Refuse the document's scale for what is lacking, if anything is."""
     if lacks:
         raise BadInput(
-            f"{study.name}: {where} cannot carry the document's scale",
+            f"{study.name}: {place} cannot carry the document's scale",
             said="; ".join(lacks),
             hint=f"scale = {FIT}, or single sizes: `labkit plan {study.name} -p scale=document` "
             "lists all of them",
@@ -90,17 +90,17 @@ def _smaller(study: Study, machines: Mapping[str, Had]) -> Iterator[str]:
         lacks: dict[str, list[str]] = {}
         for name, host in sorted(like.items(), key=lambda item: _number(item[0])):
             lacks.setdefault(_lack(had, host), []).append(name)
-        for what, names in lacks.items():
-            yield from [f"{', '.join(names)}: {what}"] if what else []
+        for lack, names in lacks.items():
+            yield from [f"{', '.join(names)}: {lack}"] if lack else []
 
 
-def _lack(had: Had, one: Had) -> str:
+def _lack(had: Had, host: Had) -> str:
     parts = {
-        "CPUs": (one.cpus, had.cpus),
-        "GiB": (one.gib, had.gib),
-        "NUMA nodes": (one.nodes, had.nodes),
+        "CPUs": (host.cpus, had.cpus),
+        "GiB": (host.gib, had.gib),
+        "NUMA nodes": (host.nodes, had.nodes),
     }
     return ", ".join(
-        f"{have:.3g} of {wanted:g} {unit}" for unit, (have, wanted) in parts.items()
-        if have < wanted * (FIRMWARE if unit == "GiB" else 1)
+        f"{have:.3g} of {need:g} {unit}" for unit, (have, need) in parts.items()
+        if have < need * (FIRMWARE if unit == "GiB" else 1)
     )  # fmt: skip

@@ -18,32 +18,32 @@ TURNS = 2
 """A guest that its host has paused is reached once the host has put that back."""
 
 
-def put_back(where: str, results: Path | None) -> list[str]:
+def put_back(place: str, results: Path | None) -> list[str]:
     """Put back what is in force on the lab of a run, and say what became of each thing."""
     if results is None:
         return ["nothing had started"]
-    file = _lab_file(where, Results.open(results).asked)
+    file = _lab_file(place, Results.open(results).asked)
     if not file:
         return ["its lab is not up any more"]
     with opened(Path(file)) as lab:
         return put_back_on(lab)
 
 
-def _lab_file(where: str, asked: Mapping[str, Any]) -> str:
-    if where.endswith(".toml"):
-        return os.path.expanduser(where)
-    return box.status(str(asked["lab"]["name"])).lab
+def _lab_file(place: str, question: Mapping[str, Any]) -> str:
+    if place.endswith(".toml"):
+        return os.path.expanduser(place)
+    return box.status(str(question["lab"]["name"])).lab
 
 
 def put_back_on(lab: Lab) -> list[str]:
     """The same on every host of this lab; a host that cannot be reached is named."""
     texts: dict[str, list[str]] = {}
-    failed = dict(lab.hosts)
+    hosts = dict(lab.hosts)
     for _ in range(TURNS):
-        for role, host in list(failed.items()):
+        for role, host in list(hosts.items()):
             try:
                 texts[role] = _restored(host)
-                del failed[role]
+                del hosts[role]
             except LabkitError as error:
                 texts[role] = [f"{error.what}: {host.verb('restore')}"]
     lines = [f"{role}: {line}" for role, text in texts.items() for line in text]
@@ -52,5 +52,5 @@ def put_back_on(lab: Lab) -> list[str]:
 
 def _restored(host: Host) -> list[str]:
     lines = restore(host, "a killed run").lines if hello(host).open else []
-    left = [job for job in of_runs(host) if job.goes_on and job.left]
-    return lines + [f"{job} goes on: the next run continues or ends it" for job in left]
+    jobs = [job for job in of_runs(host) if job.goes_on and job.left]
+    return lines + [f"{job} goes on: the next run continues or ends it" for job in jobs]

@@ -41,8 +41,8 @@ def run(
     check_repeats(repeats)
     budget = until_decided.asked(repeats)
     with in_force(lab.hosts, study.name, period=reread_seconds) as changes, counting() as counters:
-        refused = possible.refusals(study, lab, changes.learn(possible.settings(study, lab)))
-        able = possible.able(study, lab, refused)
+        refusals = possible.refusals(study, lab, changes.learn(possible.settings(study, lab)))
+        able = possible.able(study, lab, refusals)
         stop = stop or threading.Event()
         visit = Visit(study.loads, lab, results, tell, stop, changes, counters)
         if budget is not None:
@@ -50,9 +50,9 @@ def run(
         else:
             visit.through(_order(able, int(repeats), int(results.asked["seed"])))
     if not results.finished():
-        whys = "\n".join(watch.left_out(results).values())
+        reasons = "\n".join(watch.left_out(results).values())
         problem = f"no run of {study.name} could be used"
-        raise ResultsError(problem, said=whys, hint=watch.HELPED)
+        raise ResultsError(problem, said=reasons, hint=watch.HELPED)
     return results
 
 
@@ -90,7 +90,7 @@ def check_repeats(repeats: int | str) -> None:
 def _order(able: list[Condition], repeats: int, seed: int, after: int = 0) -> list[PlannedRun]:
     steps: list[PlannedRun] = []
     for block in range(after + 1, after + repeats + 1):
-        shuffled = list(able)
-        random.Random(f"{seed}/{block}").shuffle(shuffled)
-        steps += [PlannedRun(block, len(steps) + i, c) for i, c in enumerate(shuffled, 1)]
+        conditions = list(able)
+        random.Random(f"{seed}/{block}").shuffle(conditions)
+        steps += [PlannedRun(block, len(steps) + i, c) for i, c in enumerate(conditions, 1)]
     return steps

@@ -51,14 +51,16 @@ def judged(results: Results, margin: float | None = None) -> list[Verdict]:
     """A verdict on each claim of the study that these runs are of, or were imported as."""
     if results.study != imports.STUDY:
         return judge(study_of(results), results, margin)
-    if (claimed := Claimed.of(results.asked)) is None:
+    if (claims_of := Claimed.of(results.asked)) is None:
         return []
-    taken, before = looks.look(results), looks.histories(results)
+    looks_taken, before = looks.look(results), looks.histories(results)
     values = of_claims(results)
     verdicts = [
         replace(verdict, local=local_figure(claim, verdict, values, {}, HARDWARE))
         for claim, verdict in zip(
-            published.of(claimed.study), claimed.judge(values, taken, margin, before), strict=True
+            published.of(claims_of.study),
+            claims_of.judge(values, looks_taken, margin, before),
+            strict=True,
         )
     ]
     if margin is None:
@@ -68,10 +70,10 @@ def judged(results: Results, margin: float | None = None) -> list[Verdict]:
 
 def of_claims(results: Results) -> Measured:
     """Values of imported runs by the names that claims have for them, as in `Study.measured`."""
-    claimed, values = Claimed.of(results.asked), defaultdict[str, dict[int, Values]](dict)
-    if claimed:
+    claims_of, values = Claimed.of(results.asked), defaultdict[str, dict[int, Values]](dict)
+    if claims_of:
         for run in first_of_each(results.finished()):
-            for name, sample in claimed.by_name(run.condition, _told(results, run)).items():
+            for name, sample in claims_of.by_name(run.condition, _told(results, run)).items():
                 values[name][run.block] = sample.values
     return dict(values)
 
@@ -79,8 +81,8 @@ def of_claims(results: Results) -> Measured:
 def lacking(results: Results) -> list[str]:
     """The names that claims on imported runs use and no run has measured."""
     names = [name for claim in published.of(results.judged_as) for name in claim.names()]
-    measured = of_claims(results)
-    return [name for name in dict.fromkeys(names) if name not in measured]
+    values = of_claims(results)
+    return [name for name in dict.fromkeys(names) if name not in values]
 
 
 # What other tools reported, by their own names; each text is called after its tool.

@@ -19,7 +19,7 @@ WORD = re.compile(
     r"(?P<role>[a-z][a-z0-9_]*)=(?:(?P<user>[^@=:\s]+)@)?(?P<control>[^@=:\s]+)(?::(?P<port>\d+))?"
 )
 LINE = re.compile(r"\bdev (?P<interface>\S+).*\bsrc (?P<address>\S+)")
-LEASED = re.compile(r"\bipv4\s+([\d.]+)/")
+LEASE = re.compile(r"\bipv4\s+([\d.]+)/")
 QEMU = ("virsh", "-c", "qemu:///system")
 
 
@@ -52,10 +52,10 @@ class NewHost:
         return "\n".join([f"[hosts.{self.role}]", *lines, ""])
 
 
-def write(file: Path, hosts: Sequence[NewHost], *, again: bool = False) -> None:
-    """Write the file; one that says something else is replaced only `again`."""
+def write(file: Path, hosts: Sequence[NewHost], *, overwrite: bool = False) -> None:
+    """Write the file; one that says something else is replaced only with `overwrite`."""
     text = "\n".join(host.table() for host in hosts)
-    if file.exists() and not again and file.read_text("utf-8") != text:
+    if file.exists() and not overwrite and file.read_text("utf-8") != text:
         raise BadInput(f"{file} is there already", hint="name another file, or edit that one")
     roles = [host.role for host in hosts]
     if twice := next((role for role in roles if roles.count(role) > 1), ""):
@@ -70,25 +70,25 @@ def complete(lab: Lab, hosts: Sequence[NewHost]) -> list[NewHost]:
     """Fill in the links of these hosts, and add the guests that libvirt runs on them."""
     tables = [_linked(host, lab, hosts) for host in hosts]
     for host in hosts:
-        taken = {table.role: table.control for table in tables}
-        tables += _guests(lab.host(host.role), taken, host)
+        addresses = {table.role: table.control for table in tables}
+        tables += _guests(lab.host(host.role), addresses, host)
     return tables
 
 
 def _linked(new: NewHost, lab: Lab, hosts: Sequence[NewHost]) -> NewHost:
-    other = next((host.control for host in hosts if host.role != new.role), "")
-    way = lab.host(new.role).run("ip", "-o", "route", "get", other).stdout if other else ""
+    peer = next((host.control for host in hosts if host.role != new.role), "")
+    way = lab.host(new.role).run("ip", "-o", "route", "get", peer).stdout if peer else ""
     link = LINE.search(way)
     return replace(new, interface=link["interface"], address=link["address"]) if link else new
 
 
 # Guests whose address libvirt knows, with roles that are free.
-def _guests(host: Host, taken: Mapping[str, str], like: NewHost) -> list[NewHost]:
+def _guests(host: Host, addresses_of: Mapping[str, str], like: NewHost) -> list[NewHost]:
     result = host.run(*QEMU, "list", "--name")
     addresses = [_leased(host, name) for name in result.stdout.split()] if result.ok else []
-    new = [address for address in addresses if address and address not in taken.values()]
-    roles = (role for n in range(1, len(new) + len(taken) + 2)
-             if (role := f"guest{n if n > 1 else ''}") not in taken)  # fmt: skip
+    new = [address for address in addresses if address and address not in addresses_of.values()]
+    roles = (role for n in range(1, len(new) + len(addresses_of) + 2)
+             if (role := f"guest{n if n > 1 else ''}") not in addresses_of)  # fmt: skip
     return [replace(like, role=role, control=address, port=0, address="", interface="")
             for role, address in zip(roles, new, strict=False)]  # fmt: skip
 
@@ -96,6 +96,6 @@ def _guests(host: Host, taken: Mapping[str, str], like: NewHost) -> list[NewHost
 def _leased(host: Host, guest: str) -> str:
     for source in ("lease", "agent", "arp"):
         result = host.run(*QEMU, "domifaddr", guest, "--source", source)
-        if result.ok and (match := LEASED.search(result.stdout)):
+        if result.ok and (match := LEASE.search(result.stdout)):
             return match[1]
     return ""

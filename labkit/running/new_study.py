@@ -43,10 +43,10 @@ class NewStudy:
     def __post_init__(self) -> None:
         _refuse_name(self.name)
         texts = {"title": self.title, "question": self.question, "document": self.document}
-        for what, text in texts.items():
+        for title, text in texts.items():
             if text and not PLAIN.fullmatch(text):
                 hint = "write 3 to 120 characters without quotes, backslashes, bars and dollars"
-                raise BadInput(f"the {what} of a study cannot be {text!r}", hint=hint)
+                raise BadInput(f"the {title} of a study cannot be {text!r}", hint=hint)
         if self.question and not self.question.endswith("?"):
             raise BadInput("the question of a study ends with a question mark")
 
@@ -58,15 +58,15 @@ class NewStudy:
     @property
     def words(self) -> dict[str, str]:
         """The words that fill the skeleton's places."""
-        spoken = self.name.replace("_", " ")
+        title = self.name.replace("_", " ")
         paper = published.published(self.name) if self.claimed else None
         document = paper.document.split(" (")[0] if paper else ""
-        change = f"What does {spoken} change in a round trip?"
-        question = self.question or (f"Do the claims of {spoken} hold here?" if paper else change)
+        change = f"What does {title} change in a round trip?"
+        question = self.question or (f"Do the claims of {title} hold here?" if paper else change)
         load, words = _commands(paper) if paper else (Ping(), {})
         return {
             "name": self.name, "stem": self.name.replace("_", "-"), "question": question,
-            "title": self.title or capital(spoken),
+            "title": self.title or capital(title),
             "asked": f"{question[0].lower()}{question[1:]}",
             "document": document or self.document or "A document that is not named yet",
             **words, **draft_notebook.words_of(load, self.module),
@@ -97,18 +97,18 @@ class NewStudy:
 
 # A line of shell for each condition that the claims name, for their first metric.
 def _commands(paper: Published) -> tuple[Command, dict[str, str]]:
-    wanted = paper.wanted()
-    name = next((metric for metrics in wanted.values() for metric in metrics), "")
+    metrics_of = paper.wanted()
+    name = next((metric for metrics in metrics_of.values() for metric in metrics), "")
     metric, unit = name.replace("_", " ") or "figure", paper.units.get(name, "1")
-    line, load, shown = f"echo '{metric}: 1'", Command(), f"that prints `{metric}: NUMBER`"
+    line, load, meaning = f"echo '{metric}: 1'", Command(), f"that prints `{metric}: NUMBER`"
     if metric == TIME:
-        line, unit, shown = "true", SECONDS, "whose time is taken"
+        line, unit, meaning = "true", SECONDS, "whose time is taken"
     else:
         load = Command(pattern=rf"^{metric}: ([\d.]+)", metric=metric, unit=unit)
     fields = [f"{f}={json.dumps(getattr(load, f))}" for f in ("pattern", "metric", "unit")]
     return load, {
-        "names": "\n".join(f"    {json.dumps(name)}: DRAFT," for name in wanted),
-        "load": ", ".join(fields) if load.pattern else "", "shown": shown,
+        "names": "\n".join(f"    {json.dumps(name)}: DRAFT," for name in metrics_of),
+        "load": ", ".join(fields) if load.pattern else "", "shown": meaning,
         "line": json.dumps(line),
         "metric": json.dumps(metric), "unit": json.dumps(unit),
     }  # fmt: skip
@@ -142,25 +142,25 @@ def files_of(name: str) -> list[Path]:
         raise Unknown("study", name, studies.names())
     module, folder = studies.file_of(name), printed.folder_of(name)
     above = module.parents[1] if module.is_file() else folder.parent
-    recorded = HOME / "data" if name in studies.built_in() else above
+    data = HOME / "data" if name in studies.built_in() else above
     files = [
         module, notebook.found(name), folder / f"{name}.toml", folder / f"{name}.csv",
-        recorded / f"recorded/{name}.labkit",
+        data / f"recorded/{name}.labkit",
     ]  # fmt: skip
     paths = [path for path in files if path is not None and path.is_file()]
     if HOME in (above, above.parent) and not (HOME / "README.md").is_file():
-        what = f"{name} comes with labkit: an installed labkit keeps its studies"
-        raise BadInput(what, hint="remove it from a clone of labkit")
+        problem = f"{name} comes with labkit: an installed labkit keeps its studies"
+        raise BadInput(problem, hint="remove it from a clone of labkit")
     return paths
 
 
 def remove(name: str) -> None:
     """Remove the files of a study and, in this checkout, its rows in tables; results stay."""
-    ours = name in studies.built_in()
+    is_built_in = name in studies.built_in()
     for path in files_of(name):
         path.unlink()
     importlib.invalidate_caches()
-    if ours:
+    if is_built_in:
         published.published.cache_clear()
         sources = printed.FOLDER / "SOURCES.md"
         sources.write_text(_unlisted(sources.read_text("utf-8"), name), "utf-8")
@@ -171,8 +171,8 @@ def write_tables() -> list[Path]:
     """Write the tables of studies and claims in README and docs again, and links of notebooks."""
     if not (HOME / "README.md").is_file():
         raise BadInput("an installed labkit has no tables to write", hint="clone it and try again")
-    written: list[Path] = docs_tool("checkout_tables").write()
-    return written
+    files: list[Path] = docs_tool("checkout_tables").write()
+    return files
 
 
 def docs_tool(name: str) -> Any:
@@ -217,8 +217,8 @@ def _unlisted(sources: str, name: str) -> str:
         names = [word.strip() for word in last.split(",")]
         if name in names and len(names) == 1:
             continue
-        left = f" {', '.join(word for word in names if word != name)} "
-        lines.append("|".join([*before, left, end]) if name in names else line)
+        others = f" {', '.join(word for word in names if word != name)} "
+        lines.append("|".join([*before, others, end]) if name in names else line)
     return "\n".join(lines)
 
 

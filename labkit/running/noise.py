@@ -19,7 +19,7 @@ def measure(
     study: Study,
     lab: Lab,
     *,
-    where: str,
+    place: str,
     label: str,
     condition: str = "",
     repeats: int = 6,
@@ -29,12 +29,12 @@ def measure(
     """Run a condition of the study (the first that the lab can do) against itself, and keep it."""
     check_label(label)
     study = possible.with_free_tools(study, lab)
-    chosen = _chosen(study, lab, condition)
-    both = (replace(chosen, name=ONE), replace(chosen, name=OTHER))
-    itself = replace(study, conditions=both, claims=())
+    subject = _chosen(study, lab, condition)
+    sides = (replace(subject, name=ONE), replace(subject, name=OTHER))
+    itself = replace(study, conditions=sides, claims=())
     question = {
-        **itself.asked(where, seed), "label": label, "lab": facts(lab), "refused": {},
-        "condition": chosen.name, "metric": study.metric, "unit": study.unit,
+        **itself.asked(place, seed), "label": label, "lab": facts(lab), "refused": {},
+        "condition": subject.name, "metric": study.metric, "unit": study.unit,
     }  # fmt: skip
     results = Results.begin(folder(lab.name, study.name) / label, question)
     loop.run(itself, lab, results, repeats=repeats, tell=tell)
@@ -97,9 +97,11 @@ def check_condition(study: Study, name: str) -> None:
 
 def _chosen(study: Study, lab: Lab, name: str) -> Condition:
     check_condition(study, name)
-    refused = possible.refusals(study, lab)
-    able = [c for c in study.conditions if c.name not in refused and (not name or c.name == name)]
+    refusals = possible.refusals(study, lab)
+    able = [c for c in study.conditions if c.name not in refusals and (not name or c.name == name)]
     if not able:
-        why = refused.get(name) or "; ".join(refused.values())
-        raise BadInput(f"{lab.name} cannot do {name or 'any condition'} of {study.name}", said=why)
+        reason = refusals.get(name) or "; ".join(refusals.values())
+        raise BadInput(
+            f"{lab.name} cannot do {name or 'any condition'} of {study.name}", said=reason
+        )
     return able[0]

@@ -52,8 +52,8 @@ FORESTALL_SECONDS = 2.0
 NO_NOTEBOOK = (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError,
                ValidationError)  # fmt: skip
 """Errors of nbformat about a file that is not a notebook."""
-SUCH = {"int": ("a whole number", "3"), "float": ("a number", "0.5"),
-        "bool": ("true or false", "true")}  # fmt: skip
+EXAMPLES = {"int": ("a whole number", "3"), "float": ("a number", "0.5"),
+            "bool": ("true or false", "true")}  # fmt: skip
 """Words for each kind of parameter, and an example of it."""
 LONGEST_TOLD = 40
 PICTURE = re.compile(r"\]\((pictures/[\w./-]+\.svg)\)")
@@ -80,28 +80,28 @@ def parameters(source: Path) -> dict[str, dict[str, Any]]:
     """The parameters of a notebook by name: type, default, what it is for."""
     try:
         nbformat.validate(nbformat.read(source, as_version=4))  # type: ignore[no-untyped-call]
-        inspected: dict[str, dict[str, Any]] = papermill.inspect_notebook(str(source))
+        slots: dict[str, dict[str, Any]] = papermill.inspect_notebook(str(source))
     except NO_NOTEBOOK as error:
         hint = "`git diff` shows what has changed of it"
         raise BadInput(f"{source}: is not a notebook", said=str(error), hint=hint) from None
-    return inspected
+    return slots
 
 
-def read_parameters(source: Path, given: Mapping[str, str]) -> dict[str, Any]:
+def read_parameters(source: Path, words: Mapping[str, str]) -> dict[str, Any]:
     """Values for a notebook from NAME=VALUE words: an unknown name or a wrong type is refused."""
     parameters_of = parameters(source)
     values: dict[str, Any] = {}
-    for name, word in given.items():
+    for name, text in words.items():
         kind = parameters_of[name]["inferred_type_name"] if name in parameters_of else ""
         # A number of a study, such as its token_ms, is no secret.
-        if kind not in SUCH and any(part in name.lower() for part in SECRET):
+        if kind not in EXAMPLES and any(part in name.lower() for part in SECRET):
             raise BadInput(
                 f"parameter {name}: a secret would be written into the notebook",
                 hint="use a key file or an ssh-agent",
             )
         if name not in parameters_of:
             raise Unknown("parameter", name, parameters_of)
-        values[name] = _value(name, kind, word)
+        values[name] = _value(name, kind, text)
     return values
 
 
@@ -112,10 +112,10 @@ def _value(name: str, kind: str, word: str) -> object:
     try:
         return readers.get(kind, str)(word)
     except (ValueError, KeyError):
-        such = SUCH.get(kind, (kind, ""))
-        hint = f"such as: -p {name}={such[1]}"
+        example = EXAMPLES.get(kind, (kind, ""))
+        hint = f"such as: -p {name}={example[1]}"
         text = word if len(word) <= LONGEST_TOLD else f"{word[:LONGEST_TOLD]}..."
-        raise BadInput(f"parameter {name} must be {such[0]}, not {text!r}", hint=hint) from None
+        raise BadInput(f"parameter {name} must be {example[0]}, not {text!r}", hint=hint) from None
 
 
 def _flag(word: str) -> bool:
@@ -148,7 +148,7 @@ class Rerun:
         """Execute to the end; an interrupt lets the study put its settings back first."""
         with _watched(self.temporary) as progress, answering():
             threading.Thread(target=self._papermill, args=(progress.parent,), daemon=True).start()
-            interrupted = self._watch(progress, tell)
+            was_interrupted = self._watch(progress, tell)
         if isinstance(self.failure, DeadKernelError):
             raise KernelDied(
                 "the kernel of the notebook died; labkit tried to put its changes back",
@@ -156,36 +156,36 @@ class Rerun:
                 hint="`labkit journal HOST` has it all; the next run goes on from finished runs",
             )
         # So jupyter_client says that a kernel did not start: here because it was stopped meanwhile.
-        if interrupted and isinstance(self.failure, RuntimeError):
+        if was_interrupted and isinstance(self.failure, RuntimeError):
             raise Stopped("stopped before anything was measured")
         if self.failure is not None:
-            raise _told(self.failure, self.target, interrupted)
+            raise _told(self.failure, self.target, was_interrupted)
         # Between two cells a kernel hears no interrupt.
-        if interrupted:
+        if was_interrupted:
             raise Stopped(f"stopped after {self.target.name} had finished", hint=f"{self.target}")
 
     # An event, as Thread.join that was interrupted takes a thread that lives for dead (3.11).
     def _watch(self, progress: Path, tell: Callable[[Progress], None]) -> bool:
-        interrupted, count = False, 0
+        was_interrupted, count = False, 0
         while not self.ended.is_set():
             try:
                 self.ended.wait(LOOK_SECONDS)
                 count = self._tell_new(progress, count, tell)
             except KeyboardInterrupt:
-                if interrupted:
+                if was_interrupted:
                     raise Stopped("stopped at once; settings may still be in force") from None
                 if not self._interrupt():
                     self._forestall()
                     raise Stopped("stopped before anything started") from None
-                interrupted = True
+                was_interrupted = True
                 ask_to_stop(progress)
         self._tell_new(progress, count, tell)
-        return interrupted
+        return was_interrupted
 
-    def _tell_new(self, progress: Path, seen: int, tell: Callable[[Progress], None]) -> int:
+    def _tell_new(self, progress: Path, count: int, tell: Callable[[Progress], None]) -> int:
         lines = progress.read_text("utf-8").splitlines(keepends=True) if progress.exists() else []
         records_read = [json.loads(line) for line in lines if line.endswith("\n")]
-        for line in records_read[seen:]:
+        for line in records_read[count:]:
             self.results = Path(line["results"])
             tell(Progress(**line["progress"]))
         return len(records_read)
@@ -292,9 +292,9 @@ def _watched(below: Path | None) -> Iterator[Path]:
 # What a full disk cut off shows nothing to anybody.
 def _keep_whole(half: Path, target: Path, died: bool, beside: Path) -> None:
     with suppress(OSError, ValueError):
-        executed = json.loads(half.read_bytes())
-        if _corrected(executed, died) | _attached(executed, beside):
-            half.write_text(json.dumps(executed, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        document = json.loads(half.read_bytes())
+        if _corrected(document, died) | _attached(document, beside):
+            half.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
         half.replace(target)
     with suppress(OSError):  # such as a file where its folder should be
         half.unlink(missing_ok=True)
@@ -302,58 +302,58 @@ def _keep_whole(half: Path, target: Path, died: bool, beside: Path) -> None:
 
 # papermill (2.7) notes the cells after a dead kernel as completed, and no exception at all. The
 # cell in which it died has a number if the kernel still came to say so.
-def _corrected(executed: dict[str, Any], died: bool) -> bool:
-    noted = [cell for cell in _code(executed) if "papermill" in cell["metadata"]]
-    begun = [cell for cell in noted if cell["metadata"]["papermill"].get("start_time")]
-    unsure = [cell for cell in noted if cell["execution_count"] is None]
-    unsure += [cell for cell in begun[-1:] if died and cell not in unsure]
+def _corrected(document: dict[str, Any], died: bool) -> bool:
+    cells_noted = [cell for cell in _code(document) if "papermill" in cell["metadata"]]
+    cells_begun = [cell for cell in cells_noted if cell["metadata"]["papermill"].get("start_time")]
+    unsure = [cell for cell in cells_noted if cell["execution_count"] is None]
+    unsure += [cell for cell in cells_begun[-1:] if died and cell not in unsure]
     metadata = [cell["metadata"]["papermill"] for cell in unsure]
     wrong = [text for text in metadata if text.get("status") == "completed"]
     for text in wrong:
         text["status"] = "failed" if text.get("start_time") else "pending"
     if wrong:
-        executed["metadata"].setdefault("papermill", {})["exception"] = True
+        document["metadata"].setdefault("papermill", {})["exception"] = True
     return bool(wrong)
 
 
 # Pictures lie beside the source, and what was executed lies elsewhere: they become a part of it.
-def _attached(executed: dict[str, Any], beside: Path) -> bool:
-    attached = False
-    for cell in executed["cells"]:
+def _attached(document: dict[str, Any], beside: Path) -> bool:
+    changes = False
+    for cell in document["cells"]:
         text = "".join(cell["source"])
-        shown = PICTURE.search(text) if cell["cell_type"] == "markdown" else None
-        if shown and (file := beside / shown[1]).is_file():
-            whole = base64.b64encode(file.read_bytes()).decode()
-            cell["attachments"] = {file.name: {"image/svg+xml": whole}}
-            cell["source"] = text.replace(shown[1], f"attachment:{file.name}")
-            attached = True
-    return attached
+        match = PICTURE.search(text) if cell["cell_type"] == "markdown" else None
+        if match and (file := beside / match[1]).is_file():
+            content = base64.b64encode(file.read_bytes()).decode()
+            cell["attachments"] = {file.name: {"image/svg+xml": content}}
+            cell["source"] = text.replace(match[1], f"attachment:{file.name}")
+            changes = True
+    return changes
 
 
-def _code(executed: dict[str, Any]) -> list[dict[str, Any]]:
-    cells = executed["cells"]
+def _code(document: dict[str, Any]) -> list[dict[str, Any]]:
+    cells = document["cells"]
     return [cell for cell in cells if cell["cell_type"] == "code" and "".join(cell["source"])]
 
 
 # papermill calls a cell "completed" also when its kernel died before it ran.
-def _insist_complete(executed: Path) -> None:
-    code = _code(json.loads(executed.read_text("utf-8")))
+def _insist_complete(file: Path) -> None:
+    code = _code(json.loads(file.read_text("utf-8")))
     missing = sum(1 for cell in code if cell["execution_count"] is None)
     if missing:
-        raise LabkitError(f"{executed}: {missing} of {len(code)} cells never ran")
+        raise LabkitError(f"{file}: {missing} of {len(code)} cells never ran")
 
 
-def _told(failure: BaseException, target: Path, interrupted: bool) -> LabkitError:
+def _told(failure: BaseException, target: Path, was_interrupted: bool) -> LabkitError:
     if isinstance(failure, LabkitError):
         return failure
     if isinstance(failure, OSError):
         hint = "is the disk full, or not yours? LABKIT_OUT names another folder"
         return ResultsError(f"cannot keep {target}", said=str(failure), hint=hint)
     name, value = getattr(failure, "ename", ""), getattr(failure, "evalue", "")
-    if interrupted and name in ("Stopped", "KeyboardInterrupt", "CancelledError"):
+    if was_interrupted and name in ("Stopped", "KeyboardInterrupt", "CancelledError"):
         return Stopped("stopped; all settings are put back, and finished runs are kept")
-    first, *rest = (value or str(failure) or type(failure).__name__).splitlines()
-    texts = [line.strip() for line in rest]
+    first, *others = (value or str(failure) or type(failure).__name__).splitlines()
+    texts = [line.strip() for line in others]
     hints = [line.removeprefix("hint: ") for line in texts if line.startswith("hint: ")]
     if target.exists():
         hints.append(f"{target} shows how far it came")

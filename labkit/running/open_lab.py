@@ -30,44 +30,44 @@ from labkit.study import DOCUMENT, FIT, SCALES, Study, insist_study
 from labkit.workload import Workload
 
 # As many CPUs as it may use, where `facts` asks how many there are, and which they are.
-ALLOWED = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status 2>/dev/null"
-FACTS = f"{READ}f cpus $(nproc); f allowed $({ALLOWED})"
+CPUS_ALLOWED = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status 2>/dev/null"
+FACTS = f"{READ}f cpus $(nproc); f allowed $({CPUS_ALLOWED})"
 SCALE = "scale"
 """The parameter that says which sizes a study has."""
-KEPT = ("kernel", "cpus", "allowed", "cpu", "clock")
+FACT_NAMES = ("kernel", "cpus", "allowed", "cpu", "clock")
 
 
-def open_lab(where: str | Path, made_for: Study | str = "") -> Lab | None:
-    """The lab that `where` names: `box`, `local` or a lab.toml; None for stored results.
+def open_lab(place: str | Path, made_for: Study | str = "") -> Lab | None:
+    """The lab that `place` names: `box`, `local` or a lab.toml; None for stored results.
 
     A box is made for a study, or of a topology. It is named after its topology, unless that is the
     usual one.
     """
-    where = str(where)
-    if is_stored(where):
+    place = str(place)
+    if is_stored(place):
         return None
     topology = made_for if isinstance(made_for, str) else made_for.topology
-    if where == "box":
+    if place == "box":
         if isinstance(made_for, Study):
             lacking.check_box(made_for)
         return Lab.read(box.up(topology, made_of=topology) if topology else box.up())
-    return Lab.read(file_of(where))
+    return Lab.read(file_of(place))
 
 
-def check_place(where: str) -> None:
+def check_place(place: str) -> None:
     """Refuse a place that makes no sense, before anything is started."""
-    if not is_stored(where) and where != "box":
-        Lab.read(file_of(where))
+    if not is_stored(place) and place != "box":
+        Lab.read(file_of(place))
 
 
-def file_of(where: str) -> Path:
+def file_of(place: str) -> Path:
     """The lab file that `local` or a path names."""
-    return LOCAL_LAB if where == LOCAL else Path(os.path.expanduser(where))
+    return LOCAL_LAB if place == LOCAL else Path(os.path.expanduser(place))
 
 
-def is_stored(where: str) -> bool:
-    """Whether `where` names results rather than a lab: `recorded`, a folder or a bundle of them."""
-    if where not in ("box", LOCAL) and not where.endswith(".toml") and not _results(where):
+def is_stored(place: str) -> bool:
+    """Whether `place` names results rather than a lab: `recorded`, a folder or a bundle of them."""
+    if place not in ("box", LOCAL) and not place.endswith(".toml") and not _results(place):
         names = [
             "box",
             LOCAL,
@@ -76,31 +76,31 @@ def is_stored(where: str) -> bool:
             "a results folder",
             f"a bundle{bundle.SUFFIX}",
         ]
-        raise Unknown("place to run", where, names)
-    return _results(where)
+        raise Unknown("place to run", place, names)
+    return _results(place)
 
 
-def stored_results(study: str, where: str) -> Results:
-    """The results that `where` names: those recorded for the study, a folder, or a bundle."""
-    if where == "recorded":
+def stored_results(study: str, place: str) -> Results:
+    """The results that `place` names: those recorded for the study, a folder, or a bundle."""
+    if place == "recorded":
         return Results.open(recorded(study))
-    if where.endswith(bundle.SUFFIX):
-        return Results.open(bundle.open_bundle(Path(os.path.expanduser(where))))
-    return Results.open(Path(os.path.expanduser(where)))
+    if place.endswith(bundle.SUFFIX):
+        return Results.open(bundle.open_bundle(Path(os.path.expanduser(place))))
+    return Results.open(Path(os.path.expanduser(place)))
 
 
 def study_results(
-    study: Study, lab: Lab | None, where: str, *, label: str = "notebook", seed: int = 1,
-    kept: Mapping[str, Any] = NOTHING,
+    study: Study, lab: Lab | None, place: str, *, label: str = "notebook", seed: int = 1,
+    extras: Mapping[str, Any] = NOTHING,
 ) -> Results:  # fmt: skip
     """The results to read or to go on with; new ones when there are none for this question.
 
-    What is `kept` besides stands in study.json.
+    What is in `extras` besides stands in study.json.
     """
     insist_study(study)
     if lab is None:
-        return of_one_scale(study, stored_results(study.name, where))
-    question = study.asked(where, seed)
+        return of_one_scale(study, stored_results(study.name, place))
+    question = study.asked(place, seed)
     digest = hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()[:8]
     path = out() / "results" / study.name / f"{check_label(label)}-{digest}"
     ways.check(study, lab)
@@ -108,9 +108,9 @@ def study_results(
     with sizes.all_on(lab, plan):
         if study.scale == DOCUMENT:
             lacking.refuse(study, lab.name, lacking.of_hosts(study, sizes.found(study, lab)))
-        refused = possible.refusals(study, lab, plan)
+        refusals = possible.refusals(study, lab, plan)
         if not (path / "study.json").exists():
-            possible.able(study, lab, refused)
+            possible.able(study, lab, refusals)
         meanings = {condition.name: condition.shown(lab, plan) for condition in study.conditions}
         on = {
             condition_of.name: kernels.label(lab, condition_of.in_guest)
@@ -121,28 +121,32 @@ def study_results(
             **question,
             "label": label,
             "lab": facts(lab),
-            "refused": refused,
+            "refused": refusals,
             "here": meanings,
             **({"kernels": on} if on else {}),
-            **({"unseen": unseen} if (unseen := possible.unseen(study, lab)) else {}),
-            **({"scaled": scaled} if (scaled := sizes.scaled(study)) else {}),
+            **(
+                {"unseen": unseen_metrics}
+                if (unseen_metrics := possible.unseen(study, lab))
+                else {}
+            ),
+            **({"scaled": scale_words} if (scale_words := sizes.scaled(study)) else {}),
             **({"substitutes": tools} if (tools := sizes.substitutes(study)) else {}),
             **_controls(lab, path),
-            **kept,
+            **extras,
         }
-        known = of_run(lab.hosts, lab.links_now(), _programs(study, lab))
-        return replace(Results.begin(path, content), facts=known)
+        facts_of_run = of_run(lab.hosts, lab.links_now(), _programs(study, lab))
+        return replace(Results.begin(path, content), facts=facts_of_run)
 
 
 def of_one_scale(study: Study, results: Results) -> Results:
     """The results, if they are of the study's scale; those of older labkits fit their lab."""
     scale = str(results.asked.get(SCALE, FIT))
     if scale not in SCALES:
-        what = f"{results.path}: its scale {scale[:40]!r} is one that a newer labkit may know"
-        raise ResultsError(what, hint="open it with the labkit that wrote it")
+        problem = f"{results.path}: its scale {scale[:40]!r} is one that a newer labkit may know"
+        raise ResultsError(problem, hint="open it with the labkit that wrote it")
     if scale != study.scale:
-        what = f"{results.path} holds results of scale {scale}, and {study.scale} is asked for"
-        raise BadInput(what, hint=f"-p scale={scale}, or a place where it can be measured")
+        problem = f"{results.path} holds results of scale {scale}, and {study.scale} is asked for"
+        raise BadInput(problem, hint=f"-p scale={scale}, or a place where it can be measured")
     return results
 
 
@@ -166,28 +170,28 @@ def _engines(lab: Lab) -> list[str]:
     return [word for word in re.findall(r"[a-z]+", lab.containers) if word in ENGINES]
 
 
-def named_results(named: str) -> Results:
+def named_results(name: str) -> Results:
     """The results that a command names: a folder, one of its runs, a bundle, or a study.
 
     Of a study the newest that were measured here, else imported, else those that come with labkit.
     """
-    path = Path(os.path.expanduser(named)).resolve()
-    if "/" in named and not path.exists():
-        path = out() / "results" / named
+    path = Path(os.path.expanduser(name)).resolve()
+    if "/" in name and not path.exists():
+        path = out() / "results" / name
     if path.suffix == bundle.SUFFIX:
         return Results.open(bundle.open_bundle(path))
     # A run that is not there is not answered with the results that it would be one of.
     for folder in (path, *path.parents[:2]) if path.exists() else ():
         if (folder / "study.json").is_file():
             return Results.open(folder)
-    study = named.replace("-", "_")
+    study = name.replace("-", "_")
     if paths := stored(study):
         return Results.open(paths[-1])
     if paths := imports.imported_as(study):
         return Results.open(paths[-1])
     if study in studies.names():
         return Results.open(recorded(study))
-    raise ResultsError(f"no results at {named}", hint="`labkit results list` lists all results")
+    raise ResultsError(f"no results at {name}", hint="`labkit results list` lists all results")
 
 
 def check_parameters(study: Study, values: Mapping[str, Any]) -> None:
@@ -211,8 +215,8 @@ def check_parameters(study: Study, values: Mapping[str, Any]) -> None:
 
 def check_quick(study: Study, values: Mapping[str, Any]) -> None:
     """Refuse values of parameters that a short run sets itself."""
-    if values.get("quick") and (both := sorted(study.quick.keys() & values)):
-        sets = ", ".join(f"{name} = {study.quick[name]}" for name in both)
+    if values.get("quick") and (names := sorted(study.quick.keys() & values)):
+        sets = ", ".join(f"{name} = {study.quick[name]}" for name in names)
         raise BadInput(
             f"a quick run of {study.name} sets {sets} itself",
             hint="choose one: quick, or the value",
@@ -225,14 +229,14 @@ def knobs_among(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name in names}
 
 
-def with_load(study: Study, scale: str = FIT, **given: float | str) -> Study:
+def with_load(study: Study, scale: str = FIT, **knobs_given: float | str) -> Study:
     """The study with other knobs of its workload, and other sizes, each checked by name.
 
     A size that grows with the lab, and is 0, is left open. What runs beside it takes no longer than
     it does.
     """
     study = study.at_scale(scale)
-    knobs = study.left_open({n: v for n, v in given.items() if v or n not in study.grows})
+    knobs = study.left_open({n: v for n, v in knobs_given.items() if v or n not in study.grows})
     sizes: dict[str, Any] = {name: knobs.pop(name) for name in study.sizes if name in knobs}
     study = study.sized(**sizes).fixed(sizes)
     knobs_of = vars(study.workload)
@@ -251,27 +255,27 @@ def with_parameters(
 ) -> tuple[Study, int | str]:
     """The study and the repeats that a notebook's parameters ask for; `quick` sets some itself."""
     short = study.quick if quick else {}
-    chosen = {name: short.get(name, value) for name, value in knobs.items()}
-    return with_load(study, **chosen), short.get("repeats", repeats)
+    knobs_chosen = {name: short.get(name, value) for name, value in knobs.items()}
+    return with_load(study, **knobs_chosen), short.get("repeats", repeats)
 
 
-def shortened(study: Study, where: str) -> Study:
+def shortened(study: Study, place: str) -> Study:
     """The study with the conditions of a short run alone; of stored results, as it is."""
-    return _only(study, where, study.few)
+    return _only(study, place, study.few)
 
 
-def usual(study: Study, where: str) -> Study:
+def usual(study: Study, place: str) -> Study:
     """The study without its extra conditions; of stored results, as it is."""
     names = [condition.name for condition in study.conditions if condition.name not in study.extra]
-    return _only(study, where, names)
+    return _only(study, place, names)
 
 
-def _only(study: Study, where: str, names: Collection[str]) -> Study:
-    chosen = tuple(c for c in study.conditions if c.name in names)
-    left = tuple(c.name for c in study.conditions if c.name not in names)
-    if is_stored(where) or not chosen:
+def _only(study: Study, place: str, names: Collection[str]) -> Study:
+    conditions = tuple(c for c in study.conditions if c.name in names)
+    others = tuple(c.name for c in study.conditions if c.name not in names)
+    if is_stored(place) or not conditions:
         return study
-    return replace(study, conditions=chosen, absent=left)
+    return replace(study, conditions=conditions, absent=others)
 
 
 def _no_longer(load: Workload, seconds: float) -> Workload:
@@ -290,7 +294,7 @@ def facts(lab: Lab) -> dict[str, Any]:
         **({"disks": lab.disks} if lab.disks else {}),
         **({"links": links} if (links := lab.links_now()) else {}),
         **({"tolerates": [*lab.tolerates]} if lab.tolerates else {}),
-        **({"interfaces": named} if (named := _interfaces(lab)) else {}),
+        **({"interfaces": interfaces} if (interfaces := _interfaces(lab)) else {}),
         **({"elsewhere": odd} if (odd := ways.elsewhere(lab)) else {}),
         "hosts": dict(
             zip(lab.hosts, together(_host_facts, lab.hosts.values(), AT_ONCE), strict=True)
@@ -308,10 +312,10 @@ def note(results: Results) -> Note:
 
     Where conditions differ in it, it says which ran on the machine's own kernel.
     """
-    scaled = results.asked.get("scaled", "")
+    sizes_here = results.asked.get("scaled", "")
     odd = f"Emulated or not: {integrity.EDITED}" if integrity.edited(results) else ""
     tools = results.asked.get("substitutes", "")
-    parts = (odd, _made(results), f"Sizes here: {scaled}" if scaled else "",
+    parts = (odd, _made(results), f"Sizes here: {sizes_here}" if sizes_here else "",
              f"Tools here: {tools}" if tools else "")  # fmt: skip
     return Note(". ".join(filter(None, parts)), "edited by hand" if odd else _brief(results))
 
@@ -341,16 +345,16 @@ def _made(results: Results) -> str:
         guests += f", containers by {lab['containers']}"
     if on := results.asked.get("kernels"):
         return f"One machine. {kernels.told(on)}. {capital(guests)}, tier {lab['tier']}"
-    made = "One machine" if lab["accelerator"] == "kvm" else "Emulated: one machine"
-    return f"{made}, {guests}, tier {lab['tier']}"
+    machine = "One machine" if lab["accelerator"] == "kvm" else "Emulated: one machine"
+    return f"{machine}, {guests}, tier {lab['tier']}"
 
 
 def _host_facts(host: Host) -> dict[str, str]:
-    said = parse(host.check("sh", "-c", FACTS))
-    return {name: said.get(name, "") for name in KEPT}
+    values = parse(host.check("sh", "-c", FACTS))
+    return {name: values.get(name, "") for name in FACT_NAMES}
 
 
-def _results(where: str) -> bool:
-    path = Path(os.path.expanduser(where))
-    is_bundle = where.endswith(bundle.SUFFIX) and path.is_file()
-    return where == "recorded" or is_bundle or (path / "study.json").is_file()
+def _results(place: str) -> bool:
+    path = Path(os.path.expanduser(place))
+    is_bundle = place.endswith(bundle.SUFFIX) and path.is_file()
+    return place == "recorded" or is_bundle or (path / "study.json").is_file()

@@ -28,17 +28,17 @@ def plan(study: Study, lab: Lab, condition: str | None = None) -> Plan:
     return make_plan(settings(study, lab, condition), lab.hosts)
 
 
-def refusals(study: Study, lab: Lab, planned: Plan | None = None) -> dict[str, str]:
+def refusals(study: Study, lab: Lab, plan_made: Plan | None = None) -> dict[str, str]:
     """Name the conditions that this lab cannot do, each with the reason."""
-    planned = planned or plan(study, lab)
+    plan_made = plan_made or plan(study, lab)
     loads = [(c, load) for c in study.conditions for load in study.loads]
     with_hosts = [(c, load) for c, load in loads if not c.lacks_host(lab, load)]
     absent = pairs.absent((c.load(load), c.pairs(lab, load)) for c, load in with_hosts)
-    prepare, traffic, whys = prepare_command(study, lab), ways.Ways(lab), _blind(study, lab)
+    prepare, traffic, reasons = prepare_command(study, lab), ways.Ways(lab), _blind(study, lab)
     for c, load in loads:
-        why = whys.get(c.name, "") or c.refusal(lab, load, planned, absent, prepare)
-        whys[c.name] = why or traffic.refusal(c.load(load), c.pairs(lab, load).values())
-    return {name: why for name, why in whys.items() if why}
+        reason = reasons.get(c.name, "") or c.refusal(lab, load, plan_made, absent, prepare)
+        reasons[c.name] = reason or traffic.refusal(c.load(load), c.pairs(lab, load).values())
+    return {name: reason for name, reason in reasons.items() if reason}
 
 
 def with_free_tools(study: Study, lab: Lab) -> Study:
@@ -53,8 +53,10 @@ def with_free_tools(study: Study, lab: Lab) -> Study:
     words = {word for host in absent.values() for word in host if installable(word)}
     if not any(package_of(word).source for word in words):
         return study
-    first, others = study.workload.freed(), [load.freed() for load in study.also]
-    also = [load for load in others if not load.tools or load.tools.keys() - first.tools.keys()]
+    first, loads_beside = study.workload.freed(), [load.freed() for load in study.also]
+    also = [
+        load for load in loads_beside if not load.tools or load.tools.keys() - first.tools.keys()
+    ]
     return replace(study, workload=first, also=tuple(also))
 
 
@@ -70,7 +72,9 @@ def _blind(study: Study, lab: Lab) -> dict[str, str]:
 def unseen(study: Study, lab: Lab) -> dict[str, str]:
     """The metrics of events that this lab does not give, as claims call them; each says why."""
     metrics = (event.unseen(_kind(lab)) for c in study.conditions for event in c.events)
-    return {name.replace(" ", "_"): why for whys in metrics for name, why in whys.items()}
+    return {
+        name.replace(" ", "_"): reason for reasons in metrics for name, reason in reasons.items()
+    }
 
 
 def _kind(lab: Lab) -> str:
@@ -85,13 +89,13 @@ def prepare_command(study: Study, lab: Lab) -> str:
     return shlex.join(["labkit", "prepare", study.name, *flags])
 
 
-def able(study: Study, lab: Lab, refused: Mapping[str, str]) -> list[Condition]:
+def able(study: Study, lab: Lab, refusals_of: Mapping[str, str]) -> list[Condition]:
     """List the other conditions; fail with all reasons if there are none."""
-    others = [condition for condition in study.conditions if condition.name not in refused]
-    if not others:
-        whys = "".join(f"\n  {name}: {why}" for name, why in refused.items())
+    conditions = [condition for condition in study.conditions if condition.name not in refusals_of]
+    if not conditions:
+        reasons = "".join(f"\n  {name}: {reason}" for name, reason in refusals_of.items())
         raise BadInput(
-            f"{lab.name} can do no condition of {study.name}{whys}",
+            f"{lab.name} can do no condition of {study.name}{reasons}",
             hint='a run of another lab: --where recorded; in a notebook where = "recorded"',
         )
-    return others
+    return conditions

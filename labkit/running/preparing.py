@@ -28,7 +28,7 @@ from labkit.study import Study
 from labkit.transports.local import Local
 from labkit.workload import Workload
 
-HERE = "this machine"
+THIS_MACHINE = "this machine"
 # A host of a kind has these by itself; no study needs them on any other.
 OF_KIND = {"virsh", "docker"}
 VCSIM = "vcsim"
@@ -67,10 +67,10 @@ def needed(studies: Iterable[Study], lab: Lab | None) -> dict[str, dict[str, str
         for study in studies:
             for condition in _of_conditions(study):
                 needs |= {
-                    program: who for program, who in condition.items() if program not in needs
+                    program: caller for program, caller in condition.items() if program not in needs
                 }
             needs |= _compiled_for(study)
-        return {HERE: needs}
+        return {THIS_MACHINE: needs}
     return _of_lab(studies, lab)
 
 
@@ -91,13 +91,13 @@ def _of_lab(studies: Iterable[Study], lab: Lab) -> dict[str, dict[str, str]]:
                 for pair in condition.pairs(lab, load).values():
                     for role in (role for role in pair if role not in load.beside):
                         for row in (condition.load(load), load.freed()):
-                            called = _called_by(row, role)
-                            lacks.setdefault(pair[role].name, {}).update(called)
+                            callers = _called_by(row, role)
+                            lacks.setdefault(pair[role].name, {}).update(callers)
             for setting in condition.asked(lab):
                 if setting.role in lacks:
                     lacks[setting.role].update(_called(setting))
-    if compiled := dict(row for study in studies for row in _compiled_for(study).items()):
-        lacks[HERE] = compiled
+    if tools := dict(row for study in studies for row in _compiled_for(study).items()):
+        lacks[THIS_MACHINE] = tools
     return lacks
 
 
@@ -107,14 +107,14 @@ def _compiled_for(study: Study) -> dict[str, str]:
 
 
 def _called_by(load: Workload, role: str) -> dict[str, str]:
-    called = _called(load).items()
-    return {program: who for program, who in called if load.only.get(program, role) == role}
+    callers = _called(load).items()
+    return {program: caller for program, caller in callers if load.only.get(program, role) == role}
 
 
-def _called(one: object) -> dict[str, str]:
-    words = {word for word in of_class(type(one)) if installable(word) and word not in OF_KIND}
-    words |= set(getattr(one, "tools", ()))
-    return dict.fromkeys(sorted(words), type(one).__name__)
+def _called(caller: object) -> dict[str, str]:
+    words = {word for word in of_class(type(caller)) if installable(word) and word not in OF_KIND}
+    words |= set(getattr(caller, "tools", ()))
+    return dict.fromkeys(sorted(words), type(caller).__name__)
 
 
 def lacking(studies: Iterable[Study], lab: Lab | None, non_free: bool = False) -> list[Lack]:
@@ -126,13 +126,13 @@ def lacking(studies: Iterable[Study], lab: Lab | None, non_free: bool = False) -
 
 
 def _hosts(lab: Lab | None) -> Mapping[str, Host]:
-    hosts = {HERE: Host(HERE, "127.0.0.1", Local())}
+    hosts = {THIS_MACHINE: Host(THIS_MACHINE, "127.0.0.1", Local())}
     return {**lab.hosts, **hosts} if lab else hosts
 
 
 def _asked(host: Host, calls: Callers, non_free: bool) -> Lack:
     try:
-        if host.name != HERE and "esxi" in hello(host).kinds:
+        if host.name != THIS_MACHINE and "esxi" in hello(host).kinds:
             return Lack(host.name, "esxi", {}, (), "", {}, {})
         lines = host.check("sh", "-c", LOOK, "labkit", *calls).splitlines()
     except HostError as silent:
@@ -145,13 +145,13 @@ def _asked(host: Host, calls: Callers, non_free: bool) -> Lack:
 
 
 def _lack(name: str, system: str, absent: Callers, non_free: bool) -> Lack:
-    packaged = [program for program in absent if installable(program)]
-    packages = tuple(names_of(packaged, system or "debian", free=not non_free))
-    other = {package_of(program).name: package_of(program) for program in packaged}
+    programs = [program for program in absent if installable(program)]
+    packages = tuple(names_of(programs, system or "debian", free=not non_free))
+    packages_of = {package_of(program).name: package_of(program) for program in programs}
     return Lack(
         name, system, absent, packages,
         shlex.join([*install_words(system), *packages]) if packages and system else "",
-        {} if non_free else {n: row.instead for n, row in other.items() if row.source},
+        {} if non_free else {n: row.instead for n, row in packages_of.items() if row.source},
         {word: unpackaged()[word] for word in absent if word in unpackaged() and word != VCSIM},
         simulator.way() if VCSIM in absent else "",
     )  # fmt: skip
@@ -171,8 +171,8 @@ def bring(lab: Lab | None, lack: Lack, tell: Callable[[str], None], non_free: bo
 def _install(lab: Lab | None, lack: Lack, tell: Callable[[str], None], non_free: bool) -> None:
     host = _hosts(lab)[lack.host].as_root()
     words = ("sh", "-c", SCRIPT.read_text("utf-8"), "labkit", "for studies", *lack.packages)
-    more = {"NON_FREE": "yes"} if non_free else {}
-    with host.stream(*words, env=more, seconds=INSTALL_SECONDS) as lines:
+    variables = {"NON_FREE": "yes"} if non_free else {}
+    with host.stream(*words, env=variables, seconds=INSTALL_SECONDS) as lines:
         for line in lines:
             tell(f"{lack.host}: {line.text}")
 

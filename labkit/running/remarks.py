@@ -14,7 +14,7 @@ from labkit.workloads import _pairs as pairs
 
 def remarks(study: Study, results: Results) -> list[str]:
     """List what a reader should know of these results, a sentence each."""
-    closed = [
+    loops = [
         f"{load.name} waits for each answer before it asks again (a closed loop): while "
         "something stalls nothing is asked, so far percentiles look better than they are"
         for load in study.loads if load.loop == "closed"
@@ -26,7 +26,7 @@ def remarks(study: Study, results: Results) -> list[str]:
     texts = [*integrity.remarks(results), *lab_faults.remarks(results)]
     texts += link_limit.remarks(results)
     spoilt = watch.remarks(results, study.loads)
-    loads = [*_of_loads(study, results), *steady.told(blocks), *closed]
+    loads = [*_of_loads(study, results), *steady.told(blocks), *loops]
     return [*draft, *spoilt, *texts, *_older(results), *odd, *loads]
 
 

@@ -34,15 +34,15 @@ class Demand:
     @classmethod
     def of(cls, study: Study, conditions: Collection[Condition], repeats: int) -> Demand:
         """Of the study with the sizes that it has; its runs take as long as those before."""
-        planned, factors = took.by_plan(study, study.workload), took.factors(study)
+        seconds_planned, factors = took.by_plan(study, study.workload), took.factors(study)
         usual = fmean(factors.values()) if factors else 1.0
-        seconds_of = [planned[c.name] * factors.get(c.name, usual) for c in conditions]
-        every = [c.load(load) for c in conditions for load in study.loads]
+        seconds_of = [seconds_planned[c.name] * factors.get(c.name, usual) for c in conditions]
+        loads = [c.load(load) for c in conditions for load in study.loads]
         differs = "; ".join(filter(None, (scaled(study), substitutes(study))))
         return cls(
             differs, repeats * len(seconds_of), repeats * sum(seconds_of),
-            max((load.memory for load in every), default=0),
-            max((load.disk for load in every), default=0),
+            max((load.memory for load in loads), default=0),
+            max((load.disk for load in loads), default=0),
         )  # fmt: skip
 
     def __str__(self) -> str:
@@ -94,13 +94,13 @@ def grown(study: Study, lab: Lab | None) -> Study:
     if twin.TWIN in lab.hosts:
         study = twin.beside(study, lab.host("server").guests)
     numbers = {
-        name: sum(other in lab.hosts for other in numbered(role, MOST_COUNT))
+        name: sum(player in lab.hosts for player in numbered(role, MOST_COUNT))
         for name, role in study.grows.items() if study.scale == FIT
     }  # fmt: skip
-    most = study.document.sizes
+    limits = study.document.sizes
     larger = {
-        name: min(many, int(most[name])) for name, many in numbers.items()
-        if many > int(study.sizes[name])
+        name: min(number, int(limits[name])) for name, number in numbers.items()
+        if number > int(study.sizes[name])
     }  # fmt: skip
     return study.sized(**larger)
 
@@ -133,21 +133,21 @@ def foretold(
     Nothing is touched. What a guest that is off or paused has is not known.
     """
     study = possible.with_free_tools(grown(study, lab), lab)
-    chosen = [study.condition(condition)] if condition else [*study.conditions]
-    whys = {
-        c.name: [why for load in study.loads for why in c.obstacles(lab, load, plan)]
-        for c in chosen
+    conditions = [study.condition(condition)] if condition else [*study.conditions]
+    obstacles = {
+        c.name: [reason for load in study.loads for reason in c.obstacles(lab, load, plan)]
+        for c in conditions
     }  # fmt: skip
     off = {step.setting for step in plan.steps if step.changes and step.setting.starts}
-    awake = [c for c in chosen if not whys[c.name] and not off & {*c.asked(lab)}]
+    awake = [c for c in conditions if not obstacles[c.name] and not off & {*c.asked(lab)}]
     lacks = possible.refusals(replace(study, conditions=tuple(awake), claims=()), lab, plan)
-    refused = {
-        c.name: [*dict.fromkeys(whys[c.name])] or [lacks[c.name]]
-        for c in chosen if whys[c.name] or c.name in lacks
+    refusals = {
+        c.name: [*dict.fromkeys(obstacles[c.name])] or [lacks[c.name]]
+        for c in conditions if obstacles[c.name] or c.name in lacks
     }  # fmt: skip
     capacities = _capacities(_places(awake, study, lab))
-    able = [c for c in chosen if c.name not in refused]
-    return Demand.of(_fitted(study, capacities), able, repeats), capacities, refused
+    able = [c for c in conditions if c.name not in refusals]
+    return Demand.of(_fitted(study, capacities), able, repeats), capacities, refusals
 
 
 def substitutes(study: Study) -> str:
@@ -164,8 +164,8 @@ def demands(study: Study, results: Results, repeats: int | str) -> str:
     """The demand of a number of blocks, in a sentence: sizes, memory, disk, time."""
     if isinstance(repeats, str):
         return "; ".join(filter(None, (scaled(study), repeats)))
-    refused = results.asked.get("refused", {})
-    able = [condition for condition in study.conditions if condition.name not in refused]
+    refusals = results.asked.get("refused", {})
+    able = [condition for condition in study.conditions if condition.name not in refusals]
     return str(Demand.of(study, able, repeats))
 
 

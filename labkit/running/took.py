@@ -51,15 +51,15 @@ def _before(study: Study) -> Iterator[tuple[Results, Workload]]:
 # Their knobs may be others than those of the study now, and the plan's seconds follow them.
 def _load(study: Study, results: Results) -> Workload:
     knobs = results.asked.get("workload", {})
-    then = {
+    knobs_then = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in knobs.items() if name in vars(study.workload)
     }  # fmt: skip
-    return replace(study.workload, **then)
+    return replace(study.workload, **knobs_then)
 
 
-def _took(results: Results, planned: Mapping[str, float]) -> dict[str, float]:
+def _took(results: Results, plan: Mapping[str, float]) -> dict[str, float]:
     seconds = defaultdict(list)
     for run in results.finished():
         seconds[run.condition].append(run.seconds)
-    return {name: fmean(seconds[name]) / planned[name] for name in planned if name in seconds}
+    return {name: fmean(seconds[name]) / plan[name] for name in plan if name in seconds}

@@ -72,26 +72,26 @@ class Trends:
 
 def trend(study: str, folders: Sequence[Path] = (), *, since: str = "", lab: str = "") -> Trends:
     """Look for changes in the sessions of a study since a day, a time, or a session's label."""
-    known = studies.find(study)
-    every, unread = _stored(known, folders)
-    if not every:
+    study_of = studies.find(study)
+    sessions_all, unread = _stored(study_of, folders)
+    if not sessions_all:
         raise ResultsError(f"there are no results of {study} here", hint=f"labkit run {study}")
-    lab = lab or _lab(every[-1][1])
-    here = [(at, results) for at, results in every if _lab(results) == lab]
-    if not here:
-        labs = ", ".join(sorted({_lab(results) for _, results in every}))
+    lab = lab or _lab(sessions_all[-1][1])
+    sessions_here = [(at, results) for at, results in sessions_all if _lab(results) == lab]
+    if not sessions_here:
+        labs = ", ".join(sorted({_lab(results) for _, results in sessions_all}))
         raise BadInput(f"no results of {study} are of the lab {lab!r}", hint=f"known: {labs}")
-    alike, others = _of_one_design(_since(here, since))
-    sessions = [_session(known, at, results) for at, results in alike]
+    alike, unlike = _of_one_design(_since(sessions_here, since))
+    sessions = [_session(study_of, at, results) for at, results in alike]
     if len(sessions) < FEWEST:
-        many = f"{len(sessions)} session{'s' * (len(sessions) != 1)}"
-        what = f"{many} of {study} on {lab}: too few for a trend"
-        left = f"{len(others)} of another design are left out" if others else ""
-        raise BadInput(what, said=left, hint=f"{FEWEST} are enough to begin with")
+        number = f"{len(sessions)} session{'s' * (len(sessions) != 1)}"
+        problem = f"{number} of {study} on {lab}: too few for a trend"
+        rest = f"{len(unlike)} of another design are left out" if unlike else ""
+        raise BadInput(problem, said=rest, hint=f"{FEWEST} are enough to begin with")
     series = [name for name in sessions[-1].figures if all(name in s.figures for s in sessions)]
     return Trends(
         study, lab, tuple(sessions), tuple(series), tuple(_changes(sessions, series)),
-        (*others, *unread),
+        (*unlike, *unread),
     )  # fmt: skip
 
 
@@ -104,9 +104,9 @@ def _stored(
             results = Results.open(path if path.is_dir() else bundle.open_bundle(path))
             if results.study == study.name and (runs := results.finished()):
                 read.append((min(run.started for run in runs), results))
-        except LabkitError as damaged:
-            unread.append(damaged.what)
-    return sorted(read, key=lambda one: one[0]), tuple(unread)
+        except LabkitError as error:
+            unread.append(error.what)
+    return sorted(read, key=lambda session: session[0]), tuple(unread)
 
 
 def _lab(results: Results) -> str:
@@ -116,9 +116,11 @@ def _lab(results: Results) -> str:
 def _since(sessions: list[tuple[str, Results]], since: str) -> list[tuple[str, Results]]:
     if not since:
         return sessions
-    named = [at for at, one in sessions if since in (one.asked.get("label"), one.path.name)]
+    moments = [
+        at for at, session in sessions if since in (session.asked.get("label"), session.path.name)
+    ]
     try:
-        begin = _time(named[0] if named else since)
+        begin = _time(moments[0] if moments else since)
     except ValueError:
         raise BadInput(
             f"--since {since[:80]!r} is neither a day nor the label of a session",
@@ -140,8 +142,10 @@ def _of_one_design(
         return [], []
     newest = _design(sessions[-1][1])
     alike = [session for session in sessions if _design(session[1]) == newest]
-    others = [results for _, results in sessions if _design(results) != newest]
-    return alike, [f"{one.path}: has another load, or other conditions" for one in others]
+    unlike = [results for _, results in sessions if _design(results) != newest]
+    return alike, [
+        f"{other_results.path}: has another load, or other conditions" for other_results in unlike
+    ]
 
 
 def _design(results: Results) -> dict[str, Any]:
@@ -153,21 +157,21 @@ def _session(study: Study, at: str, results: Results) -> TrendSession:
     for name, blocks in study.blocks(results).items():
         medians = sorted(percentile(values, 50) for values in blocks.values())
         figures[f"median of {name}"] = medians[len(medians) // 2]
-    label, made = str(results.asked.get("label", "")), results.finished()[0].facts
-    version = str(made.get("versions", {}).get("labkit", ""))
+    label, facts = str(results.asked.get("label", "")), results.finished()[0].facts
+    version = str(facts.get("versions", {}).get("labkit", ""))
     return TrendSession(str(results.path), label, at, figures, version)
 
 
 # Each comparison of a claim is a series. No verdict is made, so that no look is taken.
 def _compared(study: Study, results: Results) -> dict[str, float]:
-    measured, kinds, figures = study.measured(results), study.kinds_of(study.read(results)), {}
+    blocks_of, kinds, figures = study.measured(results), study.kinds_of(study.read(results)), {}
     for claim in study.claims:
-        if claim.missing(measured):
+        if claim.missing(blocks_of):
             continue
-        for q in dict.fromkeys(c.asked_of(measured, kinds).what for c in claim.comparisons()):
+        for q in dict.fromkeys(c.asked_of(blocks_of, kinds).what for c in claim.comparisons()):
             of = f" at {named(q.statistic)}" if not isinstance(q.statistic, str) else ""
             with suppress(LabkitError):
-                figures[f"{claim.id}: {q.shown}{of}"] = estimated(q, measured).value
+                figures[f"{claim.id}: {q.shown}{of}"] = estimated(q, blocks_of).value
     return figures
 
 
@@ -181,8 +185,10 @@ def _changes(sessions: Sequence[TrendSession], series: Sequence[str]) -> list[Ch
         above = min(values) > 0
         series_of[name] = [math.log(value) if above else value for value in values]
         points[name] = change_points(series_of[name], shuffles=shuffles)
-    least = [min((change_point.p for change_point in points[name]), default=1.0) for name in series]
-    clear = dict(zip(series, holm(least), strict=True))
+    smallest = [
+        min((change_point.p for change_point in points[name]), default=1.0) for name in series
+    ]
+    clear = dict(zip(series, holm(smallest), strict=True))
     changes = []
     for name in (key for key in series if clear[key] <= RISK):
         line = drift(series_of[name], points[name])

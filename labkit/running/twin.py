@@ -21,8 +21,8 @@ def beside(study: Study, guests: Collection[str]) -> Study:
     bare = [condition.name for condition in study.conditions if not _is_in(condition, guests)]
     if len(bare) == len(study.conditions):
         return study
-    moved = (_moved(one) if one.name in bare else one for one in study.conditions)
-    return replace(study, conditions=tuple(moved))
+    conditions = (_moved(c) if c.name in bare else c for c in study.conditions)
+    return replace(study, conditions=tuple(conditions))
 
 
 def _is_in(condition: Condition, guests: Collection[str]) -> bool:
@@ -33,10 +33,10 @@ def _is_in(condition: Condition, guests: Collection[str]) -> bool:
 
 
 def _moved(condition: Condition) -> Condition:
-    played = {role: condition.players(role) for role in (SERVER, *condition.roles)}
+    players_of = {role: condition.players(role) for role in (SERVER, *condition.roles)}
     roles = {
         role: tuple(TWIN if player == SERVER else player for player in players)
-        for role, players in played.items()
+        for role, players in players_of.items()
     }
     settings, optional = (
         tuple(map(_on_twin, of)) for of in (condition.settings, condition.optional)

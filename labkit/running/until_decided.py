@@ -22,7 +22,7 @@ from labkit.study import Study
 from labkit.verdict import UNDECIDED, Verdict
 
 WORDS = "until decided"
-ASKED = re.compile(rf"{WORDS}(?: in (?P<minutes>-?\d+(?:\.\d+)?) min(?:utes?)?)?")
+REPEATS = re.compile(rf"{WORDS}(?: in (?P<minutes>-?\d+(?:\.\d+)?) min(?:utes?)?)?")
 MINUTES = 30.0
 """The budget where none is named."""
 MOST_MINUTES = 60 * 24 * 7.0
@@ -67,7 +67,7 @@ def asked(repeats: int | str) -> Budget | None:
     """The budget of `until decided in 10 minutes`; None for a number of blocks."""
     if not isinstance(repeats, str):
         return None
-    match = ASKED.fullmatch(repeats.strip())
+    match = REPEATS.fullmatch(repeats.strip())
     if not match:
         raise BadInput(
             f"repeats is a number of blocks or {WORDS!r}, not {repeats[:80]!r}",
@@ -106,8 +106,8 @@ def following(study: Study, results: Results, before: Stage, budget: Budget) -> 
     have, given_up = looks.blocks(results), dict(before.given_up)
     hopeful = []
     for verdict in judge(study, results):
-        doubted = any(r.what is What.SPOILT for r in verdict.reasons)  # which no blocks mend
-        if verdict.verdict != UNDECIDED or verdict.claim in given_up or doubted:
+        has_doubt = any(r.what is What.SPOILT for r in verdict.reasons)  # which no blocks mend
+        if verdict.verdict != UNDECIDED or verdict.claim in given_up or has_doubt:
             continue
         conditions = _of(study, [verdict], before.conditions)
         affordable = budget.blocks(study, results, max(len(conditions), 1))
@@ -126,15 +126,15 @@ def following(study: Study, results: Results, before: Stage, budget: Budget) -> 
     return Stage(conditions, step if conditions else 0, given_up)
 
 
-def can_hope(more: int, affordable: int) -> bool:
+def can_hope(blocks: int, affordable: int) -> bool:
     """Whether what needs this many more blocks is worth the rest of a budget."""
-    return affordable > 0 and more <= min(HOPELESS * affordable, MOST_BLOCKS)
+    return affordable > 0 and blocks <= min(HOPELESS * affordable, MOST_BLOCKS)
 
 
-def next_step(have: int, wanted: int, affordable: int) -> int:
+def next_step(have: int, need: int, affordable: int) -> int:
     """The number of blocks before the next look, if a claim wants this many."""
-    least, most = math.ceil(LEAST_STEP * have), math.ceil(MOST_STEP * have)
-    return min(max(wanted, least), most, affordable)
+    low, high = math.ceil(LEAST_STEP * have), math.ceil(MOST_STEP * have)
+    return min(max(need, low), high, affordable)
 
 
 def _of(
@@ -151,10 +151,10 @@ def _measured(study: Study, results: Results) -> list[Condition]:
 
 
 def _given_up(study: Study, results: Results, verdict: Verdict, conditions: int) -> looks.GivenUp:
-    more = verdict.more or 1
-    minutes = more * max(conditions, 1) * run_seconds(study, results) / 60
+    number = verdict.more or 1
+    minutes = number * max(conditions, 1) * run_seconds(study, results) / 60
     need = (
-        f"about {more} more block{'s' * (more > 1)}, {minutes:.2g} min" if more <= MOST_BLOCKS
+        f"about {number} more block{'s' * (number > 1)}, {minutes:.2g} min" if number <= MOST_BLOCKS
         else f"more than {MOST_BLOCKS} more blocks"
     )  # fmt: skip
     return looks.GivenUp(verdict.blocks, f"not decided for this budget: it needs {need}")

@@ -74,8 +74,8 @@ class Visit:
 
     def through(self, steps: list[PlannedRun]) -> None:
         """Make the runs that the results lack."""
-        finished = {(run.condition, run.block) for run in self.results.finished()}
-        lacking = [step for step in steps if step.of not in finished]
+        runs = {(run.condition, run.block) for run in self.results.finished()}
+        lacking = [step for step in steps if step.of not in runs]
         self.done, self.looks = len(steps) - len(lacking), len(looks.taken(self.results))
         todo = [step for step in lacking if step.of not in self.left_out]
         if todo:
@@ -96,12 +96,12 @@ class Visit:
 
     # What a crash left in force would be measured too, on hosts that are not to be changed as well.
     def _take(self, todo: list[PlannedRun]) -> None:
-        asked = {setting.role for step in todo for setting in step.condition.asked(self.lab)}
-        self.changes.take(role for role in self.changes.possible_roles() if role in asked)
+        roles = {setting.role for step in todo for setting in step.condition.asked(self.lab)}
+        self.changes.take(role for role in self.changes.possible_roles() if role in roles)
         watches = (step.condition.watch(self.lab, self.loads) for step in todo)
         hosts = {role: host for watch in watches for role, host in watch.hosts.items()}
-        ours = self.changes.sets
-        refuse_left({r: h for r, h in hosts.items() if r not in ours}, self.changes.owner)
+        own_roles = self.changes.sets
+        refuse_left({r: h for r, h in hosts.items() if r not in own_roles}, self.changes.owner)
 
     # What a killed process of other results has left would be measured too; with what is of these
     # we may go on. What counts takes a guest without hardware support up to a second to start. One
@@ -109,32 +109,32 @@ class Visit:
     def _prepare(self, todo: list[PlannedRun]) -> None:
         of_ours = results_key(str(self.results.path))
         for jobs in Fleet(self._loaded(todo)).each(partial(end_left, keep=of_ours)).values():
-            for left in jobs if isinstance(jobs, list) else ():
-                self._say("setting up", todo[0], len(todo), f"ended what was left: {left}")
+            for job in jobs if isinstance(jobs, list) else ():
+                self._say("setting up", todo[0], len(todo), f"ended what was left: {job}")
         if self.lab.emulated:
             watches = [step.condition.watch(self.lab, self.loads) for step in todo]
             hosts = {role: host for watch in watches for role, host in watch.hosts.items()}
             Fleet(hosts).each(self.counters.collect)
 
     def _loaded(self, todo: list[PlannedRun]) -> dict[str, Host]:
-        placed = [step.condition.pairs(self.lab, load) for step in todo for load in self.loads]
-        ends = [hosts for roles in placed for hosts in roles.values()]
+        pairs_of = [step.condition.pairs(self.lab, load) for step in todo for load in self.loads]
+        ends = [hosts for roles in pairs_of for hosts in roles.values()]
         return {host.name: host for hosts in ends for host in hosts.values()}
 
     # A run is written while the settings of the next are made, never while that is measured.
-    def _keep(self, run: Run, raw: Mapping[str, str], noted: Future[Run]) -> None:
+    def _keep(self, run: Run, raw: Mapping[str, str], note: Future[Run]) -> None:
         self._settle()
-        self._unwritten.append(self._writer.submit(self._kept, run, raw, noted))
+        self._unwritten.append(self._writer.submit(self._kept, run, raw, note))
 
-    def _kept(self, run: Run, raw: Mapping[str, str], noted: Future[Run]) -> Run:
+    def _kept(self, run: Run, raw: Mapping[str, str], note: Future[Run]) -> Run:
         record = self.results.keep(run, raw)
-        self.results.forget(noted.result())
+        self.results.forget(note.result())
         return record
 
     def _note(self, run: Run) -> Future[Run]:
-        noted = self._writer.submit(self.results.note, run)
-        self._unwritten.append(noted)
-        return noted
+        note = self._writer.submit(self.results.note, run)
+        self._unwritten.append(note)
+        return note
 
     def _settle(self) -> None:
         unwritten, self._unwritten = self._unwritten, []
@@ -143,15 +143,15 @@ class Visit:
 
     # Somebody who changes our settings once may have been a person; twice, it is a program.
     def _valid(self, step: PlannedRun, of: int) -> None:
-        drifted, remark = 0, ""
+        drifts, remark = 0, ""
         for _ in range(GATE_TRIES):
             run, by_somebody = self._one(step, of, remark)
             self.spent.append(run.seconds)
             if run.state == "finished":
                 self.done += 1
                 return
-            drifted += by_somebody
-            if drifted == TRIES:
+            drifts += by_somebody
+            if drifts == TRIES:
                 raise SettingRefused(
                     f"{step.condition.name} was not measured: {TRIES} runs were invalid",
                     said=run.why, hint="does something else on that host manage this setting?",
@@ -163,8 +163,8 @@ class Visit:
     def _one(self, step: PlannedRun, of: int, remark: str) -> tuple[Run, bool]:
         changes = self.changes
         settings = [s for s in step.condition.asked(self.lab) if not changes.steps[s].why]
-        begun, run = time.monotonic(), self._begun(step, settings)
-        noted = self._note(run)
+        start, run = time.monotonic(), self._begun(step, settings)
+        note = self._note(run)
         raw: dict[str, str] = {}
         watch = replace(step.condition.watch(self.lab, self.loads), collect=self.counters.collect)
         try:
@@ -172,43 +172,43 @@ class Visit:
             for guest in step.condition.resting(self.lab):
                 self.lab.host(guest).rest()
             changes.move_to(settings, step.condition.left)
-            changing = time.monotonic() - begun
+            changing = time.monotonic() - start
             changes.check_live(settings)
             self._settle()
             watch.begin()
             raw |= self._around(around.BEFORE)
             self._say("measuring", step, of)
             before = len(changes.drifts)
-            measured = self._measure(step, raw)
+            seconds = self._measure(step, raw)
             raw |= self._around(around.AFTER)
-            _, drifted = _both(watch.end, lambda: changes.drifted(settings, BEAT_SECONDS))
-            drifts = [*drifted, *changes.drifts[before:]]
+            _, drifts_seen = _both(watch.end, lambda: changes.drifted(settings, BEAT_SECONDS))
+            drifts = [*drifts_seen, *changes.drifts[before:]]
             raw.update(watch.raw())
             rows = self._rows(step.condition, raw)
         except BaseException as error:
             if isinstance(error, LabkitError) and not error.what.startswith(step.condition.name):
                 error.what = f"{step.condition.name}: {error.what}"
-            state, why = _ended(error)
-            took = time.monotonic() - begun
-            self._keep(replace(run, state=state, why=why, seconds=took), raw, noted)
+            state, reason = _ended(error)
+            took = time.monotonic() - start
+            self._keep(replace(run, state=state, why=reason, seconds=took), raw, note)
             self._settle()
             raise
-        tripped, untold = self._gates(step.condition, watch, raw)
+        gates, silent_gates = self._gates(step.condition, watch, raw)
         borne = (*step.condition.expects, *self.lab.tolerates)
-        spoiled = gated.spoiling(tripped, borne, self.lab.emulated)
+        spoilers = gated.spoiling(gates, borne, self.lab.emulated)
         record = replace(
             run,
-            state="invalid" if drifts or spoiled else "finished",
-            why="\n".join([*map(str, drifts), *spoiled]),
+            state="invalid" if drifts or spoilers else "finished",
+            why="\n".join([*map(str, drifts), *spoilers]),
             before=changes.before,
-            seconds=time.monotonic() - begun,
-            measured_seconds=measured,
+            seconds=time.monotonic() - start,
+            measured_seconds=seconds,
             changes_seconds=changing,
             rows=rows,
-            gates=tripped,
-            untold=untold,
+            gates=gates,
+            untold=silent_gates,
         )
-        self._keep(record, raw, noted)
+        self._keep(record, raw, note)
         return record, bool(drifts)
 
     def _rows(self, condition: Condition, raw: Mapping[str, str]) -> tuple[dict[str, Any], ...]:
@@ -219,10 +219,10 @@ class Visit:
         return *rows, *map(row, event_samples(condition.events, self.loads, raw.get))
 
     def _begun(self, step: PlannedRun, settings: list[Setting]) -> Run:
-        wanted = {setting.thing: setting.wanted for setting in settings}
-        started = datetime.now(UTC).isoformat(timespec="milliseconds")
+        values = {setting.thing: setting.wanted for setting in settings}
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds")
         return Run(
-            step.condition.name, step.block, step.order, "finished", "", wanted, started=started,
+            step.condition.name, step.block, step.order, "finished", "", values, started=moment,
             reread_seconds=self.changes.period, looks=self.looks,
         )  # fmt: skip
 
@@ -242,11 +242,11 @@ class Visit:
         self, condition: Condition, watch: gated.Watch, raw: Mapping[str, str]
     ) -> tuple[generator.Gates, generator.Gates]:
         loads = [condition.load(load) for load in self.loads]
-        tripped, untold = generator.beside(watch.tripped(), watch.untold(), loads, raw)
-        other = around.between(raw.get(around.BEFORE, ""), raw.get(around.AFTER, ""))
-        if other and other.much:
-            tripped = {**tripped, around.ROLE: {other.gate.name: other.gate.why}}
-        return tripped, untold
+        gates, silent_gates = generator.beside(watch.tripped(), watch.untold(), loads, raw)
+        strangers = around.between(raw.get(around.BEFORE, ""), raw.get(around.AFTER, ""))
+        if strangers and strangers.much:
+            gates = {**gates, around.ROLE: {strangers.gate.name: strangers.gate.why}}
+        return gates, silent_gates
 
     # Hosts of one's own count what they do themselves; those of a box share this machine.
     def _around(self, name: str) -> dict[str, str]:
@@ -260,8 +260,8 @@ class Visit:
         for load in self.loads:
             together = step.condition.pairs(self.lab, load)
             workload, key = step.condition.load(load), self._key(step, load)
-            ours = beside or self.changes.changed
-            if not ours and (text_of_job := under_way(workload, together, key)):
+            company = beside or self.changes.changed
+            if not company and (text_of_job := under_way(workload, together, key)):
                 raw["under_way.txt"] = text_of_job
             with pairs.blaming(load, "run"):
                 text: object = pairs.run(workload, together, key, beside, self._name)
@@ -280,10 +280,10 @@ class Visit:
         return key_of(str(self.results.path), (step.of, load.name), state)
 
     def _say(self, step: str, at: PlannedRun, of: int, remark: str = "") -> None:
-        expected = 3 + sum(load.seconds for load in self.loads)
-        seconds = float(np.mean(self.spent)) if self.spent else expected
-        left = (of - self.done) * seconds if step != "finished" else 0.0
-        progress = Progress(step, at.condition.name, at.block, self.done, of, left, remark)
+        estimate = 3 + sum(load.seconds for load in self.loads)
+        seconds = float(np.mean(self.spent)) if self.spent else estimate
+        seconds_left = (of - self.done) * seconds if step != "finished" else 0.0
+        progress = Progress(step, at.condition.name, at.block, self.done, of, seconds_left, remark)
         to_file(progress, self.results)
         self.tell(progress)
 
@@ -297,8 +297,8 @@ def _ended(by: BaseException) -> tuple[str, str]:
 
 
 # Hosts are asked for two things at once, as each of them takes its time to answer.
-def _both(one: Callable[[], S], two: Callable[[], T]) -> tuple[S, T]:
+def _both(first_task: Callable[[], S], second_task: Callable[[], T]) -> tuple[S, T]:
     with ThreadPoolExecutor(1) as beside:
-        first = beside.submit(one)
-        second = two()
+        first = beside.submit(first_task)
+        second = second_task()
     return first.result(), second

@@ -18,7 +18,7 @@ from labkit.workload import Workload
 
 PROGRAMS = ("ping",)
 
-SHOWN = beside(__file__, "ways_interface.sh")
+SHOW = beside(__file__, "ways_interface.sh")
 DOWN = ("down", "lowerlayerdown", "notpresent")
 UP_FLAG = 1
 # A neighbour that has no such address is given up after three seconds.
@@ -41,18 +41,20 @@ def elsewhere(lab: Lab) -> dict[str, str]:
     """By role the address of test traffic, where the interface that carries it has another."""
     if lab.emulated:
         return {}
-    named = {role: host for role, host in lab.hosts.items() if host.address[:1].isdigit()}
+    hosts = {role: host for role, host in lab.hosts.items() if host.address[:1].isdigit()}
     return {
-        role: named[role].address
-        for role, interface in _interfaces(lab, named).items()
-        if interface[2:] and named[role].address not in interface[2:]
+        role: hosts[role].address
+        for role, interface in _interfaces(lab, hosts).items()
+        if interface[2:] and hosts[role].address not in interface[2:]
     }
 
 
 def _interfaces(lab: Lab, hosts: Mapping[str, Host]) -> dict[str, list[str]]:
-    named = {role: host for role, host in hosts.items() if host.interface and not _guest(lab, role)}
-    states = together(lambda role: _state(named[role]), named, AT_ONCE)
-    return dict(zip(named, states, strict=True))
+    hosts_named = {
+        role: host for role, host in hosts.items() if host.interface and not _guest(lab, role)
+    }
+    states = together(lambda role: _state(hosts_named[role]), hosts_named, AT_ONCE)
+    return dict(zip(hosts_named, states, strict=True))
 
 
 # What one host does by itself needs no link.
@@ -63,10 +65,10 @@ def _refuse(lab: Lab, role: str, interface: str, texts: list[str], between: bool
             said=f"it has {', '.join(texts[1:])}",
             hint=f'put the right interface = "..." into [hosts.{role}]',
         )
-    why, mend = no_link(interface, *texts[:2]) if texts[1:] else ("", "")
-    if why and between:
+    fault, mend = no_link(interface, *texts[:2]) if texts[1:] else ("", "")
+    if fault and between:
         raise BadInput(
-            f"no test traffic can get to {role} or from it: {why}",
+            f"no test traffic can get to {role} or from it: {fault}",
             said=f"{lab.path} names this interface; its state is {texts[0]}",
             hint=f"on {role}: {mend}; then `labkit doctor --lab {lab.path}`",
         )
@@ -82,14 +84,14 @@ def no_link(interface: str, state: str, flags: str) -> tuple[str, str]:
 
 
 def _roles(study: Study, lab: Lab) -> list[str]:
-    played = [
+    players = [
         player
         for condition in study.conditions
         for load in study.loads
         for role in load.roles
         for player in condition.players(role)
     ]
-    return [role for role in dict.fromkeys(played) if role in lab.hosts]
+    return [role for role in dict.fromkeys(players) if role in lab.hosts]
 
 
 # All are asked at the same time, so several that are silent take no longer than one.
@@ -107,7 +109,7 @@ def _answer(hosts: Mapping[str, Host]) -> None:
 
 
 def _state(host: Host) -> list[str]:
-    result = host.run("sh", "-c", SHOWN, "labkit", host.interface, seconds=ASKED_SECONDS)
+    result = host.run("sh", "-c", SHOW, "labkit", host.interface, seconds=ASKED_SECONDS)
     return result.stdout.split()
 
 
@@ -124,25 +126,25 @@ class Ways:
 
     def refusal(self, load: Workload, pairs: Iterable[Mapping[str, Host]]) -> str:
         """Reason why the load cannot get from its client to the others; empty if it can."""
-        asks, *others = load.roles
+        asks, *roles = load.roles
         if self.lab.emulated or asks != "client":
             return ""
-        ways = [(pair[asks], pair[role]) for pair in pairs for role in others]
-        lost = (self._lost(host, two, load) for host, two in ways if host.name != two.name)
-        return next(filter(None, lost), "")
+        ways = [(pair[asks], pair[role]) for pair in pairs for role in roles]
+        losses = (self._lost(host, two, load) for host, two in ways if host.name != two.name)
+        return next(filter(None, losses), "")
 
     # A guest may get its way only from a setting. Where echoes are filtered, others may pass.
-    def _lost(self, client: Host, other: Host, load: Workload) -> str:
-        if _guest(self.lab, other.name) or _guest(self.lab, client.name):
+    def _lost(self, client: Host, peer: Host, load: Workload) -> str:
+        if _guest(self.lab, peer.name) or _guest(self.lab, client.name):
             return ""
-        way = client.name, other.address
+        way = client.name, peer.address
         if way not in self._tried:
-            self._tried[way] = _unanswered(client, other.address)
+            self._tried[way] = _unanswered(client, peer.address)
         text = self._tried[way]
         if not text or (load.name != "ping" and not any(word in text for word in NOBODY)):
             return ""
         return (
-            f"{client.name} gets no answer from {other.address}, the address of {other.name};"
+            f"{client.name} gets no answer from {peer.address}, the address of {peer.name};"
             f" `labkit doctor --lab {self.lab.path}` shows how far it comes"
         )
 

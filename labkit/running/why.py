@@ -53,8 +53,8 @@ class KernelCounts:
         if len(looks) < 3:
             raise ResultsError("the kernel was not watched to the end", said=text[-200:])
         days = np.array([look.day for look in looks])
-        spent = np.diff([np.sum([*look.ticks.values()], axis=0) for look in looks], axis=0)
-        shares = spent / np.maximum(spent.sum(axis=1, keepdims=True), 1)
+        ticks = np.diff([np.sum([*look.ticks.values()], axis=0) for look in looks], axis=0)
+        shares = ticks / np.maximum(ticks.sum(axis=1, keepdims=True), 1)
         share = dict(zip(cpu_time.COLUMNS, shares.T, strict=True))
         events = np.diff([(look.interrupts, look.switches) for look in looks], axis=0)
         interrupts, switches = (events / np.diff(days)[:, None]).T
@@ -94,8 +94,8 @@ class SlowRequests:
         """The stretches of a kernel in which a slow request was under way."""
         begins = np.concatenate([[kernel.ends[0] - EVERY_MS / 1000], kernel.ends[:-1]])
         late = self.took > self.limit
-        sent, answered = self.sent[late], self.sent[late] + self.took[late] / 1e6
-        under_way = (begins[:, None] < answered) & (kernel.ends[:, None] > sent)
+        begin, end = self.sent[late], self.sent[late] + self.took[late] / 1e6
+        under_way = (begins[:, None] < end) & (kernel.ends[:, None] > begin)
         return np.asarray(under_way.any(axis=1), dtype=np.bool_)
 
     def rows(self) -> list[dict[str, Any]]:

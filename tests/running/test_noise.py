@@ -97,7 +97,7 @@ def test_a_lab_on_which_equal_comes_out_different_says_so():
 @pytest.mark.skipif(not shutil.which("ping"), reason="needs iputils-ping")
 def test_a_study_is_run_against_itself_and_kept_for_the_lab(lab):
     study = a_study(NOWHERE, A)
-    found = noise.measure(study, lab, where="here.toml", label="first", repeats=3)
+    found = noise.measure(study, lab, place="here.toml", label="first", repeats=3)
     assert (found.condition, found.blocks, found.lab) == ("a", 3, "my lab/1")
     assert [run.condition for run in Results.open(noise_floor.Path(found.results)).runs()].count(
         "one"
@@ -105,7 +105,7 @@ def test_a_study_is_run_against_itself_and_kept_for_the_lab(lab):
     assert noise_floor.kept(study, "my lab/1") == found
     assert noise_floor.kept(study, "my lab-1") is None
     # The same label goes on where it ended.
-    more = noise.measure(study, lab, where="here.toml", label="first", repeats=4)
+    more = noise.measure(study, lab, place="here.toml", label="first", repeats=4)
     assert more.blocks == 4 and more.results == found.results
 
 
@@ -142,23 +142,23 @@ def test_a_verdict_says_when_its_difference_is_below_the_labs_noise(lab):
 
 def test_what_cannot_be_measured_is_refused_before_anything_runs(lab):
     with pytest.raises(Unknown, match="unknown condition of lat_ping 'b'"):
-        noise.measure(a_study(A), lab, where="x", label="l", condition="b")
+        noise.measure(a_study(A), lab, place="x", label="l", condition="b")
     with pytest.raises(BadInput, match="cannot do any condition") as error:
-        noise.measure(a_study(NOWHERE), lab, where="x", label="l")
+        noise.measure(a_study(NOWHERE), lab, place="x", label="l")
     assert "moon" in error.value.said
     with pytest.raises(BadInput, match="a label holds"):
-        noise.measure(a_study(A), lab, where="x", label="../l")
+        noise.measure(a_study(A), lab, place="x", label="../l")
     with pytest.raises(BadInput, match="repeats"):
-        noise.measure(a_study(A), lab, where="x", label="l", repeats=0)
+        noise.measure(a_study(A), lab, place="x", label="l", repeats=0)
 
 
 @pytest.mark.slow
 def test_a_quick_look_at_the_noise_gives_way_to_a_whole_one(lab):
     study = a_study(A)
-    quick = noise.measure(study, lab, where="x", label="q", repeats=3)
+    quick = noise.measure(study, lab, place="x", label="q", repeats=3)
     assert noise_floor.kept(study, lab.name) == quick
-    whole = noise.measure(study, lab, where="x", label="w", repeats=4)
-    again = noise.measure(study, lab, where="x", label="q2", repeats=3)
+    whole = noise.measure(study, lab, place="x", label="w", repeats=4)
+    again = noise.measure(study, lab, place="x", label="q2", repeats=3)
     assert noise_floor.kept(study, lab.name) == whole != again
 
 

@@ -12,7 +12,7 @@ from labkit.commands.prepare import rendered
 from labkit.errors import HostError
 from labkit.lab import opened
 from labkit.programs import simulator
-from labkit.running.preparing import HERE, LOOK, _lack, lacking, needed
+from labkit.running.preparing import LOOK, THIS_MACHINE, _lack, lacking, needed
 from labkit.workloads import _hadoop
 from tests.checks.test_checks import written
 
@@ -42,8 +42,8 @@ def test_each_study_names_what_its_workloads_call_on_this_machine():
         ("lat_10us", "sockperf"),
         ("lat_netperf", "netperf"),
     ):
-        assert program in needed([studies.find(name)], None)[HERE]
-    assert "netperf" not in needed([studies.find("lat_ping")], None)[HERE]
+        assert program in needed([studies.find(name)], None)[THIS_MACHINE]
+    assert "netperf" not in needed([studies.find("lat_ping")], None)[THIS_MACHINE]
 
 
 @pytest.mark.slow
@@ -97,7 +97,7 @@ def test_the_answer_for_scripts_has_its_keys(lab, capsys):
     code = main(["prepare", "--all", "--lab", str(lab), "--json"])
     answer = json.loads(capsys.readouterr().out)
     assert answer.keys() == {"ready", "hosts"} and answer["ready"] == (code == 0)
-    assert {one["host"] for one in answer["hosts"]} == {"client", "server", HERE}
+    assert {one["host"] for one in answer["hosts"]} == {"client", "server", THIS_MACHINE}
 
 
 @pytest.mark.slow
@@ -117,8 +117,8 @@ def test_studies_are_named_or_all_of_them_are_meant(words, capsys):
 def test_what_is_compiled_takes_a_compiler_here_and_none_on_the_hosts(lab):
     with opened(lab) as hosts:
         found = needed([studies.find("docker_linpack")], hosts)
-    assert "gcc" in found[HERE]
-    assert not any("gcc" in programs for host, programs in found.items() if host != HERE)
+    assert "gcc" in found[THIS_MACHINE]
+    assert not any("gcc" in programs for host, programs in found.items() if host != THIS_MACHINE)
 
 
 def test_a_program_that_is_named_by_its_path_is_looked_for_as_a_pattern(lab, tmp_path):
@@ -133,8 +133,8 @@ def test_a_program_that_is_named_by_its_path_is_looked_for_as_a_pattern(lab, tmp
 def test_vcsim_is_built_by_labkit_and_its_size_is_told_first(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "vcsim" in needed([studies.find("vcenter_ha")], None)[HERE]
-    one = _lack(HERE, "debian", {"vcsim": "Management"}, non_free=False)
+    assert "vcsim" in needed([studies.find("vcenter_ha")], None)[THIS_MACHINE]
+    one = _lack(THIS_MACHINE, "debian", {"vcsim": "Management"}, non_free=False)
     assert "downloads Go (82 MB, 240 MB unpacked), builds" in rendered([one])
     assert simulator.lacking().endswith("to get it: labkit prepare vcenter_ha")
     simulator.place().parent.mkdir(parents=True)
