@@ -12,7 +12,7 @@ from string import ascii_lowercase, ascii_uppercase
 from labkit.ssh import certificates
 from labkit.ssh.certificates import Malformed
 
-REVOKED = "@revoked"
+REVOCATION = "@revoked"
 AUTHORITY = "@cert-authority"
 BLANK = " \t"
 WORD = re.compile(f"([^{BLANK}]*)[{BLANK}]*")
@@ -36,19 +36,19 @@ def lines_of(file: Path) -> list[str]:
 
 def read_line(line: str, name: str | None) -> tuple[str, bytes] | None:
     """The marker and the key of a line; None for a comment, or when it is about another name."""
-    rest = line.lstrip(BLANK)
-    if not rest or rest[0] == "#":
+    tail = line.lstrip(BLANK)
+    if not tail or tail[0] == "#":
         return None
-    marker, rest = _marker(rest)
-    names, rest = _word(rest)
+    marker, tail = _marker(tail)
+    names, tail = _word(tail)
     if name is not None and not _gives(names, name):
         return None
     if names.startswith("|") and not _salt(names):
         raise Malformed("a hashed name of another form")
-    if not rest or rest[0] == "#":
+    if not tail or tail[0] == "#":
         raise Malformed("ends before the kind of key")
-    kind, rest = _word(rest)
-    blob = _decoded(_word(rest)[0])
+    kind, tail = _word(tail)
+    blob = _decoded(_word(tail)[0])
     if bare(kind) != bare(certificates.check_key(blob)):
         raise Malformed(f"says {kind}, but its key is another kind")
     return marker, blob
@@ -58,11 +58,11 @@ def read_line(line: str, name: str | None) -> tuple[str, bytes] | None:
 def _marker(line: str) -> tuple[str, str]:
     if line[0] != "@":
         return "", line
-    marker, blank, rest = line.partition(" " if " " in line else "\t")
-    rest = rest.lstrip(BLANK)
-    if marker not in (REVOKED, AUTHORITY) or not blank or rest.startswith("@"):
+    marker, blank, tail = line.partition(" " if " " in line else "\t")
+    tail = tail.lstrip(BLANK)
+    if marker not in (REVOCATION, AUTHORITY) or not blank or tail.startswith("@"):
         raise Malformed(f"no known marker: {marker[:32]}")
-    return marker, rest
+    return marker, tail
 
 
 def _word(text: str) -> tuple[str, str]:
@@ -78,12 +78,12 @@ def bare(kind: str) -> str:
 
 # b64_pton() takes nothing but whole groups of four.
 def _decoded(text: str) -> bytes:
-    packed = text.translate(PASSED_OVER)
+    code = text.translate(PASSED_OVER)
     try:
-        blob = binascii.a2b_base64(packed, strict_mode=True)
+        blob = binascii.a2b_base64(code, strict_mode=True)
     except (binascii.Error, ValueError):
         blob = b""
-    if not blob or base64.b64encode(blob).decode() != packed:
+    if not blob or base64.b64encode(blob).decode() != code:
         raise Malformed("its key is not base64")
     return blob
 

@@ -53,12 +53,12 @@ def answering() -> Iterator[None]:
                 del os.environ[SOCKET]
 
 
-def _answer(listens: socket.socket, known: dict[str, str]) -> None:
+def _answer(listens: socket.socket, passwords: dict[str, str]) -> None:
     with suppress(OSError):
         while True:
             end, _ = listens.accept()
             with end, suppress(OSError, EOFError):
                 login = end.recv(LONGEST).decode().strip()
-                if login not in known:
-                    known[login] = getpass.getpass(f"[sudo] password of {login}: ")
-                end.sendall(f"{known[login]}\n".encode())
+                if login not in passwords:
+                    passwords[login] = getpass.getpass(f"[sudo] password of {login}: ")
+                end.sendall(f"{passwords[login]}\n".encode())

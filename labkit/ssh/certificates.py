@@ -38,8 +38,8 @@ class Malformed(ValueError):
 class _Reader:
     """Takes strings and numbers off the front of some bytes, and never more than are there."""
 
-    def __init__(self, whole: bytes) -> None:
-        self.whole, self.at = whole, 0
+    def __init__(self, content: bytes) -> None:
+        self.whole, self.at = content, 0
 
     def take(self, size: int) -> bytes:
         if self.at + size > len(self.whole):
@@ -128,9 +128,9 @@ class HostCertificate:
         reader = _Reader(blob)
         kind = plain(reader.text())
         reader.string()  # the nonce
-        begun = reader.at
+        start = reader.at
         _key_parts(kind, reader)
-        key = packed(kind.encode()) + blob[begun : reader.at]
+        key = packed(kind.encode()) + blob[start : reader.at]
         reader.number(">Q")  # the serial number
         role = reader.number(">I")
         reader.string()  # the authority's name for the key
@@ -139,12 +139,12 @@ class HostCertificate:
         critical = tuple(_options(reader.string()))
         tuple(_options(reader.string()))
         reader.string()  # reserved
-        authority, signed = reader.string(), blob[: reader.at]
+        authority, content = reader.string(), blob[: reader.at]
         signature = reader.string()
         reader.end()
         if check_key(authority).endswith(CERTIFICATE) or role not in (1, HOST):
             raise Malformed("is of no known role, or signed by a certificate")
-        return cls(key, authority, names, begins, ends, role, critical, signature, signed)
+        return cls(key, authority, names, begins, ends, role, critical, signature, content)
 
     @property
     def checkable(self) -> bool:
@@ -159,16 +159,16 @@ class HostCertificate:
         except Exception:  # whatever a key or a signature made by a stranger brings about
             return False
 
-    def why_not(self, name: str, now: float) -> str:
-        """Reason why this does not vouch for a host at the time `now`; empty if it does.
+    def why_not(self, name: str, moment: float) -> str:
+        """Reason why this does not vouch for a host at the time `moment`; empty if it does.
 
         A certificate without names is good for all hosts (ssh-keygen(1), -n).
         """
         if self.role != HOST:
             return "it is a user's certificate, not a host's"
-        if not self.begins <= now:
+        if not self.begins <= moment:
             return "it is not valid yet"
-        if not now < self.ends:
+        if not moment < self.ends:
             return "it has expired"
         if self.names and name not in self.names:
             return f"it is for {', '.join(self.names)}, not for {name}"

@@ -53,11 +53,11 @@ MACS = (
     "hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com",
     "hmac-sha2-256", "hmac-sha2-512",
 )  # fmt: skip
-LOST = (paramiko.SSHException, EOFError, OSError)
+LOSSES = (paramiko.SSHException, EOFError, OSError)
 # OpenSSH's own packets have 256 KiB at most; a host could else have us hold 4 GiB.
 LARGEST = 1 << 20
 # All that has come: what is left in paramiko's buffer is moved each time.
-MANY = 1 << 30
+LARGE = 1 << 30
 
 
 def _hidden(thing: object) -> Any:
@@ -91,13 +91,13 @@ Hand = Callable[[paramiko.Channel, paramiko.Message], None]
 
 # sshd sends no more than it was given room for (RFC 4254, 5.2); paramiko would keep all of it.
 def _in_its_window(hand: Hand) -> Hand:
-    def fed(channel: paramiko.Channel, message: paramiko.Message) -> None:
-        held = len(channel.in_buffer) + len(channel.in_stderr_buffer)
-        if held > channel.in_window_size:
+    def feed(channel: paramiko.Channel, message: paramiko.Message) -> None:
+        size = len(channel.in_buffer) + len(channel.in_stderr_buffer)
+        if size > channel.in_window_size:
             raise paramiko.SSHException("the host sends more than it was given room for")
         hand(channel, message)
 
-    return fed
+    return feed
 
 
 class Client(paramiko.Transport):
@@ -216,11 +216,11 @@ class Client(paramiko.Transport):
     # reading would then lose what it has read, though more may have come behind that.
     def taken(self, channel: paramiko.Channel, buffer: BufferedPipe[bytes]) -> bytes:
         """Read what has come on one stream of a channel."""
-        part = buffer.read(MANY) if buffer.read_ready() else b""
+        part = buffer.read(LARGE) if buffer.read_ready() else b""
         if room := _hidden(channel)._check_add_window(len(part)):
             adjust = self._about(channel, cMSG_CHANNEL_WINDOW_ADJUST)
             adjust.add_int(room)
-            with suppress(*LOST):
+            with suppress(*LOSSES):
                 _hidden(self)._send_user_message(adjust)
         return part
 
@@ -232,11 +232,11 @@ class Client(paramiko.Transport):
         return message
 
 
-def agent_at(asked: socket.socket, path: str) -> AgentSSH:
+def agent_at(connection: socket.socket, path: str) -> AgentSSH:
     """The agent at a path and its keys; no keys if none answers or the path is empty."""
     agent = AgentSSH()
     if path:
         with suppress(OSError, paramiko.SSHException):
-            asked.connect(path)
-            _hidden(agent)._connect(asked)
+            connection.connect(path)
+            _hidden(agent)._connect(connection)
     return agent

@@ -8,7 +8,7 @@ from dataclasses import replace
 from labkit.errors import Unreachable
 from labkit.ssh.address import Address as Address
 from labkit.ssh.address import Target
-from labkit.ssh.client import LOST as LOST
+from labkit.ssh.client import LOSSES as LOST
 from labkit.ssh.client import Client as Client
 from labkit.ssh.known_hosts import KnownHosts
 from labkit.ssh.login import log_in
@@ -43,11 +43,11 @@ def reached(target: Target) -> Client:
     """The same, for a host that ssh's files have been asked about, through its jump hosts."""
     refusals = Refusals.of_user()
     refusals.check(target)
-    known = KnownHosts.read(target.known_hosts)
-    client = shaken_hands(target, known.algorithms(target.known_as))
+    known_hosts = KnownHosts.read(target.known_hosts)
+    client = shaken_hands(target, known_hosts.algorithms(target.known_as))
     try:
-        who = f"{target.name}{_other(target, client)}"
-        known.verify(who, target.known_as, client.shown, target.trust)
+        title = f"{target.name}{_other(target, client)}"
+        known_hosts.verify(title, target.known_as, client.shown, target.trust)
         log_in(client, target, refusals)
     except BaseException as error:
         client.close()
@@ -66,14 +66,14 @@ class _TurnedAwayError(Exception):
 # these are tried again, ever more slowly.
 def shaken_hands(target: Target, algorithms: tuple[str, ...]) -> Client:
     """A connection whose keys are exchanged; the host's key is not judged yet."""
-    begun, attempts = time.monotonic(), 0
+    start, attempts = time.monotonic(), 0
     while True:
         try:
             return _shaken_hands(target, algorithms)
         except _TurnedAwayError as busy:
             pause = min(FIRST_PAUSE * 2**attempts, LONGEST_PAUSE) * random.uniform(0.5, 1.0)
             attempts += 1
-            if time.monotonic() + pause - begun > CONNECT_SECONDS:
+            if time.monotonic() + pause - start > CONNECT_SECONDS:
                 raise Unreachable(
                     f"{target.name}: {target.address} port {target.port} refuses new connections"
                     f" from this address: {attempts} in {CONNECT_SECONDS:g} s",
@@ -101,34 +101,34 @@ def _shaken_hands(target: Target, algorithms: tuple[str, ...]) -> Client:
         raise
 
 
-def _no_session(target: Target, client: Client, failed: Exception | None) -> Exception:
+def _no_session(target: Target, client: Client, error: Exception | None) -> Exception:
     text = f"nothing within {CONNECT_SECONDS:g} s"
-    if failed:
-        text = str(failed) or "it hung up"
+    if error:
+        text = str(error) or "it hung up"
     if client.lost_on_the_way:
         return _failed(target, client, "on the way", client.lost_on_the_way)
     if client.remote_version:
         return _failed(target, client, EXCHANGING, client.farewell or text)
-    heard = client.heard
-    if heard.startswith(BUSY) or (failed and not heard):
-        return _TurnedAwayError(heard)
+    banner = client.heard
+    if banner.startswith(BUSY) or (error and not banner):
+        return _TurnedAwayError(banner)
     return Unreachable(
         f"{target.name}: no SSH session with {target}{_other(target, client)}:"
         f" no SSH banner in {CONNECT_SECONDS:g} s",
-        said=heard or text,
-        hint="check the port of its sshd" if heard else "does the host hang?",
+        said=banner or text,
+        hint="check the port of its sshd" if banner else "does the host hang?",
     )
 
 
 # Of the addresses of a name one may be wrong, and it is not always the same that answers.
 def _other(target: Target, client: Client) -> str:
-    same = client.reached_at.split(" ")[0] == target.address
-    return "" if same else f" (at {client.reached_at})"
+    is_same = client.reached_at.split(" ")[0] == target.address
+    return "" if is_same else f" (at {client.reached_at})"
 
 
-def _failed(target: Target, client: Client, when: str, text: str) -> Unreachable:
+def _failed(target: Target, client: Client, stage: str, text: str) -> Unreachable:
     return Unreachable(
-        f"{target.name}: no SSH session with {target}{_other(target, client)}: failed {when}",
+        f"{target.name}: no SSH session with {target}{_other(target, client)}: failed {stage}",
         said=text,
         hint=f"try `ssh -p {target.port} {target.user}@{target.address} true`",
     )

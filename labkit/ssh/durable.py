@@ -14,13 +14,13 @@ def append(file: Path, *lines: str) -> None:
     """Add lines at the end of a file that only its owner may read, and wait for the disk."""
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "rb+") as opened:
+        with open(os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "rb+") as stream:
             # One write: whoever else adds a line at this moment does so before it or after it.
-            opened.write(
-                "".join([_mend(opened.fileno()), *(f"{line}\n" for line in lines)]).encode()
+            stream.write(
+                "".join([_mend(stream.fileno()), *(f"{line}\n" for line in lines)]).encode()
             )
-            opened.flush()
-            os.fsync(opened.fileno())
+            stream.flush()
+            os.fsync(stream.fileno())
         folder = os.open(file.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -31,6 +31,6 @@ def append(file: Path, *lines: str) -> None:
 
 
 # Somebody's editor may have left the last line without its end.
-def _mend(opened: int) -> str:
-    size = os.fstat(opened).st_size
-    return "\n" if size and os.pread(opened, 1, size - 1) != b"\n" else ""
+def _mend(number: int) -> str:
+    size = os.fstat(number).st_size
+    return "\n" if size and os.pread(number, 1, size - 1) != b"\n" else ""

@@ -27,26 +27,26 @@ class Marked:
 
     def feed(self, part: bytes) -> Iterator[bytes | Mark]:
         """Yield all that is now known to be output, in order, and the marks between."""
-        rest = self._held + part if self._held else part
-        while (at := rest.find(self._nonce)) >= 0:
-            end = rest.find(b"\n", at, at + LONGEST)
-            if end < 0 and len(rest) - at >= LONGEST:
+        tail = self._held + part if self._held else part
+        while (at := tail.find(self._nonce)) >= 0:
+            end = tail.find(b"\n", at, at + LONGEST)
+            if end < 0 and len(tail) - at >= LONGEST:
                 raise BrokenStream(f"a mark of more than {LONGEST} bytes")
             if at:
-                yield rest[:at]
+                yield tail[:at]
             if end < 0:
-                self._held = rest[at:]
+                self._held = tail[at:]
                 return
-            yield Mark(tuple(rest[at + len(self._nonce) : end].split()))
-            rest = rest[end + 1 :]
-        begun = self._begun(rest)
-        self._held = rest[begun:]
-        if begun:
-            yield rest[:begun]
+            yield Mark(tuple(tail[at + len(self._nonce) : end].split()))
+            tail = tail[end + 1 :]
+        start = self._begun(tail)
+        self._held = tail[start:]
+        if start:
+            yield tail[:start]
 
     # Where the end of `rest` may be the beginning of a mark.
-    def _begun(self, rest: bytes) -> int:
-        at = rest.find(self._nonce[:1], max(0, len(rest) - len(self._nonce) + 1))
-        while at >= 0 and not self._nonce.startswith(rest[at:]):
-            at = rest.find(self._nonce[:1], at + 1)
-        return len(rest) if at < 0 else at
+    def _begun(self, tail: bytes) -> int:
+        at = tail.find(self._nonce[:1], max(0, len(tail) - len(self._nonce) + 1))
+        while at >= 0 and not self._nonce.startswith(tail[at:]):
+            at = tail.find(self._nonce[:1], at + 1)
+        return len(tail) if at < 0 else at

@@ -17,7 +17,7 @@ from labkit.errors import HostKeyRefused
 from labkit.ssh import certificates
 from labkit.ssh._known_lines import (
     AUTHORITY,
-    REVOKED,
+    REVOCATION,
     RSA_SIGNATURES,
     bare,
     lines_of,
@@ -90,8 +90,8 @@ class Name:
     @property
     def first(self) -> str:
         """The name that is looked for."""
-        bracketed = self.address if self.port == 22 else f"[{self.address}]:{self.port}"
-        return self.alias or lower(bracketed)
+        place = self.address if self.port == 22 else f"[{self.address}]:{self.port}"
+        return self.alias or lower(place)
 
     @property
     def second(self) -> str:
@@ -121,8 +121,8 @@ class KnownHosts:
     def of(self, name: str) -> tuple[KeyLine, ...]:
         """The lines that give a name, whole and readable."""
         if name not in self._of:
-            encoded = name.encode("utf-8", "surrogateescape").decode("latin-1")
-            lines = self._found(encoded)
+            key = name.encode("utf-8", "surrogateescape").decode("latin-1")
+            lines = self._found(key)
             self._of[name] = tuple(line for line in lines if isinstance(line, KeyLine))
         return self._of[name]
 
@@ -137,82 +137,84 @@ class KnownHosts:
         kinds = {certificates.kind_of(line.key) for line in lines if not line.marker}
         if PLAIN[0] in kinds:
             return ALGORITHMS
-        vouched = any(line.marker == AUTHORITY for line in lines)
-        wanted = [
+        has_authority = any(line.marker == AUTHORITY for line in lines)
+        first_algorithms = [
             algorithm
             for algorithm in ALGORITHMS
-            if _key(algorithm) in kinds or (vouched and algorithm.endswith(CERTIFICATE))
+            if _key(algorithm) in kinds or (has_authority and algorithm.endswith(CERTIFICATE))
         ]
-        return (*wanted, *(a for a in ALGORITHMS if a not in wanted))
+        return (*first_algorithms, *(a for a in ALGORITHMS if a not in first_algorithms))
 
-    def judge(self, name: Name, shown: bytes, now: float | None = None) -> Judgement:
+    def judge(self, name: Name, key: bytes, moment: float | None = None) -> Judgement:
         """The verdict of the files on the key or certificate that a host shows."""
-        return self._judge(name, name.first, shown, time.time() if now is None else now)
+        return self._judge(name, name.first, key, time.time() if moment is None else moment)
 
-    def verify(self, who: str, name: Name, shown: bytes, trust: str = "") -> None:
+    def verify(self, host: str, name: Name, key: bytes, trust: str = "") -> None:
         """Refuse a key that is not known; `trust` is the command that would make it so."""
-        if not _sound(shown):
+        if not _sound(key):
             raise HostKeyRefused(
-                f"{who}: {name.address} port {name.port} shows a broken key; nothing was sent",
+                f"{host}: {name.address} port {name.port} shows a broken key; nothing was sent",
                 said="it cannot be read, or its certificate is not signed by whom it names",
                 hint="check that this is the host, and that its HostCertificate fits its key",
             )
-        judgement = self.judge(name, shown)
+        judgement = self.judge(name, key)
         if judgement.status is not KeyStatus.KNOWN:
-            raise refusal(who, name, shown, judgement, self, trust)
+            raise refusal(host, name, key, judgement, self, trust)
 
-    def _judge(self, name: Name, looked_for: str, shown: bytes, now: float) -> Judgement:
-        certificate = _certificate(shown)
-        status = _status(self.of(looked_for), shown, certificate)
-        why = ""
+    def _judge(self, name: Name, looked_for: str, key: bytes, moment: float) -> Judgement:
+        certificate = _certificate(key)
+        status = _status(self.of(looked_for), key, certificate)
+        reason = ""
         if status.status is KeyStatus.KNOWN and certificate:
-            why = certificate.why_not(name.principal, now)
-        if status.status is KeyStatus.REVOKED or (status.status is KeyStatus.KNOWN and not why):
+            reason = certificate.why_not(name.principal, moment)
+        if status.status is KeyStatus.REVOKED or (status.status is KeyStatus.KNOWN and not reason):
             return status
         if status.status is KeyStatus.NEW and name.second and looked_for != name.second:
-            without_port = self._judge(name, name.second, shown, now)
+            without_port = self._judge(name, name.second, key, moment)
             if without_port.status is KeyStatus.KNOWN:
                 return without_port
         if certificate:
-            plainly = self._judge(name, looked_for, certificate.key, now)
-            return Judgement(plainly.status, plainly.lines, plainly.certificate or why)
+            plainly = self._judge(name, looked_for, certificate.key, moment)
+            return Judgement(plainly.status, plainly.lines, plainly.certificate or reason)
         return status
 
     def _found(self, name: str | None) -> Iterator[KeyLine | Bad]:
         for file, number, line in self.text:
             try:
-                parsed = read_line(line, name)
+                parts = read_line(line, name)
             except Malformed as error:
                 yield Bad(file, number, str(error))
             else:
-                if parsed:
-                    yield KeyLine(file, number, *parsed)
+                if parts:
+                    yield KeyLine(file, number, *parts)
 
 
 def refusal(
-    who: str, name: Name, shown: bytes, found: Judgement, known: KnownHosts, trust: str = ""
+    title: str, name: Name, key: bytes, judgement: Judgement, hosts: KnownHosts, trust: str = ""
 ) -> HostKeyRefused:
     """The error for a key that is not known, revoked or another than the known one."""
-    where = ", ".join(map(str, known.files)) or "no known_hosts file"
-    host = f"{who}: the key of {name.address} port {name.port}"
-    its = f"{said(shown)}{f' (its certificate: {found.certificate})' * bool(found.certificate)}"
-    if found.status is KeyStatus.REVOKED:
+    places = ", ".join(map(str, hosts.files)) or "no known_hosts file"
+    host = f"{title}: the key of {name.address} port {name.port}"
+    words = (
+        f"{said(key)}{f' (its certificate: {judgement.certificate})' * bool(judgement.certificate)}"
+    )
+    if judgement.status is KeyStatus.REVOKED:
         return HostKeyRefused(
             f"{host} is revoked; nothing was sent to it",
-            said=f"shown: {its}",
-            hint=f"{_places(found)} says that this key is not to be trusted",
+            said=f"shown: {words}",
+            hint=f"{_places(judgement)} says that this key is not to be trusted",
         )
-    if found.status is KeyStatus.CHANGED:
+    if judgement.status is KeyStatus.CHANGED:
         return HostKeyRefused(
             f"{host} has CHANGED; nothing was sent to it",
-            said="\n".join([*map(_known, found.lines[:2]), f"shown: {its}"]),
+            said="\n".join([*map(_known, judgement.lines[:2]), f"shown: {words}"]),
             hint="somebody may intercept this; if the host was reinstalled, compare its"
-            f" fingerprint and remove {_places(found)}",
+            f" fingerprint and remove {_places(judgement)}",
         )
     return HostKeyRefused(
-        f"{host} is not known ({where})",
-        said="\n".join([*(f"passed over {bad}" for bad in known.bad()[:2]), f"it shows {its}"]),
-        hint=f"compare the fingerprint, then keep the key: {trust or _by_hand(name, known.files)}",
+        f"{host} is not known ({places})",
+        said="\n".join([*(f"passed over {bad}" for bad in hosts.bad()[:2]), f"it shows {words}"]),
+        hint=f"compare the fingerprint, then keep the key: {trust or _by_hand(name, hosts.files)}",
     )
 
 
@@ -239,36 +241,36 @@ def _key(algorithm: str) -> str:
 
 
 # ssh checks the signature of every certificate it is shown, also of those it has no use for.
-def _sound(shown: bytes) -> bool:
+def _sound(key: bytes) -> bool:
     try:
-        certificates.check_key(shown)
-        certificate = _certificate(shown)
+        certificates.check_key(key)
+        certificate = _certificate(key)
     except Malformed:
         return False
     return certificate is None or not certificate.checkable or certificate.is_signed()
 
 
-def _certificate(shown: bytes) -> HostCertificate | None:
-    if not certificates.kind_of(shown).endswith(CERTIFICATE):
+def _certificate(key: bytes) -> HostCertificate | None:
+    if not certificates.kind_of(key).endswith(CERTIFICATE):
         return None
-    return HostCertificate.read(shown)
+    return HostCertificate.read(key)
 
 
 # As check_hostkeys_by_key_or_type(): the last of several other keys is the one to name.
-def _status(
-    lines: Sequence[KeyLine], shown: bytes, certificate: HostCertificate | None
-) -> Judgement:
-    keys = {certificate.key, certificate.authority} if certificate else {shown}
-    revoked = tuple(
-        line for line in lines if line.marker == REVOKED and certificates.public(line.key) in keys
+def _status(lines: Sequence[KeyLine], key: bytes, certificate: HostCertificate | None) -> Judgement:
+    keys = {certificate.key, certificate.authority} if certificate else {key}
+    revocations = tuple(
+        line
+        for line in lines
+        if line.marker == REVOCATION and certificates.public(line.key) in keys
     )
-    if revoked:
-        return Judgement(KeyStatus.REVOKED, revoked)
-    marker, wanted = (AUTHORITY, certificate.authority) if certificate else ("", shown)
+    if revocations:
+        return Judgement(KeyStatus.REVOKED, revocations)
+    marker, key_sought = (AUTHORITY, certificate.authority) if certificate else ("", key)
     rivals = tuple(line for line in lines if line.marker == marker)
-    same = tuple(line for line in rivals if line.key == wanted)
-    if same:
-        return Judgement(KeyStatus.KNOWN, same[:1])
+    matches = tuple(line for line in rivals if line.key == key_sought)
+    if matches:
+        return Judgement(KeyStatus.KNOWN, matches[:1])
     # Another authority proves nothing against this one.
     return (
         Judgement(KeyStatus.CHANGED, rivals) if rivals and not marker else Judgement(KeyStatus.NEW)

@@ -55,23 +55,23 @@ class Identities:
 
     def add(self, identity: Identity) -> None:
         """Offer a key once."""
-        if identity.public not in {known.public for known in self.usable}:
+        if identity.public not in {entry.public for entry in self.usable}:
             self.usable.append(identity)
 
 
 def log_in(client: Client, target: Target, refusals: Refusals) -> None:
     """Offer our keys once, in order; a refusal is remembered, and not tried for a minute."""
     files = {file: _loaded(file) for file in target.identities if _is_meant(target, file)}
-    locked = [file for file, key in files.items() if isinstance(key, str)]
-    asked = target.agent if locked or not target.only else ""
-    with _agent(asked) as agent:
+    locks = [file for file, key in files.items() if isinstance(key, str)]
+    agent_path = target.agent if locks or not target.only else ""
+    with _agent(agent_path) as agent:
         identities = _identities(target, files, agent)
         if not identities.usable:
             raise _nothing_to_offer(target, identities)
-        offered = identities.usable[:MOST_KEYS]
-        if not _let_in(client, target, offered):
+        offers = identities.usable[:MOST_KEYS]
+        if not _let_in(client, target, offers):
             refusals.remember(target)
-            raise _refused(client, target, offered, identities)
+            raise _refused(client, target, offers, identities)
     refusals.forget(target)
 
 
@@ -80,9 +80,9 @@ def _is_meant(target: Target, file: str) -> bool:
     return target.only or os.path.lexists(os.path.expanduser(file))
 
 
-def _let_in(client: Client, target: Target, offered: list[Identity]) -> bool:
+def _let_in(client: Client, target: Target, offers: list[Identity]) -> bool:
     deadline = time.monotonic() + AUTH_SECONDS
-    for identity in offered:
+    for identity in offers:
         try:
             client.auth_timeout = max(deadline - time.monotonic(), 0.1)
             client.auth_publickey(target.user, identity.key)
@@ -93,7 +93,7 @@ def _let_in(client: Client, target: Target, offered: list[Identity]) -> bool:
             if "timeout" in str(error):
                 raise TimeoutError(f"no answer to our key within {AUTH_SECONDS:g} s") from None
             if not client.is_active():
-                _check_farewell(client, first=identity is offered[0])
+                _check_farewell(client, first=identity is offers[0])
                 return False
         else:
             # A host may take the key and want something else besides.
@@ -122,10 +122,10 @@ def _identities(
     target: Target, files: Mapping[str, paramiko.PKey | str], agent: AgentSSH
 ) -> Identities:
     identities = Identities()
-    held = [Identity(key, "ssh-agent") for key in agent.get_keys()]
-    named = _public_parts(target) if held else set()
-    for identity in sorted(held, key=lambda candidate: candidate.public not in named):
-        if identity.public in named or not target.only:
+    keys = [Identity(key, "ssh-agent") for key in agent.get_keys()]
+    publics = _public_parts(target) if keys else set()
+    for identity in sorted(keys, key=lambda candidate: candidate.public not in publics):
+        if identity.public in publics or not target.only:
             identities.add(identity)
     for file, key in files.items():
         _add_file(identities, file, key, target.certificates)
@@ -151,10 +151,10 @@ def _add_file(
         if certificate.ends <= time.time():
             identities.unusable.append(f"{name}: the certificate has expired")
             continue
-        certified = _loaded(file)
-        assert isinstance(certified, paramiko.PKey)
-        certified.load_certificate(name)
-        identities.add(Identity(certified, name))
+        private_key = _loaded(file)
+        assert isinstance(private_key, paramiko.PKey)
+        private_key.load_certificate(name)
+        identities.add(Identity(private_key, name))
     identities.add(Identity(key, file))
 
 
@@ -190,8 +190,10 @@ def _parsed(path: Path, *_: int) -> paramiko.PKey:
 
 def _why(unreadable: Exception) -> str:
     text = f"{getattr(unreadable, 'strerror', None) or unreadable or type(unreadable).__name__}"
-    locked = "password" in text.lower() or "encrypted" in text.lower()
-    return "it is locked with a passphrase; ssh-add it to your ssh-agent" if locked else text
+    has_passphrase = "password" in text.lower() or "encrypted" in text.lower()
+    return (
+        "it is locked with a passphrase; ssh-add it to your ssh-agent" if has_passphrase else text
+    )
 
 
 def _public(file: str) -> bytes:
@@ -231,13 +233,13 @@ def _nothing_to_offer(target: Target, identities: Identities) -> Unreachable:
 
 
 def _refused(
-    client: Client, target: Target, offered: list[Identity], identities: Identities
+    client: Client, target: Target, offers: list[Identity], identities: Identities
 ) -> LoginRefused:
     banner = client.get_banner() or b""
     texts = [
         banner.decode("utf-8", "replace") if isinstance(banner, bytes) else str(banner),
         *identities.unusable,
-        f"Authentication failed; offered: {', '.join(map(str, offered))}",
+        f"Authentication failed; offered: {', '.join(map(str, offers))}",
     ]
     return LoginRefused(
         f"{target.name}: {target} does not let us in; not tried again for a minute",

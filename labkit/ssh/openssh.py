@@ -2,7 +2,7 @@
 
 `ssh -G` reads ssh_config(5) with its Host, Match, Include, tokens and canonical names, and prints
 what it comes to. What labkit does not follow is refused by name, when a wrong guess could harm
-(`REFUSED`), and else passed over: labkit has ciphers of its own, and never forwards an agent.
+(`REFUSALS`), and else passed over: labkit has ciphers of its own, and never forwards an agent.
 """
 
 import os
@@ -25,7 +25,7 @@ PROGRAMS = ("ssh",)
 
 SECONDS = 10.0
 HOPS = 8
-REFUSED = {
+REFUSALS = {
     "knownhostscommand": "keep the keys in a known_hosts file",
     "revokedhostkeys": "write @revoked lines into a known_hosts file",
     "pkcs11provider": "add the key to your ssh-agent: ssh-add -s",
@@ -80,7 +80,7 @@ class Said:
         return tuple(name for name in files if name != "none")
 
 
-def _asked(who: str, host: str, options: Sequence[str]) -> Said:
+def _asked(title: str, host: str, options: Sequence[str]) -> Said:
     words = ["ssh", "-G", *options, "--", host]
     try:
         result = subprocess.run(
@@ -89,16 +89,16 @@ def _asked(who: str, host: str, options: Sequence[str]) -> Said:
         )  # fmt: skip
     except FileNotFoundError:
         raise BadInput(
-            f"{who}: there is no ssh on this machine to ask what ssh_config says",
+            f"{title}: there is no ssh on this machine to ask what ssh_config says",
             hint='install openssh-client, or write ssh_config = "none" into the lab file',
         ) from None
     except subprocess.TimeoutExpired:
         raise BadInput(
-            f"{who}: `{' '.join(words)}` had not ended after {SECONDS:g} s",
+            f"{title}: `{' '.join(words)}` had not ended after {SECONDS:g} s",
             hint="is there a Match exec in ssh_config whose command hangs?",
         ) from None
     if result.returncode:
-        raise BadInput(f"{who}: ssh cannot say where {host} is", said=result.stderr)
+        raise BadInput(f"{title}: ssh cannot say where {host} is", said=result.stderr)
     values: dict[str, list[str]] = {}
     for key, _, value in (line.partition(" ") for line in result.stdout.splitlines()):
         values.setdefault(key.lower(), []).append(value)
@@ -107,45 +107,48 @@ def _asked(who: str, host: str, options: Sequence[str]) -> Said:
 
 # ssh reads its files once more with a host's whole name; by then root is in the place of a user
 # whom nobody has named so far.
-def _with_late_user(at: Address, found: Said) -> Said:
-    named = _asked(at.name, at.control, [*_settings(at.ssh_config), *_given(at)]).one("user")
-    return found if named == account.name() else Said({**found.values, "user": [named]})
+def _with_late_user(at: Address, answer: Said) -> Said:
+    user = _asked(at.name, at.control, [*_settings(at.ssh_config), *_given(at)]).one("user")
+    return answer if user == account.name() else Said({**answer.values, "user": [user]})
 
 
-def _target(at: Address, who: str, said: Said, key: str, hops: int, trusted: str = "") -> Target:
-    for setting, instead in REFUSED.items():
-        if said.one(setting).lower() not in OFF:
+def _target(at: Address, title: str, answer: Said, key: str, hops: int, jump: str = "") -> Target:
+    for setting, instead in REFUSALS.items():
+        if answer.one(setting).lower() not in OFF:
             raise BadInput(
-                f"{who}: ssh_config sets {setting}, which labkit does not follow",
-                said=f"{setting} {said.one(setting)}",
+                f"{title}: ssh_config sets {setting}, which labkit does not follow",
+                said=f"{setting} {answer.one(setting)}",
                 hint=instead,
             )
-    shared = (*said.one("userknownhostsfile").split(), *said.one("globalknownhostsfile").split())
-    proxy = said.one("proxycommand")
-    seconds = said.one("connecttimeout", "none")
+    shared_files = (
+        *answer.one("userknownhostsfile").split(),
+        *answer.one("globalknownhostsfile").split(),
+    )
+    proxy = answer.one("proxycommand")
+    seconds = answer.one("connecttimeout", "none")
     return Target(
-        who,
-        Name(said.one("hostname"), int(said.one("port", "22")), said.one("hostkeyalias")),
-        said.one("user"),
-        _own(at) + tuple(Path(name) for name in shared if at.shared and name != "none"),
-        (key,) if key else said.paths("identityfile"),
-        said.paths("certificatefile"),
-        bool(key) or said.one("identitiesonly") == "yes",
-        _agent(said.values),
-        said.one("addressfamily", "any"),
+        title,
+        Name(answer.one("hostname"), int(answer.one("port", "22")), answer.one("hostkeyalias")),
+        answer.one("user"),
+        _own(at) + tuple(Path(name) for name in shared_files if at.shared and name != "none"),
+        (key,) if key else answer.paths("identityfile"),
+        answer.paths("certificatefile"),
+        bool(key) or answer.one("identitiesonly") == "yes",
+        _agent(answer.values),
+        answer.one("addressfamily", "any"),
         min(float(seconds), 15.0) if seconds.isdigit() and int(seconds) else 15.0,
-        _jump(at, said, hops),
-        "" if proxy in OFF else said.expanded(proxy),
-        _trust(at, trusted or at.name),
+        _jump(at, answer, hops),
+        "" if proxy in OFF else answer.expanded(proxy),
+        _trust(at, jump or at.name),
     )
 
 
 # The last host of the list is the one to go through; those before it are on the way there.
-def _jump(at: Address, said: Said, hops: int) -> Target | None:
-    listed = said.one("proxyjump")
-    if listed in OFF:
+def _jump(at: Address, answer: Said, hops: int) -> Target | None:
+    jumps = answer.one("proxyjump")
+    if jumps in OFF:
         return None
-    before, _, last = said.expanded(listed).rpartition(",")
+    before, _, last = answer.expanded(jumps).rpartition(",")
     match = JUMP.fullmatch(last.removeprefix("ssh://").rstrip("/"))
     if match is None or not hops:
         raise BadInput(
@@ -159,10 +162,10 @@ def _jump(at: Address, said: Said, hops: int) -> Target | None:
         *(("-p", match["port"]) if match["port"] else ()),
         *(("-J", before) if before else ()),
     ]
-    who = f"{at.name}: jump host {host}"
+    title = f"{at.name}: jump host {host}"
     # ssh_config has keys of its own for this host; the lab file's is the host's behind it.
     key = at.key if at.ssh_config == NOT_READ else ""
-    return _target(at, who, _asked(who, host, options), key, hops - 1, listed)
+    return _target(at, title, _asked(title, host, options), key, hops - 1, jumps)
 
 
 def _own(at: Address) -> tuple[Path, ...]:
@@ -196,8 +199,8 @@ def _file(at: Address) -> Iterator[str]:
         return
     read = {NOT_READ: [], "": ["~/.ssh/config", "/etc/ssh/ssh_config"]}
     # ssh would look for the file of a relative name in ~/.ssh, and pass over one that is not there.
-    named = read.get(at.ssh_config, [os.path.abspath(os.path.expanduser(at.ssh_config))])
-    lines = [f'Include "{name}"' for name in named]
+    files_named = read.get(at.ssh_config, [os.path.abspath(os.path.expanduser(at.ssh_config))])
+    lines = [f'Include "{name}"' for name in files_named]
     with tempfile.NamedTemporaryFile("w", prefix="labkit-ssh-") as file:
         file.write("\n".join([*lines, "Match all", "User root", ""]))
         file.flush()
@@ -205,9 +208,9 @@ def _file(at: Address) -> Iterator[str]:
 
 
 def _agent(values: Mapping[str, Sequence[str]]) -> str:
-    named = values.get("identityagent", ["SSH_AUTH_SOCK"])[0]
-    if named == "none":
+    place = values.get("identityagent", ["SSH_AUTH_SOCK"])[0]
+    if place == "none":
         return ""
-    if named == "SSH_AUTH_SOCK" or named.startswith("$"):
-        return os.environ.get(named.strip("${}"), "")
-    return os.path.expanduser(Said(values).expanded(named))
+    if place == "SSH_AUTH_SOCK" or place.startswith("$"):
+        return os.environ.get(place.strip("${}"), "")
+    return os.path.expanduser(Said(values).expanded(place))

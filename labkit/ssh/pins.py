@@ -44,20 +44,20 @@ def check_pin(host: Host) -> None:
     at = getattr(host.transport, "at", None)
     if not isinstance(at, Address) or not at.lab:
         return
-    if pinned := list(read(pin_file(at))):
+    if pins := list(read(pin_file(at))):
         name = resolved(at).known_as.first
-        for where, pin in [entry for entry in pinned if entry[1].name == name][-1:]:
-            compare(host.name, pin, where, identity(host, name))
+        for place, pin in [entry for entry in pins if entry[1].name == name][-1:]:
+            compare(host.name, pin, place, identity(host, name))
 
 
-def compare(who: str, pinned: Pin, where: str, now: Pin) -> None:
+def compare(name: str, pin: Pin, place: str, present: Pin) -> None:
     """Raise `WrongHost` when the machine, or its host name, is not the pinned one."""
-    if (pinned.machine, pinned.hostname) != (now.machine, now.hostname):
+    if (pin.machine, pin.hostname) != (present.machine, present.hostname):
         raise WrongHost(
-            f"{who}: the key is right, but this is another machine; nothing is changed on it",
-            said=f"trusted: {pinned.machine}, host name {pinned.hostname} ({where})\n"
-            f"found: {now.machine}, host name {now.hostname}",
-            hint=f"is it a clone, or another host at this address? if it is right, remove {where}"
+            f"{name}: the key is right, but this is another machine; nothing is changed on it",
+            said=f"trusted: {pin.machine}, host name {pin.hostname} ({place})\n"
+            f"found: {present.machine}, host name {present.hostname}",
+            hint=f"is it a clone, or another host at this address? if it is right, remove {place}"
             " and run labkit trust again",
         )
 
@@ -93,12 +93,12 @@ def remember(file: Path, pin: Pin) -> None:
 
 
 # A pin that cannot be read may be the one that would have stopped us.
-def _pin(line: str, where: str) -> Pin:
+def _pin(line: str, place: str) -> Pin:
     try:
         return Pin(**json.loads(line))
     except (ValueError, TypeError) as error:
         raise WrongHost(
-            f"{where}: cannot be read, so no machine can be compared with it",
+            f"{place}: cannot be read, so no machine can be compared with it",
             said=str(error),
             hint="remove the line, and run labkit trust again",
         ) from None

@@ -60,7 +60,7 @@ class ShellPipe:
         with suppress(Gone):  # what there is to say of that is said by `ended`
             self.channel.finish()
 
-    def recv(self, most: int = CHUNK) -> bytes:
+    def recv(self, limit: int = CHUNK) -> bytes:
         """Some bytes of its output, none when that has ended."""
         self._moved = time.monotonic()
         while not self._rest and not self.channel.ended:
@@ -72,7 +72,7 @@ class ShellPipe:
             del self._errors[:-COMPLAINT]
             self._stalled = self._moved + self.patience < time.monotonic()
             self._patiently()
-        content, self._rest = bytes(self._rest[:most]), self._rest[most:]
+        content, self._rest = bytes(self._rest[:limit]), self._rest[limit:]
         return content
 
     def ended(self) -> tuple[int, str]:
@@ -91,15 +91,15 @@ class ShellPipe:
 
     # What a login says first is nobody's; but a host that goes on so has its words taken for it.
     def _own(self, side: int, part: bytes) -> bytes:
-        held = self._before[side]
-        if held is None or not part:
+        content_held = self._before[side]
+        if content_held is None or not part:
             return part
-        held += part
-        _, begun, content = held.partition(f"{self.mark}\n".encode())
-        if not begun and len(held) <= COMPLAINT:
+        content_held += part
+        _, separator, content = content_held.partition(f"{self.mark}\n".encode())
+        if not separator and len(content_held) <= COMPLAINT:
             return b""
         self._before[side] = None
-        return bytes(content if begun else held)
+        return bytes(content if separator else content_held)
 
     # What does not read holds up a sender for ever; a receiver looks at the time itself.
     def _watch(self) -> None:

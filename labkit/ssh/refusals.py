@@ -34,11 +34,11 @@ class Refusals:
     def check(self, target: Target) -> None:
         """Raise while the pause after a refused login lasts."""
         with suppress(OSError):
-            refused = os.stat(self._file(target)).st_mtime
-            if 0 <= time.time() - refused < PAUSE_SECONDS:
+            moment = os.stat(self._file(target)).st_mtime
+            if 0 <= time.time() - moment < PAUSE_SECONDS:
                 raise LoginRefused(
-                    f"{target.name}: {target} refused a login at {_clock(refused)};"
-                    f" not tried again before {_clock(refused + PAUSE_SECONDS)}",
+                    f"{target.name}: {target} refused a login at {_clock(moment)};"
+                    f" not tried again before {_clock(moment + PAUSE_SECONDS)}",
                     hint="repeated failures lock accounts; correct the cause first,"
                     f" or, to try at once, remove {self._file(target)}",
                 )

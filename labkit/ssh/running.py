@@ -37,7 +37,7 @@ class Running:
 
     def __init__(
         self, host: Ending, shell: Shell, words: tuple[str, ...], seconds: float, cap: int,
-        waited: float = 0.0,
+        wait_seconds: float = 0.0,
     ) -> None:  # fmt: skip
         self.words, self.seconds = words, seconds
         self._host, self._shell = host, shell
@@ -48,7 +48,7 @@ class Running:
         self._result: Completed | None = None
         self._failed: HostError | None = None
         self._told: bool | None = None
-        self._begun, self._at, self._waited = time.monotonic(), time.time(), waited
+        self._begun, self._at, self._waited = time.monotonic(), time.time(), wait_seconds
 
     def __enter__(self) -> Running:
         return self
@@ -133,12 +133,12 @@ class Running:
     def _completed(self) -> Completed:
         order = self._order
         assert order is not None
-        code, up, now, *_ = (word.decode("ascii", "replace") for word in order.words)
+        code, up, clock, *_ = (word.decode("ascii", "replace") for word in order.words)
         out, err = order.streams
         step = (time.time() - self._at) - (time.monotonic() - self._begun)
         return Completed(
             self._host.name, self.words, int(code), bytes(out.content), bytes(err.content),
-            out.size, err.size, order.ended - self._begun, _seconds(up, now),
+            out.size, err.size, order.ended - self._begun, _seconds(up, clock),
             datetime.fromtimestamp(self._at, UTC),
             datetime.fromtimestamp(self._at + order.ended - self._begun, UTC),
             order.left_behind, round(step, 3),
@@ -152,7 +152,7 @@ class Running:
     def _shown(self) -> str:
         return shlex.join(self.words)
 
-    def _late(self, told: bool) -> TimedOut:
+    def _late(self, was_stopped: bool) -> TimedOut:
         if not self._shell.up:
             return TimedOut(
                 f"{self._host.name}: `{self._shown}` was not started: no shell of labkit answered",
@@ -164,12 +164,12 @@ class Running:
             f"{self._host.name}: `{self._shown}` had not ended after {self.seconds:g} s",
             said=self._last_words,
             hint="it was stopped; allow more time with seconds="
-            if told
+            if was_stopped
             else "it could not be stopped, and may still run: look on the host",
         )
 
     def _gone(self) -> HostError:
-        name, gone = self._host.name, time.monotonic() - self._begun
+        name, seconds = self._host.name, time.monotonic() - self._begun
         if not self._shell.channel.lost and not self._shell.up:
             self._shell.hear_out()
         if not self._shell.channel.lost and not self._shell.up:
@@ -180,9 +180,9 @@ class Running:
                 hint="check that the account has a shell, and no ForceCommand or command= in"
                 " authorized_keys; `ssh HOST sh -c true` shows it",
             )
-        what = cut(self._shell.channel)
+        problem = cut(self._shell.channel)
         return OutcomeUnknown(
-            f"{name}: {what} during `{self._shown}`, {gone:.1f} s after it was sent",
+            f"{name}: {problem} during `{self._shown}`, {seconds:.1f} s after it was sent",
             said=self._last_words,
             hint="the command may have ended or not; look on the host before you repeat it",
         )
@@ -240,8 +240,8 @@ class _Split:
             self._lines.append(Line(self._stream, text))
 
 
-def _seconds(up: str, now: str) -> float:
+def _seconds(up: str, end: str) -> float:
     try:
-        return round(float(now) - float(up), 2)
+        return round(float(end) - float(up), 2)
     except ValueError:
         return float("nan")

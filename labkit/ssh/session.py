@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import paramiko
 
-from labkit.ssh.client import ALIVE_SECONDS, LOST, Client
+from labkit.ssh.client import ALIVE_SECONDS, LOSSES, Client
 from labkit.ssh.connection import CONNECT_SECONDS
 from labkit.ssh.shell import GRACE_SECONDS, TURN_SECONDS, Gone
 
@@ -64,12 +64,12 @@ class Session:
 
     def __init__(
         self,
-        closed: Callable[[Connection], object],
+        report: Callable[[Connection], object],
         connection: Connection,
         channel: paramiko.Channel,
     ) -> None:
         self.connection, self.channel = connection, channel
-        self._report = closed
+        self._report = report
         self._bell, self._roomless = Bell(), True
         self._closing = threading.Lock()
         self._closed = False
@@ -115,9 +115,9 @@ class Session:
         until = time.monotonic() + CONNECT_SECONDS
         with self.channel.out_buffer_cv:
             while not (self.channel.out_window_size or self.channel.closed):
-                if (left := until - time.monotonic()) <= 0:
+                if (seconds := until - time.monotonic()) <= 0:
                     raise Gone
-                self.channel.out_buffer_cv.wait(min(left, TURN_SECONDS))
+                self.channel.out_buffer_cv.wait(min(seconds, TURN_SECONDS))
         self._roomless = False
 
     def finish(self) -> None:
@@ -141,12 +141,12 @@ class Session:
     def close(self) -> None:
         """Close the channel, once."""
         with self._closing:
-            closed, self._closed = self._closed, True
-            if closed:
+            was_closed, self._closed = self._closed, True
+            if was_closed:
                 return
             if self.connection.client.one_at_a_time and not self._over():
                 self.connection.spent = True
-            with suppress(*LOST):
+            with suppress(*LOSSES):
                 self.channel.close()
         self._report(self.connection)
 
@@ -159,5 +159,5 @@ class Session:
     def _telling(self, tell: Callable[[], object]) -> None:
         try:
             tell()
-        except LOST as error:
+        except LOSSES as error:
             raise Gone from error

@@ -13,7 +13,7 @@ import paramiko
 
 from labkit.errors import LabkitError, Unreachable
 from labkit.ssh.address import Address
-from labkit.ssh.client import ALIVE_SECONDS, LOST
+from labkit.ssh.client import ALIVE_SECONDS, LOSSES
 from labkit.ssh.connection import CONNECT_SECONDS, connect
 from labkit.ssh.session import SESSIONS, Connection, Session
 from labkit.ssh.shell import Shell
@@ -50,12 +50,12 @@ class Sessions:
         Yields the seconds that it took, or None when none of them has ended.
         """
         self._apart()
-        begun, free = time.monotonic(), self._free
+        start, free = time.monotonic(), self._free
         if not free.acquire(timeout=min(max(seconds, 0), threading.TIMEOUT_MAX)):
             yield None
             return
         try:
-            yield time.monotonic() - begun
+            yield time.monotonic() - start
         finally:
             free.release()
 
@@ -64,7 +64,7 @@ class Sessions:
 
         Where a connection hangs, a new one takes its place; but not for the impatient.
         """
-        begun, connections = time.monotonic(), 0
+        beginning, connections = time.monotonic(), 0
         while True:
             connection = self._picked(self._roomy)
             start = time.monotonic()
@@ -72,16 +72,16 @@ class Sessions:
                 channel = self._opened(connection, seconds)
                 self._count(connection, held=1)
                 return Session(self.closed, connection, channel)
-            except LOST as error:
-                hung = time.monotonic() - start >= seconds
-                if hung and not patient:
+            except LOSSES as error:
+                hangs = time.monotonic() - start >= seconds
+                if hangs and not patient:
                     raise _no_session(self.at.name, error) from error
-                if hung or not connection.client.is_active():
+                if hangs or not connection.client.is_active():
                     self.drop(connection)
                     connections += 1
                 else:
                     self._learn(connection)
-                if connections == 2 or start - begun > CONNECT_SECONDS:
+                if connections == 2 or start - beginning > CONNECT_SECONDS:
                     raise _no_session(self.at.name, error) from error
                 time.sleep(RETRY_SECONDS)
             finally:
@@ -121,12 +121,12 @@ class Sessions:
         self._apart()
         with self._lock:
             connection = self.usable()
-            known = LONG_SECONDS < connection.round_trip < math.inf or connection.asked_about
-            if not known:
+            is_known = LONG_SECONDS < connection.round_trip < math.inf or connection.asked_about
+            if not is_known:
                 start = time.monotonic()
                 try:
                     connection.client.global_request("keepalive@openssh.com", wait=True)
-                except LOST:
+                except LOSSES:
                     self.drop(connection)
                 if not connection.client.is_active():  # how long that took is no round trip
                     return self.round_trip()
@@ -248,8 +248,8 @@ class Sessions:
     def _learn(self, connection: Connection) -> None:
         with self._lock:
             late = time.monotonic() - SETTLE_SECONDS
-            counted = connection.held + sum(ended > late for ended in connection.closed)
-            self._most = min(self._most, max(counted, 1))
+            count = connection.held + sum(moment > late for moment in connection.closed)
+            self._most = min(self._most, max(count, 1))
 
     def _live(self) -> list[Connection]:
         for connection in [link for link in self._connections if not link.client.is_active()]:
@@ -259,9 +259,9 @@ class Sessions:
         return self._connections
 
 
-def _no_session(name: str, refused: Exception) -> Unreachable:
+def _no_session(name: str, error: Exception) -> Unreachable:
     return Unreachable(
         f"{name}: the host is there but opens no session",
-        said=str(refused),
+        said=str(error),
         hint=f"labkit uses up to {SESSIONS} at once; check MaxSessions in its sshd_config",
     )

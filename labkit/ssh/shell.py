@@ -52,7 +52,7 @@ ONCE = 'IFS= read -r labkit_p; eval "$labkit_p"'
 # The shell's own complaints go nowhere, for a shell may say "Killed" of a command. Its variables
 # have names that nobody exports, lest a command find them in its environment.
 PRELUDE = beside(__file__, "shell_prelude.sh").strip().replace("\n", " ")
-NAMED = "exec 9>&2 2>/dev/null; unset labkit; labkit={nonce}; LC_ALL=C; export LC_ALL"
+BEGIN = "exec 9>&2 2>/dev/null; unset labkit; labkit={nonce}; LC_ALL=C; export LC_ALL"
 # Tools of the system are there, and not on the path of a login that is not root's.
 SBIN = (
     "case :$PATH: in *:/usr/sbin:*) ;; "
@@ -61,12 +61,12 @@ SBIN = (
 # A command whose first word can mean nothing but a program, should the shell know it for one.
 PLAIN = re.compile(r"exec ([\w./+][\w./+-]{0,63}) ", re.ASCII)
 # What dash and BusyBox say of a command that was killed: what strsignal(3) does, within 48 bytes.
-KILLED = re.compile(rb"[A-Z][\w ,/-]{,47}( \(core dumped\))?\n", re.ASCII)
+KILL_NOTE = re.compile(rb"[A-Z][\w ,/-]{,47}( \(core dumped\))?\n", re.ASCII)
 END = """\
 exec 2>/dev/null; kill -s TERM -- "-$1"; for turn in 1 2 3 4 5 6 7 8 9 10; do
 kill -s 0 -- "-$1" || exit 0; sleep 0.1; done; kill -s KILL -- "-$1\""""
 # Names that a shell does not let go of.
-TAKEN = {"PPID", "UID", "EUID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINFO", "labkit_n"}
+SHELL_NAMES = {"PPID", "UID", "EUID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINFO", "labkit_n"}
 
 
 class Gone(Exception):
@@ -113,8 +113,8 @@ def cut(channel: Channel) -> str:
     """Say that the streams ended before their time, and why."""
     if not channel.lost:
         return "its shell was ended"
-    who = " ".join(channel.ended_by.split())[:LONGEST_REASON]
-    return f"the connection was lost ({who})" if who else "the connection was lost"
+    ender = " ".join(channel.ended_by.split())[:LONGEST_REASON]
+    return f"the connection was lost ({ender})" if ender else "the connection was lost"
 
 
 @dataclass
@@ -138,7 +138,7 @@ class Kept:
     def unsay(self, size: int) -> None:
         """Forget that many bytes at its end, should they be a shell's complaint of a signal."""
         complete = self.size == len(self.content)
-        if size and complete and KILLED.fullmatch(self.content, max(self.size - size, 0)):
+        if size and complete and KILL_NOTE.fullmatch(self.content, max(self.size - size, 0)):
             self.size -= size
             del self.content[-size:]
 
@@ -176,7 +176,7 @@ class Shell:
     def __init__(self, channel: Channel, once: bool) -> None:
         self.channel, self.once = channel, once
         nonce = secrets.token_hex(16)
-        self._unsent = f"{NAMED.format(nonce=nonce)}; {SBIN}; {PRELUDE};"
+        self._unsent = f"{BEGIN.format(nonce=nonce)}; {SBIN}; {PRELUDE};"
         self._marked = (Marked(nonce.encode()), Marked(nonce.encode()))
         self._queues: tuple[deque[ShellCommand], deque[ShellCommand]] = (deque(), deque())
         self._count = 0
@@ -226,9 +226,9 @@ class Shell:
     def read(self, deadline: float) -> None:
         """Read what comes next."""
         limit = deadline if self.up else min(deadline, self.born + UP_SECONDS)
-        if (left := limit - time.monotonic()) <= 0:
+        if (seconds := limit - time.monotonic()) <= 0:
             raise Late
-        parts = self.channel.recv(min(left, TURN_SECONDS))
+        parts = self.channel.recv(min(seconds, TURN_SECONDS))
         try:
             for side, part in enumerate(parts):
                 if part:
@@ -255,10 +255,10 @@ class Shell:
         name, direct = match[1], command.removeprefix("exec ")
         if "/" in name:
             return "", direct
-        if (known := self._programs.get(name)) is None:
-            known = self._programs[name] = Kept(NOISE)
-            return f"labkit_v {self._expect(known, Kept(0)).number} {name};", ""
-        program = known.content.startswith(b"/") and known.content.endswith(f"/{name}\n".encode())
+        if (answer := self._programs.get(name)) is None:
+            answer = self._programs[name] = Kept(NOISE)
+            return f"labkit_v {self._expect(answer, Kept(0)).number} {name};", ""
+        program = answer.content.startswith(b"/") and answer.content.endswith(f"/{name}\n".encode())
         return "", f"hash -r;{direct}" if program else ""
 
     def _expect(self, out: Kept, err: Kept) -> ShellCommand:
@@ -288,8 +288,8 @@ class Shell:
     # The shell has ended, or is about to: then its streams end, unless somebody else holds them.
     def _silent_to_the_end(self) -> bool:
         until = time.monotonic() + GRACE_SECONDS
-        while not self.channel.ended and (left := until - time.monotonic()) > 0:
-            if any(self.channel.recv(left)):
+        while not self.channel.ended and (seconds := until - time.monotonic()) > 0:
+            if any(self.channel.recv(seconds)):
                 return False
         return self.channel.ended
 
@@ -302,8 +302,8 @@ def line(words: tuple[str, ...], env: Mapping[str, str], stdin: bool, once: bool
     program = f"{'env -- ' if words[0].startswith('-') else ''}{shlex.join(words)}"
     text = f"{exports}exec {program} 2>&9 9>&-{'' if stdin else ' </dev/null'}"
     if once and "\n" in text:
-        broken = text.replace("\n", "'\"$labkit_n\"'")
-        return f"labkit_n=$(echo;echo .);labkit_n=${{labkit_n%.}};{broken}"
+        one_line = text.replace("\n", "'\"$labkit_n\"'")
+        return f"labkit_n=$(echo;echo .);labkit_n=${{labkit_n%.}};{one_line}"
     return text
 
 
@@ -316,8 +316,8 @@ def for_any_shell(script: str) -> str:
     """A line that runs a script of POSIX shell, whichever shell reads the line at login."""
     if not {"\n", "!"} & {*script}:
         return script
-    coded = "".join(ODD.get(char, char) for char in script)
-    return f"""exec sh -c 'eval "$(printf %b "$0")"' '{coded}'"""
+    code = "".join(ODD.get(char, char) for char in script)
+    return f"""exec sh -c 'eval "$(printf %b "$0")"' '{code}'"""
 
 
 @lru_cache(maxsize=64)
@@ -338,8 +338,8 @@ def checked(
     if math.isnan(seconds):
         raise BadInput(f"{name}: {seconds} cannot be a time in seconds")
     for key, value in env.items():
-        named = key.isascii() and key.isidentifier() and key not in TAKEN
-        if not named or not sendable(value):
+        is_name = key.isascii() and key.isidentifier() and key not in SHELL_NAMES
+        if not is_name or not sendable(value):
             raise BadInput(
                 f"{name}: the environment cannot hold {key!r}",
                 hint="a name is letters, digits and _; a shell keeps a few, such as UID, to itself",

@@ -100,24 +100,24 @@ class Sudo:
                 )
             elif channel.ended or len(content) > 1 << 16:
                 raise self._refused(name, content, "")
-            elif (left := deadline - time.monotonic()) <= 0:
+            elif (seconds := deadline - time.monotonic()) <= 0:
                 raise self._refused(name, content, "it asked in its own words, or not at all")
             else:
-                content += channel.recv(left)[1]
+                content += channel.recv(seconds)[1]
         with suppress(Gone):  # seen by whoever reads on
             channel.send(b"\n")
 
     # When it was answered: a human may take a while.
-    def _answer(self, channel: Channel, name: str, asked: int) -> float:
-        if asked > 1:
+    def _answer(self, channel: Channel, name: str, times: int) -> float:
+        if times > 1:
             self.password.forget()
             raise self._refused(name, b"", "incorrect password")
         with suppress(Gone):  # seen by whoever reads on
             channel.send(self.password.get().encode() + b"\n")
         return time.monotonic()
 
-    def _refused(self, name: str, content: bytes, why: str) -> SudoRefused:
-        words = content.replace(self._prompt.encode(), b"\n").decode("utf-8", "replace") + why
+    def _refused(self, name: str, content: bytes, reason: str) -> SudoRefused:
+        words = content.replace(self._prompt.encode(), b"\n").decode("utf-8", "replace") + reason
         hint = next((HINTS[sign] for sign in HINTS if sign in words), "try `sudo -v` there")
         return SudoRefused(f"{name}: sudo does not give root", said=words, hint=hint)
 
@@ -135,7 +135,7 @@ def by_command(role: str, command: str) -> Callable[[], str] | None:
     if not command:
         return None
 
-    def asked() -> str:
+    def ask() -> str:
         result = subprocess.run(
             shlex.split(command), capture_output=True, text=True, stdin=subprocess.DEVNULL,
             timeout=COMMAND_SECONDS, check=False,
@@ -147,7 +147,7 @@ def by_command(role: str, command: str) -> Callable[[], str] | None:
             )  # fmt: skip
         return result.stdout.partition("\n")[0]
 
-    return asked
+    return ask
 
 
 def _found(login: str) -> str:

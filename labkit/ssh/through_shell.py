@@ -53,15 +53,15 @@ class ThroughShell:
         """Run one command and read both its streams to their end."""
         checked(self.name, words, env, seconds)
         text = line(words, env, bool(stdin), once=False)
-        with self._turn(words, seconds) as waited:
+        with self._turn(words, seconds) as wait_seconds:
             if not stdin and len(text) <= LONGEST_LINE:
-                with self._loop(seconds - waited) as shell:
+                with self._loop(seconds - wait_seconds) as shell:
                     if shell:
-                        order = Running(self, shell, words, seconds, cap, waited)
+                        order = Running(self, shell, words, seconds, cap, wait_seconds)
                         with suppress(NotRun), order as command:
                             command.give(text)
                             return command.done
-            with self._once(words, stdin, env, seconds, cap, waited) as command:
+            with self._once(words, stdin, env, seconds, cap, wait_seconds) as command:
                 return command.done
 
     def begin(
@@ -70,13 +70,13 @@ class ThroughShell:
         """Give a command to a shell that waits for one; None if no shell does."""
         checked(self.name, words, seconds=seconds)
         text = plainly(words)
-        with ExitStack() as held:
-            shell = held.enter_context(self._ready()) if len(text) <= LONGEST_LINE else None
+        with ExitStack() as stack:
+            shell = stack.enter_context(self._ready()) if len(text) <= LONGEST_LINE else None
             if shell is None:
                 return None
-            command = held.enter_context(Running(self, shell, words, seconds, cap))
+            command = stack.enter_context(Running(self, shell, words, seconds, cap))
             command.give(text)
-            return RunningCommand(command, held.pop_all())
+            return RunningCommand(command, stack.pop_all())
 
     @contextmanager
     def stream(
@@ -86,8 +86,8 @@ class ThroughShell:
         """Run one command on a shell of its own, and hand out its lines as they come."""
         checked(self.name, words, env, seconds)
         with (
-            self._turn(words, seconds) as waited,
-            self._once(words, stdin, env, seconds, cap, waited) as command,
+            self._turn(words, seconds) as wait_seconds,
+            self._once(words, stdin, env, seconds, cap, wait_seconds) as command,
         ):
             command.split()
             yield command
@@ -111,12 +111,12 @@ class ThroughShell:
     @contextmanager
     def _once(
         self, words: tuple[str, ...], stdin: bytes | Path, env: Mapping[str, str],
-        seconds: float, cap: int, waited: float = 0.0, spare: bool = False,
+        seconds: float, cap: int, wait_seconds: float = 0.0, spare: bool = False,
     ) -> Iterator[Running]:  # fmt: skip
         with (
             _opened(self.name, stdin) as parts,
             self._channel(ONCE, spare) as channel,
-            Running(self, Shell(channel, once=True), words, seconds, cap, waited) as command,
+            Running(self, Shell(channel, once=True), words, seconds, cap, wait_seconds) as command,
         ):
             command.give(line(words, env, parts is not None, once=True))
             if parts is not None:

@@ -73,14 +73,14 @@ def _shown(target: Target, kinds: tuple[str, ...]) -> list[Shown]:
 
 def is_known(target: Target, keys: Sequence[Shown]) -> bool:
     """Whether the host has proved itself by a known key; a changed or revoked one is refused."""
-    known = KnownHosts.read(target.known_hosts)
-    judgements = {key: known.judge(target.known_as, key.key) for key in keys}
+    known_hosts = KnownHosts.read(target.known_hosts)
+    judgements = {key: known_hosts.judge(target.known_as, key.key) for key in keys}
     if any(judgement.status is KeyStatus.KNOWN for judgement in judgements.values()):
         return True
     for bad in (KeyStatus.REVOKED, KeyStatus.CHANGED):
         for key, judgement in judgements.items():
             if judgement.status is bad:
-                raise refusal(target.name, target.known_as, key.key, judgement, known)
+                raise refusal(target.name, target.known_as, key.key, judgement, known_hosts)
     return False
 
 

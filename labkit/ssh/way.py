@@ -62,19 +62,19 @@ class Carrier:
             threading.Thread(target=self.command.wait, daemon=True).start()
 
 
-def through(target: Target, reached: Callable[[Target], paramiko.Transport]) -> Carrier:
-    """The way to a target; `reached` logs in to the host on it, should there be one."""
+def through(target: Target, reach: Callable[[Target], paramiko.Transport]) -> Carrier:
+    """The way to a target; `reach` logs in to the host on it, should there be one."""
     if target.jump is not None:
-        return _by_jump(target, target.jump, reached)
+        return _by_jump(target, target.jump, reach)
     if target.proxy:
         return _by_command(target)
     return _dialled(target)
 
 
 def _by_jump(
-    target: Target, jump: Target, reached: Callable[[Target], paramiko.Transport]
+    target: Target, jump: Target, reach: Callable[[Target], paramiko.Transport]
 ) -> Carrier:
-    client = reached(jump)
+    client = reach(jump)
     try:
         end = (target.address, target.port)
         channel = client.open_channel(
@@ -96,15 +96,15 @@ def _by_jump(
 
 # ssh too gives the command a shell, which it replaces.
 def _by_command(target: Target) -> Carrier:
-    ours, its = socket.socketpair()
+    near, far = socket.socketpair()
     words = tempfile.TemporaryFile()  # noqa: SIM115  (as long as the command)
-    with its:
+    with far:
         command = subprocess.Popen(
-            ["/bin/sh", "-c", f"exec {target.proxy}"], stdin=its.fileno(), stdout=its.fileno(),
+            ["/bin/sh", "-c", f"exec {target.proxy}"], stdin=far.fileno(), stdout=far.fileno(),
             stderr=words, start_new_session=True,
         )  # fmt: skip
     return Carrier(
-        WatchedSocket(ours),
+        WatchedSocket(near),
         command=command,
         words=words,
         address=f"{target.address} by a ProxyCommand",
@@ -113,27 +113,27 @@ def _by_command(target: Target) -> Carrier:
 
 def _dialled(target: Target) -> Carrier:
     deadline = time.monotonic() + target.seconds
-    failed, tried = OSError("it has no address of this family"), list[str]()
+    last_error, attempts = OSError("it has no address of this family"), list[str]()
     stream = names.at_once(target.address, target.port, FAMILIES[target.family])
     if not stream:
         stream = _looked_up(target)
-    for left in range(len(stream), 0, -1):
+    for number in range(len(stream), 0, -1):
         # An address that does not answer leaves its share of the time to the others.
-        seconds = max(deadline - time.monotonic(), 0.1) / left
-        address = str(stream[-left][4][0])
+        seconds = max(deadline - time.monotonic(), 0.1) / number
+        address = str(stream[-number][4][0])
         try:
-            return Carrier(WatchedSocket(_attempt(stream[-left], seconds)), address=address)
+            return Carrier(WatchedSocket(_attempt(stream[-number], seconds)), address=address)
         except OSError as error:
-            failed = error
-            tried.append(f"{address}: {error}")
+            last_error = error
+            attempts.append(f"{address}: {error}")
     raise Unreachable(
         f"{target.name}: cannot reach {target.address} port {target.port}",
-        said="\n".join(tried) if len(tried) > 1 else str(failed),
+        said="\n".join(attempts) if len(attempts) > 1 else str(last_error),
         hint="check that the host is up, and its control address",
-    ) from failed
+    ) from last_error
 
 
-def _looked_up(target: Target) -> names.Found:
+def _looked_up(target: Target) -> names.Addresses:
     try:
         family = FAMILIES[target.family]
         return names.addresses(target.address, target.port, family, target.seconds)
@@ -145,23 +145,23 @@ def _looked_up(target: Target) -> names.Found:
         ) from error
 
 
-def _attempt(where: tuple[Any, ...], seconds: float) -> socket.socket:
-    dialled = socket.socket(*where[:3])
+def _attempt(address: tuple[Any, ...], seconds: float) -> socket.socket:
+    connection = socket.socket(*address[:3])
     try:
-        dialled.settimeout(seconds)
-        dialled.connect(where[4])
-        _tune(dialled)
+        connection.settimeout(seconds)
+        connection.connect(address[4])
+        _tune(connection)
     except TimeoutError:
-        dialled.close()
+        connection.close()
         raise TimeoutError(f"no answer within {seconds:.3g} s") from None
     except BaseException:
-        dialled.close()
+        connection.close()
         raise
-    return dialled
+    return connection
 
 
-def _tune(dialled: socket.socket) -> None:
+def _tune(connection: socket.socket) -> None:
     # Without this, Nagle's algorithm costs each command about 40 ms.
-    dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     # paramiko's keepalives alone never notice a silent peer; with this the kernel does.
-    dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 10_000)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 10_000)
