@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from labkit.errors import ResultsError, Unknown
 from labkit.imports._reading import insist, json_of, sample
-from labkit.statistics.pooled import LEAST, MOST
+from labkit.statistics.pooled import LARGEST, SMALLEST
 from labkit.workload import Sample
 
 COLUMNS = ("condition", "block", "metric", "value", "unit")
@@ -167,6 +167,6 @@ def _number(text: str, n: int) -> float:
         what = f"line {n}: the value is {text[:40]!r}, which is no number" if text else ""
         hint = "a decimal point is wanted" if text.count(",") == 1 else HINT
         raise ResultsError(what or f"line {n}: the value is missing", hint=hint)
-    if value and not LEAST <= abs(value) <= MOST:
+    if value and not SMALLEST <= abs(value) <= LARGEST:
         raise ResultsError(f"line {n}: {value:g} is no measurement")
     return value

@@ -18,7 +18,7 @@ from labkit.statistics.distribution import Values
 SHUFFLES = 499
 FEWEST = 2
 """The fewest figures on either side of a change point."""
-MOST = 2000
+MOST_SHUFFLES = 2000
 STRONGEST = 0.9
 """The largest part that a figure may take from the one before it."""
 UNSURE = 12.0
@@ -26,7 +26,7 @@ UNSURE = 12.0
 without a change has one in 5 of 100 (tests/helpers/verdicts_kept.py)."""
 MOST_STEPS, PLAIN = 4, 0.4
 """Further steps that are taken away, each if less than this part of the scatter is left."""
-AT_ONCE, ENOUGH = 100_000, 60
+AT_ONCE, ENOUGH_AS_GOOD = 100_000, 60
 """Distances computed at once, and series as unlike after which no more are made."""
 
 
@@ -53,8 +53,8 @@ def change_points(
 ) -> list[ChangePoint]:
     """All change points of a series, in order."""
     values = np.asarray(series, np.float64)
-    if values.ndim != 1 or values.size > MOST or not np.isfinite(values).all():
-        raise BadInput(f"a series is one list of at most {MOST} numbers")
+    if values.ndim != 1 or values.size > MOST_SHUFFLES or not np.isfinite(values).all():
+        raise BadInput(f"a series is one list of at most {MOST_SHUFFLES} numbers")
     points: dict[int, float] = {}
     waiting = [(0, values.size)]
     while waiting:
@@ -89,13 +89,13 @@ def _split(values: Values, shuffles: int) -> tuple[int, float]:
     if best <= 0:
         return int(at), 1.0
     rng, alike = np.random.default_rng(values.size), _alike(values, int(at))
-    shuffled, as_good, at_once = 0, 0, max(1, AT_ONCE // values.size**2)
-    while shuffled < shuffles and as_good < ENOUGH:
-        more = min(at_once, shuffles - shuffled)
-        as_good += int((_most_unlike(_by_chance(values, alike, rng, more))[1]
+    count, as_good, at_once = 0, 0, max(1, AT_ONCE // values.size**2)
+    while count < shuffles and as_good < ENOUGH_AS_GOOD:
+        number = min(at_once, shuffles - count)
+        as_good += int((_most_unlike(_by_chance(values, alike, rng, number))[1]
                         >= best * (1 - 1e-12)).sum())  # fmt: skip
-        shuffled += more
-    return int(at), (as_good + 1) / (shuffled + 1)
+        count += number
+    return int(at), (as_good + 1) / (count + 1)
 
 
 # The part that figures take from the one before, beside the step. What is estimated from few is too
@@ -113,24 +113,24 @@ def _without_steps(values: Values, at: int) -> Values:
     parts = [values[:at], values[at:]]
     for _ in range(MOST_STEPS):
         beside = np.concatenate([part - part.mean() for part in parts])
-        tried = []
+        cuts = []
         for k, part in enumerate(parts):
             if part.size >= 2 * FEWEST:
                 (cut,) = map(int, _most_unlike(part[None])[0])
-                tried.append([*parts[:k], part[:cut], part[cut:], *parts[k + 1 :]])
-        sums = [sum(float(((p - p.mean()) ** 2).sum()) for p in pieces) for pieces in tried]
+                cuts.append([*parts[:k], part[:cut], part[cut:], *parts[k + 1 :]])
+        sums = [sum(float(((p - p.mean()) ** 2).sum()) for p in pieces) for pieces in cuts]
         if not sums or min(sums) > PLAIN * float((beside**2).sum()):
             return beside
-        parts = tried[int(np.argmin(sums))]
+        parts = cuts[int(np.argmin(sums))]
     return np.concatenate([part - part.mean() for part in parts])
 
 
-def _by_chance(values: Values, alike: float, rng: np.random.Generator, many: int) -> Values:
+def _by_chance(values: Values, alike: float, rng: np.random.Generator, count: int) -> Values:
     away = values - values.mean()
     fresh = away.copy()
     fresh[1:] -= alike * away[:-1]
     fresh[0] *= np.sqrt(1 - alike**2)
-    series: Values = rng.permuted(np.tile(fresh - fresh.mean(), (many, 1)), axis=1)
+    series: Values = rng.permuted(np.tile(fresh - fresh.mean(), (count, 1)), axis=1)
     series[:, 0] /= np.sqrt(1 - alike**2)
     for k in range(1, values.size):
         series[:, k] += alike * series[:, k - 1]
@@ -139,16 +139,16 @@ def _by_chance(values: Values, alike: float, rng: np.random.Generator, many: int
 
 # Of each row: where it is split best, and by how much.
 def _most_unlike(rows: Values) -> tuple[Values, Values]:
-    many, n = rows.shape
-    sums = np.zeros((many, n + 1, n + 1))
+    count, n = rows.shape
+    sums = np.zeros((count, n + 1, n + 1))
     sums[:, 1:, 1:] = np.abs(rows[:, :, None] - rows[:, None, :]).cumsum(1).cumsum(2)
     at = np.arange(FEWEST, n - FEWEST + 1)
     left_sum, all_sum = sums[:, at, at], sums[:, n, n, None]
     cross = sums[:, at, n] - left_sum
-    other = all_sum - left_sum - 2 * cross
-    left, right = at.astype(float), (n - at).astype(float)
+    right_sum = all_sum - left_sum - 2 * cross
+    left_size, right_size = at.astype(float), (n - at).astype(float)
     # Each part's mean distance is over pairs, of which a part of one has none.
-    within = left_sum / (left * (left - 1)) + other / (right * (right - 1))
-    energy = left * right / n * (2 * cross / (left * right) - within)
+    within = left_sum / (left_size * (left_size - 1)) + right_sum / (right_size * (right_size - 1))
+    energy = left_size * right_size / n * (2 * cross / (left_size * right_size) - within)
     best = energy.argmax(1)
-    return at[best], energy[np.arange(many), best]
+    return at[best], energy[np.arange(count), best]

@@ -60,13 +60,13 @@ class Comparison:
         band = f"{'outside' if self.outside else 'inside'} {self.low:g} to {self.high:g}"
         return replace(self, key=f"{of}: {band}{f', {margin:g}' if margin else ''}")
 
-    def asked_of(self, measured: Mapping[str, Blocks], kinds: Mapping[str, str]) -> Comparison:
+    def asked_of(self, blocks_of: Mapping[str, Blocks], kinds: Mapping[str, str]) -> Comparison:
         """Itself, or as a difference where it asks for an order of what is not always above 0.
 
         `kinds` are of the names whose values are counts, or shares of trials.
         """
         quantity, names = self.what.of_kinds(kinds), self.what.names if self.order else ()
-        if all(least_of(values) > 0 for name in names for values in measured[name].values()):
+        if all(least_of(values) > 0 for name in names for values in blocks_of[name].values()):
             return replace(self, what=quantity)
         return replace(self, what=quantity.as_difference(), high=0.0, printed=None)
 
@@ -125,19 +125,19 @@ class Found:
     """Student's, of the blocks alone, where its interval is half as wide again, or less."""
 
     @classmethod
-    def of(cls, c: Comparison, measured: Mapping[str, Blocks]) -> Found:
+    def of(cls, c: Comparison, blocks_of: Mapping[str, Blocks]) -> Found:
         """Measure it."""
-        estimate = estimated(c.what, measured)
-        sides = [measured[name] for name in c.what.names]
+        estimate = estimated(c.what, blocks_of)
+        sides = [blocks_of[name] for name in c.what.names]
         common = len(set.intersection(*(set(side) for side in sides)))
         blocks = common if common >= percentiles.FEWEST_BLOCKS else min(map(len, sides))
-        needed = blocks_lacking(c.what, measured)
-        lacks = {q: more for q, more in needed.items() if more}
-        samples = {q: (more, samples_beyond(c.what, q, measured)) for q, more in lacks.items()}
-        more = max([*needed.values(), percentiles.FEWEST_BLOCKS - blocks, 0])
-        other = by_student(c.what, measured) if estimate.enough else None
-        second = other if differs(estimate, other) else None
-        return cls(c, estimate, blocks, samples, more, second=second)
+        lacks_of = blocks_lacking(c.what, blocks_of)
+        lacks = {q: number for q, number in lacks_of.items() if number}
+        samples = {q: (number, samples_beyond(c.what, q, blocks_of)) for q, number in lacks.items()}
+        number = max([*lacks_of.values(), percentiles.FEWEST_BLOCKS - blocks, 0])
+        second_estimate = by_student(c.what, blocks_of) if estimate.enough else None
+        second = second_estimate if differs(estimate, second_estimate) else None
+        return cls(c, estimate, blocks, samples, number, second=second)
 
     @property
     def p(self) -> float:
@@ -242,9 +242,9 @@ class Found:
         have = self.estimate.blocks
         have = percentiles.counted(have) if self.comparison.what.percentiles else have
 
-        def decides(more: int) -> bool:
-            grown = replace(self, estimate=self.estimate.grown(more, have))
-            return min(grown.p, grown.p_same) <= level
+        def decides(number: int) -> bool:
+            forecast = replace(self, estimate=self.estimate.grown(number, have))
+            return min(forecast.p, forecast.p_same) <= level
 
         blocks = range(max(self.more, 1), percentiles.MOST_BLOCKS + 1)
         return replace(self, more=blocks.start + bisect_left(blocks, True, key=decides))
@@ -254,36 +254,42 @@ Counts = Mapping[Comparison, float]
 
 
 def found_of(
-    asked: Iterable[Comparison], measured: Mapping[str, Blocks]
+    comparisons: Iterable[Comparison], blocks_of: Mapping[str, Blocks]
 ) -> tuple[list[Found], dict[Comparison, str]]:
     """The measurements of each; for what divides by nothing, the reason why it has no figure."""
     findings: list[Found] = []
-    refused: dict[Comparison, str] = {}
-    for c in dict.fromkeys(asked):
+    refusals: dict[Comparison, str] = {}
+    for c in dict.fromkeys(comparisons):
         try:
-            findings.append(Found.of(c, measured))
+            findings.append(Found.of(c, blocks_of))
         except LabkitError as error:
-            refused[c] = error.what
-    return findings, refused
+            refusals[c] = error.what
+    return findings, refusals
 
 
 def together(
-    found: Sequence[Found], looks: Sequence[int] = (), before: Mapping[str, History] | None = None
+    findings: Sequence[Found],
+    looks: Sequence[int] = (),
+    before: Mapping[str, History] | None = None,
 ) -> list[Found]:
     """Judge what is clear if all share one risk, each over its own looks; foresee the blocks.
 
     `looks` are those at comparisons that `before` does not know. This one is added. What was
     decided before stays so, and leaves its share of the risk to the others (Maurer and Bretz 2013).
     """
-    begun = [_begun(f, looks, before or {}) for f in found]
-    tested = [f for f in begun if f.estimate.enough]
-    left = [f for f in tested if not f.clear]
-    apart = _holm(left, lambda f: f.p, spending.FIRST)
-    alike = _holm([f for f in tested if not f.same], lambda f: f.p_same, spending.SAME_FIRST)
-    judged = [_crossing(replace(f, among=len(tested)), apart, alike) for f in begun]
+    findings_begun = [_begun(f, looks, before or {}) for f in findings]
+    tests = [f for f in findings_begun if f.estimate.enough]
+    open_tests = [f for f in tests if not f.clear]
+    apart = _holm(open_tests, lambda f: f.p, spending.FIRST)
+    alike = _holm([f for f in tests if not f.same], lambda f: f.p_same, spending.SAME_FIRST)
+    findings_judged = [
+        _crossing(replace(f, among=len(tests)), apart, alike) for f in findings_begun
+    ]
     # Holm's next step would ask this much of the smallest p value that is left.
     share = RISK / max(1, sum(p > RISK for p in apart.values()))
-    return [f if f.history.crossed or not f.estimate.enough else f.after(share) for f in judged]
+    return [
+        f if f.history.crossed or not f.estimate.enough else f.after(share) for f in findings_judged
+    ]
 
 
 # Of figures that are not known well enough nothing can be decided, so that looks cost nothing.
@@ -296,21 +302,21 @@ def _begun(f: Found, looks: Sequence[int], before: Mapping[str, History]) -> Fou
 
 
 def _holm(measurements: Sequence[Found], p: Callable[[Found], float], first: float) -> Counts:
-    counted = holm([spending.counted(p(f), f.history.looks, first) for f in measurements])
-    return {f.comparison: risk for f, risk in zip(measurements, counted, strict=True)}
+    risks = holm([spending.counted(p(f), f.history.looks, first) for f in measurements])
+    return {f.comparison: risk for f, risk in zip(measurements, risks, strict=True)}
 
 
 def _crossing(f: Found, apart: Counts, alike: Counts) -> Found:
-    crossed = f.history.crossed
-    counted = f.history.counted if f.clear else apart.get(f.comparison, 1.0)
-    if not crossed and counted <= RISK:
-        crossed = SIDES[f.side + 1]
-    elif not crossed and alike.get(f.comparison, 1.0) <= RISK:
-        crossed = SAME
-    if crossed and not f.history.crossed:
-        return replace(f, counted=counted, history=replace(
-            f.history, crossed=crossed, at=f.blocks, counted=counted))  # fmt: skip
-    return replace(f, counted=counted)
+    side = f.history.crossed
+    risk = f.history.counted if f.clear else apart.get(f.comparison, 1.0)
+    if not side and risk <= RISK:
+        side = SIDES[f.side + 1]
+    elif not side and alike.get(f.comparison, 1.0) <= RISK:
+        side = SAME
+    if side and not f.history.crossed:
+        return replace(f, counted=risk, history=replace(
+            f.history, crossed=side, at=f.blocks, counted=risk))  # fmt: skip
+    return replace(f, counted=risk)
 
 
 def check_margin(margin: float | None) -> None:

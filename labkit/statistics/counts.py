@@ -17,13 +17,13 @@ import numpy as np
 from labkit.errors import BadInput
 from labkit.statistics.distribution import Values
 from labkit.statistics.interval import Interval
-from labkit.statistics.percentiles import FEWEST_BLOCKS, LEAST, NORMAL, Blocks, Estimate, spread
+from labkit.statistics.percentiles import FEWEST_BLOCKS, NORMAL, SMALLEST, Blocks, Estimate, spread
 from labkit.statistics.quantity import Quantity, Term
 
 COUNT, SHARE = "count", "share"
 KINDS: Mapping[str, tuple[float, float]] = {COUNT: (0.0, math.inf), SHARE: (0.0, 1.0)}
 """The kinds of such metrics, and between what each figure of them lies."""
-VARIED = 0.05
+VARIATION_RISK = 0.05
 """Blocks vary by more than chance if chance alone would do so this seldom."""
 RISKS = np.geomspace(1e-15, 0.5, 300)
 """The risks between which the p value of a figure of several is interpolated."""
@@ -59,10 +59,10 @@ class Counted:
         """The chance of as few as were seen, or as many, if the limit were the true figure."""
         from scipy.special import betainc, gammainc
 
-        k, n, most = self.total + high, self.of, KINDS[self.kind][1]
-        at = min(max(limit, 0.0), most)
-        if k == 0 or k > n * most:
-            return float(limit <= most) if high else 1.0
+        k, n, ceiling = self.total + high, self.of, KINDS[self.kind][1]
+        at = min(max(limit, 0.0), ceiling)
+        if k == 0 or k > n * ceiling:
+            return float(limit <= ceiling) if high else 1.0
         if self.kind == COUNT:
             as_many = float(gammainc(k, n * at)) if math.isfinite(at) else 1.0
         else:
@@ -106,21 +106,21 @@ class Exact(Estimate):
         """The one-sided p value against "it is not above `limit`"."""
         return max(self._risk(limit, high=False), self.varied.above(limit) if self.varied else 0.0)
 
-    def grown(self, more: int, have: int) -> Exact:
-        """The same value as it is foreseen when `more` blocks are added to `have`."""
-        by = 1 + more / have
-        counted = {t: replace(c, total=c.total * by, of=c.of * by) for t, c in self.counted.items()}
-        varied = self.varied.grown(more, have) if self.varied else None
-        return replace(self, counted=counted, varied=varied)
+    def grown(self, number: int, have: int) -> Exact:
+        """The same value as it is foreseen when `number` blocks are added to `have`."""
+        by = 1 + number / have
+        counts = {t: replace(c, total=c.total * by, of=c.of * by) for t, c in self.counted.items()}
+        variation = self.varied.grown(number, have) if self.varied else None
+        return replace(self, counted=counts, varied=variation)
 
     # The ends that are exceeded with these risks; each figure's own end moves it, all else held.
     def _ends(self, risks: Values, *, high: bool) -> Values:
         values = {term: figure.value for term, figure in self.counted.items()}
         off = np.zeros(risks.size)
         for term, figure in self.counted.items():
-            moved = [self.what.all_of({**values, term: figure.end(risks, high=side)}) - self.value
-                     for side in (False, True)]  # fmt: skip
-            off = np.hypot(off, np.maximum(*moved) if high else np.minimum(*moved))
+            shifts = [self.what.all_of({**values, term: figure.end(risks, high=side)}) - self.value
+                      for side in (False, True)]  # fmt: skip
+            off = np.hypot(off, np.maximum(*shifts) if high else np.minimum(*shifts))
         off = np.where(np.isfinite(off), off, FARTHEST)
         return np.clip(self.value + off * (1 if high else -1), *self.range)
 
@@ -133,24 +133,26 @@ class Exact(Estimate):
         return math.exp(float(np.interp(limit, ends[order], np.log(RISKS)[order])))
 
 
-def one_by_one(what: Quantity, blocks: Blocks) -> Mapping[int, Values]:
+def one_by_one(quantity: Quantity, blocks: Blocks) -> Mapping[int, Values]:
     """The values of the blocks; refused where only counts in bins are kept of them."""
     arrays = {block: values for block, values in blocks.items() if isinstance(values, np.ndarray)}
     if len(arrays) < len(blocks):
-        raise BadInput(f"{what.shown} needs every sample, and of some runs only counts are kept")
+        raise BadInput(
+            f"{quantity.shown} needs every sample, and of some runs only counts are kept"
+        )
     return arrays
 
 
-def exact(what: Quantity, sides: Mapping[str, Mapping[int, Values]]) -> Exact:
+def exact(quantity: Quantity, sides: Mapping[str, Mapping[int, Values]]) -> Exact:
     """The figure of counts and shares, of all blocks of each condition."""
-    runs = {term: [*sides[term[0]].values()] for term in what.terms()}
-    counted = {term: _counted(what, term, values) for term, values in runs.items()}
-    value = what.of(lambda term: counted[term].value)
-    most = {term[0]: KINDS[figure.kind][1] for term, figure in counted.items()}
+    runs = {term: [*sides[term[0]].values()] for term in quantity.terms()}
+    counts = {term: _counted(quantity, term, values) for term, values in runs.items()}
+    value = quantity.of(lambda term: counts[term].value)
+    ceilings = {term[0]: KINDS[figure.kind][1] for term, figure in counts.items()}
     blocks = min(map(len, runs.values()))
-    figure = Exact(value, value, value, LEAST, LEAST, max(blocks - 1, 1), blocks,
-                  blocks >= FEWEST_BLOCKS, False, what.range_of(0.0, most),
-                  what=what, counted=counted)  # fmt: skip
+    figure = Exact(value, value, value, SMALLEST, SMALLEST, max(blocks - 1, 1), blocks,
+                  blocks >= FEWEST_BLOCKS, False, quantity.range_of(0.0, ceilings),
+                  what=quantity, counted=counts)  # fmt: skip
     low, high = figure.interval().low, figure.interval().high
     figure = replace(figure, down=(value - low) / NORMAL, up=(high - value) / NORMAL)
     return replace(figure, varied=_varied(figure, runs))
@@ -160,8 +162,8 @@ def _counted(quantity: Quantity, term: Term, runs: list[Values]) -> Counted:
     kind, values = str(term[1]), np.concatenate(runs)
     if kind not in KINDS:
         raise BadInput(f"{quantity.shown} mixes counts or shares of trials with other figures")
-    least, most = KINDS[kind]
-    if (values < least).any() or (values > most).any() or (values != np.round(values)).any():
+    low, high = KINDS[kind]
+    if (values < low).any() or (values > high).any() or (values != np.round(values)).any():
         legal = "0 or 1" if kind == SHARE else "a whole number"
         raise BadInput(f"{quantity.shown}: each value of a {kind} is {legal}")
     return Counted(kind, float(values.sum()), float(values.size))
@@ -169,27 +171,27 @@ def _counted(quantity: Quantity, term: Term, runs: list[Values]) -> Counted:
 
 # By Student's t of the blocks' means, if the blocks of any term vary too much for chance.
 def _varied(figure: Exact, runs: Mapping[Term, list[Values]]) -> Estimate | None:
-    counted = figure.counted
-    if figure.blocks < FEWEST_BLOCKS or not any(map(_varies, counted.values(), runs.values())):
+    figures_of = figure.counted
+    if figure.blocks < FEWEST_BLOCKS or not any(map(_varies, figures_of.values(), runs.values())):
         return None
     errors = []
     for term, values in runs.items():
-        means = {t: [counts.value for _ in values] for t, counts in counted.items()}
+        means = {t: [counts.value for _ in values] for t, counts in figures_of.items()}
         means[term] = [float(block.mean()) for block in values]
         figures = [float(figure.what.all_of({t: x[at] for t, x in means.items()}))
                 for at in range(len(values))]  # fmt: skip
         errors.append(spread(figures) if np.isfinite(figures).all() else math.inf)
-    error = max(math.hypot(*errors), LEAST)
+    error = max(math.hypot(*errors), SMALLEST)
     return Estimate(figure.value, figure.value, figure.value, error, error, figure.freedom,
                     figure.blocks, figure.enough, False, figure.range)  # fmt: skip
 
 
-def _varies(counted: Counted, runs: list[Values]) -> bool:
+def _varies(count: Counted, runs: list[Values]) -> bool:
     from scipy.special import chdtrc
 
-    p, sizes = counted.value, np.array([run.size for run in runs])
-    expected = p * (1 - p if counted.kind == SHARE else 1) * sizes
-    if not expected.min() > 0 or (counted.kind == SHARE and sizes.max() == 1):
+    p, sizes = count.value, np.array([run.size for run in runs])
+    expectation = p * (1 - p if count.kind == SHARE else 1) * sizes
+    if not expectation.min() > 0 or (count.kind == SHARE and sizes.max() == 1):
         return False
     away = np.array([run.sum() for run in runs]) - p * sizes
-    return float(chdtrc(len(runs) - 1, float((away**2 / expected).sum()))) < VARIED
+    return float(chdtrc(len(runs) - 1, float((away**2 / expectation).sum()))) < VARIATION_RISK

@@ -60,12 +60,12 @@ class Distribution:
         bins, counts = _added([(part.bins, part.counts) for part in parts])
         return cls(bins, counts, min(p.least for p in parts), max(p.most for p in parts))
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, value: object) -> bool:
         return (
-            isinstance(other, Distribution)
-            and (self.least, self.most) == (other.least, other.most)
-            and np.array_equal(self.bins, other.bins)
-            and np.array_equal(self.counts, other.counts)
+            isinstance(value, Distribution)
+            and (self.least, self.most) == (value.least, value.most)
+            and np.array_equal(self.bins, value.bins)
+            and np.array_equal(self.counts, value.counts)
         )
 
     @property
@@ -96,21 +96,21 @@ class Distribution:
     def as_json(self) -> Mapping[str, Any]:
         """All of it as text of a few kilobytes, from which `from_json` makes it again."""
         steps = np.stack([np.diff(self.bins, prepend=0), self.counts]).astype("<i8")
-        packed = base64.b64encode(zlib.compress(steps.tobytes(), 9)).decode("ascii")
+        text = base64.b64encode(zlib.compress(steps.tobytes(), 9)).decode("ascii")
         return {
             "format": FORMAT, "bins": self.bins.size, "least": self.least, "most": self.most,
-            "packed": packed,
+            "packed": text,
         }  # fmt: skip
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> Distribution:
+    def from_json(cls, fields: Mapping[str, Any]) -> Distribution:
         """Read what `as_json` kept; refuse anything else."""
         try:
-            if kept["format"] != FORMAT:
-                raise ValueError(f"it has format {kept['format']!r}, not {FORMAT}")
-            steps = _unpacked(kept["packed"], int(kept["bins"]))
+            if fields["format"] != FORMAT:
+                raise ValueError(f"it has format {fields['format']!r}, not {FORMAT}")
+            steps = _unpacked(fields["packed"], int(fields["bins"]))
             distribution = cls(
-                np.cumsum(steps[0]), steps[1], float(kept["least"]), float(kept["most"])
+                np.cumsum(steps[0]), steps[1], float(fields["least"]), float(fields["most"])
             )
             distribution._insist()
         except (ValueError, TypeError, KeyError, zlib.error) as error:
@@ -127,12 +127,12 @@ class Distribution:
 def tail_note(q: float, samples: int, beyond: int = 10) -> str:
     """The samples a percentile lacks to be called measured; empty if it lacks none."""
     share = min(q, 100 - q) / 100
-    has, wanted = int(share * samples + 1e-6), int(np.ceil(round(beyond / share, 6)))
-    if samples >= wanted:
+    has, need = int(share * samples + 1e-6), int(np.ceil(round(beyond / share, 6)))
+    if samples >= need:
         return ""
     return (
         f"p{q:g} of {samples} samples has {has} beyond it; "
-        f"{beyond} beyond it, or {wanted} samples in all, are needed"
+        f"{beyond} beyond it, or {need} samples in all, are needed"
     )
 
 
@@ -154,7 +154,7 @@ def _counted(flat: npt.NDArray[Any]) -> Distribution:
     # Counts lie side by side while values are within WIDEST of each other, as they mostly are.
     first, dense = 0, np.zeros(0, np.int64)
     strays: list[Counted] = []
-    lowest, highest, least, most = INFINITE, -1, np.inf, 0.0
+    lowest, highest, smallest, largest = INFINITE, -1, np.inf, 0.0
     # Used again for each chunk: new memory would cost more than the counting.
     room = np.empty(min(AT_ONCE, flat.size), np.int64)
     for at in range(0, flat.size, AT_ONCE):
@@ -166,9 +166,9 @@ def _counted(flat: npt.NDArray[Any]) -> Distribution:
             bins = _bins(chunk, room)
             low, high = int(bins.min()), int(bins.max())
         if low <= lowest:
-            lowest, least = low, min(least, float(chunk.min()))
+            lowest, smallest = low, min(smallest, float(chunk.min()))
         if high >= highest:
-            highest, most = high, max(most, float(chunk.max()))
+            highest, largest = high, max(largest, float(chunk.max()))
         first = first if dense.size else low
         begin = min(first, low)
         end = max(first + dense.size, high + 1)
@@ -184,16 +184,16 @@ def _counted(flat: npt.NDArray[Any]) -> Distribution:
         # In place, at half the time of bincount, which makes its counts anew for each chunk.
         np.add.at(dense, np.subtract(bins, first, out=bins), 1)
     used = np.flatnonzero(dense)
-    counted = used + first, dense[used]
-    return Distribution(*(_added([counted, *strays]) if strays else counted), least, most)
+    counts = used + first, dense[used]
+    return Distribution(*(_added([counts, *strays]) if strays else counts), smallest, largest)
 
 
 def _insist_positive(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     # -0.0 is 0, and comes here because its sign makes it look negative.
     if not np.isfinite(values).all():
         raise BadInput("some samples are not numbers")
-    if (least := values.min()) < 0:
-        raise BadInput(f"a distribution holds values from 0 up, and there is {least:g}")
+    if (smallest := values.min()) < 0:
+        raise BadInput(f"a distribution holds values from 0 up, and there is {smallest:g}")
     return values
 
 
@@ -213,13 +213,13 @@ def _added(parts: Sequence[Counted]) -> Counted:
     return values, sums
 
 
-def _unpacked(packed: str, bins: int) -> Whole:
+def _unpacked(text: str, bins: int) -> Whole:
     if not 0 < bins <= INFINITE:
         raise ValueError(f"it has {bins} bins")
     size = 16 * bins
     expand = zlib.decompressobj()
     # No more than was promised is unpacked, whatever the text would swell to.
-    raw = expand.decompress(base64.b64decode(packed, validate=True), size)
+    raw = expand.decompress(base64.b64decode(text, validate=True), size)
     if len(raw) != size or expand.unconsumed_tail:
         raise ValueError(f"it does not have the {bins} bins that it names")
     return np.frombuffer(raw, "<i8").reshape(2, bins).astype(np.int64)

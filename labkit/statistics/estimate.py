@@ -28,48 +28,53 @@ from labkit.statistics.pooled import Pooled
 from labkit.statistics.quantity import Quantity, Term
 
 Sides = Mapping[str, Blocks]
-Seen = Mapping[Term, Figure]
+Figures = Mapping[Term, Figure]
 Scale = Callable[[float], float]
 SMALLEST, STEP = 1e-300, 1e-6
 
 
-def estimated(what: Quantity, measured: Mapping[str, Blocks]) -> Estimate:
+def estimated(quantity: Quantity, blocks_of: Mapping[str, Blocks]) -> Estimate:
     """The value over all blocks that the conditions share, with its error."""
-    return replace(_estimated(what, measured), each=_in_each(what, measured))
+    return replace(_estimated(quantity, blocks_of), each=_in_each(quantity, blocks_of))
 
 
 # Counts are exact however few they are.
-def _in_each(what: Quantity, measured: Mapping[str, Blocks]) -> tuple[float, ...]:
-    sides = {name: measured[name] for name in what.names}
+def _in_each(quantity: Quantity, blocks_of: Mapping[str, Blocks]) -> tuple[float, ...]:
+    sides = {name: blocks_of[name] for name in quantity.names}
     common = sorted(set.intersection(*map(set, sides.values())))
-    if what.kinds or not 0 < len(common) < stats.FEWEST_OF_INTERVAL:
+    if quantity.kinds or not 0 < len(common) < stats.FEWEST_OF_INTERVAL:
         return ()
     alone = ({name: {k: side[k]} for name, side in sides.items()} for k in common)
     try:
-        return tuple(_estimated(what, block).value for block in alone)
+        return tuple(_estimated(quantity, block).value for block in alone)
     except BadInput:  # one block alone may divide by nothing
         return ()
 
 
-def _estimated(what: Quantity, measured: Mapping[str, Blocks]) -> Estimate:
-    if any(statistic in KINDS for _, statistic in what.terms()):
-        return exact(what, {name: one_by_one(what, measured[name]) for name in what.names})
-    if (alone := what.alone) and not isinstance(alone[1], str):
-        interval = stats.estimate(Pooled.of(measured[alone[0]]), alone[1])
-        return replace(interval, range=_range(what, measured))
-    plain = what.ratio is not None and not isinstance(what.statistic, str)
-    sides = {name: measured[name] if plain else one_by_one(what, measured[name])
-             for name in what.names}  # fmt: skip
-    if plain and (least := min(map(least_of, chain(*(b.values() for b in sides.values()))))) <= 0:
-        raise BadInput(f"a ratio needs values above 0; found {least:g}")
+def _estimated(quantity: Quantity, blocks_of: Mapping[str, Blocks]) -> Estimate:
+    if any(statistic in KINDS for _, statistic in quantity.terms()):
+        return exact(
+            quantity, {name: one_by_one(quantity, blocks_of[name]) for name in quantity.names}
+        )
+    if (alone := quantity.alone) and not isinstance(alone[1], str):
+        interval = stats.estimate(Pooled.of(blocks_of[alone[0]]), alone[1])
+        return replace(interval, range=_range(quantity, blocks_of))
+    plain = quantity.ratio is not None and not isinstance(quantity.statistic, str)
+    sides = {name: blocks_of[name] if plain else one_by_one(quantity, blocks_of[name])
+             for name in quantity.names}  # fmt: skip
+    if (
+        plain
+        and (smallest := min(map(least_of, chain(*(b.values() for b in sides.values()))))) <= 0
+    ):
+        raise BadInput(f"a ratio needs values above 0; found {smallest:g}")
     common = sorted(set.intersection(*(set(blocks) for blocks in sides.values())))
     if len(common) >= stats.FEWEST_BLOCKS:
         sides = {name: {k: blocks[k] for k in common} for name, blocks in sides.items()}
-        return _paired(what, sides, len(common))
+        return _paired(quantity, sides, len(common))
     if plain:
         over, under = map(Pooled.of, sides.values())
-        return stats.apart(over, under, float(what.statistic))
-    return _apart(what, {name: one_by_one(what, blocks) for name, blocks in sides.items()})
+        return stats.apart(over, under, float(quantity.statistic))
+    return _apart(quantity, {name: one_by_one(quantity, blocks) for name, blocks in sides.items()})
 
 
 def ratio(a: Blocks, b: Blocks, q: float) -> Interval:
@@ -97,61 +102,67 @@ def _paired(quantity: Quantity, sides: Sides, blocks: int) -> Estimate:
     by_block, without = [*map(scale, by_block)], [*map(scale, without)]
     middle, down, up = _off(quantity, by_term, scale, np.array(by_block), without)
     t = stats.student(blocks - 1)
-    down, up = max(down / t, stats.LEAST), max(up / t, stats.LEAST)
+    down, up = max(down / t, stats.SMALLEST), max(up / t, stats.SMALLEST)
     return Estimate(value, middle, middle, down, up, blocks - 1, blocks, _enough(quantity, sides),
                     logarithmic, of_name, moves(quantity, {t: s.value for t, s in by_term.items()}),
                     coarse=any(s.q > FAR_TAIL and s.pooled and s.pooled.spread_over
                                for s in by_term.values()))  # fmt: skip
 
 
-def moves(what: Quantity, figures: Mapping[Term, float]) -> float:
+def moves(quantity: Quantity, figures: Mapping[Term, float]) -> float:
     """Return how much it changes for each share by which one of its figures, or all, change."""
-    if what.alone:
+    if quantity.alone:
         return math.inf
     steps = [{t: x * (1 + STEP * (t in terms)) for t, x in figures.items()}
              for terms in (*([term] for term in figures), list(figures))]  # fmt: skip
-    value = what.of(figures.__getitem__)
-    shifts = (abs(float(what.all_of(moved)) - value) / STEP for moved in steps)
+    value = quantity.of(figures.__getitem__)
+    shifts = (
+        abs(float(quantity.all_of(shifted_figures)) - value) / STEP for shifted_figures in steps
+    )
     return max((shift for shift in shifts if math.isfinite(shift)), default=math.inf)
 
 
 # The middle of the 95 % interval, and how far it reaches down and up.
 def _off(
-    what: Quantity, seen: Seen, scale: Scale, each: Values, without: Sequence[float]
+    quantity: Quantity, figures: Figures, scale: Scale, estimates: Values, without: Sequence[float]
 ) -> tuple[float, float, float]:
     estimate_here, t = (
-        scale(what.of(lambda term: seen[term].value)),
+        scale(quantity.of(lambda term: figures[term].value)),
         stats.student(len(without) - 1),
     )
-    pooled = [figure.pooled for figure in seen.values() if figure.pooled]
-    if not pooled or not each.size:
-        typical = float(each.mean()) if each.size and cancels(what) else estimate_here
-        half = t * middling([*each], without) + abs(estimate_here - typical) / 2
+    pools = [figure.pooled for figure in figures.values() if figure.pooled]
+    if not pools or not estimates.size:
+        typical = float(estimates.mean()) if estimates.size and cancels(quantity) else estimate_here
+        half = t * middling([*estimates], without) + abs(estimate_here - typical) / 2
         return (estimate_here + typical) / 2, half, half
-    error = stats.spread(each)
-    away = stats.steps(error, _own(what, seen, scale, each.size), t)
-    ranks, clock = _by_rank(what, seen, scale, away)
-    few = stats.few_in_a_block(*pooled)
-    middle, down, up = stats.averaged(estimate_here, each, t * error, None if few else ranks)
-    low, high = _unseen(what, seen, scale, middle)
-    q = max(figure.q for figure in seen.values() if figure.pooled)
-    most = stats.unseen_most(down, up, q, *pooled) if cancels(what) else math.inf
-    down = max(down, min(middle - low, down + most))
-    up = max(up, min(high - middle, up + most))
+    error = stats.spread(estimates)
+    away = stats.steps(error, _own(quantity, figures, scale, estimates.size), t)
+    ranks, clock = _by_rank(quantity, figures, scale, away)
+    is_few = stats.few_in_a_block(*pools)
+    middle, down, up = stats.averaged(
+        estimate_here, estimates, t * error, None if is_few else ranks
+    )
+    low, high = _unseen(quantity, figures, scale, middle)
+    q = max(figure.q for figure in figures.values() if figure.pooled)
+    widest = stats.unseen_most(down, up, q, *pools) if cancels(quantity) else math.inf
+    down = max(down, min(middle - low, down + widest))
+    up = max(up, min(high - middle, up + widest))
     return middle, math.hypot(down, stats.NORMAL * clock), math.hypot(up, stats.NORMAL * clock)
 
 
 # What runs that were not measured may make of it, at the least and at the most. Sides are in the
 # order of their figures, so that a ratio turned over has its interval turned over.
-def _unseen(quantity: Quantity, figures: Seen, scale: Scale, middle: float) -> tuple[float, float]:
+def _unseen(
+    quantity: Quantity, figures: Figures, scale: Scale, middle: float
+) -> tuple[float, float]:
     items = figures.items()
     order = sorted(items, key=lambda item: item[1].value) if cancels(quantity) else items
     far = {term: (s.pooled, s.q) for term, s in order if s.pooled and s.q > FAR_TAIL}
     if not far:
         return middle, middle
-    measured = {term: s.value for term, s in figures.items()}
+    values_of = {term: s.value for term, s in figures.items()}
     sets: dict[Term, Any] = dict(zip(far, possible([*far.values()]), strict=True))
-    values = quantity.all_of({**measured, **sets})
+    values = quantity.all_of({**values_of, **sets})
     values = values[np.isfinite(values)] if scale is float else np.maximum(values, SMALLEST)
     if not values.size:
         return middle, middle
@@ -161,49 +172,51 @@ def _unseen(quantity: Quantity, figures: Seen, scale: Scale, middle: float) -> t
 
 
 # The error of the figure if the blocks of one term differ, and the others do not.
-def _own(what: Quantity, seen: Seen, scale: Scale, blocks: int) -> list[float]:
-    return [stats.spread([*map(scale, _varied(what, seen, blocks, term)[0])]) for term in seen]
+def _own(quantity: Quantity, figures: Figures, scale: Scale, blocks: int) -> list[float]:
+    return [
+        stats.spread([*map(scale, _varied(quantity, figures, blocks, term)[0])]) for term in figures
+    ]
 
 
 # How far down and up the ranks let it go, and how far a coarse clock may move it.
 def _by_rank(
-    what: Quantity, seen: Seen, scale: Scale, errors: float
+    quantity: Quantity, figures: Figures, scale: Scale, errors: float
 ) -> tuple[tuple[float, float], float]:
-    def moved(term: Term, end: float) -> float:
-        figure = what.of(lambda t: end if t == term else seen[t].value)
+    def shift(term: Term, end: float) -> float:
+        figure = quantity.of(lambda t: end if t == term else figures[t].value)
         return scale(figure if scale is float else max(figure, SMALLEST)) - estimate_here
 
-    estimate_here = scale(what.of(lambda t: seen[t].value))
-    ends = [sorted(moved(t, end) for end in seen[t].ends(errors)) for t in seen]
-    clocks = [moved(t, s.value + s.clock) for t, s in seen.items() if s.clock]
+    estimate_here = scale(quantity.of(lambda t: figures[t].value))
+    ends = [sorted(shift(t, end) for end in figures[t].ends(errors)) for t in figures]
+    clocks = [shift(t, s.value + s.clock) for t, s in figures.items() if s.clock]
     down = math.hypot(*(min(low, 0.0) for low, _ in ends))
     up = math.hypot(*(max(high, 0.0) for _, high in ends))
     return (down, up), math.hypot(*clocks)
 
 
-def cancels(what: Quantity) -> bool:
+def cancels(quantity: Quantity) -> bool:
     """Whether it stays as it is when all conditions are slower by the same factor."""
-    figures = {term: 2.0 + math.sqrt(at + 2) for at, term in enumerate(what.terms())}
+    figures = {term: 2.0 + math.sqrt(at + 2) for at, term in enumerate(quantity.terms())}
     try:
-        before = what.of(figures.__getitem__)
-        return math.isclose(before, what.of(lambda term: 3 * figures[term]), abs_tol=1e-12)
+        before = quantity.of(figures.__getitem__)
+        return math.isclose(before, quantity.of(lambda term: 3 * figures[term]), abs_tol=1e-12)
     except BadInput:
         return False
 
 
 # The figure in each block and without each; of the blocks of one term only, if one is named.
 def _varied(
-    what: Quantity, seen: Seen, blocks: int, only: Term | None = None
+    quantity: Quantity, figures_of: Figures, blocks: int, only_term: Term | None = None
 ) -> tuple[list[float], list[float]]:
     def figures(of: Callable[[Figure], Values]) -> list[float]:
-        varied = {t: of(s) for t, s in seen.items() if only in (None, t)}
-        fixed = {t: s.value for t, s in seen.items()}
-        values_of = what.all_of({**fixed, **varied})
+        variations = {t: of(s) for t, s in figures_of.items() if only_term in (None, t)}
+        values = {t: s.value for t, s in figures_of.items()}
+        values_of = quantity.all_of({**values, **variations})
         if not np.isfinite(values_of).all():
-            raise what.divides()
+            raise quantity.divides()
         return [*map(float, np.broadcast_to(values_of, blocks))]
 
-    one_run_has_it = not any(statistic == "variation" for _, statistic in seen)
+    one_run_has_it = not any(statistic == "variation" for _, statistic in figures_of)
     estimates = figures(lambda term: term.each) if one_run_has_it else []
     return estimates, figures(lambda term: term.without)
 
@@ -223,34 +236,38 @@ def _apart(quantity: Quantity, sides: Mapping[str, Mapping[int, Values]]) -> Est
         stats.jackknife([*map(scale, values)]) if values else 0.0 for values in without.values()
     ]
     fewest = min(len(runs) for runs in all_of.values())
-    error = max(math.hypot(*errors), stats.LEAST)
+    error = max(math.hypot(*errors), stats.SMALLEST)
     return Estimate(value, scale(value), scale(value), error, error, max(fewest - 1, 1),
                     fewest, _enough(quantity, sides), logarithmic, of_name)  # fmt: skip
 
 
 # What was measured above what a metric can be is no share, whatever its unit says.
-def _range(what: Quantity, sides: Sides) -> tuple[float, float]:
-    blocks = {name: [*sides[name].values()] for name in what.names}
-    least = min(map(least_of, chain(*blocks.values())))
-    most = {name: whole for name, whole in what.wholes if max(map(most_of, blocks[name])) <= whole}
-    return what.range_of(0.0 if least >= 0 else -math.inf, most)
+def _range(quantity: Quantity, sides: Sides) -> tuple[float, float]:
+    blocks = {name: [*sides[name].values()] for name in quantity.names}
+    smallest = min(map(least_of, chain(*blocks.values())))
+    ceilings = {
+        name: ceiling
+        for name, ceiling in quantity.wholes
+        if max(map(most_of, blocks[name])) <= ceiling
+    }
+    return quantity.range_of(0.0 if smallest >= 0 else -math.inf, ceilings)
 
 
-def _enough(what: Quantity, sides: Sides) -> bool:
+def _enough(quantity: Quantity, sides: Sides) -> bool:
     blocks = min(len(side) for side in sides.values())
-    return blocks >= stats.FEWEST_BLOCKS and not any(blocks_lacking(what, sides).values())
+    return blocks >= stats.FEWEST_BLOCKS and not any(blocks_lacking(quantity, sides).values())
 
 
-def blocks_lacking(what: Quantity, measured: Mapping[str, Blocks] | Sides) -> dict[float, int]:
+def blocks_lacking(quantity: Quantity, blocks_of: Mapping[str, Blocks] | Sides) -> dict[float, int]:
     """Percentile -> how many more blocks it takes before it can be called measured."""
-    more: dict[float, int] = {}
-    for name, q in what.percentiles.items():
-        more[q] = max(more.get(q, 0), stats.samples_needed(measured[name], q))
-    return more
+    lacks: dict[float, int] = {}
+    for name, q in quantity.percentiles.items():
+        lacks[q] = max(lacks.get(q, 0), stats.samples_needed(blocks_of[name], q))
+    return lacks
 
 
-def samples_beyond(what: Quantity, q: float, measured: Mapping[str, Blocks]) -> int:
+def samples_beyond(quantity: Quantity, q: float, blocks_of: Mapping[str, Blocks]) -> int:
     """The fewest samples that any condition has beyond that percentile."""
-    names = [name for name, percentile_of in what.percentiles.items() if percentile_of == q]
-    sizes = [stats.count(measured[name]) for name in names]
+    names = [name for name, percentile_of in quantity.percentiles.items() if percentile_of == q]
+    sizes = [stats.count(blocks_of[name]) for name in names]
     return min(stats.beyond(q, size) for size in sizes)

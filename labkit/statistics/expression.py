@@ -23,7 +23,7 @@ SUMMARIES: Mapping[str, Callable[[Sequence[Values]], float]] = {
     "variation": lambda runs: variation([float(values.mean()) for values in runs]),
 }
 # Of numbers, or of arrays of them.
-SEVERAL: Mapping[str, Callable[..., Any]] = {
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "largest": lambda *figures: np.max(np.broadcast_arrays(*figures), axis=0),
     "smallest": lambda *figures: np.min(np.broadcast_arrays(*figures), axis=0),
     "middle": lambda *figures: np.median(np.broadcast_arrays(*figures), axis=0),
@@ -42,11 +42,11 @@ OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
 def tree(text: str) -> ast.expr:
     """The expression, read; anything but arithmetic of names is refused."""
     try:
-        parsed = ast.parse(text.strip(), mode="eval").body
-        _insist(parsed)
+        expression = ast.parse(text.strip(), mode="eval").body
+        _insist(expression)
     except (SyntaxError, ValueError, RecursionError, MemoryError, BadInput) as error:
         raise BadInput(f"{text!r} is not a quantity", said=str(error)) from None
-    return parsed
+    return expression
 
 
 def _insist(node: ast.expr) -> None:
@@ -58,7 +58,7 @@ def _insist(node: ast.expr) -> None:
         _insist(node.left)
         return _insist(node.right)
     name = called(node)
-    if isinstance(node, ast.Call) and name in SEVERAL and node.args:
+    if isinstance(node, ast.Call) and name in FUNCTIONS and node.args:
         for part in node.args:
             _insist(part)
         return None
@@ -73,8 +73,8 @@ def _insist(node: ast.expr) -> None:
 
 def called(node: ast.expr) -> str:
     """The name of the function that is called; empty if none is."""
-    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords
-    return node.func.id if named else ""  # type: ignore[attr-defined]
+    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords
+    return node.func.id if is_call else ""  # type: ignore[attr-defined]
 
 
 def is_name(node: ast.expr) -> bool:
@@ -90,27 +90,27 @@ def range_of(node: ast.expr, of_name: Callable[[ast.expr], Range]) -> Range:
         low, high = range_of(node.operand, of_name)
         return -high, -low
     if isinstance(node, ast.BinOp):
-        left, right = range_of(node.left, of_name), range_of(node.right, of_name)
-        return _joined(type(node.op), left, right)
+        first, second = range_of(node.left, of_name), range_of(node.right, of_name)
+        return _joined(type(node.op), first, second)
     assert isinstance(node, ast.Call)
-    if (name := called(node)) not in SEVERAL:
+    if (name := called(node)) not in FUNCTIONS:
         return of_name(node)
     ranges = [range_of(part, of_name) for part in node.args]
     if name == "distance":
         return 0.0, max(map(abs, ranges[0]))
-    low, high = (float(SEVERAL[name](*ends)) for ends in zip(*ranges, strict=True))
+    low, high = (float(FUNCTIONS[name](*ends)) for ends in zip(*ranges, strict=True))
     return low, high
 
 
 # Only what is needed to see that a figure is never below 0, or never above 1.
-def _joined(how: type[ast.operator], a: Range, b: Range) -> Range:
-    if how is ast.Add:
+def _joined(operator: type[ast.operator], a: Range, b: Range) -> Range:
+    if operator is ast.Add:
         return a[0] + b[0], a[1] + b[1]
-    if how is ast.Sub:
+    if operator is ast.Sub:
         return a[0] - b[1], a[1] - b[0]
     if min(*a, *b) < 0:
         return -math.inf, math.inf
-    if how is ast.Mult:
+    if operator is ast.Mult:
         return a[0] * b[0] if math.inf not in (a[0], b[0]) else 0.0, math.inf
     return 0.0, math.inf
 

@@ -22,7 +22,7 @@ LIMIT = 0.95
 FAR_TAIL = 90.0
 """Runs that were not seen are reckoned with in percentiles beyond this one."""
 SPREADS, LEVELS = 200, 60
-TRIED = 12
+TRIALS = 12
 POINTS = 20
 HALVINGS = 15
 POSSIBLE = 200
@@ -55,16 +55,16 @@ def possible(sides: Sequence[tuple[Pooled, float]]) -> list[Values]:
     blocks, count = len(sides[0][0].below), len(sides)
     points = _evenly(2 * count)
     widths, normal = points[:count], ndtri(points[count:])
-    lucks = [_scaled(pooled.each(50), pooled.levels[0] > 0) for pooled, _ in sides]
+    lucks = [_scaled(pool.each(50), pool.levels[0] > 0) for pool, _ in sides]
     away = np.stack([luck - luck.mean() for luck in lucks])
     # Normal values, related as the blocks of the sides are.
-    shared = np.linalg.qr(away.T)[1].T @ normal[: min(count, blocks)]
+    common_lucks = np.linalg.qr(away.T)[1].T @ normal[: min(count, blocks)]
     candidates = []
-    for (pooled, q), luck, share, common in zip(sides, lucks, widths, shared, strict=True):
+    for (pool, q), luck, share, common in zip(sides, lucks, widths, common_lucks, strict=True):
         wider = np.sqrt((blocks - 1) / chdtri(blocks - 1, share))
-        logarithmic = bool(pooled.levels[0] > 0)
-        moved = _moved(pooled, q, luck, luck.std(ddof=1) * wider, logarithmic)
-        at = luck.mean() + moved + wider * common / np.sqrt(blocks * (blocks - 1))
+        logarithmic = bool(pool.levels[0] > 0)
+        shifts = _moved(pool, q, luck, luck.std(ddof=1) * wider, logarithmic)
+        at = luck.mean() + shifts + wider * common / np.sqrt(blocks * (blocks - 1))
         candidates.append(np.exp(np.clip(at, -700, 700)) if logarithmic else at)
     return candidates
 
@@ -78,14 +78,14 @@ def _evenly(dimensions: int) -> Values:
     return (0.5 + steps[:, None] * np.arange(1, POSSIBLE + 1)) % 1
 
 
-def upper_limit(pooled: Pooled, q: float, *, logarithmic: bool) -> float:
+def upper_limit(pool: Pooled, q: float, *, logarithmic: bool) -> float:
     """The logarithm of what the q-th percentile of endlessly many runs stays below, if so asked."""
     from scipy.special import chdtri, ndtri
 
-    at = _scaled(pooled.each(50), logarithmic)
+    at = _scaled(pool.each(50), logarithmic)
     shares = (np.arange(SPREADS) + 0.5) / SPREADS
     spread = at.std(ddof=1) * np.sqrt((at.size - 1) / chdtri(at.size - 1, shares))
-    away = _moved(pooled, q, at, spread, logarithmic)
+    away = _moved(pool, q, at, spread, logarithmic)
     luck = ndtri((np.arange(LEVELS) + 0.5) / LEVELS)
     possible = (at.mean() + away)[:, None] + (spread / np.sqrt(at.size))[:, None] * luck
     return float(np.quantile(possible, LIMIT))
@@ -95,23 +95,23 @@ def _scaled(values: Values, logarithmic: bool) -> Values:
     return np.log(values) if logarithmic else values
 
 
-def _moved(pooled: Pooled, q: float, at: Values, spreads: Values, logarithmic: bool) -> Values:
+def _moved(pool: Pooled, q: float, at: Values, spreads: Values, logarithmic: bool) -> Values:
     # Where the percentile of the common distribution goes when runs are spread that far: between
     # those spreads that are tried, of which the last is the largest that `upper_limit` asks for.
     from scipy.special import chdtri, ndtr
 
     widest = np.sqrt((at.size - 1) / chdtri(at.size - 1, 1 - 0.5 / SPREADS))
-    tried = np.linspace(0, at.std(ddof=1) * widest, TRIED)
-    finest = 0.25 / pooled.below[:, -1].max()
+    trial_spreads = np.linspace(0, at.std(ddof=1) * widest, TRIALS)
+    finest = 0.25 / pool.below[:, -1].max()
     one_side = np.geomspace(finest, 0.5, POINTS)
     edges = np.concatenate([[0], one_side, 1 - one_side[-2::-1], [1]])
-    levels = pooled.block_levels((edges[1:] + edges[:-1]) / 2)
+    levels = pool.block_levels((edges[1:] + edges[:-1]) / 2)
     points = (_scaled(levels, logarithmic) - at[:, None]).ravel()
     weights = np.tile(np.diff(edges), at.size) / at.size
-    widths = np.maximum(tried, 1e-9)[:, None]
+    widths = np.maximum(trial_spreads, 1e-9)[:, None]
     low, high = points.min() - 9 * widths[:, 0], points.max() + 9 * widths[:, 0]
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         share = ndtr((middle[:, None] - points) / widths) @ weights
         low, high = np.where(share < q / 100, middle, low), np.where(share < q / 100, high, middle)
-    return cast(Values, np.interp(spreads, tried, (low + high) / 2))
+    return cast(Values, np.interp(spreads, trial_spreads, (low + high) / 2))

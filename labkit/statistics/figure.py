@@ -41,14 +41,14 @@ class Figure:
         """Take it of these blocks."""
         q = 50.0 if statistic == "median" else statistic
         if not isinstance(q, str):
-            pooled = Pooled.of(blocks).finer
-            value, clock = pooled.percentile(q), pooled.clock(pooled.percentile(q))
-            return cls(value, pooled.each(q), pooled.without_each(q), pooled, q, clock)
+            pool = Pooled.of(blocks).finer
+            value, clock = pool.percentile(q), pool.clock(pool.percentile(q))
+            return cls(value, pool.each(q), pool.without_each(q), pool, q, clock)
         runs = [values for values in blocks.values() if isinstance(values, np.ndarray)]
-        each = np.array([summary(q, [run]) for run in runs])
-        others = ([*runs[:out], *runs[out + 1 :]] for out in range(len(runs)))
-        without = np.array([summary(q, parts) for parts in others])
-        return cls(summary(q, runs), each, without)
+        values_of_runs = np.array([summary(q, [run]) for run in runs])
+        rests = ([*runs[:out], *runs[out + 1 :]] for out in range(len(runs)))
+        without = np.array([summary(q, parts) for parts in rests])
+        return cls(summary(q, runs), values_of_runs, without)
 
     def ends(self, errors: float) -> tuple[float, float]:
         """The figure's range if that many standard errors off; a percentile's is by its rank."""
@@ -73,8 +73,8 @@ def summary(statistic: Statistic, runs: Sequence[Values]) -> float:
     return percentiles.percentile(np.concatenate(runs), statistic)
 
 
-def middling(each: Sequence[float], without: Sequence[float]) -> float:
+def middling(figures: Sequence[float], without: Sequence[float]) -> float:
     """The mean (of squares) of two standard errors: between blocks, and by the jackknife."""
-    if not each:
+    if not figures:
         return percentiles.jackknife(without)
-    return math.hypot(percentiles.spread(each), percentiles.jackknife(without)) / math.sqrt(2)
+    return math.hypot(percentiles.spread(figures), percentiles.jackknife(without)) / math.sqrt(2)

@@ -16,7 +16,7 @@ import numpy as np
 from labkit.errors import ResultsError
 from labkit.statistics.distribution import Values
 
-COOKIE, PACKED = 0x1C849303 | 0x10, 0x1C849304 | 0x10
+COOKIE, PACKED_COOKIE = 0x1C849303 | 0x10, 0x1C849304 | 0x10
 HEAD = struct.Struct(">IIIIQQd")
 MOST_COUNTS, MOST_BYTES = 1 << 22, 64 << 20
 MOST_SAMPLES = 20_000_000
@@ -56,7 +56,7 @@ def _unpacked(text: str) -> tuple[bytes, int, int]:
             "this is not an HdrHistogram (V2, compressed)", said=str(error)
         ) from None
     size, _, digits, unit = head[1:5]
-    sound = cookie == PACKED and head[0] == COOKIE and 1 <= digits <= 5 and unit > 0
+    sound = cookie == PACKED_COOKIE and head[0] == COOKIE and 1 <= digits <= 5 and unit > 0
     payload = inside[HEAD.size :]
     if not sound or not unpacker.eof or size != len(payload):
         raise ResultsError("this is not a whole HdrHistogram (V2, compressed)")

@@ -52,11 +52,11 @@ class Interval:
         return self.value > 0 and self.low >= 0
 
 
-def in_blocks(each: Sequence[float], form: Callable[[float], str]) -> str:
+def in_blocks(figures: Sequence[float], form: Callable[[float], str]) -> str:
     """The figures of few blocks, in place of an interval."""
-    if len(each) == 1:
+    if len(figures) == 1:
         return "one block"
-    return f"blocks: {', '.join(map(form, each))}" if each else ""
+    return f"blocks: {', '.join(map(form, figures))}" if figures else ""
 
 
 def ends(low: float | None, high: float | None, form: Callable[[float], str]) -> str:

@@ -51,8 +51,8 @@ class Measurand:
         """
         parts = self.point.split(", ")
         heads = [part.partition("=")[0] for part in parts]
-        named = (self.condition, self.metric, self.at, str(self), *parts, *heads)
-        return key in named or self.is_of(key)
+        names = (self.condition, self.metric, self.at, str(self), *parts, *heads)
+        return key in names or self.is_of(key)
 
     def is_of(self, condition: str) -> bool:
         """Whether it is of that condition, whose own name may end with a point."""

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 APART, TIMES = math.log(1.25), 5.0
-SCALED = 1.4826
+SCALE = 1.4826
 """The deviation of normal values over the median of how far they are away."""
 GAP, WIDER = math.log(1.5), 2.0
 FEWEST = 4
@@ -52,19 +52,19 @@ def two_states(medians: Mapping[str, Mapping[int, float]]) -> list[TwoStates]:
 def odd_blocks(medians: Mapping[str, Mapping[int, float]]) -> list[OddBlock]:
     """The blocks that lie apart, of condition -> block -> figure."""
     away = {name: _away(blocks) for name, blocks in medians.items() if len(blocks) >= FEWEST}
-    both = {two_state.condition for two_state in two_states(medians)}
-    every = [abs(x) for distances in away.values() for x in distances.values()]
-    usual = SCALED * float(np.median(every)) if every else 0.0
+    bimodal = {two_state.condition for two_state in two_states(medians)}
+    distances_all = [abs(x) for distances in away.values() for x in distances.values()]
+    usual = SCALE * float(np.median(distances_all)) if distances_all else 0.0
     return [
         OddBlock(name, block, medians[name][block], float(np.median([*medians[name].values()])))
-        for name, distances in away.items() if name not in both
+        for name, distances in away.items() if name not in bimodal
         for block, x in distances.items()
         if abs(x) > max(APART, TIMES * max(usual, _own(distances)))
     ]  # fmt: skip
 
 
 def _own(away: Mapping[int, float]) -> float:
-    return SCALED * float(np.median([abs(x) for x in away.values()]))
+    return SCALE * float(np.median([abs(x) for x in away.values()]))
 
 
 def _away(blocks: Mapping[int, float]) -> dict[int, float]:

@@ -43,7 +43,7 @@ from labkit.statistics.pooled import percentile as percentile
 
 MOST_BLOCKS = 200
 """The most blocks that are foreseen."""
-NORMAL, LEAST = 1.96, 1e-12
+NORMAL, SMALLEST = 1.96, 1e-12
 BY_RANK = 0.8
 """The rank's share of a lower end; the rest comes from the larger of two errors."""
 LEAST_BY_RANK, MOST_STEPS = 0.8, 1.5
@@ -109,17 +109,17 @@ class Estimate:
 
     def below(self, limit: float) -> float:
         """The one-sided p value against "it is not below `limit`"."""
-        return _tail(self.freedom, (self.scaled(limit) - self.highest) / max(self.up, LEAST))
+        return _tail(self.freedom, (self.scaled(limit) - self.highest) / max(self.up, SMALLEST))
 
     def above(self, limit: float) -> float:
         """The one-sided p value against "it is not above `limit`"."""
-        return _tail(self.freedom, (self.lowest - self.scaled(limit)) / max(self.down, LEAST))
+        return _tail(self.freedom, (self.lowest - self.scaled(limit)) / max(self.down, SMALLEST))
 
-    def grown(self, more: int, have: int) -> Estimate:
-        """The same value as it is foreseen when `more` blocks are added to `have`."""
-        growth, at = math.sqrt(have / (have + more)), self.scaled(self.value)
+    def grown(self, number: int, have: int) -> Estimate:
+        """The same value as it is foreseen when `number` blocks are added to `have`."""
+        growth, at = math.sqrt(have / (have + number)), self.scaled(self.value)
         return replace(self, lowest=at, highest=at, down=self.down * growth, up=self.up * growth,
-                       freedom=self.freedom + more)  # fmt: skip
+                       freedom=self.freedom + number)  # fmt: skip
 
 
 def interval(blocks: Blocks, q: float) -> Interval:
@@ -129,10 +129,12 @@ def interval(blocks: Blocks, q: float) -> Interval:
 
 def intervals(blocks: Blocks, percentiles: Sequence[float]) -> list[Interval]:
     """The `interval` of several percentiles of the same samples, which are pooled once."""
-    pooled = Pooled.of(blocks)
-    few = [Pooled.of({0: block}) for block in in_few(blocks)]
+    pool = Pooled.of(blocks)
+    pools = [Pooled.of({0: block}) for block in in_few(blocks)]
     return [
-        replace(estimate(pooled, q), each=tuple(one.percentile(q) for one in few)).interval()
+        replace(
+            estimate(pool, q), each=tuple(pool_of_block.percentile(q) for pool_of_block in pools)
+        ).interval()
         for q in percentiles
     ]
 
@@ -142,33 +144,33 @@ def in_few(blocks: Blocks) -> list[Values | Distribution]:
     return list(blocks.values()) if len(blocks) < FEWEST_OF_INTERVAL else []
 
 
-def estimate(pooled: Pooled, q: float) -> Estimate:
+def estimate(pool: Pooled, q: float) -> Estimate:
     """The percentile of the pooled samples, and how far it may be off."""
     if not 0 < q < 100:
         raise BadInput(f"a percentile lies between 0 and 100, not at {q}")
-    logarithmic, blocks = bool(pooled.levels[0] > 0), len(pooled.below)
-    least = 0.0 if pooled.levels[0] >= 0 else -math.inf
+    logarithmic, blocks = bool(pool.levels[0] > 0), len(pool.below)
+    floor = 0.0 if pool.levels[0] >= 0 else -math.inf
     scale = math.log if logarithmic else float
-    shown, t = pooled.percentile(q), student(max(blocks - 1, 1))
-    pooled = pooled.finer
-    raw = pooled.percentile(q)
+    displayed, t = pool.percentile(q), student(max(blocks - 1, 1))
+    pool = pool.finer
+    raw = pool.percentile(q)
     value, away = scale(raw), t if blocks > 1 else NORMAL
-    low, high = (scale(end) for end in pooled.around(q, raw, away))
+    low, high = (scale(end) for end in pool.around(q, raw, away))
     down, up = max(value - low, 0.0) / t, max(high - value, 0.0) / t
-    error = _error(pooled, q, logarithmic) if blocks > 1 else 0.0
+    error = _error(pool, q, logarithmic) if blocks > 1 else 0.0
     # A tail errs further away from the median than towards it, of which the ranks alone know.
     toward = BY_RANK * (down if q >= 50 else up) + (1 - BY_RANK) * error
     down, up = (toward, up) if q >= 50 else (down, toward)
     # Ranks beyond all samples say nothing: blocks that hardly overlap, or too few samples.
-    off = away * pooled.rank_error(q, raw)
+    off = away * pool.rank_error(q, raw)
     down, up = max(down, error * (off > q)), max(up, error * (off > 100 - q))
-    if pooled.enough and q >= 50 and (q > FAR_TAIL or off > 100 - q):
-        up = max(up, (upper_limit(pooled, q, logarithmic=logarithmic) - value) / t)
-    clock = math.log1p(pooled.clock(raw) / raw) if logarithmic else pooled.clock(raw)
+    if pool.enough and q >= 50 and (q > FAR_TAIL or off > 100 - q):
+        up = max(up, (upper_limit(pool, q, logarithmic=logarithmic) - value) / t)
+    clock = math.log1p(pool.clock(raw) / raw) if logarithmic else pool.clock(raw)
     clock *= NORMAL / t
     return Estimate(
-        shown, value, value, math.hypot(down, clock), math.hypot(up, clock),
-        max(blocks - 1, 1), blocks, pooled.measured(q), logarithmic, (least, math.inf),
+        displayed, value, value, math.hypot(down, clock), math.hypot(up, clock),
+        max(blocks - 1, 1), blocks, pool.measured(q), logarithmic, (floor, math.inf),
     )  # fmt: skip
 
 
@@ -191,29 +193,29 @@ def samples_needed(blocks: Blocks, q: float) -> int:
     """The number of blocks of this size still needed to call the percentile measured."""
     samples = count(blocks)
     share = min(q, 100 - q) / 100
-    wanted = math.ceil(round(BEYOND / share, 6)) + (1 if q < 50 else 0)
-    by_size = math.ceil(wanted / (samples / len(blocks)))
+    need = math.ceil(round(BEYOND / share, 6)) + (1 if q < 50 else 0)
+    by_size = math.ceil(need / (samples / len(blocks)))
     return max(by_size, FEWEST_BLOCKS) - len(blocks) if not _measured(blocks, q) else 0
 
 
-def steps(error: float, own: Iterable[float], t: float) -> float:
+def steps(error: float, errors: Iterable[float], t: float) -> float:
     """The number of its own errors that each of several figures may be off, if they share luck.
 
-    `error` is that of what becomes of them, `own` that of each with the others held still.
+    `error` is that of what becomes of them, `errors` that of each with the others held still.
     """
-    alone = math.hypot(*own)
+    alone = math.hypot(*errors)
     return t * min(error / alone, MOST_STEPS) if alone else 0.0
 
 
 def averaged(
-    value: float, each: Values, half: float, ranks: tuple[float, float] | None
+    value: float, figures: Values, half: float, ranks: tuple[float, float] | None
 ) -> tuple[float, float, float]:
     """The middle, down and up, of Student's interval of the blocks' figures and that of the ranks.
 
     `half` is half of Student's, `ranks` how far down and up the ranks let the pooled value go; the
     pooled value is inside. Without ranks Student's stands alone.
     """
-    middle = typical = float(each.mean())
+    middle = typical = float(figures.mean())
     down = up = half
     if ranks:
         middle, bias = (value + typical) / 2, BIAS * abs(value - typical)
@@ -223,8 +225,8 @@ def averaged(
 
 def unseen_most(down: float, up: float, q: float, *sides: Pooled) -> float:
     """The most that unseen runs may widen an interval, if each block shows its own percentile."""
-    known = min(beyond(q, int(row[-1])) for side in sides for row in side.below) >= BEYOND
-    return UNSEEN_MORE * (down + up) / 2 if known else math.inf
+    is_known = min(beyond(q, int(row[-1])) for side in sides for row in side.below) >= BEYOND
+    return UNSEEN_MORE * (down + up) / 2 if is_known else math.inf
 
 
 def few_in_a_block(*sides: Pooled) -> bool:
@@ -246,9 +248,9 @@ def apart(a: Pooled, b: Pooled, q: float) -> Estimate:
     )  # fmt: skip
 
 
-def spread(each: Sequence[float] | Values) -> float:
+def spread(figures: Sequence[float] | Values) -> float:
     """The standard error of a mean of these figures of blocks."""
-    return float(np.std(each, ddof=1)) / math.sqrt(len(each))
+    return float(np.std(figures, ddof=1)) / math.sqrt(len(figures))
 
 
 def jackknife(without: Sequence[float] | Values) -> float:
@@ -257,9 +259,9 @@ def jackknife(without: Sequence[float] | Values) -> float:
 
 
 # The larger of how the blocks' own percentiles differ and of the jackknife.
-def _error(pooled: Pooled, q: float, logarithmic: bool) -> float:
+def _error(pool: Pooled, q: float, logarithmic: bool) -> float:
     scale = np.log if logarithmic else np.asarray
-    return max(spread(scale(pooled.each(q))), jackknife(scale(pooled.without_each(q))))
+    return max(spread(scale(pool.each(q))), jackknife(scale(pool.without_each(q))))
 
 
 def _measured(blocks: Blocks, q: float) -> bool:

@@ -25,7 +25,7 @@ FEWEST_OF_INTERVAL = 4
 """Of fewer blocks each is shown, and no interval."""
 BEYOND = 10
 """The fewest samples beyond a percentile that is called measured."""
-LEAST, MOST = 1e-100, 1e100
+SMALLEST, LARGEST = 1e-100, 1e100
 """No measurement is larger, or smaller but for 0; beyond them squares and ratios overflow."""
 PIECES = 10
 MOST_KEPT = 200_000
@@ -50,18 +50,18 @@ class Pooled:
         parts = list(blocks.values())
         if not parts:
             raise BadInput("there are no blocks to take a percentile of")
-        enough = len(parts) >= FEWEST_BLOCKS
-        if not enough:
+        is_enough = len(parts) >= FEWEST_BLOCKS
+        if not is_enough:
             parts = [piece for part in parts for piece in _cut(part)]
         arrays = [part for part in parts if not isinstance(part, Distribution)]
         # Bins begin at 0, so what goes below it is kept however much there is.
-        few = sum(map(np.size, arrays)) <= MOST_KEPT or any(
+        is_few = sum(map(np.size, arrays)) <= MOST_KEPT or any(
             (np.asarray(p) < 0).any() for p in arrays
         )
-        if few and len(arrays) == len(parts):
-            checked = [checked_samples(part) for part in arrays]
-            return cls(*_one_by_one(checked), enough)
-        return cls(*_in_bins([_counted(part) for part in parts]), enough)
+        if is_few and len(arrays) == len(parts):
+            arrays_checked = [checked_samples(part) for part in arrays]
+            return cls(*_one_by_one(arrays_checked), is_enough)
+        return cls(*_in_bins([_counted(part) for part in parts]), is_enough)
 
     @cached_property
     def total(self) -> Whole:
@@ -82,8 +82,8 @@ class Pooled:
         if not positive.any() or (positive.all() and len(self.levels) == self.size):
             return 0.0
         steps = steps[positive]
-        least = float(self.levels[0])  # a multiple of the step, unless it lies below 0
-        return min(float(steps.min()), least) if least > 0 else float(steps.min())
+        lowest = float(self.levels[0])  # a multiple of the step, unless it lies below 0
+        return min(float(steps.min()), lowest) if lowest > 0 else float(steps.min())
 
     @cached_property
     def finer(self) -> Pooled:
@@ -160,8 +160,8 @@ class Pooled:
         low, high = self.percentile(max(q - off, 0.0)), self.percentile(min(q + off, 100.0))
         if len(self.below) < 2 or min(beyond(q, int(row[-1])) for row in self.below) < BEYOND:
             return low, high
-        least, most = self._of_blocks(q, value, errors)
-        return min(max(low, least), value), max(min(high, most), value)
+        floor, ceiling = self._of_blocks(q, value, errors)
+        return min(max(low, floor), value), max(min(high, ceiling), value)
 
     # The figures of blocks are taken to be normal, in logarithms where they can be.
     def _of_blocks(self, q: float, value: float, errors: float) -> tuple[float, float]:
@@ -173,8 +173,8 @@ class Pooled:
         off = math.hypot(float(np.std(at, ddof=1)), clock)
         down, up = (off * far for far in reach(q, at.size, errors))
         ends = np.array([at.mean() - down, at.mean() + up])
-        least, most = np.exp(np.clip(ends, -700, 700)) if logarithmic else ends
-        return float(least), float(most)
+        floor, ceiling = np.exp(np.clip(ends, -700, 700)) if logarithmic else ends
+        return float(floor), float(ceiling)
 
     def _at(self, below: Whole, q: float) -> float:
         return float(self.levels[np.searchsorted(below, rank(q, int(below[-1])), side="right")])
@@ -192,9 +192,9 @@ def spread_evenly(values: Values, step: float) -> Values:
 
 def percentile(values: npt.ArrayLike, q: float) -> float:
     """The nearest-rank percentile: the smallest value that q percent of all do not exceed."""
-    checked = checked_samples(values)
-    at = rank(q, checked.size)
-    return float(np.partition(checked, at)[at])
+    samples = checked_samples(values)
+    at = rank(q, samples.size)
+    return float(np.partition(samples, at)[at])
 
 
 def rank(q: float, n: int) -> int:
@@ -224,8 +224,8 @@ def reach(q: float, blocks: int, errors: float = 0.0) -> tuple[float, float]:
     student, root = float(stdtrit(blocks - 1, 0.975)), math.sqrt(blocks)
     near = student * math.sqrt(1 + 1 / blocks)
     tail = float(nctdtrit(blocks - 1, abs(float(ndtri(q / 100))) * root, 0.975)) / root
-    more = max(errors / student, 1.0)
-    near, far = more * near, more * max(near, tail)
+    factor = max(errors / student, 1.0)
+    near, far = factor * near, factor * max(near, tail)
     return (near, far) if q >= 50 else (far, near)
 
 
@@ -237,38 +237,40 @@ def pieces(values: npt.ArrayLike) -> list[Values]:
 
 def checked_samples(values: npt.ArrayLike) -> Values:
     """The samples as numbers; none, or something that is no number, is refused."""
-    checked = np.asarray(values, dtype=np.float64).ravel()
-    if not checked.size:
+    samples = np.asarray(values, dtype=np.float64).ravel()
+    if not samples.size:
         raise BadInput("there are no samples to take a percentile of")
-    if not np.isfinite(checked).all():
+    if not np.isfinite(samples).all():
         raise BadInput("some samples are not numbers")
-    check_range(checked)
-    return checked
+    check_range(samples)
+    return samples
 
 
 def check_range(values: Values, name: str = "") -> None:
     """Refuse numbers that are no measurement in any unit."""
     sizes = np.abs(values)
-    odd = (sizes > MOST) | ((sizes < LEAST) & (sizes != 0))
+    odd = (sizes > LARGEST) | ((sizes < SMALLEST) & (sizes != 0))
     if odd.any():
-        what = f"{values[odd][0]:g} is no measurement{f': {name}' if name else ''}"
-        raise BadInput(what, hint=f"sizes lie within {LEAST:g} to {MOST:g}, or are 0")
+        problem = f"{values[odd][0]:g} is no measurement{f': {name}' if name else ''}"
+        raise BadInput(problem, hint=f"sizes lie within {SMALLEST:g} to {LARGEST:g}, or are 0")
 
 
-def as_blocks(given: npt.ArrayLike | Blocks, first: int, name: str) -> Blocks:
+def as_blocks(samples: npt.ArrayLike | Blocks, first: int, name: str) -> Blocks:
     """The given samples of `name` by block; one run is cut into stretches from `first` on."""
-    if not isinstance(given, Mapping):
-        return dict(enumerate(_cut(_samples(given, name)), first))
-    if not given:
+    if not isinstance(samples, Mapping):
+        return dict(enumerate(_cut(_samples(samples, name)), first))
+    if not samples:
         raise BadInput(f"there are no samples of {name} to compare")
-    return {block: _samples(values, f"{name} in block {block}") for block, values in given.items()}
+    return {
+        block: _samples(values, f"{name} in block {block}") for block, values in samples.items()
+    }
 
 
-def _samples(given: npt.ArrayLike | Distribution, name: str) -> Values | Distribution:
-    if isinstance(given, Distribution):
-        return given
+def _samples(samples: npt.ArrayLike | Distribution, name: str) -> Values | Distribution:
+    if isinstance(samples, Distribution):
+        return samples
     try:
-        values = np.asarray(given, dtype=np.float64)
+        values = np.asarray(samples, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise BadInput(f"the samples of {name} are not numbers", said=str(error)) from None
     if values.ndim != 1:

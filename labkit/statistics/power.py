@@ -39,17 +39,17 @@ def smallest(scatter: float, blocks: int, among: int = 1) -> float:
 
     if blocks < 2 or among < 1:
         raise BadInput(f"a difference shows from 2 blocks on, not from {blocks}")
-    bound = float(stdtrit(blocks - 1, 1 - FIRST * RISK / among / 2))
-    return math.expm1(min(_away(blocks - 1, bound) * scatter / math.sqrt(blocks), 700.0))
+    limit = float(stdtrit(blocks - 1, 1 - FIRST * RISK / among / 2))
+    return math.expm1(min(_away(blocks - 1, limit) * scatter / math.sqrt(blocks), 700.0))
 
 
 # How many standard errors away the truth must be for 80 of 100 to come out beyond the bound.
-def _away(freedom: int, bound: float) -> float:
+def _away(freedom: int, limit: float) -> float:
     from scipy.special import nctdtr
 
-    low, high = 0.0, max(4 * bound, 10.0)
+    low, high = 0.0, max(4 * limit, 10.0)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        missed = float(nctdtr(freedom, middle, bound))
-        low, high = (middle, high) if missed > 1 - POWER else (low, middle)
+        miss_risk = float(nctdtr(freedom, middle, limit))
+        low, high = (middle, high) if miss_risk > 1 - POWER else (low, middle)
     return high

@@ -22,8 +22,8 @@ import numpy as np
 
 from labkit.errors import BadInput
 from labkit.statistics.expression import (
+    FUNCTIONS,
     OPERATORS,
-    SEVERAL,
     SUMMARIES,
     Range,
     called,
@@ -64,8 +64,8 @@ class Quantity:
     def names(self) -> tuple[str, ...]:
         """The keys of the measurements that it needs."""
         nodes = [node for node in ast.walk(tree(self.text)) if isinstance(node, ast.Constant)]
-        quoted = [node.value for node in nodes if isinstance(node.value, str)]
-        return tuple(dict.fromkeys(map(self._key, quoted)))
+        texts = [node.value for node in nodes if isinstance(node.value, str)]
+        return tuple(dict.fromkeys(map(self._key, texts)))
 
     @property
     def ratio(self) -> tuple[str, str] | None:
@@ -118,13 +118,13 @@ class Quantity:
             self, statistic=statistic, kinds=(*pairs.items(),), wholes=(*wholes.items(),)
         )
 
-    def range_of(self, least: float, most: Mapping[str, float]) -> Range:
-        """Between what it lies if no value is below `least`, nor that of a name above its own."""
+    def range_of(self, floor: float, ceilings: Mapping[str, float]) -> Range:
+        """Between what it lies if no value is below `floor`, nor that of a name above its own."""
 
         def of_name(node: ast.expr) -> Range:
             key, statistic = self._term(node) or ("", "")
-            width = math.inf if statistic == "variation" else most.get(key, math.inf)
-            return least, width
+            width = math.inf if statistic == "variation" else ceilings.get(key, math.inf)
+            return floor, width
 
         return range_of(tree(self.text), of_name)
 
@@ -163,10 +163,10 @@ class Quantity:
         if isinstance(node, ast.UnaryOp):
             return -self._value(node.operand, figure)
         if isinstance(node, ast.BinOp):
-            left, right = self._value(node.left, figure), self._value(node.right, figure)
-            return OPERATORS[type(node.op)](left, right)
+            first, second = self._value(node.left, figure), self._value(node.right, figure)
+            return OPERATORS[type(node.op)](first, second)
         assert isinstance(node, ast.Call)
-        return SEVERAL[called(node)](*(self._value(part, figure) for part in node.args))
+        return FUNCTIONS[called(node)](*(self._value(part, figure) for part in node.args))
 
     @property
     def alone(self) -> Term | None:

@@ -16,15 +16,15 @@ from labkit.statistics.quantity import Quantity
 FAR_OFF = 1.5
 
 
-def by_student(what: Quantity, measured: Mapping[str, Blocks]) -> Estimate | None:
+def by_student(quantity: Quantity, blocks_of: Mapping[str, Blocks]) -> Estimate | None:
     """The ratio of the blocks' own percentiles, with Student's error; None of anything else."""
-    if not what.ratio or isinstance(what.statistic, str):
+    if not quantity.ratio or isinstance(quantity.statistic, str):
         return None
-    over, under = (measured[name] for name in what.ratio)
+    over, under = (blocks_of[name] for name in quantity.ratio)
     common = sorted(set(over) & set(under))
     if len(common) < FEWEST_BLOCKS:
         return None
-    q = float(what.statistic)
+    q = float(quantity.statistic)
     levels = [Pooled.of({k: side[k] for k in common}).each(q) for side in (over, under)]
     if min(float(values.min()) for values in levels) <= 0:
         return None
@@ -33,9 +33,9 @@ def by_student(what: Quantity, measured: Mapping[str, Blocks]) -> Estimate | Non
     return Estimate(math.exp(at), at, at, error, error, len(common) - 1, len(common), enough=True)
 
 
-def differs(estimate: Estimate, other: Estimate | None) -> bool:
+def differs(estimate: Estimate, second: Estimate | None) -> bool:
     """Whether one of two intervals above 0 is more than half as wide again as the other."""
-    if other is None or min(estimate.interval().low, other.interval().low) <= 0:
+    if second is None or min(estimate.interval().low, second.interval().low) <= 0:
         return False
-    widths = [math.log(i.high / i.low) for i in (estimate.interval(), other.interval())]
+    widths = [math.log(i.high / i.low) for i in (estimate.interval(), second.interval())]
     return max(widths) > FAR_OFF * min(widths) and max(widths) > 1e-6

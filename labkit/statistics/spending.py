@@ -97,16 +97,16 @@ def _levels(looks: tuple[int, ...], risk: float, share: float) -> tuple[float, .
 def _after(
     looks: tuple[int, ...], risk: float, share: float
 ) -> tuple[tuple[float, ...], Values, Values]:
-    first, now = looks[0], looks[-1]
+    first, last = looks[0], looks[-1]
     if len(looks) == 1:
         level = spent(risk, first, first, share)
         return (level,), *_begun(first, _bound(level))
     before = looks[-2]
     levels, at, mass = _after(looks[:-1], risk, share)
-    part = spent(risk, first, now, share) - spent(risk, first, before, share)
-    bound = _spending(at, mass, math.sqrt(now - before), math.sqrt(now), part)
-    to = _moved(at, mass, math.sqrt(now - before), bound * math.sqrt(now))
-    return (*levels, 2 * _beyond(bound)), *to
+    part = spent(risk, first, last, share) - spent(risk, first, before, share)
+    limit = _spending(at, mass, math.sqrt(last - before), math.sqrt(last), part)
+    to = _moved(at, mass, math.sqrt(last - before), limit * math.sqrt(last))
+    return (*levels, 2 * _beyond(limit)), *to
 
 
 def _bound(level: float) -> float:
@@ -115,10 +115,10 @@ def _bound(level: float) -> float:
     return min(-float(ndtri(level / 2)), FARTHEST)
 
 
-def _beyond(bound: float) -> float:
+def _beyond(limit: float) -> float:
     from scipy.special import ndtr
 
-    return float(ndtr(-bound))
+    return float(ndtr(-limit))
 
 
 @lru_cache(64)
@@ -128,8 +128,8 @@ def _nodes(count: int) -> tuple[Values, Values]:
 
 
 # The sum of the blocks so far, where it has not crossed: points, and the chance at each.
-def _begun(blocks: int, bound: float) -> tuple[Values, Values]:
-    return _moved(np.zeros(1), np.ones(1), math.sqrt(blocks), bound * math.sqrt(blocks))
+def _begun(blocks: int, limit: float) -> tuple[Values, Values]:
+    return _moved(np.zeros(1), np.ones(1), math.sqrt(blocks), limit * math.sqrt(blocks))
 
 
 def _moved(at: Values, mass: Values, step: float, edge: float) -> tuple[Values, Values]:
@@ -146,7 +146,7 @@ def _spending(at: Values, mass: Values, step: float, scale: float, part: float) 
 
     low, high = 0.0, FARTHEST
     for _ in range(50):
-        bound = (low + high) / 2
-        crossed = ndtr((at - bound * scale) / step) + ndtr((-at - bound * scale) / step)
-        low, high = (bound, high) if float(crossed @ mass) > part else (low, bound)
+        limit = (low + high) / 2
+        share = ndtr((at - limit * scale) / step) + ndtr((-at - limit * scale) / step)
+        low, high = (limit, high) if float(share @ mass) > part else (low, limit)
     return high

@@ -73,27 +73,27 @@ def steady(values: npt.ArrayLike) -> Steady:
     """Find the end of a run's warm-up, and what remains of the run."""
     series = checked_samples(values)
     if series.size < FEWEST:
-        why = (
+        reason = (
             f"{series.size} samples are too few to find a warm-up in; at least {FEWEST} are needed"
         )
-        return Steady(series.size, 0, effective_size(series), False, why)
+        return Steady(series.size, 0, effective_size(series), False, reason)
     cut, half = warm_up(series), series.size / 2
     if cut >= half:
-        why = "it was still changing in its second half: run it for longer"
-        return Steady(series.size, cut, effective_size(series[cut:]), False, why)
+        reason = "it was still changing in its second half: run it for longer"
+        return Steady(series.size, cut, effective_size(series[cut:]), False, reason)
     effective = effective_size(series[cut:])
-    left = f"{series.size - cut} samples are worth {effective:.0f} independent ones"
-    why = f"the first {cut} samples are warm-up; {left}" if cut else left
-    return Steady(series.size, cut, effective, True, why)
+    worth = f"{series.size - cut} samples are worth {effective:.0f} independent ones"
+    reason = f"the first {cut} samples are warm-up; {worth}" if cut else worth
+    return Steady(series.size, cut, effective, True, reason)
 
 
-def told(measured: Mapping[str, Blocks]) -> list[str]:
+def told(blocks_of: Mapping[str, Blocks]) -> list[str]:
     """Describe what is not steady in a study's runs, a sentence each; nothing is cut.
 
     Only of half the runs of a condition or more: one in ten looks so by chance.
     """
     sentences = []
-    for name, blocks in measured.items():
+    for name, blocks in blocks_of.items():
         runs = [steady(v) for _, v in sorted(blocks.items()) if np.size(v) >= FEWEST]
         warm = [run for run in runs if run.steady and run.share_cut >= WORTH_TELLING]
         if warm and 2 * len(warm) >= len(runs):
@@ -102,38 +102,38 @@ def told(measured: Mapping[str, Blocks]) -> list[str]:
                 f"{name}: {len(warm)} of {len(runs)} runs begin with a warm-up, the longest of "
                 f"{longest.cut} of {longest.samples} samples; nothing was cut"
             )
-        many = sum(not run.steady for run in runs)
-        if many and 2 * many >= len(runs):
-            sentences.append(changing(name, many, len(runs)))
-    return sentences + _drifting(measured)
+        count = sum(not run.steady for run in runs)
+        if count and 2 * count >= len(runs):
+            sentences.append(changing(name, count, len(runs)))
+    return sentences + _drifting(blocks_of)
 
 
-def unsteady(measured: Mapping[str, Blocks]) -> dict[str, tuple[int, int]]:
+def unsteady(blocks_of: Mapping[str, Blocks]) -> dict[str, tuple[int, int]]:
     """Count the runs that were still changing, and all, where it is half of them or more."""
-    counted = {}
-    for name, blocks in measured.items():
+    counts = {}
+    for name, blocks in blocks_of.items():
         runs = [steady(v) for v in blocks.values() if np.size(v) >= FEWEST]
-        counted[name] = sum(not run.steady for run in runs), len(runs)
-    return {name: (many, of) for name, (many, of) in counted.items() if many and 2 * many >= of}
+        counts[name] = sum(not run.steady for run in runs), len(runs)
+    return {name: (count, of) for name, (count, of) in counts.items() if count and 2 * count >= of}
 
 
-def changing(name: str, many: int, of: int) -> str:
+def changing(name: str, count: int, of: int) -> str:
     """The sentence on runs that were still changing."""
-    return f"{name}: {many} of {of} runs were still changing in their second half"
+    return f"{name}: {count} of {of} runs were still changing in their second half"
 
 
-def _drifting(measured: Mapping[str, Blocks]) -> list[str]:
+def _drifting(blocks_of: Mapping[str, Blocks]) -> list[str]:
     medians = {
         name: {number: percentile(blocks[number], 50) for number in sorted(blocks)}
-        for name, blocks in measured.items() if len(blocks) > 1
+        for name, blocks in blocks_of.items() if len(blocks) > 1
     }  # fmt: skip
     trends = {name: drift(list(of_block.values())) for name, of_block in medians.items()}
     trend = _together(list(medians.values()))
     risk = RISK if trend is None else RISK / 2
     alone = zip(trends.items(), holm([f.p for f in trends.values()]), strict=True)
-    told = [("", trend)] if trend and trend.p <= risk else []
-    told += [(name, trend_of) for (name, trend_of), p in alone if p <= risk]
-    return [_rises(name, trend) for name, trend in told]
+    sentences = [("", trend)] if trend and trend.p <= risk else []
+    sentences += [(name, trend_of) for (name, trend_of), p in alone if p <= risk]
+    return [_rises(name, trend) for name, trend in sentences]
 
 
 # A lab that drifts moves all conditions, each by a share of what it differs by anyway.
@@ -149,9 +149,9 @@ def _together(medians: Sequence[Mapping[int, float]]) -> Trend | None:
 
 
 def _rises(name: str, trend: Trend) -> str:
-    whose = f"{name}: its median" if name else "all conditions together: the median"
+    owner = f"{name}: its median" if name else "all conditions together: the median"
     way = "rises" if trend.tau > 0 else "falls"
-    return f"{whose} {way} from block to block (p {trend.p:.2g}): the lab drifts"
+    return f"{owner} {way} from block to block (p {trend.p:.2g}): the lab drifts"
 
 
 def warm_up(values: npt.ArrayLike) -> int:
@@ -163,23 +163,23 @@ def warm_up(values: npt.ArrayLike) -> int:
     batches = _ranked(series)[: series.size // BATCH * BATCH].reshape(-1, BATCH).mean(axis=1)
     if batches.size <= LAST:
         return 0
-    left = batches.size - np.arange(batches.size - LAST)
+    sizes = batches.size - np.arange(batches.size - LAST)
     # Sums from each batch to the end; centred first, or squares of large values lose their digits.
-    centred = (batches - batches.mean())[::-1]
-    sums, squares = np.cumsum(centred)[::-1], np.cumsum(centred**2)[::-1]
-    error = squares[: left.size] / left**2 - sums[: left.size] ** 2 / left**3
-    tried = np.unique(np.linspace(0, left.size - 1, STEPS).astype(int))
-    return int(tried[np.argmin(error[tried])]) * BATCH
+    centre = (batches - batches.mean())[::-1]
+    sums, squares = np.cumsum(centre)[::-1], np.cumsum(centre**2)[::-1]
+    error = squares[: sizes.size] / sizes**2 - sums[: sizes.size] ** 2 / sizes**3
+    cuts = np.unique(np.linspace(0, sizes.size - 1, STEPS).astype(int))
+    return int(cuts[np.argmin(error[cuts])]) * BATCH
 
 
 def effective_size(values: npt.ArrayLike) -> float:
     """The number of independent samples these are worth, by how their ranks hang together."""
     series = checked_samples(values)
-    related = autocorrelation(_ranked(series))
-    if related.size < 2:
+    likeness = autocorrelation(_ranked(series))
+    if likeness.size < 2:
         return float(series.size)
     # Sums of neighbours are positive and fall, until only noise is left.
-    pairs = related[: related.size // 2 * 2].reshape(-1, 2).sum(axis=1)
+    pairs = likeness[: likeness.size // 2 * 2].reshape(-1, 2).sum(axis=1)
     ends = np.flatnonzero(pairs <= 0)
     monotone = np.minimum.accumulate(pairs[: ends[0]] if ends.size else pairs)
     time = max(2 * monotone.sum() - 1, 1.0)
@@ -189,10 +189,10 @@ def effective_size(values: npt.ArrayLike) -> float:
 def autocorrelation(values: npt.ArrayLike) -> Values:
     """The likeness of samples by distance in places, from 0 on; 0 if all are equal."""
     series = checked_samples(values)
-    centred = series - series.mean()
-    padded = 1 << (2 * series.size - 1).bit_length()
-    power = np.abs(np.fft.rfft(centred, padded)) ** 2
-    product = np.fft.irfft(power, padded)[: series.size]
+    centre = series - series.mean()
+    size = 1 << (2 * series.size - 1).bit_length()
+    power = np.abs(np.fft.rfft(centre, size)) ** 2
+    product = np.fft.irfft(power, size)[: series.size]
     alike: Values = product / product[0] if product[0] > 1e-12 * series.size else np.zeros(1)
     return alike
 

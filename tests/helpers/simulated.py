@@ -182,7 +182,7 @@ def spread_evenly(blocks, step):
 
 def tried(count):
     widest = np.sqrt((count - 1) / chdtri(count - 1, 1 - 0.5 / far_tail.SPREADS))
-    return np.linspace(0, widest, far_tail.TRIED)
+    return np.linspace(0, widest, far_tail.TRIALS)
 
 
 def ranks(q, size):
