@@ -8,7 +8,7 @@ from dataclasses import replace
 from labkit.errors import Unreachable
 from labkit.ssh.address import Address as Address
 from labkit.ssh.address import Target
-from labkit.ssh.client import LOSSES as LOST
+from labkit.ssh.client import LOSSES
 from labkit.ssh.client import Client as Client
 from labkit.ssh.known_hosts import KnownHosts
 from labkit.ssh.login import log_in
@@ -51,7 +51,7 @@ def reached(target: Target) -> Client:
         log_in(client, target, refusals)
     except BaseException as error:
         client.close()
-        if isinstance(error, LOST):
+        if isinstance(error, LOSSES):
             text = client.farewell or str(error) or "it hung up"
             raise _failed(target, client, "while logging in", text) from error
         raise

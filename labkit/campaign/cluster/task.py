@@ -34,7 +34,7 @@ from labkit.campaign.worker import ANSWER
 from labkit.errors import LabkitError, Stopped, StoreRefused, UnlikeVersions
 from labkit.machine import records
 from labkit.machine.places import out
-from labkit.results import NOTE as NOTE
+from labkit.results import NOTE
 
 T = TypeVar("T")
 RESULTS = "results/"
