@@ -16,7 +16,7 @@ from labkit import studies
 from labkit.front.readiness import NO, PARTLY, UNKNOWN, YES, Readiness
 from labkit.front.shelf import Shelved, newest
 from labkit.machine.places import HOME, out
-from labkit.pages.score_line import NO_STUDY_YET, UNMEASURED, counts_as
+from labkit.pages.score_line import NO_RUN, NO_STUDY_YET, counts_as
 from labkit.pages.scorecard import Scorecard
 from labkit.pages.tables import CHIPS, Table, chip, safe
 from labkit.running import notebook
@@ -263,7 +263,7 @@ def _report(card: StudyCard) -> str:
 def _verdicts(card: StudyCard) -> str:
     if card.verdicts is None:
         return f"<b>Claims:</b> {JUDGING}"
-    words = [word for word in (*CHIPS, UNMEASURED, NO_STUDY_YET) if card.counted.get(word)]
+    words = [word for word in (*CHIPS, NO_RUN, NO_STUDY_YET) if card.counted.get(word)]
     chips = [
         f'<span class="lk-count">{card.counted[word]} '
         f"{chip(word) if word in CHIPS else safe(word)}</span>"

@@ -54,8 +54,8 @@ def finding(outcome: Outcome) -> str:
 def table(outcome: Outcome) -> Table:
     """A row for each side: what ran, where, under which settings, and its figure."""
     load = outcome.comparing.load
-    what = "mean" if outcome.comparing.statistic == "mean" else "median"
-    head = ("", "command", "on", "settings", f"{load.metric}, {what} (95 %)")
+    statistic = "mean" if outcome.comparing.statistic == "mean" else "median"
+    head = ("", "command", "on", "settings", f"{load.metric}, {statistic} (95 %)")
     rows = tuple(
         (name, shlex.join(side.words), side.role, side.shown, _figure(outcome, name))
         for name, side in outcome.comparing.sides.items()
@@ -102,12 +102,12 @@ def _beside(outcome: Outcome) -> list[str]:
     verdict, load = outcome.verdict, outcome.comparing.load
     runs = outcome.results.finished()
     text = f", the command {load.times} times in each" if load.times > 1 else ""
-    how = f"{len(runs)} runs in {verdict.blocks} shuffled blocks{text}."
+    sentence = f"{len(runs)} runs in {verdict.blocks} shuffled blocks{text}."
     looks = [(verdict.looks, verdict.spent)] if verdict.looks else []
     lacks = [f"Not set for {name}: {'; '.join(side.lacks)}."
              for name, side in outcome.comparing.sides.items() if side.lacks]  # fmt: skip
     study = outcome.comparing.study()
-    return [f"{how} {looked(looks)}".strip(), *lacks, *remarks(study, outcome.results)]
+    return [f"{sentence} {looked(looks)}".strip(), *lacks, *remarks(study, outcome.results)]
 
 
 def told(outcome: Outcome, page_file: Path) -> dict[str, Any]:
@@ -126,11 +126,11 @@ def told(outcome: Outcome, page_file: Path) -> dict[str, Any]:
 def write(outcome: Outcome) -> Path:
     """Write the page among the reports; it needs no network and holds no script."""
     file = out() / "reports" / f"compare-{outcome.results.path.name}.html"
-    rest = "".join(f"<p>{safe(text)}</p>" for text in _beside(outcome))
+    paragraphs = "".join(f"<p>{safe(text)}</p>" for text in _beside(outcome))
     page = PAGE.format(
         title=safe(f"A against B on {outcome.results.asked['lab']['name']}"),
         style=PAPER + STYLE, finding=safe(finding(outcome)), chip=chip(outcome.verdict.verdict),
-        table=table(outcome).html(), chart=_chart(outcome), rest=rest,
+        table=table(outcome).html(), chart=_chart(outcome), rest=paragraphs,
     )  # fmt: skip
     with records.keeping(f"{file}"):
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -139,12 +139,12 @@ def write(outcome: Outcome) -> Path:
 
 
 # A ratio needs figures above 0.
-def _chart(found: Outcome) -> str:
-    blocks = found.comparing.study().blocks(found.results)
+def _chart(ab: Outcome) -> str:
+    blocks = ab.comparing.study().blocks(ab.results)
     if min(float(run.min()) for runs in blocks.values() for run in runs.values()) <= 0:
         return ""
-    drawn = charts.ratios(
-        blocks, A, statistic=found.comparing.statistic, metric=found.comparing.load.metric,
-        margin=found.comparing.margin, runs=found.results.by_block(), note=note(found.results),
+    chart = charts.ratios(
+        blocks, A, statistic=ab.comparing.statistic, metric=ab.comparing.load.metric,
+        margin=ab.comparing.margin, runs=ab.results.by_block(), note=note(ab.results),
     )  # fmt: skip
-    return str(charts.bundle(drawn.to_dict())["image/svg+xml"])
+    return str(charts.bundle(chart.to_dict())["image/svg+xml"])

@@ -74,7 +74,7 @@ class Watching(Protocol):
 
 
 def answer(
-    study: Study, given: Mapping[str, str], line: Watching, *, target: Path | None = None,
+    study: Study, words: Mapping[str, str], line: Watching, *, target: Path | None = None,
     keeps: tuple[int, ...] = (), temporary: Path | None = None,
 ) -> Answer:  # fmt: skip
     """Run the study's notebook with these parameters, and read what it found.
@@ -83,28 +83,28 @@ def answer(
     of `Rerun`.
     """
     source = notebook.notebook(study.name)
-    values = notebook.read_parameters(source, given)
+    values = notebook.read_parameters(source, words)
     check_parameters(study, values)
-    begun = out() / "reports" / f"{study.name}-{values['label']}.ipynb"
+    draft = out() / "reports" / f"{study.name}-{values['label']}.ipynb"
     line.say(f"running {source.name} on {values['where']}")
-    rerun = notebook.Rerun(source, target or begun, values, keeps=keeps, temporary=temporary)
+    rerun = notebook.Rerun(source, target or draft, values, keeps=keeps, temporary=temporary)
     beside = ThreadPoolExecutor(1)
     write_report = beside.submit(_report_writer)
-    if is_stored(where := str(values["where"])):
-        beside.submit(_read_ahead, study, where)
+    if is_stored(place := str(values["where"])):
+        beside.submit(_read_ahead, study, place)
     try:
         rerun.execute(line.tell)
     finally:
         beside.shutdown(wait=False)  # whoever stops it waits for no import
     line.say("writing the report")
-    stored = rerun.results and Results.open(rerun.results)
-    results = stored or stored_results(study.name, where)
-    target = target or _named_after(results.path, begun)
+    results_of_run = rerun.results and Results.open(rerun.results)
+    results = results_of_run or stored_results(study.name, place)
+    target = target or _named_after(results.path, draft)
     reading = Reading.of(study, results)
     verdicts = judged(reading)
     head = head_of(study, results, verdicts, sentence(reading, verdicts))
     write_report.result()(target, target.with_suffix(".html"), head)
-    return _read(study, results, verdicts, head, target, where)
+    return _read(study, results, verdicts, head, target, place)
 
 
 # What reports need takes two seconds to load, so it is loaded while the notebook runs.
@@ -116,9 +116,9 @@ def _report_writer() -> Callable[[Path, Path, ReportHead], None]:
 
 
 # What is wrong with results is said where they are needed.
-def _read_ahead(study: Study, where: str) -> None:
+def _read_ahead(study: Study, place: str) -> None:
     with suppress(LabkitError):
-        _rows(study, stored_results(study.name, where))
+        _rows(study, stored_results(study.name, place))
 
 
 def report_of(study: str, label: str, path: Path) -> Path:
@@ -127,17 +127,17 @@ def report_of(study: str, label: str, path: Path) -> Path:
 
 
 # Which results they are is known when they are there.
-def _named_after(path: Path, begun: Path) -> Path:
-    named = begun.with_stem(f"{begun.stem}-{bundle.mark(path)}")
-    return begun.rename(named)
+def _named_after(path: Path, draft: Path) -> Path:
+    place = draft.with_stem(f"{draft.stem}-{bundle.mark(path)}")
+    return draft.rename(place)
 
 
-def given(study: str, where: str, said: Mapping[str, Any], label: str) -> dict[str, str]:
+def given(study: str, place: str, question: Mapping[str, Any], label: str) -> dict[str, str]:
     """The notebook's parameters: these results, and the load that was measured, not its own."""
-    known = notebook.parameters(notebook.notebook(study))
-    knobs = {**said.get("workload", {}), **said.get("sizes", {})}
-    load = {name: str(value) for name, value in knobs.items() if name in known}
-    return {**load, "where": where, "label": label}
+    slots = notebook.parameters(notebook.notebook(study))
+    knobs = {**question.get("workload", {}), **question.get("sizes", {})}
+    load = {name: str(value) for name, value in knobs.items() if name in slots}
+    return {**load, "where": place, "label": label}
 
 
 def _read(
@@ -146,11 +146,11 @@ def _read(
     verdicts: Sequence[Verdict],
     head: ReportHead,
     target: Path,
-    where: str,
+    place: str,
 ) -> Answer:
     return Answer(
         study=study.name,
-        where=where,
+        where=place,
         answer=head.answer,
         note=note(results),
         results=str(results.path),
@@ -166,7 +166,7 @@ def _read(
 
 
 def _rows(study: Study, results: Results) -> list[dict[str, Any]]:
-    rows, lost, by_condition = [], _lost(results), study.blocks(results)
+    rows, losses, by_condition = [], _lost(results), study.blocks(results)
     single = all(count(blocks) == len(blocks) for blocks in by_condition.values())
     for condition, blocks in by_condition.items():
         rows_of = _mean(blocks) if single else _tails(blocks)
@@ -174,7 +174,7 @@ def _rows(study: Study, results: Results) -> list[dict[str, Any]]:
             rows.append(
                 {"condition": condition, "metric": study.metric, "unit": study.unit,
                  "percentile": q, "blocks": len(blocks),
-                 "n": sum(len(values) for values in blocks.values()), "lost": lost[condition],
+                 "n": sum(len(values) for values in blocks.values()), "lost": losses[condition],
                  **asdict(estimate), "low": estimate.least, "high": estimate.most}
             )  # fmt: skip
     return rows
@@ -190,26 +190,26 @@ def _mean(blocks: Blocks) -> list[tuple[float | None, Interval]]:
 
 
 def _lost(results: Results) -> Counter[str]:
-    lost: Counter[str] = Counter()
+    losses: Counter[str] = Counter()
     for run in results.finished():
-        lost[run.condition] += sum(row["lost"] for row in run.rows)
-    return lost
+        losses[run.condition] += sum(row["lost"] for row in run.rows)
+    return losses
 
 
-def rendered(study: Study, found: Answer) -> str:
+def rendered(study: Study, facts: Answer) -> str:
     """The answer for a terminal: the percentiles, the verdicts, the files."""
     parts = [
         study.title,
-        paragraph(found.answer),
-        paragraph(f"{found.note}. These are not the figures of hardware.") if found.note else "",
-        "\n".join(map(paragraph, found.controls)),
-        _measured(study, found.rows),
-        _judged(found.verdicts),
-        one_risk(v["among"] for v in found.verdicts),
-        looked((v["looks"], v["spent"]) for v in found.verdicts),
-        "\n".join(map(paragraph, found.remarks)),
-        f"notebook  {found.notebook}\nreport    {found.report}\nruns      {found.results}\n"
-        f"cost      {found.cost}",
+        paragraph(facts.answer),
+        paragraph(f"{facts.note}. These are not the figures of hardware.") if facts.note else "",
+        "\n".join(map(paragraph, facts.controls)),
+        _measured(study, facts.rows),
+        _judged(facts.verdicts),
+        one_risk(v["among"] for v in facts.verdicts),
+        looked((v["looks"], v["spent"]) for v in facts.verdicts),
+        "\n".join(map(paragraph, facts.remarks)),
+        f"notebook  {facts.notebook}\nreport    {facts.report}\nruns      {facts.results}\n"
+        f"cost      {facts.cost}",
     ]
     return readable("\n\n".join(part for part in parts if part))
 
@@ -218,8 +218,8 @@ def rendered(study: Study, found: Answer) -> str:
 def _judged(verdicts: Sequence[Mapping[str, Any]]) -> str:
     rows: list[tuple[str, str, str]] = []
     for v in verdicts:
-        first, *rest = [text for text in (v["measured"], v["why"]) if text] or [""]
-        rows += [(v["claim"], v["verdict"], first), *(("", "", text) for text in rest)]
+        first, *others = [text for text in (v["measured"], v["why"]) if text] or [""]
+        rows += [(v["claim"], v["verdict"], first), *(("", "", text) for text in others)]
     return table(rows, ["claim", "verdict", "what was measured here, and why"])
 
 
@@ -228,19 +228,19 @@ def _measured(study: Study, rows: list[dict[str, Any]]) -> str:
     for row in rows:
         by_condition.setdefault(row["condition"], []).append(_cell(row))
     single = any(row["percentile"] is None for row in rows)
-    shown = _single(study, by_condition) if single else _percentiles(study, by_condition)
-    gone = {(r["condition"], r["n"], r["lost"]) for r in rows if r["lost"]}
-    for name, answered, lost in sorted(gone):
-        shown += f"\n{name}: {lost} of {answered + lost} requests got no answer"
-    few = "blocks" if single else "samples or blocks"
-    shown += f"\n(in brackets the 95 % interval, or few blocks; ~ marks too few {few})"
+    page = _single(study, by_condition) if single else _percentiles(study, by_condition)
+    losses = {(r["condition"], r["n"], r["lost"]) for r in rows if r["lost"]}
+    for name, answers, loss in sorted(losses):
+        page += f"\n{name}: {loss} of {answers + loss} requests got no answer"
+    noun = "blocks" if single else "samples or blocks"
+    page += f"\n(in brackets the 95 % interval, or few blocks; ~ marks too few {noun})"
     if any(row["enough"] and not row["each"] and None in (row["low"], row["high"]) for row in rows):
-        shown += "\n(> and <: so few blocks set no limit on the other side)"
+        page += "\n(> and <: so few blocks set no limit on the other side)"
     # Of the condition with the fewest samples; the others lack less.
     fewest = 0 if single else min((r["n"] for r in rows), default=0)
     notes = [*filter(None, (tail_note(q, fewest) for q in PERCENTILES if fewest))]
-    more = "; higher percentiles need more" if len(notes) > 1 else ""
-    return "\n".join([shown, *(paragraph(f"{note}{more}") for note in notes[:1])])
+    remark = "; higher percentiles need more" if len(notes) > 1 else ""
+    return "\n".join([page, *(paragraph(f"{note}{remark}") for note in notes[:1])])
 
 
 def _single(study: Study, cells: Mapping[str, Sequence[str]]) -> str:
@@ -255,13 +255,13 @@ def _title(study: Study) -> str:
 
 def _percentiles(study: Study, cells: Mapping[str, Sequence[str]]) -> str:
     document = _document(study)
-    printed = ["document's median"] * any(name in document for name in cells)
+    columns = ["document's median"] * any(name in document for name in cells)
     lines = [
-        (name, *cells_of, *(document.get(name, "-") for _ in printed))
+        (name, *cells_of, *(document.get(name, "-") for _ in columns))
         for name, cells_of in cells.items()
     ]
     heads = [HEADS.get(q, f"{q:g} %") for q in PERCENTILES]
-    return narrow_table(lines, [_title(study), *heads, *printed])
+    return narrow_table(lines, [_title(study), *heads, *columns])
 
 
 def _cell(row: Mapping[str, Any]) -> str:

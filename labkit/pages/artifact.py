@@ -58,12 +58,12 @@ def told(results: Results) -> list[dict[str, Any]]:
 
 
 def _page(results: Results, card: Scorecard) -> str:
-    judged = published.published(results.judged_as)
+    paper = published.published(results.judged_as)
     rows = (_row(results, line, _claim(line)) for line in card.lines)
     meanings = results.asked.get("here", {})
     ran = Table(("condition", "what ran"), tuple((n, str(x)) for n, x in meanings.items()))
     return PAGE.format(
-        title=safe(judged.document), document=linked(judged.document, judged.url),
+        title=safe(paper.document), document=linked(paper.document, paper.url),
         style=PAPER + STYLE, rows="".join(map(_cells, rows)), caption=safe(card.caption()),
         facts=_facts(results, card.lines[0]).html(), conditions=ran.html(),
     )  # fmt: skip
@@ -81,8 +81,8 @@ def _facts(results: Results, line: ScoreLine) -> Table:
 
 
 def _command(results: Results, blocks: int) -> str:
-    where = "" if is_emulated(results) else str(results.asked.get("where", ""))
-    place = f"--where {shlex.quote(where)} " if where else ""  # a box is made again
+    lab = "" if is_emulated(results) else str(results.asked.get("where", ""))
+    place = f"--where {shlex.quote(lab)} " if lab else ""  # a box is made again
     return f"labkit run {results.study} {place}-p repeats={blocks}"
 
 
@@ -97,12 +97,12 @@ def _claim(line: ScoreLine) -> Claim:
 def _row(results: Results, line: ScoreLine, claim: Claim) -> dict[str, Any]:
     comparisons = claim.comparisons()
     runs = _runs_of(results, claim)
-    measured, printed = found_and_printed(line)
+    figure, document_figure = found_and_printed(line)
     return {
         "claim": line.claim, "statement": line.statement, "source": line.source,
         "form": line.form, "tested": [_tested(comparison) for comparison in comparisons],
-        "tolerance": list(dict.fromkeys(_tolerance(one, claim) for one in comparisons)),
-        "verdict": line.verdict, "measured": measured, "printed": printed, "why": line.reason,
+        "tolerance": list(dict.fromkeys(_tolerance(c, claim) for c in comparisons)),
+        "verdict": line.verdict, "measured": figure, "printed": document_figure, "why": line.reason,
         "dispute": line.dispute, "runs": len(runs), "seconds": round(_seconds(runs), 1),
     }  # fmt: skip
 
@@ -117,32 +117,32 @@ def _seconds(runs: Sequence[Run]) -> float:
     return sum(run.seconds for run in runs)
 
 
-def _tested(one: Comparison) -> str:
-    of = f"p{one.what.statistic:g}" if isinstance(one.what.statistic, int | float) else ""
-    of = {"p50": "median", "": str(one.what.statistic)}.get(of, of)
-    return f"{one.what.shown} ({', '.join(filter(None, (of, one.what.metric)))})"
+def _tested(test: Comparison) -> str:
+    of = f"p{test.what.statistic:g}" if isinstance(test.what.statistic, int | float) else ""
+    of = {"p50": "median", "": str(test.what.statistic)}.get(of, of)
+    return f"{test.what.shown} ({', '.join(filter(None, (of, test.what.metric)))})"
 
 
-def _tolerance(one: Comparison, claim: Claim) -> str:
+def _tolerance(test: Comparison, claim: Claim) -> str:
     margin = MARGIN if claim.margin is None else claim.margin
     near = f"; closer than {100 * margin:g} % is the same"
-    if math.isinf(one.low):
-        return f"below {one.high:.3g}{near}"
-    if math.isinf(one.high):
-        return f"above {one.low:.3g}{near}"
-    return f"{'outside' if one.outside else 'within'} {one.low:.3g} to {one.high:.3g}"
+    if math.isinf(test.low):
+        return f"below {test.high:.3g}{near}"
+    if math.isinf(test.high):
+        return f"above {test.low:.3g}{near}"
+    return f"{'outside' if test.outside else 'within'} {test.low:.3g} to {test.high:.3g}"
 
 
 def _cells(row: dict[str, Any]) -> str:
-    tested = "<br>".join(map(safe, row["tested"])) or "not tested"
-    printed = f"; the document: {row['printed']}" if row["printed"] else ""
-    measured = f"<br><b>{safe(row['measured'])}</b>{safe(printed)}" if row["measured"] else ""
-    disputed = f"<br><small>Disputed: {safe(row['dispute'])}</small>" if row["dispute"] else ""
+    tests = "<br>".join(map(safe, row["tested"])) or "not tested"
+    document = f"; the document: {row['printed']}" if row["printed"] else ""
+    figure = f"<br><b>{safe(row['measured'])}</b>{safe(document)}" if row["measured"] else ""
+    dispute = f"<br><small>Disputed: {safe(row['dispute'])}</small>" if row["dispute"] else ""
     took = f"{spoken(row['seconds'])}, {row['runs']} runs" if row["runs"] else "no run"
     return (
         f"<tr><td>{safe(row['statement'])}<br><small><code>{safe(row['claim'])}</code>, "
-        f"{safe(row['source'])}</small></td><td>{safe(row['form'])}<br><small>{tested}</small></td>"
+        f"{safe(row['source'])}</small></td><td>{safe(row['form'])}<br><small>{tests}</small></td>"
         f"<td>{'<br>'.join(map(safe, row['tolerance']))}</td>"
-        f"<td>{chip(row['verdict'])}{measured}<br><small>{safe(row['why'])}</small>{disputed}</td>"
+        f"<td>{chip(row['verdict'])}{figure}<br><small>{safe(row['why'])}</small>{dispute}</td>"
         f"<td>{safe(took)}</td></tr>"
     )

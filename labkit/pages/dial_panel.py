@@ -44,7 +44,7 @@ DIALS: Dials = {
 """The mechanisms, each with what it can be; the first is how a guest comes."""
 RUNS_SHOWN = 10
 BINS = 40
-NOW, BEFORE = "now", "before the last turn"
+PRESENT, BEFORE = "now", "before the last turn"
 
 
 def complete(dials: Dials, position: Mapping[str, str]) -> dict[str, str]:
@@ -63,15 +63,15 @@ def settings_for(position: Mapping[str, str], apart: bool = True) -> list[Settin
     A guest that owns its CPU has its neighbour on the others, if they can be `apart`. If not, it
     halts, as nothing else would run there any more.
     """
-    now = complete(DIALS, position)
-    prompt = now["batching and merging"] == "off"
-    owned = now["CPU"] == "owned"
-    awake = now["idle guest"] == "stays awake" and (apart or not owned)
+    choices = complete(DIALS, position)
+    prompt = choices["batching and merging"] == "off"
+    owns = choices["CPU"] == "owned"
+    awake = choices["idle guest"] == "stays awake" and (apart or not owns)
     return [
-        GuestNic(now["NIC path"], batch=1 if prompt else 128, lro=not prompt),
+        GuestNic(choices["NIC path"], batch=1 if prompt else 128, lro=not prompt),
         GuestPower("on"),
-        ExclusiveCpu(owned),
-        Neighbour(now["neighbour"], PLACES[apart and owned]),
+        ExclusiveCpu(owns),
+        Neighbour(choices["neighbour"], PLACES[apart and owns]),
         *[Halting(False)] * awake,
     ]
 
@@ -136,19 +136,19 @@ class Dialling:
         steps = plan(self.settings(self.position), self.lab.hosts).steps
         return [step.why for step in steps if step.why]
 
-    def measure(self, stop: threading.Event, tell: Callable[[str], None], most: int = 0) -> None:
-        """Measure until stopped, or `most` times; then everything is put back."""
+    def measure(self, stop: threading.Event, tell: Callable[[str], None], limit: int = 0) -> None:
+        """Measure until stopped, or `limit` times; then everything is put back."""
         hosts = {role: self.lab.host(self.roles.get(role, role)) for role in self.workload.roles}
         with in_force(self.lab.hosts, "dials") as changes:
             texts: dict[str, str] = {}
             apart = not plan([Neighbour("busy", PLACES[1])], self.lab.hosts).steps[0].why
-            while not stop.is_set() and (not most or self.measured < most):
+            while not stop.is_set() and (not limit or self.measured < limit):
                 with self._turned:
-                    wanted, into = dict(self.position), self.now
-                if wanted != texts:
+                    goal, into = dict(self.position), self.now
+                if goal != texts:
                     tell("turning the dial")
-                    changes.move_to(self.settings(wanted, apart))
-                    texts = wanted
+                    changes.move_to(self.settings(goal, apart))
+                    texts = goal
                 # An answer from before a turn belongs to what was before it.
                 into.append(self.figures(self.workload.parse(self.workload.run(hosts))))
                 self.measured += 1
@@ -157,8 +157,8 @@ class Dialling:
     def values(self) -> dict[str, Values]:
         """The measurements to show: the last ones, and those before the last turn."""
         with self._turned:
-            both = {NOW: list(self.now), BEFORE: list(self.before)}
-        return {name: np.concatenate(runs) for name, runs in both.items() if runs}
+            runs_of = {PRESENT: list(self.now), BEFORE: list(self.before)}
+        return {name: np.concatenate(runs) for name, runs in runs_of.items() if runs}
 
 
 def histogram(values: Mapping[str, Values], unit: str = "us", note: str = "") -> alt.LayerChart:
@@ -176,7 +176,7 @@ def histogram(values: Mapping[str, Values], unit: str = "us", note: str = "") ->
     x = alt.X("low:Q", title=f"round trip ({shown(unit)})").scale(type="log", nice=False)
     x = x.axis(format=",~f", tickCount=6)
     base = alt.Chart(inline(rows)).encode(x=x, x2="high:Q", y=alt.Y("share:Q", title="share"))
-    names, colours = [NOW, BEFORE], [COLOURS[0], GREY]
+    names, colours = [PRESENT, BEFORE], [COLOURS[0], GREY]
     # One shows through the other, and their edges stand out on a light page and on a dark one.
     bars = base.mark_rect(fillOpacity=0.55, strokeWidth=1.5).encode(
         fill=alt.Fill("which:N", title=None, legend=alt.Legend(orient="top"))
@@ -234,8 +234,8 @@ class DialPanel:
         """Measure until Stop is pressed; the notebook stays free."""
         if self.dialling is None or self.running:
             return
-        if refused := self.dialling.refusals():
-            self.say(f"This lab has no such dials: {refused[0]}")
+        if refusals := self.dialling.refusals():
+            self.say(f"This lab has no such dials: {refusals[0]}")
             return
         self._stop.clear()
         self.start.disabled, self.stop.disabled = True, False

@@ -26,43 +26,47 @@ from labkit.verdict import UNDECIDED, Verdict
 
 
 def gather(
-    known: Judgements, paths: Iterable[Path], study: str = "", margin: float | None = None
+    judgements: Judgements, paths: Iterable[Path], study: str = "", margin: float | None = None
 ) -> Judgements:  # fmt: skip
     """Read what these paths hold, and judge one study or all; what is known stays so."""
     names = claims.names()
     if study and study not in names:
         raise Unknown("study with claims", study, names)
-    asked = [study] if study else names
-    listed = _with_claims(known, names)
-    pool, unread = {**known.evidence}, {**known.unread}
+    studies_asked = [study] if study else names
+    complete = _with_claims(judgements, names)
+    pool, unread = {**judgements.evidence}, {**judgements.unread}
     for path in (path for path in of_study(paths, study) if str(path) not in pool):
         try:
-            pool[str(path)] = _look(path, listed.untested)
-        except LabkitError as refused:
-            unread[str(path)] = refused.what
+            pool[str(path)] = _look(path, complete.untested)
+        except LabkitError as error:
+            unread[str(path)] = error.what
     # The next best of a lab steps in for what cannot be judged.
-    while waiting := [one for one in best(pool.values(), asked) if one.lines is None]:
+    while waiting := [
+        evidence_open
+        for evidence_open in best(pool.values(), studies_asked)
+        if evidence_open.lines is None
+    ]:
         for evidence in waiting:
             try:
                 pool[evidence.path] = _judge(evidence, margin)
-            except LabkitError as refused:
-                unread[evidence.path] = refused.what
+            except LabkitError as error:
+                unread[evidence.path] = error.what
                 del pool[evidence.path]
-    return replace(listed, evidence=pool, unread=unread)
+    return replace(complete, evidence=pool, unread=unread)
 
 
 # A study or a file of claims that cannot be read takes no other down.
-def _with_claims(known: Judgements, names: Iterable[str]) -> Judgements:
-    untested, refused = {**known.untested}, {**known.refused}
+def _with_claims(judgements: Judgements, names: Iterable[str]) -> Judgements:
+    lines_of, refusals = {**judgements.untested}, {**judgements.refused}
     for name in names:
         try:
-            if name not in untested and name not in refused:
-                untested[name] = _untested(name)
+            if name not in lines_of and name not in refusals:
+                lines_of[name] = _untested(name)
                 if name in studies.names():
                     studies.find(name)
         except BadInput as odd:
-            refused[name] = odd.what
-    return replace(known, untested=untested, refused=refused)
+            refusals[name] = odd.what
+    return replace(judgements, untested=lines_of, refused=refusals)
 
 
 # Of no study that is judged: that is known too.
@@ -72,10 +76,10 @@ def _look(path: Path, names: Collection[str]) -> Evidence:
     if study not in names or results.study not in (*studies.names(), imports.STUDY):
         return Evidence(str(path), str(results.path))
     results = results.read_once()
-    when = max((run.started for run in results.runs()), default="")
-    when = when or str(results.asked.get("imported", ""))
+    moment = max((run.started for run in results.runs()), default="")
+    moment = moment or str(results.asked.get("imported", ""))
     blocks = looks.blocks(results)
-    return Evidence(str(path), str(results.path), study, _lab_of(results), blocks, when)
+    return Evidence(str(path), str(results.path), study, _lab_of(results), blocks, moment)
 
 
 # Other CPUs are another lab, whatever its name is; nobody knows the hosts of what was imported.
@@ -96,8 +100,8 @@ def _judge(evidence: Evidence, margin: float | None) -> Evidence:
 
 def _judged(results: Results, evidence: Evidence, margin: float | None) -> list[ScoreLine]:
     study = evidence.study
-    own = {claim.id: claim for claim in claims.of(study)}
-    verdicts, answer = _verdicts(results, own, margin)
+    claims_of = {claim.id: claim for claim in claims.of(study)}
+    verdicts, answer = _verdicts(results, claims_of, margin)
     lab = results.asked.get("lab", {})
     scale = f", scale {results.asked['scale']}" if "scale" in results.asked else ""
     on = results.asked.get("kernels", {})
@@ -109,24 +113,24 @@ def _judged(results: Results, evidence: Evidence, margin: float | None) -> list[
     )  # fmt: skip
     return [
         replace(
-            _filled(about, own[v.claim], v),
-            kernel=", ".join(kernels.labels(own[v.claim].names(), on)),
+            _filled(about, claims_of[v.claim], v),
+            kernel=", ".join(kernels.labels(claims_of[v.claim].names(), on)),
         )
         for v in verdicts
     ]
 
 
 def _verdicts(
-    results: Results, own: Mapping[str, Claim], margin: float | None
+    results: Results, claims_of: Mapping[str, Claim], margin: float | None
 ) -> tuple[list[Verdict], str]:
     if looks.unfinished(results):  # a look at them would take of the risk, and tell little
         partly = Reason(What.UNFINISHED)
-        return [replace(c.not_testable(partly), verdict=UNDECIDED) for c in own.values()], ""
+        return [replace(c.not_testable(partly), verdict=UNDECIDED) for c in claims_of.values()], ""
     if results.study == imports.STUDY:
-        verdicts = [v for v in measured.judged(results, margin) if v.claim in own]
+        verdicts = [v for v in measured.judged(results, margin) if v.claim in claims_of]
         return [v.also(*_more(v)) for v in verdicts], ""
     reading = Reading.of(studies.find(results.study), results)
-    verdicts = [v for v in judged(reading, margin) if v.claim in own]
+    verdicts = [v for v in judged(reading, margin) if v.claim in claims_of]
     return verdicts, sentence(reading, verdicts)
 
 
@@ -136,25 +140,25 @@ def _more(verdict: Verdict) -> list[Reason]:
 
 
 def _untested(study: str) -> tuple[ScoreLine, ...]:
-    known, about = study in studies.names(), _about(study)
+    has_study, about = study in studies.names(), _about(study)
     return tuple(
-        _filled(about, c, c.not_testable(_not_yet(c, study, known))) for c in claims.of(study)
+        _filled(about, c, c.not_testable(_not_yet(c, study, has_study))) for c in claims.of(study)
     )
 
 
 def _about(study: str) -> ScoreLine:
-    published = claims.published(study)
-    return ScoreLine(published.document, study, url=published.url)
+    paper = claims.published(study)
+    return ScoreLine(paper.document, study, url=paper.url)
 
 
-def _not_yet(claim: Claim, study: str, known: bool) -> Reason:
+def _not_yet(claim: Claim, study: str, has_study: bool) -> Reason:
     if isinstance(claim, NotHere):
         return Reason(What.DECLARED, said=claim.why)
-    if known:
+    if has_study:
         return Reason(What.UNMEASURED, said=study)
-    published = claims.published(study)
-    metric = claim.metric or published.metric
-    of = ", in ".join(filter(None, (metric, shown(published.units.get(metric, "")))))
+    paper = claims.published(study)
+    metric = claim.metric or paper.metric
+    of = ", in ".join(filter(None, (metric, shown(paper.units.get(metric, "")))))
     return Reason(What.NO_STUDY, (study, *claim.names()), of)
 
 

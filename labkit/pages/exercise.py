@@ -21,16 +21,16 @@ def exercises(study: str) -> dict[int, dict[str, Any]]:
         raise Unknown(
             "study with exercises", study, [path.stem for path in EXERCISES.glob("*.toml")]
         )
-    listed = tomllib.loads(file.read_text("utf-8"))["exercise"]
-    return {entry["number"]: entry for entry in listed}
+    entries = tomllib.loads(file.read_text("utf-8"))["exercise"]
+    return {entry["number"]: entry for entry in entries}
 
 
 def check(study: str, number: int, answer: object) -> str:
     """Whether this is the answer to the exercise of that number; it may be rounded."""
-    known = exercises(study)
-    if number not in known:
-        raise Unknown("exercise", str(number), [str(n) for n in known])
-    entry = known[number]
+    entries = exercises(study)
+    if number not in entries:
+        raise Unknown("exercise", str(number), [str(n) for n in entries])
+    entry = entries[number]
     within = entry.get("within", 0.01)
     return check_number(answer, entry["right"], entry.get("remark", ""), within=within)
 
@@ -53,8 +53,8 @@ def check_name(answer: object, names: Mapping[str, float], right: str, unit: str
         return EMPTY
     choice = {name.lower(): name for name in names}.get(str(answer).strip().lower())
     if choice is None:
-        known = ", ".join(f'"{name}"' for name in names)
-        return f"not yet: {answer!r} is not among the names: {known}"
+        texts = ", ".join(f'"{name}"' for name in names)
+        return f"not yet: {answer!r} is not among the names: {texts}"
     measured_as = f"{choice} has {figure(names[choice])} {shown(unit)}".strip()
     return _right(measured_as) if choice == right else f"not yet: {measured_as}"
 

@@ -46,9 +46,9 @@ def _section(tag: str, name: str, inside: str) -> str:
         kind = " only-code" if "jp-CodeCell" in inside else " empty"
     else:
         kind = ""
-    opened = " open" if name in OPEN else ""
+    attribute = " open" if name in OPEN else ""
     summary = f"<summary{tag}>{name}</summary>"
-    return f'<details class="lesson{kind}"{opened}>{summary}{inside}</details>'
+    return f'<details class="lesson{kind}"{attribute}>{summary}{inside}</details>'
 
 
 def _texts(inside: str) -> list[str]:

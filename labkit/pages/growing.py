@@ -67,8 +67,8 @@ def _bounds(estimate: Interval) -> tuple[float, float] | None:
 
 def lines(medians: Mapping[str, Median]) -> dict[str, str]:
     """A line of the picture for each condition as SVG, all on one scale, with its words."""
-    at = _scale([mark for drawn in medians.values() for mark in drawn.marks])
-    return {name: _line(drawn, at) for name, drawn in medians.items()}
+    at = _scale([mark for median_of in medians.values() for mark in median_of.marks])
+    return {name: _line(median_of, at) for name, median_of in medians.items()}
 
 
 # From 0, so that a mark twice as far is twice as much, unless the least would not be seen then.
@@ -81,13 +81,13 @@ def _scale(marks: list[float]) -> Callable[[float], float]:
     return lambda mark: EDGE + room * (mark - low) / ((high - low) or 1.0)
 
 
-def _line(drawn: Median, at: Callable[[float], float]) -> str:
+def _line(median_of: Median, at: Callable[[float], float]) -> str:
     middle = HIGH // 2
-    marks = "".join(f'<circle cx="{at(v):.1f}" cy="{middle}" r="2"/>' for v in drawn.each)
-    if drawn.bounds:
-        low, high = map(at, drawn.bounds)
+    marks = "".join(f'<circle cx="{at(v):.1f}" cy="{middle}" r="2"/>' for v in median_of.each)
+    if median_of.bounds:
+        low, high = map(at, median_of.bounds)
         marks += f'<path d="M{low:.1f} {middle}H{high:.1f}" stroke-width="2"/>'
-    if drawn.value is not None:
-        marks += f'<circle cx="{at(drawn.value):.1f}" cy="{middle}" r="4"/>'
+    if median_of.value is not None:
+        marks += f'<circle cx="{at(median_of.value):.1f}" cy="{middle}" r="4"/>'
     return LINE.format(wide=WIDE, high=HIGH, edge=EDGE, end=WIDE - EDGE, middle=middle,
-                       words=safe(drawn.text), marks=marks)  # fmt: skip
+                       words=safe(median_of.text), marks=marks)  # fmt: skip

@@ -21,7 +21,7 @@ from labkit.runs import looks
 from labkit.runs.index import chosen, found, of_study
 
 KINDS = (*workspace.REGISTRIES, "published")
-COMPILED = "__pycache__"
+CACHE = "__pycache__"
 LARGE = 8
 """Times that the file may be larger than others of JSON."""
 Stamp = Mapping[str, tuple[int, int]]
@@ -33,21 +33,21 @@ def kept_scorecard(*folders: Path, study: str = "") -> Scorecard:
     places = chosen(folders)
     paths = [*found(places)]
     store, before = ScoreStore(places), {str(path): _stamp(path) for path in paths}
-    known = store.read(before)
-    if _open(known, map(str, of_study(paths, study)), study):
-        known = gathered(known, paths, study)
-        store.write(known, before)
-    return card_of(known, study)
+    judgements = store.read(before)
+    if _open(judgements, map(str, of_study(paths, study)), study):
+        judgements = gathered(judgements, paths, study)
+        store.write(judgements, before)
+    return card_of(judgements, study)
 
 
 # Whether something is to be read, or to be judged.
-def _open(known: Judgements, paths: Iterable[str], study: str) -> bool:
-    claimed = {*known.untested, *known.refused}
-    if not claimed or study not in ("", *claimed):
+def _open(judgements: Judgements, paths: Iterable[str], study: str) -> bool:
+    studies_known = {*judgements.untested, *judgements.refused}
+    if not studies_known or study not in ("", *studies_known):
         return True
-    judged = best(known.evidence.values(), [study] if study else claimed)
-    unseen = any(path not in known.evidence for path in paths)
-    return unseen or any(evidence.lines is None for evidence in judged)
+    evidence_best = best(judgements.evidence.values(), [study] if study else studies_known)
+    is_new = any(path not in judgements.evidence for path in paths)
+    return is_new or any(evidence.lines is None for evidence in evidence_best)
 
 
 @dataclass(frozen=True)
@@ -63,24 +63,28 @@ class ScoreStore:
         name = f"index/scores-{key}.json"
         return out() / name, account.cache() / name
 
-    def read(self, now: Mapping[str, Stamp]) -> Judgements:
+    def read(self, stamps: Mapping[str, Stamp]) -> Judgements:
         """Read what was kept of results that are as they were; of another labkit nothing."""
         for file in self.files:
             with suppress(LabkitError, KeyError, TypeError, ValueError, AttributeError):
-                return _known(records.read_json(file, large=LARGE), now)
+                return _known(records.read_json(file, large=LARGE), stamps)
         return Judgements()
 
-    def write(self, known: Judgements, before: Mapping[str, Stamp]) -> None:
+    def write(self, scores: Judgements, before: Mapping[str, Stamp]) -> None:
         """Keep it, but for results that changed while they were judged; a full disk keeps none."""
-        now = {evidence.path: _stamp(Path(evidence.path)) for evidence in known.evidence.values()}
-        same = {path for path, stamp in now.items() if _runs(stamp) == _runs(before.get(path, {}))}
+        stamps = {
+            evidence.path: _stamp(Path(evidence.path)) for evidence in scores.evidence.values()
+        }
+        unchanged = {
+            path for path, stamp in stamps.items() if _runs(stamp) == _runs(before.get(path, {}))
+        }
         content = {
             "code": _code(),
-            "untested": {name: [*map(asdict, lines)] for name, lines in known.untested.items()},
-            "refused": known.refused,
+            "untested": {name: [*map(asdict, lines)] for name, lines in scores.untested.items()},
+            "refused": scores.refused,
             "evidence": [
-                {**asdict(one), "stamps": _digest(now[one.path], _stamp(Path(one.folder)))}
-                for one in known.evidence.values() if one.path in same
+                {**asdict(item), "stamps": _digest(stamps[item.path], _stamp(Path(item.folder)))}
+                for item in scores.evidence.values() if item.path in unchanged
             ],
         }  # fmt: skip
         for file in self.files:
@@ -90,17 +94,19 @@ class ScoreStore:
                 return
 
 
-def _known(kept: Mapping[str, Any], now: Mapping[str, Stamp]) -> Judgements:
-    if kept["code"] != _code():
+def _known(document: Mapping[str, Any], stamps: Mapping[str, Stamp]) -> Judgements:
+    if document["code"] != _code():
         raise ValueError("it was kept by another labkit, or with other claims")
-    untested = {name: tuple(map(line_of, lines)) for name, lines in kept["untested"].items()}
-    evidence = {item.path: item for fields in kept["evidence"] if (item := _as_it_was(fields, now))}
-    return Judgements(untested, kept["refused"], evidence)
+    lines_of = {name: tuple(map(line_of, lines)) for name, lines in document["untested"].items()}
+    evidence = {
+        item.path: item for fields in document["evidence"] if (item := _as_it_was(fields, stamps))
+    }
+    return Judgements(lines_of, document["refused"], evidence)
 
 
-def _as_it_was(fields: Mapping[str, Any], now: Mapping[str, Stamp]) -> Evidence | None:
+def _as_it_was(fields: Mapping[str, Any], stamps: Mapping[str, Stamp]) -> Evidence | None:
     path, folder = fields["path"], fields["folder"]
-    if path not in now or fields["stamps"] != _digest(now[path], _stamp(Path(folder))):
+    if path not in stamps or fields["stamps"] != _digest(stamps[path], _stamp(Path(folder))):
         return None
     values = {name: value for name, value in fields.items() if name != "stamps"}
     lines = None if fields["lines"] is None else tuple(map(line_of, fields["lines"]))
@@ -121,8 +127,8 @@ def _stamp(path: Path) -> Stamp:
 
 
 def _stats(below: Path, files: Iterable[Path]) -> Stamp:
-    those = (file for file in files if COMPILED not in file.parts)
-    stats = {str(file.relative_to(below)): file.lstat() for file in those}
+    sources = (file for file in files if CACHE not in file.parts)
+    stats = {str(file.relative_to(below)): file.lstat() for file in sources}
     return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in sorted(stats.items())}
 
 
@@ -132,8 +138,8 @@ def _digest(*stamps: Stamp) -> str:
 
 # Verdicts come from code, claims, and the noise and controls of labs that were measured here.
 def _code() -> str:
-    brought = (folder for kind in KINDS for folder in workspace.folders(kind))
+    own_folders = (folder for kind in KINDS for folder in workspace.folders(kind))
     noise = out() / "noise"
-    measured = (file for part in ("study.json", "runs") for file in noise.glob(f"*/*/*/{part}"))
-    folders = map(_stamp, (PACKAGE, HOME / "data" / "published", *brought))
-    return f"{__version__} {_digest(*folders, _stats(noise, measured))}"
+    noise_files = (file for part in ("study.json", "runs") for file in noise.glob(f"*/*/*/{part}"))
+    folders = map(_stamp, (PACKAGE, HOME / "data" / "published", *own_folders))
+    return f"{__version__} {_digest(*folders, _stats(noise, noise_files))}"

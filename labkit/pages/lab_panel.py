@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 BATCH = "LABKIT_BATCH"
 LOOK_SECONDS = 10.0
-SAVED = (".png", ".svg", ".csv")
+KINDS = (".png", ".svg", ".csv")
 COLUMNS = ("role", "address", "state", "kernel", "cpus")
 LADDERS = {
     "all five": charts.PERCENTILES,
@@ -112,19 +112,19 @@ class LabPanel:
     def view(self) -> widgets.Widget:
         """The panel as a widget."""
         # What is too wide for a narrow window is scrolled to.
-        shown = widgets.HTML(layout=widgets.Layout(overflow="auto"))
-        again = widgets.Button(description="Refresh", icon="refresh")
-        again.layout.display = "none" if self.lab is None else ""
-        again.on_click(lambda _: self._show(shown, again))
-        self._show(shown, again)
-        return widgets.VBox([widgets.HTML(paragraph(_bold(self.badge))), shown, again])
+        page = widgets.HTML(layout=widgets.Layout(overflow="auto"))
+        button = widgets.Button(description="Refresh", icon="refresh")
+        button.layout.display = "none" if self.lab is None else ""
+        button.on_click(lambda _: self._show(page, button))
+        self._show(page, button)
+        return widgets.VBox([widgets.HTML(paragraph(_bold(self.badge))), page, button])
 
-    def _show(self, shown: widgets.HTML, again: widgets.Button) -> None:
-        again.disabled = True
+    def _show(self, page: widgets.HTML, button: widgets.Button) -> None:
+        button.disabled = True
         try:
-            shown.value = paragraph(self.hosts().html())
+            page.value = paragraph(self.hosts().html())
         finally:
-            again.disabled = False
+            button.disabled = False
 
 
 class LadderPanel:
@@ -146,9 +146,9 @@ class LadderPanel:
         conditions: Sequence[str] | None = None,
     ) -> alt.LayerChart:
         """The picture of the chosen conditions; colours stay when some are left out."""
-        chosen = self.measured if conditions is None else conditions
+        names = self.measured if conditions is None else conditions
         return charts.ladder(
-            {name: self.measured[name] for name in self.measured if name in chosen},
+            {name: self.measured[name] for name in self.measured if name in names},
             self.study.published(),
             percentiles=percentiles, scale=scale, metric=self.study.metric, unit=self.study.unit,
             note=self.note, among=list(self.measured), runs=self.runs,
@@ -163,8 +163,8 @@ class LadderPanel:
         folder = out() / "pictures"
         with records.keeping(f"pictures in {folder}"):
             folder.mkdir(parents=True, exist_ok=True)
-        drawn, stem = chart or self.chart(), f"{self.study.name}-ladder-{self.named}"
-        return [charts.save(drawn, folder / f"{stem}{kind}") for kind in SAVED]
+        picture, stem = chart or self.chart(), f"{self.study.name}-ladder-{self.named}"
+        return [charts.save(picture, folder / f"{stem}{kind}") for kind in KINDS]
 
     def _ipython_display_(self) -> None:
         if alone():
@@ -181,8 +181,8 @@ class LadderPanel:
         ticks = {name: _tick(name, self.here.get(name, "")) for name in self.measured}
 
         def chart() -> alt.LayerChart:
-            chosen = [name for name, tick in ticks.items() if tick.value]
-            return self.chart(LADDERS[rungs.value], scale.value, chosen)
+            names = [name for name, tick in ticks.items() if tick.value]
+            return self.chart(LADDERS[rungs.value], scale.value, names)
 
         for control in (rungs, scale, *ticks.values()):
             control.observe(lambda _: self.draw(chart), names="value")
@@ -198,21 +198,21 @@ def _saving(save: Callable[[], list[Path]]) -> widgets.HBox:
     button = widgets.Button(description="Save PNG, SVG, CSV", icon="download")
     button.layout.width, message = "auto", widgets.HTML()
 
-    def pressed(_: object) -> None:
+    def press(_: object) -> None:
         try:
             message.value = paragraph("saved: " + ", ".join(safe(str(file)) for file in save()))
         except LabkitError as error:
             message.value = paragraph(safe(str(error)))
 
-    button.on_click(pressed)
+    button.on_click(press)
     return wrapped([button, message])
 
 
 def _tried(draw: Callable[[], alt.LayerChart]) -> dict[str, Any]:
     try:
         return charts.bundle(draw().to_dict())
-    except LabkitError as nothing:
-        return {"text/plain": str(nothing)}
+    except LabkitError as error:
+        return {"text/plain": str(error)}
 
 
 def wrapped(parts: Iterable[widgets.Widget]) -> widgets.HBox:
@@ -230,9 +230,9 @@ def status(text: str) -> str:
     return paragraph(f'<div role="status" aria-live="polite">{text}</div>')
 
 
-def _tick(name: str, here: str) -> widgets.Checkbox:
+def _tick(name: str, meaning: str) -> widgets.Checkbox:
     layout = widgets.Layout(width="auto", margin="0 16px 0 0")
-    options = {"description": name, "tooltip": here, "indent": False, "layout": layout}
+    options = {"description": name, "tooltip": meaning, "indent": False, "layout": layout}
     return widgets.Checkbox(value=True, **options)
 
 

@@ -21,8 +21,8 @@ def link(address: str, file: str) -> str:
         hint = "such as https://github.com/you/labkit; Binder opens public repositories only"
         raise BadInput(f"{address!r} is not an address of a repository", hint=hint)
     forge = FORGES.get(match["host"], "git")
-    named = {"gh": match["path"], "gl": quote(match["path"], ""), "git": quote(address, "")}
-    return f"{BINDER}/{forge}/{named[forge]}/HEAD?urlpath={quote(f'lab/tree/{file}', '')}"
+    path_of = {"gh": match["path"], "gl": quote(match["path"], ""), "git": quote(address, "")}
+    return f"{BINDER}/{forge}/{path_of[forge]}/HEAD?urlpath={quote(f'lab/tree/{file}', '')}"
 
 
 def markdown(studies: Sequence[Study], address: str) -> str:

@@ -15,16 +15,16 @@ REDRAWN_SECONDS = 1.0
 def watched(load: DvdStore, hosts: Mapping[str, Host], show: Show | None = None) -> str:
     """Run it once; `show` is given a new picture each second. Returns what the driver printed."""
     texts: list[str] = []
-    show, drawn = show or _in_notebook(), 0.0
+    show, last_time = show or _in_notebook(), 0.0
     with (
         load.asking(hosts) as words,
         hosts["client"].stream(*words, seconds=load.longest) as lines,
     ):
         for line in lines:
             texts.append(f"{line.text}\n")
-            now = time.monotonic()
-            if now - drawn >= REDRAWN_SECONDS and len(seconds_in("".join(texts))) > 1:
-                drawn = now
+            moment = time.monotonic()
+            if moment - last_time >= REDRAWN_SECONDS and len(seconds_in("".join(texts))) > 1:
+                last_time = moment
                 show(picture("".join(texts)))
     total = lines.done
     if not total.ok:

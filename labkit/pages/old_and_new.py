@@ -85,9 +85,9 @@ class OldAndNew:
 
     def chart(self) -> str:
         """New over old as SVG; empty where no figure is above 0."""
-        if not (drawn := self.drawn()):
+        if not (figures := self.drawn()):
             return ""
-        spec = charts.changes(drawn, note=self.note).to_dict()
+        spec = charts.changes(figures, note=self.note).to_dict()
         return str(charts.bundle(spec)["image/svg+xml"])
 
     def text(self) -> str:
@@ -104,7 +104,7 @@ class OldAndNew:
 
     def markdown(self) -> str:
         """For a page of Markdown, such as a comment on a change."""
-        aside = ["\n".join(f"- {why}" for why in self._why_not()), self._facts()]
+        aside = ["\n".join(f"- {reason}" for reason in self._why_not()), self._facts()]
         parts = [f"**{self.found()}**", self.beside, self.table().markdown(), *aside]
         return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -117,15 +117,15 @@ class OldAndNew:
     def section(self) -> str:
         """The same without a head, to stand in another page."""
         facts = [(f.what, f.old, f.new) for f in self.difference.facts]
-        other = Table(("what else differs", "old", "new"), tuple(facts)).html()
-        drawn = self.chart()
+        differences = Table(("what else differs", "old", "new"), tuple(facts)).html()
+        picture = self.chart()
         parts = [
             f"<p><b>{safe(self.found())}</b></p>",
             f"<p>{safe(self.beside)}</p>" if self.beside else "",
-            f'<div class="labkit-chart">{drawn}</div>' if drawn else "",
+            f'<div class="labkit-chart">{picture}</div>' if picture else "",
             self.table().html(),
-            *(f"<p>{safe(why)}</p>" for why in self._why_not()),
-            f"<details><summary>{safe(self._facts())}</summary>{other}</details>",
+            *(f"<p>{safe(reason)}</p>" for reason in self._why_not()),
+            f"<details><summary>{safe(self._facts())}</summary>{differences}</details>",
         ]
         return "\n".join(filter(None, parts))
 
@@ -159,9 +159,9 @@ class OldAndNew:
 
 def old_and_new(old: Results, new: Results, runs: tuple[Run, Run] | None = None) -> OldAndNew:
     """Compare old results with new ones of the same metric, or one run of each."""
-    named = runs or (old, new)
-    if named[0].path == named[1].path:
-        raise BadInput(f"{named[0].path} is both old and new: they are the same")
+    sides = runs or (old, new)
+    if sides[0].path == sides[1].path:
+        raise BadInput(f"{sides[0].path} is both old and new: they are the same")
     if runs:
         difference = compared.of_runs((old, runs[0]), (new, runs[1]))
     else:
@@ -169,8 +169,8 @@ def old_and_new(old: Results, new: Results, runs: tuple[Run, Run] | None = None)
     return OldAndNew(new.judged_as, difference, note(new), _beside({"old": old, "new": new}))
 
 
-def _beside(both: Mapping[str, Results]) -> str:
-    notes = [f"{name}: {text}" for name, side in both.items() if (text := around.told(side))]
+def _beside(sides: Mapping[str, Results]) -> str:
+    notes = [f"{name}: {text}" for name, side in sides.items() if (text := around.told(side))]
     if not notes:
         return ""
     return f"The machine was busy with other work ({'; '.join(notes)}). That alone changes figures."

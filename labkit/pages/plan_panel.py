@@ -29,16 +29,16 @@ def observed(study: Study, results: Results) -> list[Observed]:
     moves = []
     for run in results.finished():
         at = {sample.metric: float(np.median(sample.values)) for sample in study.samples(run)}
-        needed = ("first round", "migration time", "switchover time", "rounds")
+        metrics = ("first round", "migration time", "switchover time", "rounds")
         event = next((e for e in study.events(run.condition) if isinstance(e, LiveMigration)), None)
         load = study.workload
-        if event and event.rate_mbit and isinstance(load, DirtyMemory) and set(needed) <= set(at):
+        if event and event.rate_mbit and isinstance(load, DirtyMemory) and set(metrics) <= set(at):
             migrating = Migrating(
                 memory=at["first round"] * MIB, line=event.rate_mbit * MBIT,
                 dirty=at["writes"] * PAGE, working_set=load.mebibytes * MIB,
             )  # fmt: skip
-            took, stopped = at["migration time"], at["switchover time"]
-            moves.append(Observed(migrating, took, stopped, int(at["rounds"]), run.path.name))
+            took, standstill = at["migration time"], at["switchover time"]
+            moves.append(Observed(migrating, took, standstill, int(at["rounds"]), run.path.name))
     return moves
 
 
@@ -92,5 +92,5 @@ class PlanPanel:
     def _show(self) -> None:
         self.shown.value = table(planned(self.asked)).html()
 
-    def _repr_mimebundle_(self, **asked: Any) -> Any:
-        return self.box._repr_mimebundle_(**asked)
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        return self.box._repr_mimebundle_(**options)

@@ -29,7 +29,7 @@ INERT = ("text/plain", "image/png", "image/jpeg", "image/svg+xml")
 NO_SERVERS = ("require_js_url", "mathjax_url", "mermaid_js_url", "jquery_url")
 SCRIPT = re.compile(r"<script\b.*?</script\s*>", re.DOTALL | re.IGNORECASE)
 
-SEEN = 'id="What-we-see"'
+HEADING = 'id="What-we-see"'
 ABOVE = '<p><a href="#labkit-chart">The chart stands at the top of this page.</a></p>'
 STYLE = (
     PAPER
@@ -100,19 +100,19 @@ class _Shown:
     def filled(self, page: str) -> str:
         """The page with everything in its place."""
         mark = re.compile(rf"<i>{self.mark}-(\d+)-</i>")
-        return mark.sub(lambda found: self.parts[int(found[1])], page)
+        return mark.sub(lambda match: self.parts[int(match[1])], page)
 
     def first(self, body: str) -> str:
         """The chart that shows what was found: the first below `What we see`, else the first.
 
         It is taken from its place, where a line says that it stands above.
         """
-        after = body.partition(SEEN)[2]
-        there = [n for n in self.charts if f"<i>{self.mark}-{n}-</i>" in after]
+        after = body.partition(HEADING)[2]
+        below = [n for n in self.charts if f"<i>{self.mark}-{n}-</i>" in after]
         if not self.charts:
             return ""
-        chosen = (there or self.charts)[0]
-        chart, self.parts[chosen] = self.parts[chosen], ABOVE
+        number = (below or self.charts)[0]
+        chart, self.parts[number] = self.parts[number], ABOVE
         return f'<div id="labkit-chart">{chart}</div>'
 
 
@@ -120,8 +120,8 @@ def get_ready() -> None:
     """Load what `write` needs: templates, parsers, Vega. Call it where one waits anyway."""
     vega()
     svg({"data": {"values": []}, "mark": "point"})
-    some = {"text/html": "<p>&lt;</p>", "text/plain": ""}
-    output = nbformat.v4.new_output("display_data", some)  # type: ignore[no-untyped-call]
+    sample = {"text/html": "<p>&lt;</p>", "text/plain": ""}
+    output = nbformat.v4.new_output("display_data", sample)  # type: ignore[no-untyped-call]
     cell = nbformat.v4.new_code_cell("1", outputs=[output])  # type: ignore[no-untyped-call]
     words = nbformat.v4.new_markdown_cell("# *a* `b`")  # type: ignore[no-untyped-call]
     page = nbformat.v4.new_notebook(cells=[words, cell])  # type: ignore[no-untyped-call]
@@ -130,19 +130,19 @@ def get_ready() -> None:
 
 def write(notebook: Path, report: Path, head: ReportHead = NO_HEAD) -> None:
     """Write the report of an executed notebook: all of it, or nothing; `head` stands above it."""
-    executed = _read(notebook)
-    shown, wrong = _Shown(), _wrong(executed)
-    for output in _outputs(executed):
-        output["data"] = _made_safe(output["data"], shown)
-    executed.metadata.pop("widgets", None)
-    executed.metadata["title"] = title = _title(executed, notebook.stem)
-    page = SCRIPT.sub("", _exporter().from_notebook_node(executed, BESIDE)[0])
+    document = _read(notebook)
+    insets, wrong = _Shown(), _wrong(document)
+    for output in _outputs(document):
+        output["data"] = _made_safe(output["data"], insets)
+    document.metadata.pop("widgets", None)
+    document.metadata["title"] = title = _title(document, notebook.stem)
+    page = SCRIPT.sub("", _exporter().from_notebook_node(document, BESIDE)[0])
     before, main, body = page.partition("<main>")
-    chart = shown.first(body)
+    chart = insets.first(body)
     lesson, end, after = living(body).rpartition("</main>")
     page = f"{before}{main}{folded(lesson)}{end}{after}"
     top = _top(title, wrong, head.html(chart), notebook.name)
-    _write(report, _framed(shown.filled(page), top, shown))
+    _write(report, _framed(insets.filled(page), top, insets))
 
 
 def _read(notebook: Path) -> Any:
@@ -150,8 +150,8 @@ def _read(notebook: Path) -> Any:
         return nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
     except FileNotFoundError:
         raise ResultsError(f"no notebook {notebook}") from None
-    except (OSError, ValueError, nbformat.reader.NotJSONError) as damaged:
-        raise ResultsError(f"{notebook}: cannot be read", said=str(damaged)) from None
+    except (OSError, ValueError, nbformat.reader.NotJSONError) as error:
+        raise ResultsError(f"{notebook}: cannot be read", said=str(error)) from None
 
 
 @functools.cache
@@ -168,13 +168,13 @@ def _outputs(notebook: Any) -> Iterator[Any]:
         yield from (output for output in cell.get("outputs", ()) if "data" in output)
 
 
-def _made_safe(shown_as: Any, shown: _Shown) -> dict[str, Any]:
-    if V5 in shown_as:
-        shown.charts.append(len(shown.parts))
-        return shown.instead(chart_html(shown_as[V5]))
-    if tables.MIME in shown_as:
-        return shown.instead(tables.read(shown_as[tables.MIME]).html())
-    return {kind: shown_as[kind] for kind in INERT if kind in shown_as}
+def _made_safe(bundle: Any, insets: _Shown) -> dict[str, Any]:
+    if V5 in bundle:
+        insets.charts.append(len(insets.parts))
+        return insets.instead(chart_html(bundle[V5]))
+    if tables.MIME in bundle:
+        return insets.instead(tables.read(bundle[tables.MIME]).html())
+    return {kind: bundle[kind] for kind in INERT if kind in bundle}
 
 
 def chart_html(spec: dict[str, Any]) -> str:
@@ -198,25 +198,25 @@ def _about(spec: dict[str, Any]) -> str:
 
 def _wrong(notebook: Any) -> str:
     code = [c for c in notebook.cells if c.cell_type == "code" and c.source.strip()]
-    failed = any(o.output_type == "error" for c in code for o in c.outputs)
+    has_failed = any(o.output_type == "error" for c in code for o in c.outputs)
     missing = sum(1 for c in code if c.execution_count is None)
-    if not failed and not missing:
+    if not has_failed and not missing:
         return ""
     return f"This notebook did not run to its end: {missing} of {len(code)} cells never finished."
 
 
 # Takes the title out of the notebook.
-def _title(notebook: Any, otherwise: str) -> str:
+def _title(notebook: Any, fallback: str) -> str:
     for cell in notebook.cells:
         match = TITLE.search(cell.source)
         if cell.cell_type == "markdown" and match:
             # The page has a heading of its own, above the verdicts, and no neighbours.
             cell.source = cell.source.replace(match[0], "", 1)
             return str(match[1]).removeprefix("#").strip()
-    return otherwise
+    return fallback
 
 
-def _framed(page: str, top: str, shown: _Shown) -> str:
+def _framed(page: str, top: str, insets: _Shown) -> str:
     nonce = secrets.token_urlsafe(16)
     # The policy must come before anything that it forbids, our style after the notebook's.
     forbid = f'<meta http-equiv="Content-Security-Policy" content="{policy(nonce)}">'
@@ -224,7 +224,7 @@ def _framed(page: str, top: str, shown: _Shown) -> str:
     page = _put(page, "</head>", f"<style>{STYLE}</style>\n</head>")
     page = _put(page, "<main>", f"{top}<main>")
     before, body, after = page.rpartition("</body>")
-    return f"{before}{_scripts(nonce) if shown.charts else ''}{body}{after}"
+    return f"{before}{_scripts(nonce) if insets.charts else ''}{body}{after}"
 
 
 def _scripts(nonce: str) -> str:
@@ -233,8 +233,8 @@ def _scripts(nonce: str) -> str:
 
 
 def _put(page: str, mark: str, instead: str) -> str:
-    before, found, after = page.partition(mark)
-    if not found:
+    before, separator, after = page.partition(mark)
+    if not separator:
         raise ResultsError(
             f"nbconvert made a page without {mark}", hint="it may be of another version"
         )

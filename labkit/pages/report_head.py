@@ -67,11 +67,11 @@ class ReportHead:
             return ""
         counts = Counter(word for _, word, _ in self.verdicts)
         text = ", ".join(f"{number} {word}" for word, number in counts.items())
-        each = "".join(
+        items = "".join(
             f"<li>{chip(word)} {safe(statement)} <small>{safe(name)}</small></li>"
             for name, word, statement in self.verdicts
         )
-        return f'<h2>Verdicts: {safe(text)}</h2><ul class="chips">{each}</ul>'
+        return f'<h2>Verdicts: {safe(text)}</h2><ul class="chips">{items}</ul>'
 
     def _controls(self) -> str:
         if not self.controls:
@@ -99,20 +99,20 @@ def head_of(
 
 def finding(verdicts: Sequence[Mapping[str, Any]]) -> str:
     """The finding: how many claims went which way, and which was decided most clearly."""
-    decided = [v for v in verdicts if v["verdict"] in (HOLDS, CONTRADICTED, SAME)]
-    judged = [v for v in verdicts if v["verdict"] != NOT_TESTABLE]
+    decisions = [v for v in verdicts if v["verdict"] in (HOLDS, CONTRADICTED, SAME)]
+    testable = [v for v in verdicts if v["verdict"] != NOT_TESTABLE]
     number = len(verdicts)
     claims = f"none of the {number} claims" if number > 1 else "the claim"
-    if not judged:
+    if not testable:
         can = "can" if number > 1 else "cannot"
         return f"Found: {claims} {can} be tested on this lab.{_figures(verdicts)}"
-    if not decided:
+    if not decisions:
         could = "could" if number > 1 else "could not"
         return f"Found: {claims} {could} be decided by so few runs.{_figures(verdicts)}"
     words = Counter(verdict["verdict"] for verdict in verdicts)
     text = ", ".join(f"{words[w]} {went[words[w] > 1]}" for w, went in WENT.items() if words[w])
-    clear = min(decided, key=_doubt)
-    lead = "Decided" if len(decided) == 1 else "Decided most clearly"
+    clear = min(decisions, key=_doubt)
+    lead = "Decided" if len(decisions) == 1 else "Decided most clearly"
     return (
         f"Found: of {number} claims {text}. "
         f"{lead}: {clear['statement']}. This {WENT[clear['verdict']][0]}."
@@ -135,16 +135,16 @@ def _figures(verdicts: Sequence[Mapping[str, Any]]) -> str:
 def _document(study: Study) -> tuple[str, str]:
     if study.name not in published.names():
         return "", ""
-    judged = published.published(study.name)
-    return judged.document, judged.url
+    paper = published.published(study.name)
+    return paper.document, paper.url
 
 
 # How wide the interval is beside how far the figure is from 1, which is no effect at all. Few
 # blocks have none.
 def _doubt(verdict: Mapping[str, Any]) -> float:
     effect, low, high = (verdict[key] for key in ("effect", "low", "high"))
-    if each := verdict["each"]:
-        low, high = min(each), max(each)
+    if figures := verdict["each"]:
+        low, high = min(figures), max(figures)
     if not effect or not low or not high or min(effect, low, high) <= 0 or effect == 1:
         return math.inf
     return math.log(high / low) / abs(math.log(effect))
@@ -164,25 +164,27 @@ def _facts(study: Study, results: Results) -> dict[str, str]:
 
 
 def _hosts(results: Results) -> list[str]:
-    found = results.asked.get("lab", {}).get("hosts", {})
-    told = {role: ", ".join(filter(None, (host.get("kernel", ""), host.get("cpu", ""))))
-            for role, host in found.items()}  # fmt: skip
-    alike = dict.fromkeys(told.values())
-    return [f"{', '.join(role for role in told if told[role] == one)} ({one})" for one in alike]
+    facts = results.asked.get("lab", {}).get("hosts", {})
+    texts = {role: ", ".join(filter(None, (host.get("kernel", ""), host.get("cpu", ""))))
+             for role, host in facts.items()}  # fmt: skip
+    alike = dict.fromkeys(texts.values())
+    return [
+        f"{', '.join(role for role in texts if texts[role] == text)} ({text})" for text in alike
+    ]
 
 
 def _versions(runs: Sequence[Run]) -> list[str]:
-    kept = (run.facts.get("versions", {}).get("labkit", "") for run in runs)
-    return list(dict.fromkeys(filter(None, map(str, kept))))
+    versions = (run.facts.get("versions", {}).get("labkit", "") for run in runs)
+    return list(dict.fromkeys(filter(None, map(str, versions))))
 
 
 def command(study: Study, results: Results) -> str:
     """The command line that asks the same question again."""
-    asked, known = results.asked, notebook.parameters(notebook.notebook(study.name))
+    question, slots = results.asked, notebook.parameters(notebook.notebook(study.name))
     blocks = max((run.block for run in results.finished()), default=1)
-    knobs = {"repeats": blocks, "seed": asked.get("seed", 1), **asked.get("workload", {}),
-            **asked.get("sizes", {})}  # fmt: skip
-    words = [f"-p {name}={knobs[name]}" for name in known if name in knobs]
-    where = str(asked.get("where", "box"))
-    place = [] if where == "box" else ["--where", where]
+    knobs = {"repeats": blocks, "seed": question.get("seed", 1), **question.get("workload", {}),
+            **question.get("sizes", {})}  # fmt: skip
+    words = [f"-p {name}={knobs[name]}" for name in slots if name in knobs]
+    lab = str(question.get("where", "box"))
+    place = [] if lab == "box" else ["--where", lab]
     return " ".join([join(["labkit", "run", study.name, *place]), *words])

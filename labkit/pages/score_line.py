@@ -21,8 +21,8 @@ from labkit.verdict import (
 
 WORDS = (HOLDS, CONTRADICTED, SAME, UNDECIDED, NOT_TESTABLE)
 NO_STUDY_YET = "no study yet"
-UNMEASURED = "not measured yet"
-COUNTED = (*WORDS, UNMEASURED, NO_STUDY_YET)
+NO_RUN = "not measured yet"
+ALL_WORDS = (*WORDS, NO_RUN, NO_STUDY_YET)
 """Categories of claims: one that could be tested but was not has no verdict."""
 
 
@@ -115,10 +115,10 @@ class Judgements:
 
 def best(evidence: Iterable[Evidence], names: Collection[str]) -> list[Evidence]:
     """Of each of these studies and each lab the results with the most valid blocks, else newest."""
-    those = [item for item in evidence if item.study in names]
-    rising = sorted(those, key=lambda item: (item.blocks, item.when))
+    candidates = [item for item in evidence if item.study in names]
+    rising = sorted(candidates, key=lambda item: (item.blocks, item.when))
     last = {(item.study, item.lab): item for item in rising}
-    return [item for item in those if last[item.study, item.lab] is item]
+    return [item for item in candidates if last[item.study, item.lab] is item]
 
 
 def line_of(fields: Mapping[str, Any]) -> ScoreLine:
@@ -133,8 +133,8 @@ def line_of(fields: Mapping[str, Any]) -> ScoreLine:
 
 def _reason_of(fields: Mapping[str, Any]) -> Reason:
     effect = fields["effect"] and _effect_of(fields["effect"])
-    what, about = What(fields["what"]), tuple(fields["about"])
-    return Reason(**{**fields, "what": what, "about": about, "effect": effect})
+    kind, about = What(fields["what"]), tuple(fields["about"])
+    return Reason(**{**fields, "what": kind, "about": about, "effect": effect})
 
 
 def _effect_of(fields: Mapping[str, Any]) -> Effect:
@@ -164,8 +164,8 @@ def counts_as(line: ScoreLine) -> str:
     """The verdict, or why there is none: nobody measured it, or no study could."""
     if line.evidence or line.verdict != NOT_TESTABLE:
         return line.verdict
-    yet = {What.NO_STUDY: NO_STUDY_YET, What.UNMEASURED: UNMEASURED}
-    return yet.get(line.what, NOT_TESTABLE)
+    words = {What.NO_STUDY: NO_STUDY_YET, What.UNMEASURED: NO_RUN}
+    return words.get(line.what, NOT_TESTABLE)
 
 
 def is_real(line: ScoreLine) -> bool:
@@ -180,8 +180,8 @@ def found_and_printed(line: ScoreLine) -> tuple[str, str]:
     effect = line.local.effect
     around = in_blocks(effect.each, figure) or ends(effect.low, effect.high, figure)
     text = f"{figure(effect.value)}{line.local.of_unit} ({around})"
-    printed = "" if effect.printed is None else f"{figure(effect.printed)}{line.local.of_unit}"
-    return f"{text}: {line.local.says}, {line.local.reach}", printed
+    document = "" if effect.printed is None else f"{figure(effect.printed)}{line.local.of_unit}"
+    return f"{text}: {line.local.says}, {line.local.reach}", document
 
 
 def ran_on(line: ScoreLine) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.pages.filled import filled
-from labkit.pages.score_line import COUNTED, ScoreLine, counts_as, found_and_printed, ran_on
+from labkit.pages.score_line import ALL_WORDS, ScoreLine, counts_as, found_and_printed, ran_on
 from labkit.pages.scorecard import NO_FIGURE, Scorecard
 from labkit.pages.tables import WEB
 from labkit.results import IMPORTS
@@ -55,7 +55,7 @@ def _document(name: str, lines: Sequence[ScoreLine], best: Sequence[ScoreLine]) 
     url = lines[0].url
     return {
         "title": name, "url": url if url.startswith(WEB) else "", "best": _counts(best),
-        "labs": {lab: _counts(some) for lab, some in labs.items()},
+        "labs": {lab: _counts(lines_of_lab) for lab, lines_of_lab in labs.items()},
         "answers": [*dict.fromkeys(line.answer for line in lines if line.answer)],
         "lines": [_told(line) for line in sorted(lines, key=_rank)],
     }  # fmt: skip
@@ -63,19 +63,19 @@ def _document(name: str, lines: Sequence[ScoreLine], best: Sequence[ScoreLine]) 
 
 def _counts(lines: Sequence[ScoreLine]) -> dict[str, int]:
     counts = Counter(map(counts_as, lines))
-    return {word: counts[word] for word in COUNTED if counts[word]}
+    return {word: counts[word] for word in ALL_WORDS if counts[word]}
 
 
 def _rank(line: ScoreLine) -> int:
-    return COUNTED.index(line.verdict)
+    return ALL_WORDS.index(line.verdict)
 
 
 def _told(line: ScoreLine) -> dict[str, Any]:
-    figure, printed = found_and_printed(line)
-    where = Path(line.evidence).resolve().as_uri() if line.evidence else ""
+    figure, document = found_and_printed(line)
+    address = Path(line.evidence).resolve().as_uri() if line.evidence else ""
     return {
         "statement": line.statement, "claim": line.claim, "source": line.source,
-        "verdict": line.verdict, "figure": figure, "printed": printed, "reason": line.reason,
-        "prints": line.prints or NO_FIGURE, "dispute": line.dispute, "where": where,
+        "verdict": line.verdict, "figure": figure, "printed": document, "reason": line.reason,
+        "prints": line.prints or NO_FIGURE, "dispute": line.dispute, "where": address,
         "lab": _lab(line), "runs": line.runs, "when": line.when[:10],
     }  # fmt: skip

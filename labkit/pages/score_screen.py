@@ -18,15 +18,15 @@ from labkit.verdict import (
     UNDECIDED,
 )
 
-MEASURED = {AGREES: " agree", DIFFERS: " differ", UNCLEAR: " unclear"}
-JUDGED = {HOLDS: " hold", CONTRADICTED: " contr.", SAME: " same", UNDECIDED: " open"}
-HEADS = (*MEASURED.values(), *JUDGED.values(), " n/t")
+FIGURE_WORDS = {AGREES: " agree", DIFFERS: " differ", UNCLEAR: " unclear"}
+VERDICT_WORDS = {HOLDS: " hold", CONTRADICTED: " contr.", SAME: " same", UNDECIDED: " open"}
+HEADS = (*FIGURE_WORDS.values(), *VERDICT_WORDS.values(), " n/t")
 NAME = WIDE - sum(map(len, HEADS))
 LEGEND = (
     "Left: figures measured here, beside the document's. Right: verdicts on claims; contr.: "
     "contradicted, open: undecided, n/t: not testable here, or not measured yet."
 )
-MORE = "labkit scorecard --study NAME shows a study's answer and claims; --all shows all."
+HINT = "labkit scorecard --study NAME shows a study's answer and claims; --all shows all."
 
 
 def screen(lines: Sequence[ScoreLine]) -> str:
@@ -36,7 +36,7 @@ def screen(lines: Sequence[ScoreLine]) -> str:
         rows += _document(document, [*claims])
     rows.append(_counts(f"all {len(lines)} claims", lines))
     out = [_strongest("agreement", AGREES, lines), _strongest("disagreement", DIFFERS, lines)]
-    return "\n".join([*rows, *map(paragraph, filter(None, [*out, LEGEND, MORE]))])
+    return "\n".join([*rows, *map(paragraph, filter(None, [*out, LEGEND, HINT]))])
 
 
 # A document of one study is one line; studies of which nothing was measured share one.
@@ -44,24 +44,26 @@ def _document(document: str, lines: Sequence[ScoreLine]) -> list[str]:
     studies: dict[str, list[ScoreLine]] = {}
     for line in lines:
         studies.setdefault(line.study, []).append(line)
-    tried = {name: study for name, study in studies.items() if any(line.evidence for line in study)}
-    bare = {name: study for name, study in studies.items() if name not in tried}
-    if len(studies) == 1 or not tried:
+    trials = {
+        name: study for name, study in studies.items() if any(line.evidence for line in study)
+    }
+    bare = {name: study for name, study in studies.items() if name not in trials}
+    if len(studies) == 1 or not trials:
         return [_counts(f"{', '.join(studies)}: {document}", lines)]
-    rest = [line for score_lines in bare.values() for line in score_lines]
+    others = [line for score_lines in bare.values() for line in score_lines]
     return [
         _counts(document, lines),
-        *(_counts(f"  {name}", score_lines) for name, score_lines in tried.items()),
-        *([_counts(f"  not measured: {', '.join(bare)}", rest)] if bare else []),
+        *(_counts(f"  {name}", score_lines) for name, score_lines in trials.items()),
+        *([_counts(f"  not measured: {', '.join(bare)}", others)] if bare else []),
     ]
 
 
 def _counts(name: str, lines: Sequence[ScoreLine]) -> str:
-    measured = Counter(line.local.says for line in lines if line.local)
-    judged = Counter(map(counts_as, lines))
-    numbers = [measured[word] for word in MEASURED] + [judged[word] for word in JUDGED]
-    rest = len(lines) - sum(judged[word] for word in JUDGED)
-    return _row(name, [str(number or "-") for number in (*numbers, rest)])
+    figures = Counter(line.local.says for line in lines if line.local)
+    verdicts = Counter(map(counts_as, lines))
+    numbers = [figures[word] for word in FIGURE_WORDS] + [verdicts[word] for word in VERDICT_WORDS]
+    others = len(lines) - sum(verdicts[word] for word in VERDICT_WORDS)
+    return _row(name, [str(number or "-") for number in (*numbers, others)])
 
 
 def _row(name: str, cells: Sequence[str]) -> str:
@@ -72,9 +74,9 @@ def _row(name: str, cells: Sequence[str]) -> str:
 
 
 # What tests a claim is stronger than a local figure, however clear that is.
-def _strongest(what: str, says: str, lines: Sequence[ScoreLine]) -> str:
-    those = [(line, line.local) for line in lines if line.local and line.local.says == says]
-    if not those:
+def _strongest(title: str, says: str, lines: Sequence[ScoreLine]) -> str:
+    pairs = [(line, line.local) for line in lines if line.local and line.local.says == says]
+    if not pairs:
         return ""
-    line, local = min(those, key=lambda pair: (pair[0].verdict == NOT_TESTABLE, pair[1].p))
-    return readable(f"Strongest {what}, {line.claim}: {line.statement}. Measured here: {local}.")
+    line, local = min(pairs, key=lambda pair: (pair[0].verdict == NOT_TESTABLE, pair[1].p))
+    return readable(f"Strongest {title}, {line.claim}: {line.statement}. Measured here: {local}.")

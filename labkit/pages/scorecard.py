@@ -13,7 +13,7 @@ from labkit.errors import Unknown, readable
 from labkit.machine.units import capital
 from labkit.pages import terminal
 from labkit.pages.score_line import (
-    COUNTED,
+    ALL_WORDS,
     Judgements,
     ScoreLine,
     best,
@@ -36,7 +36,7 @@ ON_EMULATED, ON_REAL = "on emulated labs", "on real hosts or kernels"
 HEAD = ("claim", "the claim", "verdict", "measured here", "printed", "runs", "lab", "why",
         "the document", "evidence")  # fmt: skip
 NO_FIGURE = "no figure"
-EMULATED = (
+EMULATION_NOTE = (
     "Emulated labs judge the order of things, not figures of hardware. "
     "Their substitutes for conditions: labkit results show STUDY."
 )
@@ -45,7 +45,7 @@ OF_TOOLS = (
     "Measurements of other tools are marked as imported, and judged as if on real hosts: "
     "labkit cannot know the host."
 )
-OTHERS = "Not counted, as others of the same lab have more valid blocks or are newer"
+SPARES_NOTE = "Not counted, as others of the same lab have more valid blocks or are newer"
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class Scorecard:
     others: tuple[str, ...] = ()
     """The results that count for nothing, as others of their lab have more valid blocks."""
 
-    def only(self, document: str = "", verdict: str = "", disputed: bool = False) -> Scorecard:
+    def only(self, document: str = "", verdict: str = "", in_dispute: bool = False) -> Scorecard:
         """The lines of documents with this in their titles, of this verdict, and in dispute."""
-        if not (document or verdict or disputed):
+        if not (document or verdict or in_dispute):
             return self
         titles = {line.document for line in self.lines}
         if not any(document.lower() in title.lower() for title in titles):
@@ -69,7 +69,7 @@ class Scorecard:
         lines = [
             line for line in self.lines
             if document.lower() in line.document.lower()
-            and verdict in ("", line.verdict) and (line.dispute or not disputed)
+            and verdict in ("", line.verdict) and (line.dispute or not in_dispute)
         ]  # fmt: skip
         return replace(self, lines=tuple(lines), narrowed=True)
 
@@ -78,16 +78,16 @@ class Scorecard:
 
         Below, what was measured is counted by where: on emulated labs, on real hosts or kernels.
         """
-        lines, counted = self.of_best(), dict[str, Counter[str]]()
+        lines, counters = self.of_best(), dict[str, Counter[str]]()
         for line in lines:
-            counted.setdefault(line.document, Counter())[counts_as(line)] += 1
-        for where, real in ((ON_EMULATED, False), (ON_REAL, True)):
+            counters.setdefault(line.document, Counter())[counts_as(line)] += 1
+        for place, real in ((ON_EMULATED, False), (ON_REAL, True)):
             lines_there = (line for line in lines if line.evidence and is_real(line) is real)
-            counted[where] = Counter(map(counts_as, lines_there))
-        counted["all"] = Counter(map(counts_as, lines))
-        rows = [(name, str(c.total()), *(str(c[word] or "") for word in COUNTED))
-                for name, c in counted.items()]  # fmt: skip
-        return Table(("document", "claims", *COUNTED), tuple(rows))
+            counters[place] = Counter(map(counts_as, lines_there))
+        counters["all"] = Counter(map(counts_as, lines))
+        rows = [(name, str(c.total()), *(str(c[word] or "") for word in ALL_WORDS))
+                for name, c in counters.items()]  # fmt: skip
+        return Table(("document", "claims", *ALL_WORDS), tuple(rows))
 
     def table(self) -> Table:
         """One row for each claim and lab."""
@@ -106,7 +106,7 @@ class Scorecard:
     def text(self) -> str:
         """For a terminal: each line where some were chosen, else one screen."""
         if not self.narrowed:
-            unread = [terminal.paragraph(f"Not read: {what}.") for what in self.unread]
+            unread = [terminal.paragraph(f"Not read: {fault}.") for fault in self.unread]
             return "\n".join([screen(self.of_best()), *unread])
         parts = [terminal.paragraph(self.caption())]
         for (document, url), lines in groupby(self.lines, key=lambda x: (x.document, x.url)):
@@ -146,13 +146,13 @@ class Scorecard:
     def caption(self) -> str:
         """Notes on all lines: emulated labs, the shared risk, results that are unread."""
         tiers = {line.tier for line in self.lines}
-        notes = [EMULATED] if tiers - {"", "hosts", IMPORTS} else []
+        notes = [EMULATION_NOTE] if tiers - {"", "hosts", IMPORTS} else []
         notes += [REAL] if any(line.kernel == REAL_KERNEL for line in self.lines) else []
         notes += [OF_TOOLS] if IMPORTS in tiers else []
         if any(line.runs for line in self.lines):
             notes += ["The claims of one study share one risk of 5 % of a wrong verdict (Holm)."]
-        notes += [f"{OTHERS}: {'; '.join(self.others)}."] if self.others else []
-        return " ".join([*notes, *(f"Not read: {what}." for what in self.unread)])
+        notes += [f"{SPARES_NOTE}: {'; '.join(self.others)}."] if self.others else []
+        return " ".join([*notes, *(f"Not read: {fault}." for fault in self.unread)])
 
 
 def scorecard(*folders: Path, study: str = "", margin: float | None = None) -> Scorecard:
@@ -165,41 +165,41 @@ def scorecard(*folders: Path, study: str = "", margin: float | None = None) -> S
 
 
 def gathered(
-    known: Judgements, paths: Iterable[Path], study: str = "", margin: float | None = None
+    judgements: Judgements, paths: Iterable[Path], study: str = "", margin: float | None = None
 ) -> Judgements:  # fmt: skip
     """The same as `gather`: what judges takes long to load, and often nothing is to be judged."""
     from labkit.pages.evidence import gather
 
-    return gather(known, paths, study, margin)
+    return gather(judgements, paths, study, margin)
 
 
-def card_of(known: Judgements, study: str = "") -> Scorecard:
+def card_of(judgements: Judgements, study: str = "") -> Scorecard:
     """The scorecard of what is known: of each lab its best evidence, and all that has none."""
-    names = [study] if study else [*known.untested]
-    judged = best(known.evidence.values(), names)
+    names = [study] if study else [*judgements.untested]
+    evidence_best = best(judgements.evidence.values(), names)
     lines: dict[str, list[ScoreLine]] = {name: [] for name in names}
-    for evidence in judged:
+    for evidence in evidence_best:
         lines[evidence.study] += evidence.lines or ()
     lines_of_all = [
         x
         for name, lines_of_study in lines.items()
-        for x in lines_of_study or known.untested.get(name, ())
+        for x in lines_of_study or judgements.untested.get(name, ())
     ]
-    others = [
+    spares = [
         evidence
-        for evidence in known.evidence.values()
-        if evidence.study in names and evidence not in judged
+        for evidence in judgements.evidence.values()
+        if evidence.study in names and evidence not in evidence_best
     ]
-    refused = (why for name, why in known.refused.items() if study in ("", name))
+    refusals = (reason for name, reason in judgements.refused.items() if study in ("", name))
     return Scorecard(
         tuple(sorted(lines_of_all, key=lambda line: line.document)),
-        tuple(dict.fromkeys([*refused, *known.unread.values()])), bool(study),
-        tuple(f"{evidence.path} ({evidence.blocks} valid blocks)" for evidence in others),
+        tuple(dict.fromkeys([*refusals, *judgements.unread.values()])), bool(study),
+        tuple(f"{evidence.path} ({evidence.blocks} valid blocks)" for evidence in spares),
     )  # fmt: skip
 
 
 def _row(line: ScoreLine) -> tuple[str, ...]:
-    effect, printed = found_and_printed(line)
+    effect, document = found_and_printed(line)
     lab = f"{line.lab} ({ran_on(line)})" if line.lab else ""
     reason = f"{line.reason} [disputed: {line.dispute}]" if line.dispute else line.reason
     runs = str(line.runs) if line.runs else ""
@@ -208,7 +208,7 @@ def _row(line: ScoreLine) -> tuple[str, ...]:
         line.statement,
         line.verdict,
         effect,
-        printed,
+        document,
         runs,
         lab,
         reason,
@@ -229,12 +229,12 @@ def _group(lines: Sequence[ScoreLine]) -> str:
 
 
 def _paragraph(line: ScoreLine) -> str:
-    judged = [f"Judged: {line.reason}"] if line.reason else []
-    reason = [capital(line.reason)] if line.verdict == NOT_TESTABLE else judged
-    measured = [f"Measured here: {line.local}"] if line.local else []
-    printed = f"Printed ({line.source}): {line.prints or NO_FIGURE}"
-    disputed = [f"Disputed: {line.dispute}"] if line.dispute else []
-    texts = [f"    {text}." for text in (line.statement, *measured, *reason, printed, *disputed)]
+    reasons = [f"Judged: {line.reason}"] if line.reason else []
+    reason = [capital(line.reason)] if line.verdict == NOT_TESTABLE else reasons
+    figures = [f"Measured here: {line.local}"] if line.local else []
+    document = f"Printed ({line.source}): {line.prints or NO_FIGURE}"
+    disputes = [f"Disputed: {line.dispute}"] if line.dispute else []
+    texts = [f"    {text}." for text in (line.statement, *figures, *reason, document, *disputes)]
     parts = [f"{line.claim}: {line.verdict}", *texts]
     return "\n".join(terminal.paragraph(readable(text)) for text in parts)
 

@@ -50,10 +50,10 @@ class Several:
         new, *old = self.names()
         rows: dict[tuple[str, str], list[tuple[str, ...]]] = {}
         for name, comparison in zip(old, self.comparisons, strict=True):
-            for condition, what, was, now, *rest in comparison.rows():
-                of_figure = rows.setdefault((condition, what), [(new, now, "", "", "")])
-                of_figure.append((name, was, *rest))
-        return [(*figure, *row) for figure, listed in rows.items() for row in listed]
+            for condition, figure_name, old_text, new_text, *cells in comparison.rows():
+                of_figure = rows.setdefault((condition, figure_name), [(new, new_text, "", "", "")])
+                of_figure.append((name, old_text, *cells))
+        return [(*key, *row) for key, rows_of in rows.items() for row in rows_of]
 
     def table(self) -> Table:
         """The rows as a table."""
@@ -74,14 +74,14 @@ class Several:
     def chart(self) -> str:
         """The new results over each older one as SVG, figure by figure; empty if there is none."""
         pairs = zip(self.names()[1:], self.comparisons, strict=True)
-        drawn = [
+        ranks = [
             (rank, replace(figure, figure=f"{figure.figure}, over {name}"))
             for name, comparison in pairs for rank, figure in enumerate(comparison.drawn())
         ]  # fmt: skip
-        if not drawn:
+        if not ranks:
             return ""
-        ranked = [figure for _, figure in sorted(drawn, key=lambda pair: pair[0])]
-        spec = charts.changes(ranked, note=self.comparisons[0].note).to_dict()
+        figures = [figure for _, figure in sorted(ranks, key=lambda pair: pair[0])]
+        spec = charts.changes(figures, note=self.comparisons[0].note).to_dict()
         return str(charts.bundle(spec)["image/svg+xml"])
 
     def page(self) -> str:
@@ -89,8 +89,8 @@ class Several:
         new, *old = self.names()
         title = safe(f"{self.comparisons[0].study}: {new} against {', '.join(old)}")
         lines = [f"<p>{safe(line)}</p>" for line in (*self.found().splitlines(), *self._busy())]
-        drawn = f'<div class="labkit-chart">{self.chart()}</div>'
-        section = "\n".join([*lines, drawn, self.table().html()])
+        picture = f'<div class="labkit-chart">{self.chart()}</div>'
+        section = "\n".join([*lines, picture, self.table().html()])
         return PAGE.format(title=title, style=PAPER + STYLE, section=section)
 
     def told(self) -> dict[str, Any]:
@@ -98,14 +98,16 @@ class Several:
         return {"against": [comparison.told() for comparison in self.comparisons]}
 
     def _busy(self) -> list[str]:
-        return [*dict.fromkeys(filter(None, (each.beside for each in self.comparisons)))]
+        return [
+            *dict.fromkeys(filter(None, (comparison.beside for comparison in self.comparisons)))
+        ]
 
     def _headed(self, lines: list[str]) -> Iterator[str]:
         yield lines[0]
         before: tuple[str, ...] = ()
-        rest = iter(lines[1:])
+        cells = iter(lines[1:])
         for row in self.rows():
             if row[:2] != before:
                 yield ", ".join(row[:2])
             before = row[:2]
-            yield next(rest)
+            yield next(cells)

@@ -41,9 +41,9 @@ class Sharing(Dialling):
     @staticmethod
     def settings(position: Mapping[str, str], apart: bool = True) -> list[Setting]:
         """The queues that positions of SHARES mean."""
-        storage, bulk, migration, reserved, limit = complete(SHARES, position).values()
+        storage, bulk, migration, reservation, limit = complete(SHARES, position).values()
         kinds = (
-            Traffic(STORAGE, int(storage), RESERVED * (reserved != "nothing")),
+            Traffic(STORAGE, int(storage), RESERVED * (reservation != "nothing")),
             Traffic(BULK, int(bulk)),
             Traffic(MIGRATION, int(migration), limit_mbit=LIMIT * (limit != "what it gets")),
         )
@@ -52,8 +52,8 @@ class Sharing(Dialling):
     @staticmethod
     def figures(samples: list[Sample]) -> Values:
         """Mbit/s of each kind."""
-        got = {sample.metric: float(sample.values.mean()) for sample in samples}
-        return np.array([got["throughput"], *(got[f"{kind} throughput"] for kind in KINDS[1:])])
+        rates = {sample.metric: float(sample.values.mean()) for sample in samples}
+        return np.array([rates["throughput"], *(rates[f"{kind} throughput"] for kind in KINDS[1:])])
 
     def rates(self) -> dict[str, Values]:
         """The mean of each kind, now and before the last turn."""

@@ -68,12 +68,12 @@ def standing(
 ) -> Standing:  # fmt: skip
     """Read a study's standing from its results; `figures` keeps what was read before."""
     runs = [run for run in results.finished() if run.block <= repeats]
-    finished = {(run.condition, run.block) for run in runs}
-    refused = results.asked.get("refused", {})
+    pairs = {(run.condition, run.block) for run in runs}
+    refusals = results.asked.get("refused", {})
     # A condition may be younger than results that are shown.
-    asked = results.asked.get("conditions") or [c.name for c in study.conditions]
-    names = [c.name for c in study.conditions if c.name in asked and c.name not in refused]
-    lanes = {name: sum(1 for condition, _ in finished if condition == name) for name in names}
+    names_asked = results.asked.get("conditions") or [c.name for c in study.conditions]
+    names = [c.name for c in study.conditions if c.name in names_asked and c.name not in refusals]
+    lanes = {name: sum(1 for condition, _ in pairs if condition == name) for name in names}
     figures_of = (figures or Figures(study)).of([run for run in runs if run.condition in names])
     return Standing(
         lanes, repeats, words, state, {n: figures_of[n] for n in names if n in figures_of}
@@ -101,8 +101,8 @@ class Figures:
             for run in runs:
                 if run.path not in self._values:
                     self._values[run.path] = self.study.sample(run).values
-            every = {run.block: self._values[run.path] for run in runs}
-            blocks = {block: values for block, values in every.items() if values.size}
+            values_of = {run.block: self._values[run.path] for run in runs}
+            blocks = {block: values for block, values in values_of.items() if values.size}
             self._told[paths] = median(blocks, self.study.unit)
         return self._told[paths]
 
@@ -172,18 +172,20 @@ class StudyPanel:
 
     def show(self) -> None:
         """Show the panel here."""
-        now = self._now("", "ready")
+        present = self._now("", "ready")
         if alone():
-            print(f"{self.study.name}: {now.done} of {now.of} runs are there{self._source()}")
+            print(
+                f"{self.study.name}: {present.done} of {present.of} runs are there{self._source()}"
+            )
             if self.lab is None:
                 self._print_remarks()
             return
         self._kept = StayingOutput()
         if self.lab is not None:
             self._view = _View(self.start, self.stop)
-            self._view.draw(now)
+            self._view.draw(present)
             show(self._view.whole)
-        self._keep(now)
+        self._keep(present)
 
     def _ipython_display_(self) -> None:
         self.show()
@@ -199,18 +201,18 @@ class StudyPanel:
         return f" (recorded {dates}".rstrip() + (f", {name}({knobs}))" if name else ")")
 
     # A table, as widgets are blank in a saved notebook.
-    def _keep(self, now: Standing) -> None:
+    def _keep(self, at: Standing) -> None:
         if self._kept is None:
             return
         meanings = {row["condition"]: row["here"] for row in conditions(self.study, self.results)}
         rows = [
-            {"condition": name, "here": meanings.get(name, ""), "runs": f"{count} of {now.repeats}",
-             f"median {self.study.metric}": now.figures.get(name, NONE_YET).text}
-            for name, count in now.lanes.items()
+            {"condition": name, "here": meanings.get(name, ""), "runs": f"{count} of {at.repeats}",
+             f"median {self.study.metric}": at.figures.get(name, NONE_YET).text}
+            for name, count in at.lanes.items()
         ]  # fmt: skip
-        caption = f"{self.study.name}: {now.done} of {now.of} runs are there{self._source()}."
-        captioned = replace(table(rows), caption=caption)
-        self._kept.show(captioned._repr_mimebundle_())
+        caption = f"{self.study.name}: {at.done} of {at.of} runs are there{self._source()}."
+        page = replace(table(rows), caption=caption)
+        self._kept.show(page._repr_mimebundle_())
 
     def _now(self, words: str, state: str) -> Standing:
         latest = max((run.block for run in self.results.finished()), default=0)
@@ -220,10 +222,10 @@ class StudyPanel:
         if self.lab is None:
             repeats = latest or repeats
         self._figures = self._figures or Figures(self.study)
-        now = standing(self.study, self.results, repeats, words, state, self._figures)
-        if state == "running" and now.done == now.of:
-            return replace(now, words="putting settings back")
-        return now
+        present = standing(self.study, self.results, repeats, words, state, self._figures)
+        if state == "running" and present.done == present.of:
+            return replace(present, words="putting settings back")
+        return present
 
     # The study works in a thread, so that an interrupt never hits it while it puts settings back.
     def _begin(self) -> None:
@@ -232,7 +234,7 @@ class StudyPanel:
         self._ended = threading.Event()
         threading.Thread(target=self._measure, args=[self._ended], daemon=True).start()
 
-    def _measure(self, ended: threading.Event) -> None:
+    def _measure(self, has_ended: threading.Event) -> None:
         assert self.lab is not None
         try:
             loop.run(self.study,
@@ -241,10 +243,10 @@ class StudyPanel:
             )  # fmt: skip
         except BaseException as error:
             self._failure = error
-        ended.set()
+        has_ended.set()
 
     async def _follow(self) -> None:
-        begun, last, since = time.monotonic(), None, time.monotonic()
+        start, last, since = time.monotonic(), None, time.monotonic()
         while self.running:
             try:
                 await asyncio.sleep(TICK_SECONDS)
@@ -254,7 +256,7 @@ class StudyPanel:
                 last, since = self._told.get(), time.monotonic()
             state = "stopping" if self._stop.is_set() else "running"
             self._tell(self._words(last, since), state)
-        self._tell(*self._end(time.monotonic() - begun))
+        self._tell(*self._end(time.monotonic() - start))
 
     def _print_remarks(self) -> None:
         for remark in remarks(self.study, self.results):
@@ -265,9 +267,9 @@ class StudyPanel:
             return "stopping: the run being made ends first, then its settings are put back"
         if last is None:
             return "starting"
-        left = max(0.0, last.seconds_left - (time.monotonic() - since))
-        again = f" ({last.remark})" if last.remark else ""
-        return f"{last.step} {last.condition}, block {last.block}; about {spoken(left)} left{again}"
+        wait = max(0.0, last.seconds_left - (time.monotonic() - since))
+        note = f" ({last.remark})" if last.remark else ""
+        return f"{last.step} {last.condition}, block {last.block}; about {spoken(wait)} left{note}"
 
     def _end(self, seconds: float) -> tuple[str, str]:
         if isinstance(self._failure, Stopped):
@@ -288,13 +290,13 @@ class StudyPanel:
 
     def _tell(self, words: str, state: str) -> None:
         if self._view is not None:
-            now = self._now(words, state)
-            self._view.draw(now)
+            present = self._now(words, state)
+            self._view.draw(present)
             if state not in ("running", "stopping"):
-                self._keep(now)
+                self._keep(present)
         elif state not in ("running", "stopping"):
-            now = self._now(words, state)
-            print(f"{words}: {now.done} of {now.of} runs")
+            present = self._now(words, state)
+            print(f"{words}: {present.done} of {present.of} runs")
             self._print_remarks()
 
 
@@ -314,31 +316,35 @@ class _View:
         buttons = [self.start, self.stop]
         self.whole = widgets.VBox([self.rows, wrapped([self.all, *buttons]), self.words])
 
-    def draw(self, now: Standing) -> None:
+    def draw(self, standing_now: Standing) -> None:
         """Show how far the study has come."""
-        self._make_lanes(now)
-        drawn = lines(now.figures)
-        for name, count in now.lanes.items():
+        self._make_lanes(standing_now)
+        pictures = lines(standing_now.figures)
+        for name, count in standing_now.lanes.items():
             self.lanes[name].value = count
-            self.figures[name].value = drawn.get(name, "")
-        self.all.max, self.all.value = max(1, now.of), now.done
+            self.figures[name].value = pictures.get(name, "")
+        self.all.max, self.all.value = max(1, standing_now.of), standing_now.done
         self.all.bar_style = {"failed": "danger", "stopped": "warning", "finished": "success"}.get(
-            now.state, "info"
+            standing_now.state, "info"
         )
-        complete = now.done >= now.of
-        active = now.state in ("running", "stopping")
+        complete = standing_now.done >= standing_now.of
+        active = standing_now.state in ("running", "stopping")
         self.start.disabled = active or complete
-        self.stop.disabled = now.state != "running"
-        words = now.words or ("All runs are there." if complete else "Not all runs are there yet.")
-        text = f"<b>{now.done} of {now.of} runs.</b> <span>{safe(words)}</span>"
+        self.stop.disabled = standing_now.state != "running"
+        words = standing_now.words or (
+            "All runs are there." if complete else "Not all runs are there yet."
+        )
+        text = f"<b>{standing_now.done} of {standing_now.of} runs.</b> <span>{safe(words)}</span>"
         self.words.value = status(text)
 
-    def _make_lanes(self, now: Standing) -> None:
-        if self.lanes.keys() == now.lanes.keys():
+    def _make_lanes(self, standing_now: Standing) -> None:
+        if self.lanes.keys() == standing_now.lanes.keys():
             return
-        self.lanes = {name: widgets.IntProgress(max=now.repeats) for name in now.lanes}
-        self.figures = {name: widgets.HTML() for name in now.lanes}
-        longest = max(map(len, now.lanes), default=0) + 2
+        self.lanes = {
+            name: widgets.IntProgress(max=standing_now.repeats) for name in standing_now.lanes
+        }
+        self.figures = {name: widgets.HTML() for name in standing_now.lanes}
+        longest = max(map(len, standing_now.lanes), default=0) + 2
         wide = widgets.Layout(width=f"{longest}ch", flex="0 0 auto")
         self.rows.children = [
             wrapped([widgets.Label(name, layout=wide), lane, self.figures[name]])

@@ -20,7 +20,7 @@ SHORT = 21
 COLUMN, NARROW = 45, 55
 """The most letters that a column asks for, and those that fit side by side in a narrow cell."""
 INLINE = ".labkit-table { container-type: inline-size; width: 100% }"
-STACKED = (
+STACK = (
     f"{INLINE}"
     """
 @container (max-width: 620px) {
@@ -62,7 +62,7 @@ CARDS = (
 """
 )
 WEB = ("https://", "http://")
-LEFT = "text-align:left;vertical-align:top;padding:4px 10px"
+LEFT_STYLE = "text-align:left;vertical-align:top;padding:4px 10px"
 # White on each of these is readable (contrast 4.5 and more), on a light page and on a dark one.
 CHIPS = {
     "holds": ("#00704F", "✔"),
@@ -72,7 +72,7 @@ CHIPS = {
     "not testable here": ("#5B5B5B", "-"),
 }
 
-FOLDED = "<details><summary>How these were judged</summary><p>{}</p></details>"
+FOLD = "<details><summary>How these were judged</summary><p>{}</p></details>"
 
 
 @dataclass(frozen=True)
@@ -87,17 +87,17 @@ class Table:
 
     def html(self) -> str:
         """The table as HTML; only this function makes HTML of what hosts say."""
-        head = "".join(f'<th style="{LEFT}">{safe(cell)}</th>' for cell in self.head)
-        each = ("".join(map(_cell, row, self.head)) for row in self.rows)
-        rows = "".join(f"<tr>{cells}</tr>" for cells in each)
+        head = "".join(f'<th style="{LEFT_STYLE}">{safe(cell)}</th>' for cell in self.head)
+        cells_of = ("".join(map(_cell, row, self.head)) for row in self.rows)
+        rows = "".join(f"<tr>{cells}</tr>" for cells in cells_of)
         above = f'<p class="labkit-caption"><b>{safe(self.caption)}</b></p>' if self.caption else ""
-        above += FOLDED.format(safe(self.judged)) if self.judged else ""
+        above += FOLD.format(safe(self.judged)) if self.judged else ""
         body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
         if not self.wide:
             return f'{above}<table class="labkit">{body}</table>'
-        kind, style = ("verdicts", CARDS) if self.head == VERDICTS else ("stacked", STACKED)
-        stacked = f'<table class="labkit {kind}">{body}</table>'
-        return f'<style>{style}</style>{above}<div class="labkit-table">{stacked}</div>'
+        kind, style = ("verdicts", CARDS) if self.head == VERDICTS else ("stacked", STACK)
+        body_of = f'<table class="labkit {kind}">{body}</table>'
+        return f'<style>{style}</style>{above}<div class="labkit-table">{body_of}</div>'
 
     @property
     def _above(self) -> str:
@@ -159,9 +159,9 @@ def _plan_row(step: Mapping[str, Any]) -> tuple[str, ...]:
 
 def table(rows: Iterable[Mapping[str, object]], head: Sequence[str] = ()) -> Table:
     """A table of rows by column name; `head` chooses columns and their order."""
-    listed = list(rows)
-    names = tuple(head or (listed[0] if listed else ()))
-    return Table(names, tuple(tuple(_text(n, row.get(n, "")) for n in names) for row in listed))
+    rows_read = list(rows)
+    names = tuple(head or (rows_read[0] if rows_read else ()))
+    return Table(names, tuple(tuple(_text(n, row.get(n, "")) for n in names) for row in rows_read))
 
 
 def _text(column: str, value: object) -> str:
@@ -175,9 +175,14 @@ def measured_here(local: LocalFigure | None) -> str:
 
 def verdict_table(verdicts: Iterable[Verdict], note: str = "") -> Table:
     """One line for each claim: what the document says, the verdict, and why."""
-    judged = list(verdicts)
-    rows = tuple((v.claim, v.statement, measured_here(v.local), v.verdict, v.why) for v in judged)
-    texts = one_risk(v.among for v in judged), looked((v.looks, v.spent) for v in judged)
+    verdicts_read = list(verdicts)
+    rows = tuple(
+        (v.claim, v.statement, measured_here(v.local), v.verdict, v.why) for v in verdicts_read
+    )
+    texts = (
+        one_risk(v.among for v in verdicts_read),
+        looked((v.looks, v.spent) for v in verdicts_read),
+    )
     return Table(VERDICTS, rows, f"{note}.".replace("..", ".") if note else "",
                  " ".join(filter(None, texts)))  # fmt: skip
 
@@ -191,8 +196,8 @@ def read(plain: Mapping[str, Any]) -> Table:
 
 # A page may be shown as HTML, and a lab may be called anything.
 def _marked_down(text: str) -> str:
-    escaped = (f"&#{ord(c)};" if c in "|<>&`*_[]()\\!" else c for c in readable(text))
-    return " ".join("".join(escaped).split())
+    letters = (f"&#{ord(c)};" if c in "|<>&`*_[]()\\!" else c for c in readable(text))
+    return " ".join("".join(letters).split())
 
 
 def _cell(text: str, column: str) -> str:
@@ -200,8 +205,8 @@ def _cell(text: str, column: str) -> str:
     if text not in CHIPS:
         # Short words stay on one line, and lines of a text apart.
         space = "pre-wrap" if "\n" in text else "nowrap" if len(text) <= SHORT else "normal"
-        return f'<td {label} style="{LEFT};white-space:{space}">{safe(text)}</td>'
-    return f'<td {label} style="{LEFT}">{chip(text)}</td>'
+        return f'<td {label} style="{LEFT_STYLE};white-space:{space}">{safe(text)}</td>'
+    return f'<td {label} style="{LEFT_STYLE}">{chip(text)}</td>'
 
 
 def chip(verdict: str) -> str:

@@ -27,10 +27,12 @@ def table(rows: Sequence[Sequence[Any]], head: Sequence[str]) -> str:
     room = max(24, shutil.get_terminal_size().columns - sum(widths[:-1]) - 2 * (len(head) - 1))
     lines: list[str] = []
     for row in cells:
-        first, *rest = _wrapped(row[-1], room)
-        fixed = "  ".join(cell.ljust(width) for cell, width in zip(row, widths[:-1], strict=False))
-        lines.append(f"{fixed}  {first}".rstrip())
-        lines += [f"{' ' * len(fixed)}  {more}" for more in rest]
+        first, *others = _wrapped(row[-1], room)
+        columns = "  ".join(
+            cell.ljust(width) for cell, width in zip(row, widths[:-1], strict=False)
+        )
+        lines.append(f"{columns}  {first}".rstrip())
+        lines += [f"{' ' * len(columns)}  {line}" for line in others]
     return "\n".join(lines)
 
 
@@ -49,8 +51,8 @@ def narrow_table(rows: Sequence[Sequence[Any]], head: Sequence[str]) -> str:
         if not parts or _width([heads, *parts[-1], column]) > width:
             parts.append([])
         parts[-1].append(column)
-    turned = [list(zip(heads, *part, strict=True)) for part in parts]
-    return "\n\n".join(table(lines[1:], lines[0]) for lines in turned)
+    parts_turned = [list(zip(heads, *part, strict=True)) for part in parts]
+    return "\n\n".join(table(lines[1:], lines[0]) for lines in parts_turned)
 
 
 def _width(columns: Sequence[Sequence[str]]) -> int:
@@ -139,18 +141,22 @@ class ProgressLine:
 
     def _tick(self) -> None:
         while not self._ended.wait(TICK_SECONDS):
-            gone = time.monotonic() - self.since
-            now = self.progress
-            line = _drawn(now, max(0.0, now.seconds_left - gone)) if now else self._busy(gone)
+            seconds = time.monotonic() - self.since
+            progress = self.progress
+            line = (
+                _drawn(progress, max(0.0, progress.seconds_left - seconds))
+                if progress
+                else self._busy(seconds)
+            )
             width = shutil.get_terminal_size().columns - 1
             self.stream.write(f"\r\x1b[K{line[:width]}")
             self.stream.flush()
 
-    def _busy(self, gone: float) -> str:
-        return f"{self.text} ({gone:.0f} s)" if gone > 2 else self.text
+    def _busy(self, seconds: float) -> str:
+        return f"{self.text} ({seconds:.0f} s)" if seconds > 2 else self.text
 
 
-def _drawn(progress: Progress, left: float) -> str:
+def _drawn(progress: Progress, seconds: float) -> str:
     full = round(BAR * progress.share)
     if progress.step == "finished":
         left_out = "" if progress.done == progress.of else "; the others were invalid"
@@ -158,7 +164,7 @@ def _drawn(progress: Progress, left: float) -> str:
         return f"{bar} {progress.done} of {progress.of} runs measured{left_out}"
     return (
         f"[{'#' * full}{'.' * (BAR - full)}] {progress.done:3d} of {progress.of} runs,"
-        f" {left:3.0f} s left: {progress.step} {progress.condition}"
+        f" {seconds:3.0f} s left: {progress.step} {progress.condition}"
     )
 
 

@@ -14,7 +14,7 @@ from labkit.condition import Condition
 from labkit.errors import Unreachable
 from labkit.host import Host
 from labkit.job import Job
-from labkit.pages.dial_panel import BEFORE, NOW, Dialling, settings_for
+from labkit.pages.dial_panel import BEFORE, PRESENT, Dialling, settings_for
 from labkit.probes.ready_time import Between, ReadyTime
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.halting import Halting
@@ -280,5 +280,8 @@ def test_a_dial_that_is_turned_is_in_force_and_stop_puts_everything_back(lab):
 
     dials.measure(stop, tell)
     assert seen == [["1", "off"]]
-    assert {name: len(values) for name, values in dials.values().items()} == {NOW: 100, BEFORE: 100}
+    assert {name: len(values) for name, values in dials.values().items()} == {
+        PRESENT: 100,
+        BEFORE: 100,
+    }
     assert [current(setting, lab) for setting in steps] == before

@@ -125,7 +125,7 @@ def test_guests_that_share_a_cpu_of_their_own_are_judged_where_each_has_another(
 @pytest.mark.slow
 def test_it_fits_a_narrow_terminal(folder, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    lines = scorecard(folder).only(disputed=True).text().splitlines()
+    lines = scorecard(folder).only(in_dispute=True).text().splitlines()
     titles = {line.document for line in scorecard(folder).lines}
     wide = [
         x for x in lines if len(x) > 80 and x not in titles and x.strip("-") and x[:4] != "http"

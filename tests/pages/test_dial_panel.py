@@ -11,7 +11,7 @@ from labkit.lab import Lab
 from labkit.pages.dial_panel import (
     BEFORE,
     DIALS,
-    NOW,
+    PRESENT,
     Dialling,
     DialPanel,
     histogram,
@@ -63,17 +63,19 @@ def test_a_turn_keeps_what_was_measured_before_it_to_compare(lab):
     dials = Dialling(lab)
     dials.now.append(np.array([1.0, 2.0]))
     dials.turn("CPU", "shared")
-    assert list(dials.values()) == [NOW], "it stood there already"
+    assert list(dials.values()) == [PRESENT], "it stood there already"
     dials.turn("CPU", "owned")
     assert list(dials.values()) == [BEFORE]
     dials.now.append(np.array([3.0]))
-    assert {name: list(v) for name, v in dials.values().items()} == {NOW: [3], BEFORE: [1, 2]}
+    assert {name: list(v) for name, v in dials.values().items()} == {PRESENT: [3], BEFORE: [1, 2]}
 
 
 def test_the_picture_holds_every_answer_once():
-    drawn = histogram({NOW: np.array([10.0, 20, 20, 900]), BEFORE: np.array([5.0])}, note="here")
+    drawn = histogram(
+        {PRESENT: np.array([10.0, 20, 20, 900]), BEFORE: np.array([5.0])}, note="here"
+    )
     rows = [row for part in drawn.to_dict()["datasets"].values() for row in part]
-    for name in (NOW, BEFORE):
+    for name in (PRESENT, BEFORE):
         assert sum(row["share"] for row in rows if row["which"] == name) == pytest.approx(1)
     assert "now: median 20" in drawn.to_dict()["description"]
     with pytest.raises(BadInput, match="nothing was measured"):

@@ -7,7 +7,7 @@ from labkit.charts.shared_line import shared_line
 from labkit.errors import BadInput, Unknown
 from labkit.host import Host
 from labkit.lab import Lab
-from labkit.pages.dial_panel import NOW, would_be
+from labkit.pages.dial_panel import PRESENT, would_be
 from labkit.pages.shares_panel import SHARES, SharesPanel, Sharing
 from labkit.studies.netioc_v6 import LIMIT, RESERVED, study
 from labkit.transports.local import Local
@@ -43,9 +43,9 @@ def test_figures_are_means_of_each_kind_and_turns_keep_those_before(lab):
     for level in (100, 200):
         figures = [Sample(name, "Mbit/s", np.array([level + n])) for n, name in enumerate(names)]
         dials.now.append(dials.figures(figures))
-    assert list(dials.rates()[NOW]) == [150, 151, 152]
+    assert list(dials.rates()[PRESENT]) == [150, 151, 152]
     dials.turn("shares of bulk", "100")
-    assert NOW not in dials.rates() and dials.words() == [
+    assert PRESENT not in dials.rates() and dials.words() == [
         "before the last turn: storage 150, bulk 151, migration 152 Mbit/s"
     ]
     rows = dials.picture().to_dict()["datasets"].values()
