@@ -5,7 +5,7 @@ from typing import Any
 
 from labkit.machine.units import capital
 
-WIDTH, MOST = 540, 1100
+WIDTH, MOST_WIDTH = 540, 1100
 """Pixels of the whole picture, axes and legend included: as it is laid out at least, and at most.
 
 What is narrower shows it smaller; at 350 pixels its letters are still 9 pixels high.
@@ -20,8 +20,8 @@ BELOW = 30
 # A cell has no width before it is on the page, and a page tells of a change only if the window
 # changes; so the picture also looks when the mouse comes to it.
 _ROOM = "isFinite(containerSize()[0]) ? containerSize()[0] : 0"
-_CELL = f"clamp({_ROOM}, {WIDTH}, {MOST})"
-_FOLLOWED = [
+_CELL = f"clamp({_ROOM}, {WIDTH}, {MOST_WIDTH})"
+_FOLLOWING = [
     {"name": "room", "init": _CELL,
      "on": [{"events": "window:resize, view:pointerover", "update": _CELL}]},
     {"name": "width", "init": _CELL, "on": [{"events": {"signal": "room"}, "update": "room"}]},
@@ -33,18 +33,18 @@ def filling(spec: Mapping[str, Any]) -> dict[str, Any]:
 
     The rest of what stands below its title opens when the mouse is over a sign.
     """
-    filled = {**spec}
+    picture = {**spec}
     meta = spec.get("usermeta", {})
     about = meta.get("about", {})
     text = ". ".join(filter(None, about.values()))
     if text:
         line = text if len(text) <= LINE else _fitting(meta.get("brief", ()))
-        filled = {**filled, "title": {**spec["title"], "subtitle": [line] if line else []}}
+        picture = {**picture, "title": {**spec["title"], "subtitle": [line] if line else []}}
     if len(text) > LINE:
-        filled = _signed(filled, about)
+        picture = _signed(picture, about)
     if spec.get("width") == WIDTH:
-        filled["params"] = [*filled.get("params", ()), *_FOLLOWED]
-    return filled
+        picture["params"] = [*picture.get("params", ()), *_FOLLOWING]
+    return picture
 
 
 def _fitting(phrases: Iterable[str]) -> str:

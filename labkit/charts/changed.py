@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import altair as alt
 
 from labkit.charts import ends
-from labkit.charts.compared import OURS, even, shade
+from labkit.charts.compared import COLOUR, even, shade
 from labkit.charts.look import GREY, framed, inline, interval_tip, rounded, tip
 from labkit.errors import BadInput
 from labkit.machine.units import figure
@@ -31,33 +31,35 @@ class Changed:
 
 
 def changes(
-    found: Sequence[Changed], *, margin: float = MARGIN, title: str = "", note: str = ""
+    figures: Sequence[Changed], *, margin: float = MARGIN, title: str = "", note: str = ""
 ) -> alt.LayerChart:
     """Each figure as new over old; shaded is what counts as the same, 5 % unless you say so."""
-    if not found:
+    if not figures:
         raise BadInput("nothing to draw: no figure is above 0 in both results")
-    rows = ends.reaching([_row(one) for one in found], 1.0)
-    names = [one.figure for one in found]
+    rows = ends.reaching([_row(line_of_one) for line_of_one in figures], 1.0)
+    names = [line_of_one.figure for line_of_one in figures]
     x = alt.X("value:Q", title="new over old (log scale)").scale(**even(rows))
     tips = [tip("figure"), tip("value", ".3~f", "new over old"), interval_tip(), tip("verdict")]
     base = alt.Chart(inline(rows)).encode(
-        y=alt.Y("figure:N", sort=names, title=None), color=alt.value(OURS), tooltip=tips
+        y=alt.Y("figure:N", sort=names, title=None), color=alt.value(COLOUR), tooltip=tips
     )
     bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q")
     dots = base.mark_point(filled=True, opacity=1, size=90).encode(x=x)
-    one = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
-    layers = [shade(margin, x), one, bars.transform_filter("isValid(datum.low)"), dots,
+    line_of_one = (
+        alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
+    )
+    layers = [shade(margin, x), line_of_one, bars.transform_filter("isValid(datum.low)"), dots,
               *ends.beside_bars(rows, base, "x", tips)]  # fmt: skip
-    said = "; ".join(f"{r['figure']} {figure(r['value'])}, {r['verdict']}" for r in rows)
+    sentence = "; ".join(f"{r['figure']} {figure(r['value'])}, {r['verdict']}" for r in rows)
     legend = f"{ends.legend(rows)}"
     legend += f"Shaded: the same within the margin, {100 * margin:.2g} %."
-    drawn, height = alt.LayerChart(layer=layers), max(60, 26 * len(names))
-    return framed(drawn, height, title or "New over old", legend, note, f"New over old: {said}",
+    chart, height = alt.LayerChart(layer=layers), max(60, 26 * len(names))
+    return framed(chart, height, title or "New over old", legend, note, f"New over old: {sentence}",
                   [f"grey: within {100 * margin:.2g} %", *ends.brief(rows)])  # fmt: skip
 
 
-def _row(one: Changed) -> dict[str, object]:
+def _row(change: Changed) -> dict[str, object]:
     write = "{:.3g}".format
-    words = in_blocks(one.each, write) or told(one.low, one.high, write)
-    found = {"figure": one.figure, "value": rounded(one.value), "verdict": one.verdict}
-    return {**found, **ends.between(one.low, one.high, words, one.each)}
+    words = in_blocks(change.each, write) or told(change.low, change.high, write)
+    row = {"figure": change.figure, "value": rounded(change.value), "verdict": change.verdict}
+    return {**row, **ends.between(change.low, change.high, words, change.each)}

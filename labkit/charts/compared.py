@@ -32,11 +32,11 @@ from labkit.statistics.estimate import estimated
 from labkit.statistics.quantity import Quantity, Statistic
 from labkit.verdict import MARGIN, check_margin
 
-OURS = COLOURS[3]
+COLOUR = COLOURS[3]
 
 
 def ratios(
-    measured: Mapping[str, Blocks],
+    blocks: Mapping[str, Blocks],
     native: str | Mapping[str, str],
     published: Mapping[str, float] | None = None,
     *,
@@ -59,15 +59,15 @@ def ratios(
     """
     check_margin(margin)
     margin = margin or (None if noise else MARGIN)
-    insist(measured)
-    bases = _bases(native, measured)
+    insist(blocks)
+    bases = _bases(native, blocks)
     base_name, names = under or str(native), [*bases]
-    quotients = [measured_ratio(n, by, measured, statistic, runs) for n, by in bases.items()]
+    quotients = [measured_ratio(n, by, blocks, statistic, runs) for n, by in bases.items()]
     rows, numbers = ends.reaching(quotients, 1.0), (published or {}).items()
-    theirs: Rows = [{"condition": n, "value": v} for n, v in numbers if n in names]
-    names = _titled(names, titles or {}, *rows, *theirs)
+    paper: Rows = [{"condition": n, "value": v} for n, v in numbers if n in names]
+    names = _titled(names, titles or {}, *rows, *paper)
     bands = [band for band in (noise, margin) if band]
-    x = alt.X("value:Q", title=f"{metric}, {base_name} = 1", axis=_labelled(rows, theirs, bands))
+    x = alt.X("value:Q", title=f"{metric}, {base_name} = 1", axis=_labelled(rows, paper, bands))
     x = x.scale(**even(rows))
     base = alt.Chart(inline(rows)).encode(
         y=alt.Y("condition:N", sort=names, title=None), color=_plain(names),
@@ -75,47 +75,47 @@ def ratios(
     )  # fmt: skip
     bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q")
     dots = base.mark_point(filled=True, opacity=1, size=90).encode(x=x, shape=_plain_shape(names))
-    one = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
-    layers = [*(shade(band, x) for band in bands), one,
+    rule = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
+    layers = [*(shade(band, x) for band in bands), rule,
               bars.transform_filter("isValid(datum.low)"), dots,
               *ends.beside_bars(rows, base, "x", _tips(f"over {base_name}")),
-              *([_diamonds(theirs, x, names)] if theirs else [])]  # fmt: skip
-    said = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
-    legend, marks = _legend(rows, theirs, noise, margin)
+              *([_diamonds(paper, x, names)] if paper else [])]  # fmt: skip
+    text = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
+    legend, marks = _legend(rows, paper, noise, margin)
     title = title or f"{capital(metric)}, relative to {base_name}"
-    drawn, height = alt.LayerChart(layer=layers), max(60, 36 * len(names))
-    return framed(drawn, height, title, legend, note, f"{metric} over {base_name}: {said}", marks)
+    chart, height = alt.LayerChart(layer=layers), max(60, 36 * len(names))
+    return framed(chart, height, title, legend, note, f"{metric} over {base_name}: {text}", marks)
 
 
 def _legend(
-    rows: Rows, theirs: Rows, noise: float | None, margin: float | None
+    rows: Rows, document: Rows, noise: float | None, margin: float | None
 ) -> tuple[str, list[str]]:
-    diamonds = "Diamonds: the document's. " if theirs else ""
+    diamonds = "Diamonds: the document's. " if document else ""
     legend = f"{diamonds}{ends.legend(rows)}"
     legend += f"Shaded: this lab's noise, {100 * noise:.2g} %. " if noise else ""
     legend += f"Shaded: the same within the margin, {100 * margin:.2g} %." if margin else ""
-    marks = ["◆ the document"] * bool(theirs)
+    marks = ["◆ the document"] * bool(document)
     marks += [f"grey: noise, {100 * noise:.2g} %"] if noise else []
     marks += [f"grey: within {100 * margin:.2g} %"] if margin else []
     return legend.strip(), [*marks, *ends.brief(rows)]
 
 
-def _bases(native: str | Mapping[str, str], measured: Mapping[str, Blocks]) -> dict[str, str]:
-    wanted = dict.fromkeys(measured, native) if isinstance(native, str) else {**native}
-    for name in (*wanted, *wanted.values()):
-        if name not in measured:
-            raise Unknown("condition", name, measured)
-    return {name: base for name, base in wanted.items() if name != base}
+def _bases(native: str | Mapping[str, str], blocks_of: Mapping[str, Blocks]) -> dict[str, str]:
+    bases = dict.fromkeys(blocks_of, native) if isinstance(native, str) else {**native}
+    for name in (*bases, *bases.values()):
+        if name not in blocks_of:
+            raise Unknown("condition", name, blocks_of)
+    return {name: base for name, base in bases.items() if name != base}
 
 
 # An axis of ratios on which every mark has its number.
-def _labelled(rows: Rows, theirs: Rows, bands: Sequence[float]) -> alt.Axis:
+def _labelled(rows: Rows, document: Rows, bands: Sequence[float]) -> alt.Axis:
     edges = (end for band in bands for end in (1 / (1 + band), 1 + band))
-    drawn = [1.0, *edges, *(end for row in (*rows, *theirs) for end in ends.drawn_of(row))]
-    if min(drawn) <= 0:
+    values = [1.0, *edges, *(end for row in (*rows, *document) for end in ends.drawn_of(row))]
+    if min(values) <= 0:
         return BELOW_NAMES
     # Vega leaves out numbers of a logarithmic axis by a rule of its own, and keeps their marks.
-    return alt.Axis(titleAnchor="end", values=even_steps(min(drawn), max(drawn)),
+    return alt.Axis(titleAnchor="end", values=even_steps(min(values), max(values)),
                     labelExpr="format(datum.value, ',~f')")  # fmt: skip
 
 
@@ -133,35 +133,35 @@ def even(rows: Rows) -> dict[str, Any]:
 
 
 def measured_ratio(
-    name: str, under: str, measured: Mapping[str, Blocks], q: Statistic, named: Runs | None
+    name: str, under: str, blocks_of: Mapping[str, Blocks], q: Statistic, runs_named: Runs | None
 ) -> dict[str, Any]:
     """The row of one condition over another: value, interval, and what it was made of."""
-    sides = {"a": measured[name], "b": measured[under]}
+    sides = {"a": blocks_of[name], "b": blocks_of[under]}
     count, runs = sum(map(len, sides["a"].values())), len(sides["a"])
     about = f"{count:,} values of {runs} run{'s' * (runs != 1)}"
     try:
         e = estimated(Quantity("'a' / 'b'", q), sides)
-    except LabkitError as refused:
-        raise BadInput(f"{name} cannot be compared with {under}", said=refused.what) from None
+    except LabkitError as error:
+        raise BadInput(f"{name} cannot be compared with {under}", said=error.what) from None
     i = e.interval()
     bar = ends.bar(i, e.blocks)
-    both = "; over ".join(runs_of(named, side, measured[side]) for side in (name, under))
-    return {"condition": name, "value": rounded(i.value), **bar, "from": about, "runs": both}
+    texts = "; over ".join(runs_of(runs_named, side, blocks_of[side]) for side in (name, under))
+    return {"condition": name, "value": rounded(i.value), **bar, "from": about, "runs": texts}
 
 
 def shade(noise: float, x: alt.X) -> alt.Chart:
     """A band around 1 that is no finding."""
     ends: Rows = [{"value": rounded(1 / (1 + noise)), "to": rounded(1 + noise)}]
-    drawn: alt.Chart = alt.Chart(inline(ends)).mark_rect(color=GREY, opacity=0.2)
-    return drawn.encode(x=x, x2="to:Q")
+    band: alt.Chart = alt.Chart(inline(ends)).mark_rect(color=GREY, opacity=0.2)
+    return band.encode(x=x, x2="to:Q")
 
 
 def _diamonds(rows: Rows, x: alt.X, names: Sequence[str]) -> alt.Chart:
-    drawn: alt.Chart = alt.Chart(inline(rows)).mark_point(
+    marks: alt.Chart = alt.Chart(inline(rows)).mark_point(
         shape="diamond", size=90, fill=GREY, stroke="white", opacity=1
     )
     tips = [tip("condition"), tip("value", ",~f", "the document's")]
-    return drawn.encode(x=x, y=alt.Y("condition:N", sort=list(names), title=None), tooltip=tips)
+    return marks.encode(x=x, y=alt.Y("condition:N", sort=list(names), title=None), tooltip=tips)
 
 
 def _tips(over: str) -> list[alt.Tooltip]:

@@ -19,40 +19,40 @@ BARS = "Bars: 95 % intervals. "
 TICKS = "Ticks: each block, where these are too few for an interval. "
 
 
-def bar(found: Interval | None, blocks: int) -> dict[str, Any]:
+def bar(interval: Interval | None, blocks: int) -> dict[str, Any]:
     """The fields of a row for an interval: its ends, which of them are open, and all in words.
 
     Of few blocks each is shown.
     """
-    if found is None:
+    if interval is None:
         return between(None, None, "none yet")
-    low, high = found.least, found.most
-    if found.each:
-        return between(None, None, found.ends(figure), found.each)
+    low, high = interval.least, interval.most
+    if interval.each:
+        return between(None, None, interval.ends(figure), interval.each)
     lack = lacking(low, high, blocks)
-    within = "" if low is None and high is None else found.ends(figure)
+    within = "" if low is None and high is None else interval.ends(figure)
     words = ", ".join(part for part in (within, lack) if part)
     return {**between(low, high, words), "less": low is None, "more": high is None}
 
 
 def between(
-    low: float | None, high: float | None, words: str, each: Sequence[float] = ()
+    low: float | None, high: float | None, words: str, blocks: Sequence[float] = ()
 ) -> dict[str, Any]:
     """The fields of a row for two ends. One that is None is open; if both are, they say nothing."""
-    some = low is not None or high is not None
+    has_end = low is not None or high is not None
     return {
         "low": None if low is None else rounded(low),
         "high": None if high is None else rounded(high),
-        "less": some and low is None, "more": some and high is None, "interval": words,
-        **({"each": [*map(rounded, each)]} if each else {}),
+        "less": has_end and low is None, "more": has_end and high is None, "interval": words,
+        **({"each": [*map(rounded, blocks)]} if blocks else {}),
     }  # fmt: skip
 
 
 def reaching(rows: Rows, *also: float) -> Rows:
     """The same rows; open ends reach a little beyond everything that is drawn, `also` these."""
-    known = (x for row in rows for x in drawn_of(row))
-    drawn = [*also, *(value for value in known if math.isfinite(value))]
-    edges = {"low": min(drawn, default=0) / BEYOND, "high": max(drawn, default=0) * BEYOND}
+    values = (x for row in rows for x in drawn_of(row))
+    finite = [*also, *(value for value in values if math.isfinite(value))]
+    edges = {"low": min(finite, default=0) / BEYOND, "high": max(finite, default=0) * BEYOND}
     ends = (("less", "low"), ("more", "high"))
     return [{**row, **{key: edges[key] for side, key in ends if row.get(side)}} for row in rows]
 
@@ -70,12 +70,12 @@ def beside_bars(
 
     `axis` is "x" or "y".
     """
-    few = [{**row, "block": figure} for row in rows for figure in row.get("each", ())]
+    blocks = [{**row, "block": figure} for row in rows for figure in row.get("each", ())]
     ticks = base.mark_tick(orient="vertical" if axis == "x" else "horizontal", size=12, thickness=1)
     return [
         *_arrows(rows, base, axis, tips),
-        *([ticks.properties(data=inline(few)).encode(**{axis: "block:Q"}, tooltip=list(tips))]
-          if few else []),
+        *([ticks.properties(data=inline(blocks)).encode(**{axis: "block:Q"}, tooltip=list(tips))]
+          if blocks else []),
     ]  # fmt: skip
 
 
@@ -84,8 +84,8 @@ def _arrows(rows: Rows, base: alt.Chart, axis: str, tips: Sequence[alt.Tooltip])
     sides = zip(("less", "more"), ("low", "high"), shapes[axis], strict=True)
     return [
         base.mark_point(shape=shape, filled=True, size=70, opacity=1)
-        .properties(data=inline(some)).encode(**{axis: f"{end}:Q"}, tooltip=list(tips))
-        for side, end, shape in sides if (some := [row for row in rows if row.get(side)])
+        .properties(data=inline(rows_of_side)).encode(**{axis: f"{end}:Q"}, tooltip=list(tips))
+        for side, end, shape in sides if (rows_of_side := [row for row in rows if row.get(side)])
     ]  # fmt: skip
 
 

@@ -80,9 +80,9 @@ def save_csv(rows: pl.DataFrame, file: Path | str) -> Path:
     """Write a data frame as CSV, whole or not at all; a list in a cell becomes words."""
     import polars as pl
 
-    nested = [name for name, kind in rows.schema.items() if kind.is_nested()]
+    lists = [name for name, kind in rows.schema.items() if kind.is_nested()]
     plain = rows.with_columns(pl.col(name).cast(pl.List(pl.String)).list.join("; ")
-                              for name in nested)  # fmt: skip
+                              for name in lists)  # fmt: skip
     return _written(Path(file), plain.write_csv().encode())
 
 
@@ -104,9 +104,9 @@ def _layers(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield {"data": spec.get("data", {}), **part}
 
 
-def _rows(part: Mapping[str, Any], named: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows(part: Mapping[str, Any], datasets: Mapping[str, Any]) -> list[dict[str, Any]]:
     mark = part["mark"] if isinstance(part["mark"], str) else part["mark"]["type"]
-    rows = part["data"].get("values") or named.get(part["data"].get("name"), [])
+    rows = part["data"].get("values") or datasets.get(part["data"].get("name"), [])
     return [{"layer": mark, **row} for row in rows]
 
 

@@ -19,8 +19,8 @@ def cores(rows: Rows, *, run: str = "", title: str = "", note: str = "") -> alt.
     if not rows:
         raise BadInput("nothing to draw: this run holds no CPU time")
     cpus = sorted({row["cpu"] for row in rows}, key=lambda name: int(name.removeprefix("cpu")))
-    drawn, of = of_run(alt.Chart(inline(_fewer(rows))), run)
-    picture = drawn.mark_rect().encode(
+    base, of = of_run(alt.Chart(inline(_fewer(rows))), run)
+    picture = base.mark_rect().encode(
         x=alt.X("begun:Q", title="seconds since the run began").scale(nice=False),
         x2="ended:Q",
         y=alt.Y("cpu:N", sort=cpus, title=None),
@@ -39,9 +39,9 @@ def cores(rows: Rows, *, run: str = "", title: str = "", note: str = "") -> alt.
 
 
 def _mean(rows: Rows, cpu: str) -> float:
-    own = [(row["ended"] - row["begun"], row["busy"]) for row in rows if row["cpu"] == cpu]
-    whole = sum(seconds for seconds, _ in own)
-    return sum(seconds * busy for seconds, busy in own) / whole if whole else 0.0
+    spans = [(row["ended"] - row["begun"], row["busy"]) for row in rows if row["cpu"] == cpu]
+    total = sum(seconds for seconds, _ in spans)
+    return sum(seconds * busy for seconds, busy in spans) / total if total else 0.0
 
 
 # Neighbours of one CPU become one, weighted by their length.
@@ -49,16 +49,18 @@ def _fewer(rows: Rows) -> Rows:
     at_once = -(-len(rows) // MOST_ROWS)
     if at_once < 2:
         return rows
-    kept: Rows = []
+    rows_kept: Rows = []
     for cpu in dict.fromkeys(row["cpu"] for row in rows):
-        own = [row for row in rows if row["cpu"] == cpu]
-        kept += [_joined(own[n : n + at_once]) for n in range(0, len(own), at_once)]
-    return kept
+        rows_of_cpu = [row for row in rows if row["cpu"] == cpu]
+        rows_kept += [
+            _joined(rows_of_cpu[n : n + at_once]) for n in range(0, len(rows_of_cpu), at_once)
+        ]
+    return rows_kept
 
 
-def _joined(some: Sequence[dict[str, object]]) -> dict[str, object]:
-    rows = list(some)
+def _joined(group: Sequence[dict[str, object]]) -> dict[str, object]:
+    rows = list(group)
     cpu = str(rows[0]["cpu"])
-    stolen = max(float(str(row["stolen"])) for row in rows)
+    steal = max(float(str(row["stolen"])) for row in rows)
     return {"cpu": cpu, "begun": rows[0]["begun"], "ended": rows[-1]["ended"],
-            "busy": round(_mean(rows, cpu), 4), "stolen": stolen}  # fmt: skip
+            "busy": round(_mean(rows, cpu), 4), "stolen": steal}  # fmt: skip

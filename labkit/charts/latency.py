@@ -38,7 +38,7 @@ MOST_TICKS = 12
 
 
 def ladder(
-    measured: Mapping[str, Blocks],
+    blocks_of: Mapping[str, Blocks],
     published: Iterable[Mapping[str, str]] = (),
     *,
     percentiles: Sequence[float] = PERCENTILES,
@@ -55,14 +55,14 @@ def ladder(
     `among` names all conditions, so that a choice of some keeps everyone's colour and place.
     `runs` (`results.by_block()`) names the runs that a mark was made of when it is hovered.
     """
-    insist(measured, scale)
-    ours = ends.reaching(_rungs(measured, percentiles, runs))
-    theirs = _published(published, list(measured), percentiles)
-    names = list(among or measured)
-    each = _each(measured, percentiles, runs)
-    axis = time_axis(metric, unit, scale, [*ours, *theirs, *each])
-    chosen, opacity = fading()
-    base = alt.Chart(inline(ours)).encode(
+    insist(blocks_of, scale)
+    rows = ends.reaching(_rungs(blocks_of, percentiles, runs))
+    paper = _published(published, list(blocks_of), percentiles)
+    names = list(among or blocks_of)
+    ticks = _each(blocks_of, percentiles, runs)
+    axis = time_axis(metric, unit, scale, [*rows, *paper, *ticks])
+    selection, opacity = fading()
+    base = alt.Chart(inline(rows)).encode(
         x=_rung_axis(percentiles),
         y=alt.Y("value:Q", **axis),
         xOffset=alt.XOffset("condition:N", sort=names),
@@ -71,22 +71,22 @@ def ladder(
     )
     bars = base.mark_rule(strokeWidth=2).transform_filter("isValid(datum.low)")
     layers: list[alt.Chart] = [
-        base.mark_line(strokeWidth=1, strokeDash=[3, 3]).add_params(chosen),
+        base.mark_line(strokeWidth=1, strokeDash=[3, 3]).add_params(selection),
         bars.encode(y=alt.Y("low:Q", **axis), y2="high:Q", tooltip=_rung_tips(unit)),
-        *ends.beside_bars(ours, base, "y", _rung_tips(unit)),
-        *([_ticks(each, base, unit)] if each else []),
-        *_dots(ours, base.encode(shape=shape(names), tooltip=_rung_tips(unit))),
-        *([_diamonds(theirs, base, unit)] if theirs else []),
+        *ends.beside_bars(rows, base, "y", _rung_tips(unit)),
+        *([_ticks(ticks, base, unit)] if ticks else []),
+        *_dots(rows, base.encode(shape=shape(names), tooltip=_rung_tips(unit))),
+        *([_diamonds(paper, base, unit)] if paper else []),
     ]
-    found = [f"{r['condition']} {r['percentile']} {figure(r['value'])}" for r in ours]
-    said = f"Percentiles of the {metric}, in {shown(unit)}: {'; '.join(found)}"
+    texts = [f"{r['condition']} {r['percentile']} {figure(r['value'])}" for r in rows]
+    text = f"Percentiles of the {metric}, in {shown(unit)}: {'; '.join(texts)}"
     title = title or f"{capital(metric)} by percentile"
-    return framed(alt.LayerChart(layer=layers), 340, title, _legend(ours, theirs, each), note, said,
-                  ["◆ the document"] * bool(theirs) + ends.brief(ours))  # fmt: skip
+    return framed(alt.LayerChart(layer=layers), 340, title, _legend(rows, paper, ticks), note, text,
+                  ["◆ the document"] * bool(paper) + ends.brief(rows))  # fmt: skip
 
 
 def spread(
-    measured: Mapping[str, Blocks],
+    blocks_of: Mapping[str, Blocks],
     *,
     scale: str = "log",
     metric: str = "round trip",
@@ -100,19 +100,19 @@ def spread(
 
     A mark is one value that was measured, and says in which of the `runs`.
     """
-    insist(measured, scale)
-    each = [(name, block) for name, blocks in measured.items() for block in blocks]
+    insist(blocks_of, scale)
+    pairs = [(name, block) for name, blocks in blocks_of.items() for block in blocks]
     rows: Rows = [
-        {"condition": name, "value": value, "share": share, "of": each.index((name, block))}
-        for name, blocks in measured.items()
+        {"condition": name, "value": value, "share": share, "of": pairs.index((name, block))}
+        for name, blocks in blocks_of.items()
         for value, share, block in _slower(blocks)
     ]
-    names = list(among or measured)
-    chosen, opacity = fading()
+    names = list(among or blocks_of)
+    selection, opacity = fading()
     shares = "'1 in ' + format(round(1 / datum.value), ',')"
     deepest = min(row["share"] for row in rows)
-    drawn: alt.Chart = (
-        with_runs(alt.Chart(inline(rows)), [run_of(runs, *one) for one in each])
+    chart: alt.Chart = (
+        with_runs(alt.Chart(inline(rows)), [run_of(runs, *pair) for pair in pairs])
         .mark_line(interpolate="step-after", strokeWidth=2)
         .encode(
             x=alt.X("value:Q", **time_axis(metric, unit, scale, rows)),
@@ -127,16 +127,18 @@ def spread(
                 tip("value", ",.1f", f"than ({shown(unit)})"), tip("run", title="measured in"),
             ],
         )
-        .add_params(chosen)
+        .add_params(selection)
     )  # fmt: skip
-    said = f"Distribution of the {metric} of {', '.join(measured)}"
+    sentence = f"Distribution of the {metric} of {', '.join(blocks_of)}"
     title = title or f"Every {metric}: how many took longer"
-    return framed(drawn, 320, title, "", note, said)
+    return framed(chart, 320, title, "", note, sentence)
 
 
-def _rungs(measured: Mapping[str, Blocks], percentiles: Sequence[float], runs: Runs | None) -> Rows:
+def _rungs(
+    blocks_of: Mapping[str, Blocks], percentiles: Sequence[float], runs: Runs | None
+) -> Rows:
     rows: Rows = []
-    for name, blocks in measured.items():
+    for name, blocks in blocks_of.items():
         count = sum(len(values) for values in blocks.values())
         for q, at in zip(percentiles, stats.intervals(blocks, percentiles), strict=True):
             # Few values give a bar so long that it would hide all the others.
@@ -152,18 +154,18 @@ def _rungs(measured: Mapping[str, Blocks], percentiles: Sequence[float], runs: R
 
 
 # Its runs are ticks already, one by one.
-def _bar(found: stats.Interval | None, blocks: int) -> dict[str, object]:
-    return {key: value for key, value in ends.bar(found, blocks).items() if key != "each"}
+def _bar(interval: stats.Interval | None, blocks: int) -> dict[str, object]:
+    return {key: value for key, value in ends.bar(interval, blocks).items() if key != "each"}
 
 
 # The percentile of each run by itself: how far runs differ, and which of them is the odd one.
-def _each(measured: Mapping[str, Blocks], percentiles: Sequence[float], runs: Runs | None) -> Rows:
-    if max(len(blocks) for blocks in measured.values()) > MOST_TICKS:
+def _each(blocks_of: Mapping[str, Blocks], percentiles: Sequence[float], runs: Runs | None) -> Rows:
+    if max(len(blocks) for blocks in blocks_of.values()) > MOST_TICKS:
         return []
     return [
         {"condition": name, "percentile": named(q), "value": rounded(stats.percentile(values, q)),
          "run": run_of(runs, name, block)}
-        for name, blocks in measured.items() for block, values in blocks.items()
+        for name, blocks in blocks_of.items() for block, values in blocks.items()
         for q in percentiles if stats.beyond(q, len(values)) >= 1
     ]  # fmt: skip
 
@@ -183,23 +185,25 @@ def _published(
 
 
 def _ticks(rows: Rows, base: alt.Chart, unit: str) -> alt.Chart:
-    drawn: alt.Chart = base.mark_tick(orient="horizontal", size=9, thickness=1, opacity=0.5)
-    return drawn.properties(data=inline(rows)).encode(tooltip=_run_tips(unit))
+    marks: alt.Chart = base.mark_tick(orient="horizontal", size=9, thickness=1, opacity=0.5)
+    return marks.properties(data=inline(rows)).encode(tooltip=_run_tips(unit))
 
 
 def _dots(rows: Rows, base: alt.Chart) -> list[alt.Chart]:
-    by_enough = {enough: [r for r in rows if r["enough"] is enough] for enough in (False, True)}
+    by_enough = {
+        is_enough: [r for r in rows if r["enough"] is is_enough] for is_enough in (False, True)
+    }
     return [
-        base.mark_point(filled=enough, size=80).properties(data=inline(some))
-        for enough, some in by_enough.items() if some
+        base.mark_point(filled=is_enough, size=80).properties(data=inline(rows_of))
+        for is_enough, rows_of in by_enough.items() if rows_of
     ]  # fmt: skip
 
 
 def _diamonds(rows: Rows, base: alt.Chart, unit: str) -> alt.Chart:
     tips = [tip("condition", title="the document's"), tip("percentile"),
             tip("value", ",~f", shown(unit)), tip("source")]  # fmt: skip
-    drawn: alt.Chart = base.mark_point(shape="diamond", size=90, strokeWidth=1.5, fill=GREY)
-    return drawn.properties(data=inline(rows)).encode(tooltip=tips)
+    marks: alt.Chart = base.mark_point(shape="diamond", size=90, strokeWidth=1.5, fill=GREY)
+    return marks.properties(data=inline(rows)).encode(tooltip=tips)
 
 
 def named(q: float) -> str:
@@ -240,8 +244,8 @@ def _slower(blocks: Blocks) -> list[tuple[float, float, int]]:
     ]
 
 
-def _legend(ours: Rows, theirs: Rows, each: Rows) -> str:
-    hollow = "" if all(row["enough"] for row in ours) else "Hollow: too few values for one. "
-    grey = "Diamonds: the document's. " if theirs else ""
-    ticks = "Ticks: single runs. " if each else ""
-    return f"{grey}{ends.legend(ours)}{ticks}{hollow}".rstrip()
+def _legend(rungs: Rows, document: Rows, single_runs: Rows) -> str:
+    hollow = "" if all(row["enough"] for row in rungs) else "Hollow: too few values for one. "
+    grey = "Diamonds: the document's. " if document else ""
+    ticks = "Ticks: single runs. " if single_runs else ""
+    return f"{grey}{ends.legend(rungs)}{ticks}{hollow}".rstrip()

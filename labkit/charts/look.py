@@ -114,11 +114,11 @@ def whole(spec: Mapping[str, Any]) -> dict[str, Any]:
 def svg(spec: Mapping[str, Any], vl_version: str = "5.8") -> str:
     """The picture as SVG that names itself to a screen reader."""
     try:
-        drawn = vl_convert.vegalite_to_svg(harmless(dict(spec)), vl_version=vl_version)
+        text = vl_convert.vegalite_to_svg(harmless(dict(spec)), vl_version=vl_version)
     except ValueError as odd:
         raise ResultsError("the picture cannot be drawn", said=str(odd)) from None
     label = escaped(readable(str(spec.get("description", "chart"))))
-    return drawn.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+    return text.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
 
 
 # Vega-Lite 5 puts the titles of axes and tooltips into an expression as they are, where a quote
@@ -144,13 +144,15 @@ def harmless(spec: Any, within: bool = False) -> Any:
     return inner
 
 
-def insist(measured: Mapping[str, Blocks], scale: str = "log") -> None:
+def insist(blocks_of: Mapping[str, Blocks], scale: str = "log") -> None:
     """Refuse to draw nothing, or on a scale that there is not."""
     if scale not in SCALES:
         raise Unknown("scale", scale, SCALES)
-    if not any(len(values) for blocks in measured.values() for values in blocks.values()):
+    if not any(len(values) for blocks in blocks_of.values() for values in blocks.values()):
         raise BadInput("nothing to draw: no finished runs", hint="run the study first")
-    odd = [n for n, blocks in measured.items() for v in blocks.values() if not np.isfinite(v).all()]
+    odd = [
+        n for n, blocks in blocks_of.items() for v in blocks.values() if not np.isfinite(v).all()
+    ]
     if odd:
         raise BadInput(f"{odd[0]}: some samples are not numbers")
 
@@ -160,27 +162,30 @@ def insist(measured: Mapping[str, Blocks], scale: str = "log") -> None:
 def time_axis(metric: str, unit: str, scale: str, rows: Rows) -> dict[str, Any]:
     """An axis of times from the smallest to the largest that is drawn."""
     axis: dict[str, Any] = {"format": ",~f", "tickCount": 6}
-    how = alt.Scale(zero=True)
+    scale_of = alt.Scale(zero=True)
     if scale == "log":
         keys = ("low", "value", "high")
-        found = [row[key] for row in rows for key in keys if row.get(key) is not None]
-        if min(found) > 0:
-            domain = [min(found) / 1.25, max(found) * 1.25]
-            how, axis["values"] = alt.Scale(type="log", domain=domain, nice=False), steps(*domain)
-    return {"title": f"{metric} ({shown(unit)})", "axis": alt.Axis(**axis), "scale": how}
+        values = [row[key] for row in rows for key in keys if row.get(key) is not None]
+        if min(values) > 0:
+            domain = [min(values) / 1.25, max(values) * 1.25]
+            scale_of, axis["values"] = (
+                alt.Scale(type="log", domain=domain, nice=False),
+                steps(*domain),
+            )
+    return {"title": f"{metric} ({shown(unit)})", "axis": alt.Axis(**axis), "scale": scale_of}
 
 
 def steps(low: float, high: float) -> list[float]:
     """The labels of a logarithmic axis: as many as fit, evenly by a visible rule."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    some: list[float] = []
+    labels: list[float] = []
     for marks in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)):
-        every = [float(f"{mark * 10.0**power:.3g}") for power in powers for mark in marks]
-        values = [value for value in every if low <= value <= high]
+        values_all = [float(f"{mark * 10.0**power:.3g}") for power in powers for mark in marks]
+        values = [value for value in values_all if low <= value <= high]
         if len(values) > MOST_LABELS:
             break
-        some = values
-    return some
+        labels = values
+    return labels
 
 
 def even_steps(low: float, high: float) -> list[float]:
@@ -242,20 +247,20 @@ def _brief(note: str) -> str:
     return note.brief if isinstance(note, Note) else note
 
 
-Drawn = TypeVar("Drawn", alt.Chart, alt.LayerChart)
+AnyChart = TypeVar("AnyChart", alt.Chart, alt.LayerChart)
 
 
 def framed(
-    drawn: Drawn, height: int, title: str, subtitle: str, note: str, text: str,
+    picture: AnyChart, height: int, title: str, subtitle: str, note: str, text: str,
     marks: Sequence[str] = (),
-) -> Drawn:  # fmt: skip
+) -> AnyChart:  # fmt: skip
     """The picture at its size and under its title, with a sentence for ears.
 
     In a cell one line below the title has only what fits of the note's brief form and `marks`.
     """
     about = {"lab": note, "picture": subtitle.strip()}
     brief = [_brief(note), *(marks or [subtitle.strip()])]
-    complete: Drawn = drawn.properties(
+    complete: AnyChart = picture.properties(
         width=WIDTH, height=height, title=titled(title, subtitle, note),
         description=f"{text}. {note}".strip(), usermeta={"about": about, "brief": brief},
     )  # fmt: skip
@@ -276,8 +281,8 @@ def interval_tip() -> alt.Tooltip:
 
 def fading() -> tuple[alt.Parameter, Any]:
     """A choice by the legend, and the opacity that lets the conditions not chosen fade."""
-    chosen = alt.selection_point(fields=["condition"], bind="legend")
-    return chosen, alt.when(chosen).then(alt.value(1.0)).otherwise(alt.value(0.12))
+    selection = alt.selection_point(fields=["condition"], bind="legend")
+    return selection, alt.when(selection).then(alt.value(1.0)).otherwise(alt.value(0.12))
 
 
 def run_of(runs: Runs | None, condition: str, block: int) -> str:
@@ -287,24 +292,24 @@ def run_of(runs: Runs | None, condition: str, block: int) -> str:
 
 def runs_of(runs: Runs | None, condition: str, blocks: Iterable[int]) -> str:
     """The runs that a mark was made of; of many the first ones, and how many more."""
-    named = [run_of(runs, condition, block) for block in blocks]
-    rest = len(named) - MOST_NAMED
-    return ", ".join(named[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    names = [run_of(runs, condition, block) for block in blocks]
+    others = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {others} more" if others > 0 else "")
 
 
-def with_runs(drawn: alt.Chart, names: Sequence[str]) -> alt.Chart:
+def with_runs(chart_given: alt.Chart, names: Sequence[str]) -> alt.Chart:
     """The picture whose rows say by their number `of` to which of these runs they belong."""
     inline_data = inline([{"of": n, "run": name} for n, name in enumerate(names)])
-    joined = alt.LookupData(data=inline_data, key="of", fields=["run"])
-    chart: alt.Chart = drawn.transform_lookup(lookup="of", from_=joined)
+    lookup = alt.LookupData(data=inline_data, key="of", fields=["run"])
+    chart: alt.Chart = chart_given.transform_lookup(lookup="of", from_=lookup)
     return chart
 
 
-def of_run(drawn: alt.Chart, run: str) -> tuple[alt.Chart, list[alt.Tooltip]]:
+def of_run(chart: alt.Chart, run: str) -> tuple[alt.Chart, list[alt.Tooltip]]:
     """The picture of one run, if it has a name, and the line that names it."""
     if not run:
-        return drawn, []
-    return with_runs(drawn.transform_calculate(of="0"), [run]), [tip("run")]
+        return chart, []
+    return with_runs(chart.transform_calculate(of="0"), [run]), [tip("run")]
 
 
 def inline(rows: Rows) -> alt.InlineData:

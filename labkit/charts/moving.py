@@ -20,46 +20,49 @@ CPU = "CPU (% of one)"
 def around(study: Study, run: Run, *, unit: str = "1/s", note: str = "") -> alt.LayerChart:
     """The load of one run, second by second, and what happened meanwhile."""
     line = _line(study, run)
-    found: dict[str, Series] = {}
+    series: dict[str, Series] = {}
     for load in study.loads:
-        found |= load.over_time(run.text(f"{load.name}.txt"))
-    if not found:
+        series |= load.over_time(run.text(f"{load.name}.txt"))
+    if not series:
         raise BadInput(f"the load of {study.name} has no figures over time")
-    metric = next(iter(found))
-    return _drawn(found, line, metric, unit, run.condition, run.path.name, note)
+    metric = next(iter(series))
+    return _drawn(series, line, metric, unit, run.condition, run.path.name, note)
 
 
 def bandwidth(study: Study, run: Run, *, note: str = "") -> alt.LayerChart:
     """Draw what came in at the destination in each half second, and the CPU time of both sides."""
-    found = seen_over_time(_text(study, run))
+    series = seen_over_time(_text(study, run))
     line, of = _line(study, run), (run.condition, run.path.name)
-    return _drawn(found, line, BANDWIDTH, UNIT, *of, note)
+    return _drawn(series, line, BANDWIDTH, UNIT, *of, note)
 
 
 def seen_live(text: str, condition: str, note: str = "") -> alt.LayerChart | None:
     """The same of a move that may be under way; None before anything of it was seen."""
     try:
-        found, line = seen_over_time(text), LiveMigration.time_line(text)
+        series, line = seen_over_time(text), LiveMigration.time_line(text)
     except ResultsError:
         return None
-    if not any(at.size for at, _ in found.values()):
+    if not any(at.size for at, _ in series.values()):
         return None
-    return _drawn(found, line, BANDWIDTH, UNIT, condition, "by hand", note)
+    return _drawn(series, line, BANDWIDTH, UNIT, condition, "by hand", note)
 
 
 def _drawn(
-    found: Mapping[str, Series], line: TimeLine, metric: str, unit: str,
+    series_found: Mapping[str, Series], line: TimeLine, metric: str, unit: str,
     condition: str, run: str, note: str,
 ) -> alt.LayerChart:  # fmt: skip
-    series = {name: (at - line.begun, values) for name, (at, values) in found.items() if at.size}
+    series = {
+        name: (at - line.begun, values) for name, (at, values) in series_found.items() if at.size
+    }
     first = min((float(np.min(at)) for at, _ in series.values()), default=0.0)
     marks = [
-        Happened(one.name, one.begun - line.begun, one.ended - line.begun) for one in line.phases
+        Happened(phase.name, phase.begun - line.begun, phase.ended - line.begun)
+        for phase in line.phases
     ]
     cpu = {name: series.pop(name) for name in [*series] if name.startswith("cpu")}
     title = f"{condition}: {metric}{' and CPU' * bool(cpu)}"
-    shown = [mark for mark in marks if mark.begin >= first]
-    return over_time(series, shown, metric=metric, unit=unit, below={CPU: cpu} if cpu else None,
+    marks_on = [mark for mark in marks if mark.begin >= first]
+    return over_time(series, marks_on, metric=metric, unit=unit, below={CPU: cpu} if cpu else None,
                      run=run, title=title, note=note)  # fmt: skip
 
 

@@ -41,9 +41,9 @@ def round_trips(
     Where a warm-up ends is marked; nothing is cut. `run` says which run it was.
     """
     _insist(values, scale)
-    kept = thinned(values)
+    indices = thinned(values)
     typical, worst = percentiles.percentile(values, 50), float(values.max())
-    rows = [{"n": int(n) + 1, "value": rounded(values[n])} for n in kept]
+    rows = [{"n": int(n) + 1, "value": rounded(values[n])} for n in indices]
     base, of = of_run(alt.Chart(inline(rows)), run)
     dots = (
         base
@@ -72,8 +72,8 @@ def round_trips(
         text += f"; {'warm-up' if warm.steady else 'not steady'} until request {cut:,} (dotted)"
         layers.append(_end_of_warm_up(cut))
     title = title or f"One run, request by request{f': {run}' if run else ''}"
-    drawn = alt.LayerChart(layer=layers)
-    return framed(drawn, 260, title, text, note, f"{metric} over time: {text}")
+    chart = alt.LayerChart(layer=layers)
+    return framed(chart, 260, title, text, note, f"{metric} over time: {text}")
 
 
 def _insist(values: Values, scale: str) -> None:
@@ -86,16 +86,16 @@ def _insist(values: Values, scale: str) -> None:
 
 
 def _end_of_warm_up(cut: int) -> alt.Chart:
-    drawn: alt.Chart = alt.Chart(inline([{"n": cut}])).mark_rule(
+    rule: alt.Chart = alt.Chart(inline([{"n": cut}])).mark_rule(
         color=GREY, strokeDash=[2, 3], strokeWidth=2
     )
-    return drawn.encode(x="n:Q")
+    return rule.encode(x="n:Q")
 
 
 def thinned(values: Values, points: int = POINTS) -> npt.NDArray[np.intp]:
     """The indices of the values to draw: one at each regular step, and all of the slowest."""
-    every = max(1, math.ceil(len(values) / points))
-    if every == 1:
+    step = max(1, math.ceil(len(values) / points))
+    if step == 1:
         return np.arange(len(values))
     slowest = np.argsort(values)[-SLOWEST:]
-    return np.unique(np.concatenate([np.arange(0, len(values), every), slowest]))
+    return np.unique(np.concatenate([np.arange(0, len(values), step), slowest]))

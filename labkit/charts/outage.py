@@ -19,24 +19,27 @@ def outages(rows: Steps, names: Sequence[str], note: str = "") -> alt.LayerChart
     if not rows:
         raise BadInput("nothing to draw: nothing was measured yet")
     parts: Rows = []
-    for row, each in rows.items():
-        begun = 0.0
-        for name, seconds in zip(names, each, strict=True):
-            parts.append(_part(row, name, begun, seconds))
-            begun += seconds
-    said = "; ".join(
-        f"{row}: " + ", ".join(f"{n} {s:.1f}" for n, s in zip(names, each, strict=True) if s)
-        for row, each in rows.items()
+    for row, times in rows.items():
+        start = 0.0
+        for name, seconds in zip(names, times, strict=True):
+            parts.append(_part(row, name, start, seconds))
+            start += seconds
+    sentence = "; ".join(
+        f"{row}: " + ", ".join(f"{n} {s:.1f}" for n, s in zip(names, times, strict=True) if s)
+        for row, times in rows.items()
     )
-    return _drawn(parts, list(rows), names, "What the time is made of", note, said)
+    return _drawn(parts, list(rows), names, "What the time is made of", note, sentence)
 
 
 def time_line(line: TimeLine, note: str = "") -> alt.LayerChart:
     """One outage: each of its phases on a line of its own, from when it began."""
-    parts = [_part(one.name, one.name, one.begun - line.begun, one.seconds) for one in line.phases]
-    names = [one.name for one in line.phases]
-    said = ", ".join(f"{one.name} {one.seconds:.2f} s" for one in line.phases)
-    return _drawn(parts, names, names, f"Time line of a {line.event}", note, said)
+    parts = [
+        _part(phase.name, phase.name, phase.begun - line.begun, phase.seconds)
+        for phase in line.phases
+    ]
+    names = [phase.name for phase in line.phases]
+    sentence = ", ".join(f"{phase.name} {phase.seconds:.2f} s" for phase in line.phases)
+    return _drawn(parts, names, names, f"Time line of a {line.event}", note, sentence)
 
 
 def detection(
@@ -61,15 +64,17 @@ def detection(
         tooltip=[tip("what"), tip("token", ",.1f", "time-out"), tip("seconds", ",.2f", "s"),
                  tip("word", "", "taken for a failure")],
     )  # fmt: skip
-    mistaken = base.transform_filter("isValid(datum.word)")
+    mistakes = base.transform_filter("isValid(datum.word)")
     layers = [
         base.transform_filter("!isValid(datum.word)").mark_line(),
         base.mark_point(filled=True, size=70, opacity=1),
-        mistaken.mark_text(dy=-12).encode(text="word:N"),
+        mistakes.mark_text(dy=-12).encode(text="word:N"),
     ]
-    said = "; ".join(f"{part['token']:g} s: {_words(part)}" for part in parts)
-    how = "Detection slower than a hiccup does not take it for a failure."
-    return framed(alt.LayerChart(layer=layers), 260, "Time-out of a cluster", how, note, said)
+    sentence = "; ".join(f"{part['token']:g} s: {_words(part)}" for part in parts)
+    caption = "Detection slower than a hiccup does not take it for a failure."
+    return framed(
+        alt.LayerChart(layer=layers), 260, "Time-out of a cluster", caption, note, sentence
+    )
 
 
 def _words(part: Mapping[str, Any]) -> str:
@@ -78,14 +83,14 @@ def _words(part: Mapping[str, Any]) -> str:
     return f"detected in {part['seconds']:.1f} s"
 
 
-def _part(row: str, step: str, begun: float, seconds: float) -> dict[str, Any]:
-    return {"row": row, "step": step, "seconds": rounded(seconds), "begun": rounded(begun),
-            "ended": rounded(begun + seconds)}  # fmt: skip
+def _part(row: str, step: str, start: float, seconds: float) -> dict[str, Any]:
+    return {"row": row, "step": step, "seconds": rounded(seconds), "begun": rounded(start),
+            "ended": rounded(start + seconds)}  # fmt: skip
 
 
 def _drawn(
     parts: Rows, rows: Sequence[str], names: Sequence[str],
-    title: str, note: str, said: str,
+    title: str, note: str, sentence: str,
 ) -> alt.LayerChart:  # fmt: skip
     bars = alt.Chart(inline(parts)).mark_bar().encode(
         x=alt.X("begun:Q", title="seconds"), x2="ended:Q",
@@ -94,6 +99,6 @@ def _drawn(
         .scale(domain=list(names), range=list(COLOURS[: len(names)])),
         tooltip=[tip("row"), tip("step"), tip("seconds", ",.2f", "s")],
     )  # fmt: skip
-    how = "Begins when the server is gone."
-    return framed(alt.LayerChart(layer=[bars]), 60 + 34 * len(rows), title, how, note,
-                  f"Seconds by step. {said}.")  # fmt: skip
+    caption = "Begins when the server is gone."
+    return framed(alt.LayerChart(layer=[bars]), 60 + 34 * len(rows), title, caption, note,
+                  f"Seconds by step. {sentence}.")  # fmt: skip

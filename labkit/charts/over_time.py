@@ -64,34 +64,34 @@ def over_time(
     `below` are series in other units: a panel under it for each, by the title of its axis.
     """
     panels = [(f"{metric} ({shown(unit)})", series), *(below or {}).items()]
-    every = {name: both for _, some in panels for name, both in some.items()}
-    binned = {name: _binned(name, *both) for name, both in every.items()}
-    rows = [row for some in binned.values() for row in some]
+    series_all = {name: pair for _, group in panels for name, pair in group.items()}
+    bins = {name: _binned(name, *pair) for name, pair in series_all.items()}
+    rows = [row for group in bins.values() for row in group]
     if not rows:
         raise BadInput("nothing to draw: there are no values", hint="run the study first")
     x = alt.X("at:Q", title="time (s)").scale(nice=False)
-    drawn, height = [], HEIGHT if len(panels) == 1 else LOW
-    for n, (of, some) in enumerate(panels):
+    layers, height = [], HEIGHT if len(panels) == 1 else LOW
+    for n, (of, group) in enumerate(panels):
         y = alt.Y("value:Q", title=of)
         if len(panels) > 1:
             top = n * (LOW + APART)
             y = y.scale(range=[top + LOW, top]).axis(orient="left", tickCount=5)
-        drawn.append(_panel([row for name in some for row in binned[name]], every, x, y, run))
+        layers.append(_panel([row for name in group for row in bins[name]], series_all, x, y, run))
     tips = [tip("event"), tip("at", ",~f", "s")]
     marks = marked(list(events), x, [row["at"] for row in rows], tips)
     if len(panels) == 1:
-        chart = alt.LayerChart(layer=[*marks, *drawn[0]])
+        chart = alt.LayerChart(layer=[*marks, *layers[0]])
     else:
-        chart = alt.LayerChart(layer=[*marks, *(alt.layer(*panel) for panel in drawn)])
+        chart = alt.LayerChart(layer=[*marks, *(alt.layer(*panel) for panel in layers)])
         chart = chart.resolve_scale(y="independent")
     text = "; ".join(
-        f"{name} {figure(_mean(values))} on average" for name, (_, values) in every.items()
+        f"{name} {figure(_mean(values))} on average" for name, (_, values) in series_all.items()
     )
-    happened = "".join(f" {e.name} at {e.begin:g} s." for e in events)
-    text = f"{metric} over time in {shown(unit)}: {text}.{happened}".rstrip(".")
-    banded = "Band: least to most" * any(row["low"] < row["high"] for row in rows)
+    sentence = "".join(f" {e.name} at {e.begin:g} s." for e in events)
+    text = f"{metric} over time in {shown(unit)}: {text}.{sentence}".rstrip(".")
+    caption = "Band: least to most" * any(row["low"] < row["high"] for row in rows)
     height += (len(panels) - 1) * (LOW + APART)
-    return framed(chart, height, title or f"{capital(metric)} over time", banded, note, text)
+    return framed(chart, height, title or f"{capital(metric)} over time", caption, note, text)
 
 
 def _panel(
@@ -140,40 +140,40 @@ def marked(
     return [
         base.mark_rect(opacity=0.2, color=GREY).encode(x2="end:Q"),
         base.mark_rule(color=GREY, strokeDash=[4, 3]),
-        *(_label(place, x, some) for place, some in _placed(rows, min(ends), max(ends)).items()),
+        *(_label(place, x, group) for place, group in _placed(rows, min(ends), max(ends)).items()),
     ]  # fmt: skip
 
 
 # A theme has a colour for what axes say, and none for other text.
 def _label(place: tuple[int, bool], x: alt.X, rows: Rows) -> alt.Chart:
-    line, left = place
-    drawn: alt.Chart = (
+    line, to_left = place
+    label: alt.Chart = (
         alt.Chart(inline(rows))
-        .mark_text(align="right" if left else "left", dx=-3 if left else 3, dy=8 + 18 * line,
+        .mark_text(align="right" if to_left else "left", dx=-3 if to_left else 3, dy=8 + 18 * line,
                    baseline="top", style="guide-label", fontSize=LETTERS)
         .encode(x=x, y=alt.value(0), text="label:N")
     )  # fmt: skip
-    return drawn
+    return label
 
 
 # The line and the side on which each name is written, so that none runs out or over another; for
 # what has no room the rule speaks when it is hovered. The last come first: a switch-over is last.
 def _placed(rows: Rows, first: float, last: float) -> dict[tuple[int, bool], Rows]:
-    begun = [last] * LINES
-    placed: dict[tuple[int, bool], Rows] = {}
+    starts = [last] * LINES
+    labels: dict[tuple[int, bool], Rows] = {}
     for row in sorted(rows, key=lambda row: row["at"], reverse=True):
         wide = (last - first) * ((len(row["event"]) + 2) * LETTER + 6) / WIDTH
-        left = row["at"] + wide > last
-        start = row["at"] - wide * left
-        free = [n for n, other in enumerate(begun) if start + wide <= other]
+        to_left = row["at"] + wide > last
+        start = row["at"] - wide * to_left
+        free = [n for n, bound in enumerate(starts) if start + wide <= bound]
         for line in free[:1]:
-            begun[line] = start
+            starts[line] = start
             # Of rules close together an arrow says which is meant.
-            label = f"{row['event']} →" if left else f"← {row['event']}"
-            placed.setdefault((line, left), []).append({**row, "label": label})
-    return placed
+            label = f"{row['event']} →" if to_left else f"← {row['event']}"
+            labels.setdefault((line, to_left), []).append({**row, "label": label})
+    return labels
 
 
 def _mean(values: npt.ArrayLike) -> float:
-    found: Values = np.asarray(values, dtype=np.float64)
-    return float(found.mean()) if found.size else 0.0
+    numbers: Values = np.asarray(values, dtype=np.float64)
+    return float(numbers.mean()) if numbers.size else 0.0

@@ -13,10 +13,12 @@ from labkit.statistics.quantity import Quantity
 from labkit.study import Study
 
 
-def at(found: Mapping[str, Blocks], point: str) -> dict[str, Blocks]:
+def at(blocks_of: Mapping[str, Blocks], point: str) -> dict[str, Blocks]:
     """The conditions at one point, such as `way=send`, named without it."""
     end = f" [{point}]"
-    return {name.removesuffix(end): some for name, some in found.items() if name.endswith(end)}
+    return {
+        name.removesuffix(end): blocks for name, blocks in blocks_of.items() if name.endswith(end)
+    }
 
 
 def means(study: Study, results: Results, *metrics: str) -> list[dict[str, object]]:
@@ -31,17 +33,17 @@ def means(study: Study, results: Results, *metrics: str) -> list[dict[str, objec
     ]  # fmt: skip
 
 
-def times(found: Mapping[str, Blocks], point: str) -> list[dict[str, str]]:
+def times(blocks_of: Mapping[str, Blocks], point: str) -> list[dict[str, str]]:
     """A row for each condition: how many times what it does at the point, such as `servers=1`."""
-    there = at(found, point)
+    at_point = at(blocks_of, point)
     return [
         {"condition": name, "times": figure(i.value), "95 % interval": i.ends(figure)}
-        for name, blocks in found.items() if name in there
-        for sides in [{"a": blocks, "b": there[name]}]
+        for name, blocks in blocks_of.items() if name in at_point
+        for sides in [{"a": blocks, "b": at_point[name]}]
         for i in [estimated(Quantity("'a' / 'b'", "mean"), sides).interval()]
     ]  # fmt: skip
 
 
 def _mean(blocks: Blocks, unit: str) -> dict[str, str]:
-    found = mean_of(blocks, unit)
-    return {"mean": figure(found.value), "95 % interval": found.ends(figure)}
+    interval = mean_of(blocks, unit)
+    return {"mean": figure(interval.value), "95 % interval": interval.ends(figure)}

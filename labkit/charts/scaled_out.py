@@ -29,64 +29,64 @@ APART = 0.03
 
 
 def speed_ups(
-    measured: Mapping[str, Blocks],
-    one: Mapping[str, Blocks],
-    most: int,
+    blocks_of: Mapping[str, Blocks],
+    single: Mapping[str, Blocks],
+    count: int,
     published: Sequence[float] = (),
     *,
     by: str = "servers",
     runs: Runs | None = None,
     note: str = "",
 ) -> alt.LayerChart:
-    """Draw the speed-up of `most` workers over `one` in each place, and the ideal.
+    """Draw the speed-up of `count` workers over `single` in each place, and the ideal.
 
-    `published` are figures of the document for `most`, whichever place they are of.
+    `published` are figures of the document for `count`, whichever place they are of.
     """
-    insist(measured)
-    names = [name for name in measured if name in one]
-    if not names or most < 2:
+    insist(blocks_of)
+    names = [name for name in blocks_of if name in single]
+    if not names or count < 2:
         raise BadInput("a speed-up needs two points", hint="measure more workers than one")
-    rows = ends.reaching(list(_rows(names, measured, one, most, runs)), 1.0)
-    x = alt.X("x:Q", title=by).axis(values=[1, most], format="~g").scale(nice=False, padding=24)
+    rows = ends.reaching(list(_rows(names, blocks_of, single, count, runs)), 1.0)
+    x = alt.X("x:Q", title=by).axis(values=[1, count], format="~g").scale(nice=False, padding=24)
     y = alt.Y("value:Q", title="times as much as 1")
-    ideal: Rows = [{"x": 1, "value": 1}, {"x": most, "value": most}]
-    dashed = alt.Chart(inline(ideal)).mark_line(strokeDash=[6, 4], color=GREY).encode(x=x, y=y)
+    ideal: Rows = [{"x": 1, "value": 1}, {"x": count, "value": count}]
+    ideal_line = alt.Chart(inline(ideal)).mark_line(strokeDash=[6, 4], color=GREY).encode(x=x, y=y)
     tips = [tip("condition"), tip("value", ".4~f", "times"), interval_tip(),
             tip("from", title="measured"), tip("runs")]  # fmt: skip
     base = alt.Chart(inline(rows)).encode(x=x, color=colour(names), tooltip=tips)
     from_one = [{**row, "x": 1, "value": 1} for row in rows]
     lines = alt.Chart(inline([*from_one, *rows])).mark_line(opacity=0.6)
     layers = [
-        dashed, lines.encode(x=x, y=y, color=colour(names), detail="condition:N"),
+        ideal_line, lines.encode(x=x, y=y, color=colour(names), detail="condition:N"),
         base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q")
         .transform_filter("isValid(datum.low)"),
         base.mark_point(filled=True, opacity=1, size=90).encode(y=y, shape=shape(names)),
         *ends.beside_bars(rows, base, "y", tips),
     ]  # fmt: skip
     if published:
-        layers.append(_diamonds(published, most, x, y))
-    said = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
+        layers.append(_diamonds(published, count, x, y))
+    sentence = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
     diamonds = "Diamonds: the document's. " * bool(published)
     legend = f"{diamonds}Dashed: the ideal. {ends.legend(rows)}"
-    drawn, title = alt.LayerChart(layer=layers), f"Speed-up by {by}"
-    return framed(drawn, 340, title, legend.strip(), note, f"{title}, {most} over 1: {said}",
+    chart, title = alt.LayerChart(layer=layers), f"Speed-up by {by}"
+    return framed(chart, 340, title, legend.strip(), note, f"{title}, {count} over 1: {sentence}",
                   [*["◆ the document"] * bool(diamonds), "dashed: the ideal", *ends.brief(rows)]
                   )  # fmt: skip
 
 
 def _rows(
-    names: Sequence[str], measured: Mapping[str, Blocks], one: Mapping[str, Blocks], most: int,
+    names: Sequence[str], blocks: Mapping[str, Blocks], single: Mapping[str, Blocks], count: int,
     runs: Runs | None,
 ) -> Iterator[dict[str, object]]:  # fmt: skip
     for place, name in enumerate(names):
-        sides = {name: measured[name], "one": one[name]}
-        aside = APART * most * (place - (len(names) - 1) / 2)
-        yield {**measured_ratio(name, "one", sides, "mean", runs), "x": most + aside}
+        sides = {name: blocks[name], "one": single[name]}
+        aside = APART * count * (place - (len(names) - 1) / 2)
+        yield {**measured_ratio(name, "one", sides, "mean", runs), "x": count + aside}
 
 
-def _diamonds(published: Sequence[float], most: int, x: alt.X, y: alt.Y) -> alt.Chart:
-    rows: Rows = [{"x": most, "value": value} for value in published]
-    drawn: alt.Chart = alt.Chart(inline(rows)).mark_point(
+def _diamonds(published: Sequence[float], count: int, x: alt.X, y: alt.Y) -> alt.Chart:
+    rows: Rows = [{"x": count, "value": value} for value in published]
+    marks: alt.Chart = alt.Chart(inline(rows)).mark_point(
         shape="diamond", filled=True, opacity=1, size=90, color=GREY
     )
-    return drawn.encode(x=x, y=y, tooltip=tip("value", ",~f", "the document's"))
+    return marks.encode(x=x, y=y, tooltip=tip("value", ",~f", "the document's"))

@@ -15,22 +15,22 @@ from labkit.charts.over_time import Happened, marked
 from labkit.machine.units import figure
 from labkit.running.trend import Trends, TrendSession
 
-MOST = 6
+MOST_SERIES = 6
 """Series in one picture: those that changed, then the others."""
 FROM_MEDIAN = 1.4826 * 1.96 / math.sqrt(2)
 """Median size of the step between two sessions -> half of what holds 95 % of sessions."""
 
 
-def over_sessions(found: Trends) -> alt.LayerChart:
+def over_sessions(trends: Trends) -> alt.LayerChart:
     """Each series over its median; shaded is what sessions differ by where nothing changed."""
-    changed = dict.fromkeys(change.series for change in found.changes)
-    names = [*dict.fromkeys([*changed, *reversed(found.series)])][:MOST]
-    lines = {name: _over_median(found.sessions, name) for name in names}
+    changes = dict.fromkeys(change.series for change in trends.changes)
+    names = [*dict.fromkeys([*changes, *reversed(trends.series)])][:MOST_SERIES]
+    lines = {name: _over_median(trends.sessions, name) for name in names}
     rows: Rows = [
         {"condition": name, "at": _milliseconds(session.started), "value": rounded(value),
          "session": session.label or session.path, "labkit": session.version}
         for name, values in lines.items()
-        for session, value in zip(found.sessions, values, strict=True)
+        for session, value in zip(trends.sessions, values, strict=True)
     ]  # fmt: skip
     noise = FROM_MEDIAN * float(np.median([_step(values) for values in lines.values()]))
     x = alt.X("at:T", title="session (UTC)").scale(type="utc", nice=False, padding=12)
@@ -41,16 +41,16 @@ def over_sessions(found: Trends) -> alt.LayerChart:
         tip("labkit")])  # fmt: skip
     layers = [
         band.mark_rect(color=GREY, opacity=0.2).encode(y=y, y2="to:Q"),
-        *marked(_marks(found), x, [row["at"] for row in rows], [tip("event")]),
+        *marked(_marks(trends), x, [row["at"] for row in rows], [tip("event")]),
         base.mark_line(), base.mark_point(filled=True, size=60, opacity=1)
         .encode(shape=shape(names)),
     ]  # fmt: skip
-    said = "; ".join(f"{c.series} {figure(c.before)} to {figure(c.after)} with {c.session}"
-                     for c in found.changes)  # fmt: skip
-    of = f"{len(found.sessions)} sessions of {found.study} on {found.lab}"
+    sentence = "; ".join(f"{c.series} {figure(c.before)} to {figure(c.after)} with {c.session}"
+                         for c in trends.changes)  # fmt: skip
+    of = f"{len(trends.sessions)} sessions of {trends.study} on {trends.lab}"
     legend = f"Shaded: how far sessions lie apart, {100 * noise:.2g} %. Dashed: what changed."
     return framed(
-        alt.LayerChart(layer=layers), 300, of, legend, "", f"{of}: {said or 'nothing changed'}"
+        alt.LayerChart(layer=layers), 300, of, legend, "", f"{of}: {sentence or 'nothing changed'}"
     )
 
 
@@ -65,13 +65,13 @@ def _step(values: Sequence[float]) -> float:
 
 
 # One mark for each session with which something changed, and for each new version of labkit.
-def _marks(found: Trends) -> list[Happened]:
-    marks: Mapping[str, str] = {change.started: change.session for change in found.changes}
-    pairs = itertools.pairwise(found.sessions)
+def _marks(trends: Trends) -> list[Happened]:
+    marks: Mapping[str, str] = {change.started: change.session for change in trends.changes}
+    pairs = itertools.pairwise(trends.sessions)
     new = {b.started: f"labkit {b.version}" for a, b in pairs if a.version != b.version}
     return [Happened(name, _milliseconds(at)) for at, name in {**marks, **new}.items()]
 
 
-def _milliseconds(started: str) -> float:
-    at = datetime.fromisoformat(started)
+def _milliseconds(text: str) -> float:
+    at = datetime.fromisoformat(text)
     return 1000 * (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()

@@ -23,8 +23,8 @@ def shared_line(
         raise BadInput("nothing to draw: nothing was measured yet")
     rows = [
         {"row": row, "kind": kind, "rate": rounded(float(rate)), "place": place}
-        for row, each in rates.items()
-        for place, (kind, rate) in enumerate(zip(KINDS, each, strict=True))
+        for row, rates_of_row in rates.items()
+        for place, (kind, rate) in enumerate(zip(KINDS, rates_of_row, strict=True))
     ]
     y = alt.Y("row:N", title=None, sort=list(rates))
     parts = alt.Chart(inline(rows)).mark_bar().encode(
@@ -35,23 +35,23 @@ def shared_line(
         .scale(domain=list(KINDS), range=list(COLOURS[: len(KINDS)])),
         tooltip=[tip("row"), tip("kind"), tip("rate", ",.0f", "Mbit/s")],
     )  # fmt: skip
-    whole = alt.Chart(inline([{"line": line}])).mark_rule(strokeDash=[6, 4], color=GREY)
-    whole = whole.encode(x="line:Q")
-    known = [{"row": row, "reserved": rate} for row, rate in (reserved or {}).items()]
+    uplink = alt.Chart(inline([{"line": line}])).mark_rule(strokeDash=[6, 4], color=GREY)
+    uplink = uplink.encode(x="line:Q")
+    reservations = [{"row": row, "reserved": rate} for row, rate in (reserved or {}).items()]
     floors = [
-        alt.Chart(inline(known)).mark_tick(color=GREY, thickness=5, size=44)
+        alt.Chart(inline(reservations)).mark_tick(color=GREY, thickness=5, size=44)
         .encode(x="reserved:Q", y=y, tooltip=[tip("reserved", ",.0f", "Mbit/s reserved")])
-    ] * bool(known)  # fmt: skip
+    ] * bool(reservations)  # fmt: skip
     marks = [
         f"dashed: the uplink, {line:g} Mbit/s",
-        *["solid: storage's reservation"] * bool(known),
+        *["solid: storage's reservation"] * bool(reservations),
     ]
     text = "; ".join(
-        f"{row}: " + ", ".join(f"{k} {v:.0f}" for k, v in zip(KINDS, each, strict=True))
-        for row, each in rates.items()
+        f"{row}: " + ", ".join(f"{k} {v:.0f}" for k, v in zip(KINDS, rates_of_row, strict=True))
+        for row, rates_of_row in rates.items()
     )
     return framed(
-        alt.LayerChart(layer=[parts, whole, *floors]), 60 + 34 * len(rates),
+        alt.LayerChart(layer=[parts, uplink, *floors]), 60 + 34 * len(rates),
         "Who got what of the line",
         ". ".join(marks), note, f"Mbit/s by kind of traffic. {text}.", marks,
     )  # fmt: skip

@@ -42,7 +42,7 @@ def swept(
         .encode(y=y, shape=shape(names), tooltip=tips),
         *ends.beside_bars(rows, base, "y", tips),
     ]  # fmt: skip
-    said = "; ".join(f"{r['condition']} at {r['at']}: {figure(r['value'])}" for r in rows)
+    sentence = "; ".join(f"{r['condition']} at {r['at']}: {figure(r['value'])}" for r in rows)
     title = f"{f'{of}: ' if of else ''}{capital(metric)} by {by}"
-    drawn, legend = alt.LayerChart(layer=layers), ends.legend(rows)
-    return framed(drawn, 280, title, legend, note, f"{title}: {said}", ends.brief(rows))
+    chart, legend = alt.LayerChart(layer=layers), ends.legend(rows)
+    return framed(chart, 280, title, legend, note, f"{title}: {sentence}", ends.brief(rows))

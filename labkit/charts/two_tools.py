@@ -9,21 +9,21 @@ from labkit.statistics.percentiles import interval
 from labkit.study import Study
 
 
-def beside(study: Study, results: Results, other: Mapping[float, str]) -> list[dict[str, str]]:
+def beside(study: Study, results: Results, metrics: Mapping[float, str]) -> list[dict[str, str]]:
     """Rows: a percentile of all values of the study's tool, and what the other printed for it.
 
-    `other` names the other tool's metric by percentile. It gives one number a run, so its middle
+    `metrics` names the other tool's metric by percentile. It gives one number a run, so its middle
     one is shown and, behind it, the least and the greatest.
     """
-    measured, rows = study.measured(results), []
+    values_of, rows = study.measured(results), []
     for condition, runs in study.blocks(results).items():
-        for q, metric in other.items():
-            printed = measured.get(f"{metric.replace(' ', '_')}: {condition}", {})
-            values = np.concatenate(list(printed.values())) if printed else np.array([])
-            own = interval(runs, q)
+        for q, metric in metrics.items():
+            figures = values_of.get(f"{metric.replace(' ', '_')}: {condition}", {})
+            values = np.concatenate(list(figures.values())) if figures else np.array([])
+            bar = interval(runs, q)
             rows.append({
                 "condition": condition, "percentile": f"{q:g} %",
-                study.workload.name: f"{own.value:.0f} ({own.ends('{:.0f}'.format)})",
+                study.workload.name: f"{bar.value:.0f} ({bar.ends('{:.0f}'.format)})",
                 metric.split()[0]: _spread(values), "unit": study.unit,
             })  # fmt: skip
     return rows

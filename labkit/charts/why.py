@@ -15,9 +15,9 @@ ROOM, LANE = 0.85, 42
 LATENCY = "round trip"
 
 
-def time_line(watched: SlowRequests, *, title: str = "", note: str = "") -> alt.LayerChart:
+def time_line(requests: SlowRequests, *, title: str = "", note: str = "") -> alt.LayerChart:
     """Round trips and each kernel's figures, a lane each, with a grey line at each slow request."""
-    rows = list(_rows(watched))
+    rows = list(_rows(requests))
     lanes = {row["lane"]: row["most"] for row in rows}
     at = {name: len(lanes) - 1 - n for n, name in enumerate(lanes)}
     for row in rows:
@@ -33,33 +33,35 @@ def time_line(watched: SlowRequests, *, title: str = "", note: str = "") -> alt.
     areas = base.mark_area(color=COLOURS[0], opacity=0.75, line=True).encode(
         y=y, y2="base:Q", detail="lane:N", tooltip=tips
     )
-    slow: Rows = [{"at": rounded(t)} for t in _slow(watched)]
+    slow: Rows = [{"at": rounded(t)} for t in _slow(requests)]
     marks = alt.Chart(inline(slow)).mark_rule(color=GREY, opacity=0.6).encode(x=x)
-    said = "; ".join(f"{name} up to {most}" for name, most in lanes.items())
-    drawn = alt.LayerChart(layer=[marks, areas])
-    limit = f"Grey: the slowest 1 %, above {figure(watched.limit)} us"
-    return framed(drawn, LANE * len(lanes), title or "Why the slowest are slow", limit, note, said)
+    sentence = "; ".join(f"{name} up to {peak}" for name, peak in lanes.items())
+    chart = alt.LayerChart(layer=[marks, areas])
+    limit = f"Grey: the slowest 1 %, above {figure(requests.limit)} us"
+    return framed(
+        chart, LANE * len(lanes), title or "Why the slowest are slow", limit, note, sentence
+    )
 
 
-def _slow(watched: SlowRequests) -> Values:
-    slow: Values = watched.sent[watched.took > watched.limit] - watched.sent[0]
+def _slow(requests: SlowRequests) -> Values:
+    slow: Values = requests.sent[requests.took > requests.limit] - requests.sent[0]
     return slow
 
 
 # The most of each stretch is drawn, so that no spike is lost.
-def _rows(watched: SlowRequests) -> Iterator[dict[str, Any]]:
-    zero = watched.sent[0]
-    yield from _lane(LATENCY, "us", watched.sent - zero, watched.took)
-    for kernel in watched.kernels:
-        of = f" ({', '.join(kernel.hosts)})" if len(watched.kernels) > 1 else ""
+def _rows(requests: SlowRequests) -> Iterator[dict[str, Any]]:
+    zero = requests.sent[0]
+    yield from _lane(LATENCY, "us", requests.sent - zero, requests.took)
+    for kernel in requests.kernels:
+        of = f" ({', '.join(kernel.hosts)})" if len(requests.kernels) > 1 else ""
         for name, values in kernel.figures.items():
             yield from _lane(f"{name}{of}", FIGURES[name], kernel.ends - zero, values)
 
 
 def _lane(name: str, unit: str, at: Values, values: Values) -> Iterator[dict[str, Any]]:
-    most = float(values.max()) or 1.0
+    peak = float(values.max()) or 1.0
     starts = np.arange(0, len(values), max(1, -(-len(values) // POINTS)))
     for t, value in zip(at[starts], np.maximum.reduceat(values, starts), strict=True):
-        yield {"lane": name, "unit": shown(unit), "most": f"{figure(most)} {shown(unit)}".strip(),
+        yield {"lane": name, "unit": shown(unit), "most": f"{figure(peak)} {shown(unit)}".strip(),
                "at": rounded(float(t)), "value": rounded(float(value)),
-               "share": float(value) / most}  # fmt: skip
+               "share": float(value) / peak}  # fmt: skip
