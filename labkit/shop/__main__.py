@@ -42,25 +42,25 @@ def main() -> int:
     """Do what the command line says; an error is up to three lines."""
     try:
         args = _words().parse_args()
-        many = len(args.at or [LOCAL])
-        if many > 1:
-            return several(many, lambda number, started: _do(args, number, started))
+        count = len(args.at or [LOCAL])
+        if count > 1:
+            return several(count, lambda number, start: _do(args, number, start))
         _do(args, 0, lambda: None)
-    except (LabkitError, Refused, ConnectionError) as failed:
-        print(_told(failed), file=sys.stderr, flush=True)
-        return 2 if isinstance(failed, BadInput) else 1
+    except (LabkitError, Refused, ConnectionError) as error:
+        print(_told(error), file=sys.stderr, flush=True)
+        return 2 if isinstance(error, BadInput) else 1
     return 0
 
 
-def _told(failed: Exception) -> str:
-    if isinstance(failed, Refused) and failed.code in ("28P01", "28000"):
-        return str(LabkitError("the database refused the login", said=str(failed),
+def _told(error: Exception) -> str:
+    if isinstance(error, Refused) and error.code in ("28P01", "28000"):
+        return str(LabkitError("the database refused the login", said=str(error),
                                hint="check the user and the password"))  # fmt: skip
-    if isinstance(failed, Refused):
-        return str(LabkitError("the database refused", said=str(failed)))
-    if isinstance(failed, OSError) and failed.errno:
-        return str(LabkitError("the connection to the database broke", said=str(failed)))
-    return str(failed)
+    if isinstance(error, Refused):
+        return str(LabkitError("the database refused", said=str(error)))
+    if isinstance(error, OSError) and error.errno:
+        return str(LabkitError("the connection to the database broke", said=str(error)))
+    return str(error)
 
 
 def _words() -> argparse.ArgumentParser:
@@ -90,7 +90,7 @@ def _secret(args: argparse.Namespace, at: int) -> str:
         raise BadInput(f"cannot read the password: {unread}") from None
 
 
-def _do(args: argparse.Namespace, number: int, started: Callable[[], None]) -> None:
+def _do(args: argparse.Namespace, number: int, start: Callable[[], None]) -> None:
     shop, size = _Shop.of(args, number), Size.of(args.size)
     mix = Mix(**{slot.name: getattr(args, slot.name) for slot in fields(Mix)})
     pace = Pace(**{slot.name: getattr(args, slot.name) for slot in fields(Pace)})
@@ -108,13 +108,13 @@ def _do(args: argparse.Namespace, number: int, started: Callable[[], None]) -> N
     if args.verb == "drive":
         draw = random.Random(f"{args.seed}/{ledger.begun}/driver")
         customers = Customers(mix, size, draw, bool(shop.pages))
-        ended = args.until.exists if args.until else never
-        driver = Driver(shop.connected, customers, pace, ledger, _say, ended)
+        has_ended = args.until.exists if args.until else never
+        driver = Driver(shop.connected, customers, pace, ledger, _say, has_ended)
         _say(f"shop {FORMAT} {json.dumps({'engine': args.engine, **asdict(mix), **asdict(pace)})}")
-        started()
-        begun = _used()
+        start()
+        cpu_start = _used()
         driver.run()
-        _report(driver, customers, _used() - begun)
+        _report(driver, customers, _used() - cpu_start)
     _conclude(_looked(shop, before, ledger, pace.patience), ledger)
 
 
@@ -125,8 +125,8 @@ def _looked(shop: _Shop, before: Counts, ledger: Ledger, patience: float) -> Che
         try:
             with closing(shop.speaks(shop.at, shop.secret, DATABASE)) as database:
                 return checked(database, before, ledger)
-        except (OSError, Refused) as lost:
-            if not gone(lost) or time.monotonic() > until:
+        except (OSError, Refused) as error:
+            if not gone(error) or time.monotonic() > until:
                 raise
             time.sleep(PAUSE_SECONDS)
 
@@ -167,8 +167,8 @@ def _before(args: argparse.Namespace, shop: _Shop) -> Counts:
 
 
 def _report(driver: Driver, customers: Customers, used: float) -> None:
-    for value, many in sorted(driver.seconds.all.times.items()):
-        _say(f"h {value} {many}")
+    for value, count in sorted(driver.seconds.all.times.items()):
+        _say(f"h {value} {count}")
     tally = driver.seconds.all
     _say("end " + json.dumps({
         "orders": tally.orders, "short": tally.short, "lost": driver.lost,
@@ -177,10 +177,10 @@ def _report(driver: Driver, customers: Customers, used: float) -> None:
     }))  # fmt: skip
 
 
-def _conclude(found: Checked, ledger: Ledger) -> None:
-    _say(f"checked {json.dumps({**asdict(found), 'unknown': len(ledger.unknown)})}")
-    if not found.ok:
-        raise LabkitError(f"the shop is not consistent after the run: {'; '.join(found.wrong)}")
+def _conclude(check: Checked, ledger: Ledger) -> None:
+    _say(f"checked {json.dumps({**asdict(check), 'unknown': len(ledger.unknown)})}")
+    if not check.ok:
+        raise LabkitError(f"the shop is not consistent after the run: {'; '.join(check.wrong)}")
 
 
 def _tell(line: str) -> None:
@@ -188,8 +188,8 @@ def _tell(line: str) -> None:
 
 
 def _used() -> float:
-    own = resource.getrusage(resource.RUSAGE_SELF)
-    return own.ru_utime + own.ru_stime
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _say(line: str) -> None:

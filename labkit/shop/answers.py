@@ -33,7 +33,7 @@ class Asked(Protocol):
     def prepare(self) -> None:
         """Be ready to be asked by `message`."""
 
-    def message(self, name: str, given: Sequence[object]) -> bytes:
+    def message(self, name: str, values: Sequence[object]) -> bytes:
         """The request, as bytes."""
 
     def complete(self, content: bytes) -> bool:
@@ -89,9 +89,9 @@ class Listening:
 def connected(at: Listening) -> socket.socket:
     """A connection that sends at once what is given to it."""
     try:
-        found = socket.create_connection((at.host, at.port), CONNECT_SECONDS)
-    except OSError as refused:
-        raise ConnectionError(f"nothing answers at {at}: {refused}") from None
-    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    found.settimeout(None)
-    return found
+        connection = socket.create_connection((at.host, at.port), CONNECT_SECONDS)
+    except OSError as error:
+        raise ConnectionError(f"nothing answers at {at}: {error}") from None
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.settimeout(None)
+    return connection

@@ -14,7 +14,7 @@ from labkit.errors import BadInput, LabkitError
 from labkit.shop.answers import Asked, Refused, Rowset, Short
 from labkit.shop.ledger import Ledger
 from labkit.shop.mix import Customers, Order
-from labkit.shop.tally import Ended, Seconds, Write, never
+from labkit.shop.tally import HasEnded, Seconds, Write, never
 
 TRIES = 100
 """Retries allowed for a transaction that another one got in the way of."""
@@ -85,29 +85,29 @@ class User:
             answer = self.database.answer(content)
         except Short:
             self._ended(0)
-        except Refused as refused:
-            self._again(refused)
+        except Refused as error:
+            self._again(error)
         else:
             self._go_on(answer)
 
     def _go_on(self, answer: Rowset) -> None:
         assert self.order is not None
         try:
-            asked = self.order.send(answer)
-        except StopIteration as done:
-            self._ended(int(done.value))
+            request = self.order.send(answer)
+        except StopIteration as end:
+            self._ended(int(end.value))
         else:
-            self._ask(asked)
+            self._ask(request)
 
-    def _ask(self, asked: tuple[str, tuple[object, ...]]) -> None:
-        name, given = asked
+    def _ask(self, request: tuple[str, tuple[object, ...]]) -> None:
+        name, values = request
         self.buying, self.tries = name == "purchase", 0
-        self.sent = self.database.message(name, given)
+        self.sent = self.database.message(name, values)
         self.socket.sendall(self.sent)
 
-    def _again(self, refused: Refused) -> None:
-        if not refused.again or self.tries >= TRIES:
-            raise refused
+    def _again(self, error: Refused) -> None:
+        if not error.again or self.tries >= TRIES:
+            raise error
         self.tries += 1
         self.driver.seconds.retries += 1
         self.driver.again(self)
@@ -126,7 +126,7 @@ class Driver:
 
     def __init__(
         self, connect: Callable[[], Asked], customers: Customers, pace: Pace, ledger: Ledger,
-        write: Write, ended: Ended = never,
+        write: Write, has_ended: HasEnded = never,
     ) -> None:  # fmt: skip
         self.connect, self.customers, self.pace = connect, customers, pace
         self.ledger, self.write = ledger, write
@@ -138,28 +138,28 @@ class Driver:
         self.waits: list[tuple[float, User]] = []
         self.refused: list[tuple[float, User]] = []
         self.begun = self.next_due = time.monotonic()
-        self.seconds = Seconds(self.begun, pace.warm_up, pace.seconds, write, ended)
+        self.seconds = Seconds(self.begun, pace.warm_up, pace.seconds, write, has_ended)
 
     def run(self) -> None:
         """Warm up, then measure; a line for every second."""
         seconds = self.seconds
         while not seconds.over:
-            now = time.monotonic()
-            seconds.reach(now)
-            self._ramp(now)
-            self._dispatch(now)
-            self._repeat(now)
-            self._turn(max(0.0, min(seconds.edge, self._next(now)) - now))
+            moment = time.monotonic()
+            seconds.reach(moment)
+            self._ramp(moment)
+            self._dispatch(moment)
+            self._repeat(moment)
+            self._turn(max(0.0, min(seconds.edge, self._next(moment)) - moment))
         self._drain(time.monotonic() + 30)
 
     def ended(self, user: User, number: int) -> None:
         """One order is done: committed under this number, or 0 when stock was short."""
-        now = time.monotonic()
+        moment = time.monotonic()
         self.ledger.note(user.ref, number)
-        self.seconds.add(now, now - user.begun, not number)
+        self.seconds.add(moment, moment - user.begun, not number)
         think = self.customers.mix.think
         if think:
-            self.waits.append((now + self.customers.draw.random() * 2 * think, user))
+            self.waits.append((moment + self.customers.draw.random() * 2 * think, user))
         else:
             self.idle.append(user)
 
@@ -170,24 +170,24 @@ class Driver:
         longest = (user.tries - AT_ONCE) * LONGER_SECONDS
         self.refused.append((time.monotonic() + random.uniform(0, longest), user))
 
-    def _repeat(self, now: float) -> None:
-        ready = [user for when, user in self.refused if when <= now]
-        self.refused = [one for one in self.refused if one[0] > now]
+    def _repeat(self, moment: float) -> None:
+        ready = [user for time_due, user in self.refused if time_due <= moment]
+        self.refused = [wait for wait in self.refused if wait[0] > moment]
         for user in ready:
             try:
                 user.repeat()
-            except OSError as lost:
-                self._gone(user, lost)
+            except OSError as error:
+                self._gone(user, error)
 
-    def _ramp(self, now: float) -> None:
-        wanted = min(self.pace.users, 1 + int((now - self.begun) * self.pace.ramp))
-        while len(self.users) < wanted:
+    def _ramp(self, moment: float) -> None:
+        goal = min(self.pace.users, 1 + int((moment - self.begun) * self.pace.ramp))
+        while len(self.users) < goal:
             try:
                 user = self._connected()
-            except (OSError, Refused) as lost:
-                if not gone(lost):
+            except (OSError, Refused) as error:
+                if not gone(error):
                     raise
-                user = self._back(lost)
+                user = self._back(error)
             self._admit(user)
 
     def _admit(self, user: User) -> None:
@@ -201,16 +201,16 @@ class Driver:
         return user
 
     # In an open loop an order is due at its time, whoever is free to make it.
-    def _dispatch(self, now: float) -> None:
+    def _dispatch(self, moment: float) -> None:
         if self.waits:
-            ready = [user for when, user in self.waits if when <= now]
-            self.waits = [wait for wait in self.waits if wait[0] > now]
+            ready = [user for time_due, user in self.waits if time_due <= moment]
+            self.waits = [wait for wait in self.waits if wait[0] > moment]
             self.idle.extend(ready)
         if not self.pace.rate:
             for _ in range(len(self.idle)):
-                self._start(self.idle.popleft(), now)
+                self._start(self.idle.popleft(), moment)
             return
-        while self.next_due <= now:
+        while self.next_due <= moment:
             self.due.append(self.next_due)
             self.next_due += self.customers.draw.expovariate(self.pace.rate)
         while self.due and self.idle:
@@ -219,58 +219,58 @@ class Driver:
     def _start(self, user: User, due: float) -> None:
         try:
             user.begin(due)
-        except OSError as lost:
-            self._gone(user, lost)
+        except OSError as error:
+            self._gone(user, error)
 
-    def _next(self, now: float) -> float:
-        times = [when for when, _ in (*self.waits, *self.refused)]
+    def _next(self, moment: float) -> float:
+        times = [time_due for time_due, _ in (*self.waits, *self.refused)]
         if self.pace.rate:
             times.append(self.next_due)
         if len(self.users) < self.pace.users:
             times.append(self.begun + len(self.users) / self.pace.ramp)
-        return min(times, default=now + 1)
+        return min(times, default=moment + 1)
 
     def _turn(self, seconds: float) -> None:
         for key, _ in self.select.select(seconds):
             user: User = key.data
             try:
                 user.arrived()
-            except (OSError, Refused) as lost:
-                if not gone(lost):
+            except (OSError, Refused) as error:
+                if not gone(error):
                     raise LabkitError("the database refused a step of an order",
-                                      said=str(lost)) from lost  # fmt: skip
-                self._gone(user, lost)
+                                      said=str(error)) from error  # fmt: skip
+                self._gone(user, error)
             if self.idle and not self.pace.rate:
                 self._dispatch(time.monotonic())
 
     # Whether a purchase that was under way is there is for the database to say, at the end.
-    def _gone(self, user: User, lost: Exception) -> None:
+    def _gone(self, user: User, error: Exception) -> None:
         self.lost += 1
         self.select.unregister(user.socket)
         user.database.close()
         if user.buying:
             self.ledger.unknown.append(user.ref)
         self.users.remove(user)
-        self.refused = [one for one in self.refused if one[1] is not user]
-        self._admit(self._back(lost))
+        self.refused = [wait for wait in self.refused if wait[1] is not user]
+        self._admit(self._back(error))
 
-    def _back(self, lost: Exception) -> User:
+    def _back(self, error: Exception) -> User:
         if not self.pace.patience:
             raise LabkitError(
-                "the database closed the connection during the run", said=str(lost),
+                "the database closed the connection during the run", said=str(error),
                 hint="see its log for the reason; --patience waits for it to come back",
-            ) from lost  # fmt: skip
-        self.write(f"lost {time.time():.3f} {lost}")
+            ) from error  # fmt: skip
+        self.write(f"lost {time.time():.3f} {error}")
         until = time.monotonic() + self.pace.patience
         while True:
             try:
                 return self._connected()
-            except (OSError, Refused) as still:
+            except (OSError, Refused) as last_error:
                 if time.monotonic() > until:
                     raise LabkitError(
                         f"the database did not come back within {self.pace.patience:g} s",
-                        said=str(still),
-                    ) from lost
+                        said=str(last_error),
+                    ) from error
                 self.seconds.reach(time.monotonic())
                 time.sleep(PAUSE_SECONDS)
 
@@ -292,6 +292,6 @@ class Driver:
             user.database.close()
 
 
-def gone(lost: Exception) -> bool:
+def gone(error: Exception) -> bool:
     """Whether the connection is lost: it broke, or the database is shutting down or starting up."""
-    return not isinstance(lost, Refused) or lost.code.startswith(GOING)
+    return not isinstance(error, Refused) or error.code.startswith(GOING)

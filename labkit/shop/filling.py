@@ -50,8 +50,8 @@ def engine_of(name: str) -> type[Database]:
     """The class that speaks to an engine."""
     if name not in ENGINES:
         raise Unknown("engine", name, ENGINES)
-    module, _, found = ENGINES[name].partition(":")
-    return cast("type[Database]", getattr(importlib.import_module(module), found))
+    module, _, name_in_module = ENGINES[name].partition(":")
+    return cast("type[Database]", getattr(importlib.import_module(module), name_in_module))
 
 
 def awaited(speaks: type[Database], at: Listening, secret: str) -> None:
@@ -60,8 +60,8 @@ def awaited(speaks: type[Database], at: Listening, secret: str) -> None:
     while True:
         try:
             return speaks(at, secret).close()
-        except Refused as refused:
-            if refused.code != STARTING or time.monotonic() > until:
+        except Refused as error:
+            if error.code != STARTING or time.monotonic() > until:
                 raise
             time.sleep(0.1)
 
@@ -69,30 +69,30 @@ def awaited(speaks: type[Database], at: Listening, secret: str) -> None:
 def fresh(engine: str, at: Listening, secret: str, size: str, seed: int, tell: Tell) -> Counts:
     """Make the shop new from what was filled once; fill that first if it is not there whole."""
     speaks = engine_of(engine)
-    found: Counts = {}
-    why = _lacking(speaks, at, secret, size, seed)
-    if not why:
-        found, why = _copied(speaks, at, secret)
-    if why:
-        tell(f"filling {size} with seed {seed}: {why}")
+    counts_now: Counts = {}
+    reason = _lacking(speaks, at, secret, size, seed)
+    if not reason:
+        counts_now, reason = _copied(speaks, at, secret)
+    if reason:
+        tell(f"filling {size} with seed {seed}: {reason}")
         fill_stock(engine, at, secret, size, seed)
-        found, why = _copied(speaks, at, secret)
-    if why:
-        raise LabkitError(f"the copy of a shop that was just filled has lost rows: {why}")
-    return found
+        counts_now, reason = _copied(speaks, at, secret)
+    if reason:
+        raise LabkitError(f"the copy of a shop that was just filled has lost rows: {reason}")
+    return counts_now
 
 
 # What the copy holds, and what it lacks of what was filled once.
 def _copied(speaks: type[Database], at: Listening, secret: str) -> tuple[Counts, str]:
     speaks.make(at, secret, DATABASE, TEMPLATE)
     with closing(speaks(at, secret, DATABASE)) as shop:
-        found, wanted = counts(shop), loaded(shop)
+        sums, goal = counts(shop), loaded(shop)
     wrong = [
-        f"{name} has {found[name]}, not {wanted.get(name)} rows and sum"
+        f"{name} has {sums[name]}, not {goal.get(name)} rows and sum"
         for name in COLUMNS
-        if found[name] != wanted.get(name)
+        if sums[name] != goal.get(name)
     ]
-    return found, f"the existing one is incomplete: {wrong[0]}" if wrong else ""
+    return sums, f"the existing one is incomplete: {wrong[0]}" if wrong else ""
 
 
 # Why it has to be filled; empty where it is there whole.
@@ -100,16 +100,16 @@ def _lacking(speaks: type[Database], at: Listening, secret: str, size: str, seed
     if not speaks.exists(at, secret, TEMPLATE):
         return "there is none yet"
     with closing(speaks(at, secret, TEMPLATE)) as stock:
-        found: Counts = {}
+        sums: Counts = {}
         with suppress(Refused):
-            found = loaded(stock)
-    if "whole" not in found:
+            sums = loaded(stock)
+    if "whole" not in sums:
         return "the existing one was only half loaded"
-    if found["whole"] != (FORM, seed):
-        return f"the existing one has another seed, {found['whole'][1]}, or form"
-    wanted = Size.of(size)
-    there = Size(*(found[name][0] for name in ("customers", "products", "orders")))
-    return "" if there == wanted else f"the existing one has another size, {there}"
+    if sums["whole"] != (FORM, seed):
+        return f"the existing one has another seed, {sums['whole'][1]}, or form"
+    goal = Size.of(size)
+    size_now = Size(*(sums[name][0] for name in ("customers", "products", "orders")))
+    return "" if size_now == goal else f"the existing one has another size, {size_now}"
 
 
 def fill_stock(engine: str, at: Listening, secret: str, size: str, seed: int) -> None:
@@ -119,13 +119,17 @@ def fill_stock(engine: str, at: Listening, secret: str, size: str, seed: int) ->
     speaks.make(at, secret, TEMPLATE)
     with closing(speaks(at, secret, TEMPLATE)) as stock:
         stock.query(before)
-        sent = {table.name: stock.fill(table) for table in tables(Size.of(size), seed)}
-        found = counts(stock)
-        if wrong := [name for name in sent if found[name] != sent[name]]:
+        sums_sent = {table.name: stock.fill(table) for table in tables(Size.of(size), seed)}
+        sums = counts(stock)
+        if wrong := [name for name in sums_sent if sums[name] != sums_sent[name]]:
             name = wrong[0]
-            raise LabkitError(f"{name}: {sent[name]} rows and sum were sent, {found[name]} arrived")
+            raise LabkitError(
+                f"{name}: {sums_sent[name]} rows and sum were sent, {sums[name]} arrived"
+            )
         stock.query(after)
-        rows = ", ".join(f"('{name}', {many}, {total})" for name, (many, total) in sent.items())
+        rows = ", ".join(
+            f"('{name}', {count}, {total})" for name, (count, total) in sums_sent.items()
+        )
         stock.query(f"INSERT INTO loaded VALUES {rows}")
         stock.query(f"INSERT INTO loaded VALUES ('whole', {FORM}, {seed})")
 
@@ -134,8 +138,8 @@ def counts(shop: Database) -> dict[str, tuple[int, int]]:
     """Rows and sum of each table."""
     return {
         name: (rows[0], rows[1])
-        for name, (_, summed) in COLUMNS.items()
-        for rows in [numbers(shop, f"SELECT count(*), coalesce(sum({summed}), 0) FROM {name}")]
+        for name, (_, column) in COLUMNS.items()
+        for rows in [numbers(shop, f"SELECT count(*), coalesce(sum({column}), 0) FROM {name}")]
     }
 
 
@@ -148,4 +152,6 @@ def numbers(shop: Database, words: str) -> list[int]:
 def loaded(shop: Database) -> dict[str, tuple[int, int]]:
     """Rows and sum of each table as it was filled, and with `whole` the form and seed of all."""
     rows = shop.query("SELECT what, many, total FROM loaded")
-    return {(what or b"").decode(): (int(many or 0), int(total or 0)) for what, many, total in rows}
+    return {
+        (name or b"").decode(): (int(count or 0), int(total or 0)) for name, count, total in rows
+    }

@@ -11,26 +11,26 @@ import zipfile
 from functools import lru_cache
 from pathlib import Path
 
-HERE = Path(__file__).parent
-SERVE_DATABASE = HERE / "serve_database.sh"
+PLACE = Path(__file__).parent
+SERVE_DATABASE = PLACE / "serve_database.sh"
 LONG_AGO = (2020, 1, 1, 0, 0, 0)
 START = "import runpy\nrunpy.run_module('labkit.{}', run_name='__main__')\n"
-SHOP = HERE.name
+SHOP = PLACE.name
 
 
 @lru_cache(maxsize=2)
 def packed(program: str = SHOP) -> bytes:
     """The file; the same for the same sources, to the byte."""
     parts = {f"labkit/{folder}/{path.name}": path.read_bytes()
-             for folder in {SHOP, program} for path in HERE.with_name(folder).iterdir()
+             for folder in {SHOP, program} for path in PLACE.with_name(folder).iterdir()
              if path.suffix in (".py", ".sql")}  # fmt: skip
-    parts["labkit/errors.py"] = HERE.with_name("errors.py").read_bytes()
+    parts["labkit/errors.py"] = PLACE.with_name("errors.py").read_bytes()
     parts |= {"labkit/__init__.py": b"", "__main__.py": START.format(program).encode()}
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+    content_all = io.BytesIO()
+    with zipfile.ZipFile(content_all, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in sorted(parts.items()):
             archive.writestr(zipfile.ZipInfo(name, LONG_AGO), content)
-    return whole.getvalue()
+    return content_all.getvalue()
 
 
 def name(program: str = SHOP) -> str:

@@ -82,26 +82,30 @@ def checked(shop: Database, before: Counts, ledger: Ledger) -> Checked:
     first = before["orders"][0]
     marks = Counter(int(row[0] or 0) for row in
                     shop.query(f"SELECT ref FROM orders WHERE orderid > {first}"))  # fmt: skip
-    (lines, ordered) = numbers(shop, f"SELECT count(*), coalesce(sum(quantity), 0) "
+    (lines, quantity) = numbers(shop, f"SELECT count(*), coalesce(sum(quantity), 0) "
                                      f"FROM orderlines WHERE orderid > {first}")  # fmt: skip
-    (stock, sold) = numbers(shop, "SELECT sum(stock), sum(sold) FROM inventory")
-    (added,) = numbers(shop, "SELECT coalesce(sum(added), 0) FROM reorder")
+    (stock, sales) = numbers(shop, "SELECT sum(stock), sum(sold) FROM inventory")
+    (additions,) = numbers(shop, "SELECT coalesce(sum(added), 0) FROM reorder")
     (empty,) = numbers(shop, EMPTY.format(first))
     (stray,) = numbers(shop, STRAY.format(first))
-    (remembered,) = numbers(shop, f"SELECT count(*) FROM cust_hist WHERE orderid > {first}")
-    seen = Counter(ledger.seen)
-    lost = sum(1 for mark in seen if mark not in marks)
-    twice = sum(many - 1 for many in marks.values()) + sum(many - 1 for many in seen.values())
-    held = {
-        f"{lost} orders that were committed are gone": not lost,
+    (history,) = numbers(shop, f"SELECT count(*) FROM cust_hist WHERE orderid > {first}")
+    marks_seen = Counter(ledger.seen)
+    losses = sum(1 for mark in marks_seen if mark not in marks)
+    twice = sum(count - 1 for count in marks.values()) + sum(
+        count - 1 for count in marks_seen.values()
+    )
+    conditions = {
+        f"{losses} orders that were committed are gone": not losses,
         f"{twice} orders were counted twice": not twice,
         f"{empty} orders have no lines": not empty,
         f"{stray} lines have no order": not stray,
-        f"{ordered} were ordered, {sold} sold": ordered == sold,
-        f"{lines} lines, {remembered} remembered by customers": lines == remembered,
-        f"stock is {stock}, not {before['inventory'][1] + added - sold}":
-            stock == before["inventory"][1] + added - sold,
+        f"{quantity} were ordered, {sales} sold": quantity == sales,
+        f"{lines} lines, {history} remembered by customers": lines == history,
+        f"stock is {stock}, not {before['inventory'][1] + additions - sales}":
+                  stock == before["inventory"][1] + additions - sales,
     }  # fmt: skip
-    wrong = tuple(what for what, holds in held.items() if not holds)
-    unseen = sum(1 for mark in marks if mark not in seen)
-    return Checked(sum(marks.values()), lines, sold, len(seen), unseen, lost, twice, wrong)
+    wrong = tuple(condition for condition, holds in conditions.items() if not holds)
+    strangers = sum(1 for mark in marks if mark not in marks_seen)
+    return Checked(
+        sum(marks.values()), lines, sales, len(marks_seen), strangers, losses, twice, wrong
+    )

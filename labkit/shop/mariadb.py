@@ -16,22 +16,22 @@ NATIVE = b"mysql_native_password"
 ABILITIES = 0x1 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x10000 | 0x20000 | 0x80000
 """Long passwords, a database named at once, protocol 4.1, transactions, secure logins, several
 statements, several results, logins by a named plugin."""
-MORE = 0x8
+MORE_RESULTS = 0x8
 """Of the state that an answer ends with: another result follows."""
 LARGEST_PACKET, UTF8MB4 = 1 << 24, 45
 SHORT = "DS001"
-AGAIN = (1205, 1213)
+RETRY_CODES = (1205, 1213)
 """Waited too long for a lock, and deadlock: the transaction may be tried again."""
 NEW = ", ".join(COLUMNS["customers"][0][1:])
-FOUND = "SELECT prod_id, title, actor, price FROM products WHERE"
+SELECT = "SELECT prod_id, title, actor, price FROM products WHERE"
 TABLES = (*COLUMNS, "reorder", "loaded")
 
 
-def quoted(one: object) -> str:
+def quoted(value: object) -> str:
     """A value as SQL writes it; lists are JSON."""
-    if isinstance(one, int):
-        return str(one)
-    text = str(one).replace("\\", "\\\\").replace("'", "''")
+    if isinstance(value, int):
+        return str(value)
+    text = str(value).replace("\\", "\\\\").replace("'", "''")
     return f"'{text}'"
 
 
@@ -50,17 +50,17 @@ def _new(*fields: object) -> str:
 
 
 def _words(column: str) -> Callable[..., str]:
-    def asked(words: object, most: object) -> str:
+    def ask(words: object, limit: object) -> str:
         all_of = quoted(" ".join(f"+{word}" for word in str(words).split()))
-        return f"{FOUND} MATCH ({column}) AGAINST ({all_of} IN BOOLEAN MODE) LIMIT {most}"
+        return f"{SELECT} MATCH ({column}) AGAINST ({all_of} IN BOOLEAN MODE) LIMIT {limit}"
 
-    return asked
+    return ask
 
 
 ASKS: Mapping[str, Callable[..., str]] = {
     "login": _login,
     "new": _new,
-    "category": lambda of, most: f"{FOUND} category = {of} AND special = 1 LIMIT {most}",
+    "category": lambda of, most: f"{SELECT} category = {of} AND special = 1 LIMIT {most}",
     "actor": _words("actor"),
     "title": _words("title"),
     "prices": lambda ids: (
@@ -112,9 +112,9 @@ class MariaDb:
     def prepare(self) -> None:
         """It needs none."""
 
-    def message(self, name: str, given: Sequence[object]) -> bytes:
+    def message(self, name: str, values: Sequence[object]) -> bytes:
         """The request, as bytes."""
-        return packet(0, b"\x03" + ASKS[name](*given).encode())
+        return packet(0, b"\x03" + ASKS[name](*values).encode())
 
     def complete(self, content: bytes) -> bool:
         """Whether an answer has come whole, with all its results."""
@@ -143,9 +143,9 @@ class MariaDb:
             self.query(head + ", ".join(f"({', '.join(map(quoted, row))})" for row in rows))
 
         self.query("START TRANSACTION")
-        sent = counted(table, send, 1_000)
+        sums = counted(table, send, 1_000)
         self.query("COMMIT")
-        return sent
+        return sums
 
     def close(self) -> None:
         """Leave."""
@@ -158,10 +158,10 @@ class MariaDb:
         head = self._exactly(4)
         return head[3], self._exactly(int.from_bytes(head[:3], "little"))
 
-    def _exactly(self, many: int) -> bytes:
+    def _exactly(self, size: int) -> bytes:
         content = b""
-        while len(content) < many:
-            part = self.socket.recv(many - len(content))
+        while len(content) < size:
+            part = self.socket.recv(size - len(content))
             if not part:
                 raise ConnectionError("the database closed the connection before login")
             content += part
@@ -212,12 +212,12 @@ def _ended(content: bytes) -> bool:
             return True
         if ends < 0:
             ends = 2 if kind else -1
-            if not kind and not _state(body, _two_numbers(body)) & MORE:
+            if not kind and not _state(body, _two_numbers(body)) & MORE_RESULTS:
                 return True
         elif kind == 254 and len(body) < 9:
             ends -= 1
             if not ends:
-                if not _state(body, 3) & MORE:
+                if not _state(body, 3) & MORE_RESULTS:
                     return True
                 ends = -1
     return False
@@ -275,4 +275,4 @@ def _refused(body: bytes) -> Exception:
         state, text = "08004", body[3:].decode("utf-8", "replace")
     if state == SHORT:
         return Short(text)
-    return Refused(state, text, again=code in AGAIN)
+    return Refused(state, text, again=code in RETRY_CODES)

@@ -57,20 +57,23 @@ class Customers:
 
     def order(self, ref: int) -> Order:
         """One order, step by step: yields what is asked; the number of the order is returned."""
-        who = yield from self._customer()
+        buyer = yield from self._customer()
         for _ in range(self._about(self.mix.searches)):
             answer = yield self._search()
             self.done["browsed"] += 1
             self.done["found"] += len(answer.rows)
-        chosen = basket(self.draw, self.size.products, self.mix.items)
-        ids = list(chosen)
+        products = basket(self.draw, self.size.products, self.mix.items)
+        ids = list(products)
         if self.pages:
-            answer = yield "buy", (who, ref, ids, list(chosen.values()))
+            answer = yield "buy", (buyer, ref, ids, list(products.values()))
             return int(answer.rows[0][0] or 0)
         answer = yield "prices", (ids,)
-        net = sum(int(cost or 0) * chosen[int(content or 0)] for content, cost in answer.rows)
-        added = tax(net)
-        answer = yield "purchase", (who, net, added, net + added, ref, ids, list(chosen.values()))
+        net = sum(int(cost or 0) * products[int(content or 0)] for content, cost in answer.rows)
+        tax_sum = tax(net)
+        answer = yield (
+            "purchase",
+            (buyer, net, tax_sum, net + tax_sum, ref, ids, list(products.values())),
+        )
         return int(answer.rows[0][0] or 0)
 
     def _customer(self) -> Generator[Ask, Rowset, int]:
@@ -92,9 +95,9 @@ class Customers:
         return 1 + int(self.draw.random() * (2 * mean - 1))
 
     def _search(self) -> Ask:
-        kind, most = int(self.draw.random() * 3), self._about(self.mix.batch)
+        kind, limit = int(self.draw.random() * 3), self._about(self.mix.batch)
         if kind == 0:
-            return "category", (1 + int(self.draw.random() * 16), most)
+            return "category", (1 + int(self.draw.random() * 16), limit)
         if kind == 1:
-            return "actor", (actor(self.draw, self.size.products), most)
-        return "title", (title_word(self.draw, self.size.products), most)
+            return "actor", (actor(self.draw, self.size.products), limit)
+        return "title", (title_word(self.draw, self.size.products), limit)

@@ -18,10 +18,10 @@ from typing import ClassVar
 from labkit.shop.answers import Listening, Refused, Rowset, ShopRows, Short, Values, connected
 from labkit.shop.stock import Row, StockTable, counted
 
-RETRIED = (b"40001", b"40P01")
+RETRY_CODES = (b"40001", b"40P01")
 """Serialization failure and deadlock: the transaction may be tried again."""
 SHORT = b"DS001"
-DONE = b"Z\x00\x00\x00\x05"
+READY = b"Z\x00\x00\x00\x05"
 SYNC = b"S\x00\x00\x00\x04"
 EXECUTE = b"E\x00\x00\x00\x09\x00\x00\x00\x00\x00" + SYNC
 LENGTH = struct.Struct("!i")
@@ -89,12 +89,12 @@ class Postgres:
             self._whole()
             self._prepared[name] = b"\0" + name.encode() + b"\0\0\0"
 
-    def message(self, name: str, given: Sequence[object]) -> bytes:
+    def message(self, name: str, values: Sequence[object]) -> bytes:
         """The request, as bytes."""
-        parts = [self._prepared[name], struct.pack("!h", len(given))]
-        for one in given:
-            text = b"{%s}" % ",".join(map(str, one)).encode() if type(one) is list else (
-                str(one).encode())  # fmt: skip
+        parts = [self._prepared[name], struct.pack("!h", len(values))]
+        for value in values:
+            text = b"{%s}" % ",".join(map(str, value)).encode() if type(value) is list else (
+                str(value).encode())  # fmt: skip
             parts += LENGTH.pack(len(text)), text
         parts.append(b"\0\0")
         body = b"".join(parts)
@@ -103,7 +103,7 @@ class Postgres:
     @staticmethod
     def complete(content: bytes) -> bool:
         """Whether an answer has come whole; no text of a row can end like this."""
-        return content[-6:-1] == DONE
+        return content[-6:-1] == READY
 
     @staticmethod
     def answer(content: bytes) -> Rowset:
@@ -125,10 +125,10 @@ class Postgres:
             part = "".join("\t".join(map(str, row)) + "\n" for row in rows).encode()
             self._send(b"d" + LENGTH.pack(len(part) + 4) + part)
 
-        sent = counted(table, send, 1_000)
+        sums = counted(table, send, 1_000)
         self._send(b"c\x00\x00\x00\x04")
         self._whole()
-        return sent
+        return sums
 
     def close(self) -> None:
         """Leave."""
@@ -137,8 +137,8 @@ class Postgres:
     def _send(self, words: bytes) -> None:
         try:
             self.socket.sendall(words)
-        except OSError as lost:
-            raise ConnectionError(f"the database no longer listens: {lost}") from None
+        except OSError as error:
+            raise ConnectionError(f"the database no longer listens: {error}") from None
 
     def _whole(self) -> Rowset:
         content = b""
@@ -202,18 +202,18 @@ class LazyRows:
 def read(content: bytes) -> Rowset:
     """The rows of a whole answer; an error that it holds is raised."""
     starts: list[int] = []
-    tag, at, refused, length, number = b"", 0, None, LENGTH.unpack_from, len(content)
+    tag, at, error, length, number = b"", 0, None, LENGTH.unpack_from, len(content)
     while at < number:
         kind, end = content[at], at + 1 + length(content, at + 1)[0]
         if kind == 68:  # D: a row
             starts.append(at + 7)
         elif kind == 69:  # E
-            refused = refused or _refused(content[at + 5 : end])
+            error = error or _refused(content[at + 5 : end])
         elif kind == 67:  # C: what was done
             tag = content[at + 5 : end - 1]
         at = end
-    if refused:
-        raise refused
+    if error:
+        raise error
     return Rowset(LazyRows(content, starts), tag.decode())
 
 
@@ -235,7 +235,7 @@ def _refused(body: bytes) -> Exception:
     code, text = fields.get(b"C", b""), fields.get(b"M", b"").decode("utf-8", "replace")
     if code == SHORT:
         return Short(text)
-    return Refused(code.decode(), text, again=code in RETRIED)
+    return Refused(code.decode(), text, again=code in RETRY_CODES)
 
 
 def last_words(content: bytes) -> str:
@@ -264,13 +264,13 @@ class Scram:
     def proof(self, challenge: bytes) -> bytes:
         """Proof that we know the password, without sending it."""
         fields = dict(part.split(b"=", 1) for part in challenge.split(b","))
-        salted = hashlib.pbkdf2_hmac(
+        salt_key = hashlib.pbkdf2_hmac(
             "sha256", self.secret, base64.b64decode(fields[b"s"]), int(fields[b"i"])
         )
-        key = hmac.digest(salted, b"Client Key", "sha256")
+        key = hmac.digest(salt_key, b"Client Key", "sha256")
         last = b"c=biws,r=" + fields[b"r"]
-        signed = hmac.digest(
+        signature = hmac.digest(
             hashlib.sha256(key).digest(), b",".join((self.bare, challenge, last)), "sha256"
         )
-        both = int.from_bytes(key, "big") ^ int.from_bytes(signed, "big")
-        return last + b",p=" + base64.b64encode(both.to_bytes(len(key), "big"))
+        proof = int.from_bytes(key, "big") ^ int.from_bytes(signature, "big")
+        return last + b",p=" + base64.b64encode(proof.to_bytes(len(key), "big"))

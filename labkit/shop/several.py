@@ -9,32 +9,32 @@ import sys
 import traceback
 from collections.abc import Callable
 
-Started = Callable[[], None]
+Start = Callable[[], None]
 
 
-def several(many: int, drive: Callable[[int, Started], None]) -> int:
+def several(number_of_shops: int, drive: Callable[[int, Start], None]) -> int:
     """Drive each; its lines come out behind its number. The worst code is that of all."""
     select = selectors.DefaultSelector()
-    ready, gates, children, left = 0, [], [], many
-    for number in range(many):
+    ready, gates, children, open_shops = 0, [], [], number_of_shops
+    for number in range(number_of_shops):
         lines, gate, child = _begun(number, drive)
         gates.append(gate)
         children.append(child)
         select.register(lines, selectors.EVENT_READ, (number + 1, bytearray()))
-    while left:
+    while open_shops:
         for key, _ in select.select():
             number, half = key.data
             part = os.read(key.fd, 1 << 16)
             half += part
-            *whole, rest = bytes(half).split(b"\n")
-            half[:] = rest
-            for line in whole:
+            *lines_read, tail = bytes(half).split(b"\n")
+            half[:] = tail
+            for line in lines_read:
                 ready += line == b"ready"
                 _say(number, line)
             if not part:
                 select.unregister(key.fd)
-                left -= 1
-        if gates and ready + (many - left) >= many:
+                open_shops -= 1
+        if gates and ready + (number_of_shops - open_shops) >= number_of_shops:
             for gate in gates:
                 os.write(gate, b"g")
             gates = []
@@ -51,28 +51,28 @@ def _code(number: int, child: int) -> int:
     return 1
 
 
-def _begun(number: int, drive: Callable[[int, Started], None]) -> tuple[int, int, int]:
-    (lines, out), (closed, gate) = os.pipe(), os.pipe()
+def _begun(number: int, drive: Callable[[int, Start], None]) -> tuple[int, int, int]:
+    (lines, out), (reader, gate) = os.pipe(), os.pipe()
     child = os.fork()
     if child:
         os.close(out)
-        os.close(closed)
+        os.close(reader)
         return lines, gate, child
     os.dup2(out, 1)
     os.close(lines)
     os.close(gate)
 
-    def started() -> None:
+    def start() -> None:
         print("ready", flush=True)
-        os.read(closed, 1)
+        os.read(reader, 1)
 
     code = 1
     try:
-        drive(number, started)
+        drive(number, start)
         code = 0
-    except Exception as failed:
-        print(f"shop {number + 1}: {failed}", file=sys.stderr, flush=True)
-        if type(failed).__module__ == "builtins":
+    except Exception as error:
+        print(f"shop {number + 1}: {error}", file=sys.stderr, flush=True)
+        if type(error).__module__ == "builtins":
             traceback.print_exc()
     finally:
         sys.stdout.flush()

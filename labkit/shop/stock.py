@@ -68,21 +68,21 @@ def script(engine: str) -> tuple[str, str]:
 def tables(size: Size, seed: int) -> list[StockTable]:
     """All tables that are filled before the first order; each has random numbers of its own."""
 
-    def drawn(name: str, rows: Callable[[Size, random.Random], Iterator[Row]]) -> StockTable:
-        columns, summed = COLUMNS[name]
+    def draw(name: str, rows: Callable[[Size, random.Random], Iterator[Row]]) -> StockTable:
+        columns, column = COLUMNS[name]
         return StockTable(
-            name, columns, summed, lambda: rows(size, random.Random(f"{seed}/{name}"))
+            name, columns, column, lambda: rows(size, random.Random(f"{seed}/{name}"))
         )
 
     past = random.Random(f"{seed}/past").randrange(1 << 30)
     return [
-        drawn("categories", _categories),
-        drawn("products", _products),
-        drawn("inventory", _inventory),
-        drawn("customers", _customers),
-        drawn("orders", lambda size, _: _part(_past(size, past), 0)),
-        drawn("orderlines", lambda size, _: _part(_past(size, past), 1)),
-        drawn("cust_hist", lambda size, _: _part(_past(size, past), 2)),
+        draw("categories", _categories),
+        draw("products", _products),
+        draw("inventory", _inventory),
+        draw("customers", _customers),
+        draw("orders", lambda size, _: _part(_past(size, past), 0)),
+        draw("orderlines", lambda size, _: _part(_past(size, past), 1)),
+        draw("cust_hist", lambda size, _: _part(_past(size, past), 2)),
     ]
 
 
@@ -106,11 +106,11 @@ COLUMNS: dict[str, tuple[tuple[str, ...], str]] = {
 
 def word(number: int, syllables: int) -> str:
     """The word of a number: an invented one, for nothing here is a real name."""
-    found = []
+    syllables_drawn = []
     for _ in range(syllables):
         number, at = divmod(number, len(SYLLABLES))
-        found.append(SYLLABLES[at])
-    return "".join(found).upper()
+        syllables_drawn.append(SYLLABLES[at])
+    return "".join(syllables_drawn).upper()
 
 
 def title_words(products: int) -> int:
@@ -125,8 +125,8 @@ def names(products: int) -> int:
 
 def actor(draw: random.Random, products: int) -> str:
     """The name of an actor."""
-    many = names(products)
-    return f"{word(int(draw.random() * many), 2)} {word(int(draw.random() * many), 3)}"
+    number = names(products)
+    return f"{word(int(draw.random() * number), 2)} {word(int(draw.random() * number), 3)}"
 
 
 def title_word(draw: random.Random, products: int) -> str:
@@ -136,8 +136,8 @@ def title_word(draw: random.Random, products: int) -> str:
 
 def product(draw: random.Random, products: int) -> int:
     """A product as customers choose it: each alike, but every ten thousandth ten times as often."""
-    chosen = int(draw.random() * (products + 9 * (products // 10_000))) + 1
-    return chosen if chosen <= products else 10_000 * ((chosen - products - 1) // 9 + 1)
+    number = int(draw.random() * (products + 9 * (products // 10_000))) + 1
+    return number if number <= products else 10_000 * ((number - products - 1) // 9 + 1)
 
 
 def tax(net: int) -> int:
@@ -152,9 +152,11 @@ def price(product_number: int) -> int:
 
 def basket(draw: random.Random, products: int, items: int) -> dict[int, int]:
     """The products of an order: 1 to `2 * items - 1`, at most 10, and 1 to 3 of each."""
-    many = min(10, 1 + int(draw.random() * (2 * items - 1)))
-    chosen = {product(draw, products): 1 + int(draw.random() * MOST_QUANTITY) for _ in range(many)}
-    return dict(sorted(chosen.items()))
+    count = min(10, 1 + int(draw.random() * (2 * items - 1)))
+    quantities = {
+        product(draw, products): 1 + int(draw.random() * MOST_QUANTITY) for _ in range(count)
+    }
+    return dict(sorted(quantities.items()))
 
 
 def _categories(size: Size, draw: random.Random) -> Iterator[Row]:
@@ -162,13 +164,13 @@ def _categories(size: Size, draw: random.Random) -> Iterator[Row]:
 
 
 def _products(size: Size, draw: random.Random) -> Iterator[Row]:
-    many = size.products
-    for number in range(1, many + 1):
-        title = f"{title_word(draw, many)} {title_word(draw, many)}"
+    count = size.products
+    for number in range(1, count + 1):
+        title = f"{title_word(draw, count)} {title_word(draw, count)}"
         special = int(draw.random() < 0.01)
         category = 1 + int(draw.random() * CATEGORIES)
-        like = 1 + int(draw.random() * many)
-        yield number, category, title, actor(draw, many), price(number), special, like
+        like = 1 + int(draw.random() * count)
+        yield number, category, title, actor(draw, count), price(number), special, like
 
 
 def _inventory(size: Size, draw: random.Random) -> Iterator[Row]:
@@ -200,34 +202,37 @@ Past = tuple[list[Row], list[Row], list[Row]]
 def _past(size: Size, seed: int) -> Iterator[Past]:
     draw, year = random.Random(seed), 365 * 86_400
     for number in range(1, size.orders + 1):
-        who = 1 + int(draw.random() * size.customers)
-        when = FIRST_DAY + year * (number - 1) // size.orders
-        chosen = basket(draw, size.products, 5)
-        net = sum(price(one) * many for one, many in chosen.items())
-        added = tax(net)
+        buyer = 1 + int(draw.random() * size.customers)
+        day = FIRST_DAY + year * (number - 1) // size.orders
+        products = basket(draw, size.products, 5)
+        net = sum(price(product_id) * quantity for product_id, quantity in products.items())
+        tax_sum = tax(net)
         yield (
-            [(number, when, who, net, added, net + added, 0)],
-            [(number, at, one, many, when) for at, (one, many) in enumerate(chosen.items(), 1)],
-            [(who, number, one) for one in chosen],
+            [(number, day, buyer, net, tax_sum, net + tax_sum, 0)],
+            [
+                (number, at, product_id, quantity, day)
+                for at, (product_id, quantity) in enumerate(products.items(), 1)
+            ],
+            [(buyer, number, product_id) for product_id in products],
         )
 
 
-def _part(past: Iterator[Past], which: int) -> Iterator[Row]:
+def _part(past: Iterator[Past], number: int) -> Iterator[Row]:
     for parts in past:
-        yield from parts[which]
+        yield from parts[number]
 
 
 def counted(
     table: StockTable, take: Callable[[Sequence[Row]], None], at_once: int
 ) -> tuple[int, int]:
     """Hand over all rows, `at_once` at a time; returns how many there were, and their sum."""
-    at, rows, many, total = table.columns.index(table.summed), [], 0, 0
+    at, rows, count, total = table.columns.index(table.summed), [], 0, 0
     for row in table.rows():
         rows.append(row)
         total += int(str(row[at]))
         if len(rows) == at_once:
             take(rows)
-            many, rows = many + len(rows), []
+            count, rows = count + len(rows), []
     if rows:
         take(rows)
-    return many + len(rows), total
+    return count + len(rows), total

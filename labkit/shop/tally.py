@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 Write = Callable[[str], None]
-Ended = Callable[[], bool]
+HasEnded = Callable[[], bool]
 
 
 def never() -> bool:
@@ -33,10 +33,10 @@ class Tally:
         self.spent += seconds
         self.slowest = max(self.slowest, seconds)
 
-    def line(self, when: float, retries: int) -> str:
-        """The second that ended at `when`: orders, short ones, mean and slowest in us, retries."""
+    def line(self, end: float, retries: int) -> str:
+        """The second that ended at `end`: orders, short ones, mean and slowest in us, retries."""
         mean = self.spent / self.orders if self.orders else 0.0
-        return (f"s {when:.3f} {self.orders} {self.short} {mean * 1e6:.0f} "
+        return (f"s {end:.3f} {self.orders} {self.short} {mean * 1e6:.0f} "
                 f"{self.slowest * 1e6:.0f} {retries}")  # fmt: skip
 
 
@@ -49,54 +49,54 @@ class Seconds:
     """
 
     def __init__(
-        self, begun: float, warm_up: float, seconds: int, write: Write, ended: Ended = never
+        self, start: float, warm_up: float, seconds: int, write: Write, has_ended: HasEnded = never
     ) -> None:
-        self.begun, self.lasts, self.seconds, self.write = begun, warm_up, seconds, write
-        self.ended = ended
+        self.begun, self.lasts, self.seconds, self.write = start, warm_up, seconds, write
+        self.ended = has_ended
         self.nth = 1
         self.measuring, self.over = False, False
         self.all, self.second = Tally(), Tally()
         self.retries = 0
-        self.end = begun + warm_up + seconds
+        self.end = start + warm_up + seconds
 
     @property
     def edge(self) -> float:
         """End of the current second, or of the warm-up if it ends with a part of a second."""
         return self.begun + min(self.nth, self.lasts)
 
-    def reach(self, now: float) -> None:
+    def reach(self, moment: float) -> None:
         """Write the lines of all seconds that have ended by now."""
-        while not self.over and now >= self.edge:
+        while not self.over and moment >= self.edge:
             if self.nth <= self.lasts:
-                self._line(now)
-            if self.nth > self.lasts and now >= self.begun + self.lasts:
-                self._next_part(now)
+                self._line(moment)
+            if self.nth > self.lasts and moment >= self.begun + self.lasts:
+                self._next_part(moment)
 
-    def add(self, now: float, seconds: float, short: bool) -> None:
+    def add(self, moment: float, seconds: float, short: bool) -> None:
         """Count an order that ended now."""
-        self.reach(now)
+        self.reach(moment)
         self.second.add(seconds, short)
         if self.measuring:
             self.all.add(seconds, short)
             self.all.times[bucket(int(seconds * 1e6))] += 1
 
-    def _line(self, now: float) -> None:
+    def _line(self, moment: float) -> None:
         kind = "" if self.measuring else "warm "
-        when = time.time() - (now - self.edge)
-        self.write(kind + self.second.line(when, self.retries))
+        time_of_line = time.time() - (moment - self.edge)
+        self.write(kind + self.second.line(time_of_line, self.retries))
         self.second = Tally()
         if self.measuring and self.ended():
             self.lasts = self.nth
         self.nth += 1
 
-    def _next_part(self, now: float) -> None:
+    def _next_part(self, moment: float) -> None:
         self.second = Tally()
         if self.measuring:
             self.measuring, self.over = False, True
             return
         self.begun += self.lasts
         self.measuring, self.nth, self.lasts = True, 1, self.seconds
-        self.write(f"measuring {time.time() - (now - self.begun):.3f}")
+        self.write(f"measuring {time.time() - (moment - self.begun):.3f}")
 
 
 def bucket(value: int) -> int:

@@ -32,7 +32,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
 }
 NUMBERS = ("of", "most", "customer", "ref", "age", "income")
 CODES = {Short: 409, Refused: 500}
-AGAIN = 503
+RETRY = 503
 
 
 class Web:
@@ -47,11 +47,13 @@ class Web:
     def prepare(self) -> None:
         """It needs none."""
 
-    def message(self, name: str, given: Sequence[object]) -> bytes:
+    def message(self, name: str, values: Sequence[object]) -> bytes:
         """The page that asks it."""
-        texts = [",".join(map(str, one)) if isinstance(one, list) else str(one) for one in given]
-        asked = urlencode(dict(zip(self.parameters[name], texts)))  # noqa: B905
-        return f"GET /{name}?{asked} HTTP/1.1\r\nHost: {self.host}\r\n\r\n".encode()
+        texts = [
+            ",".join(map(str, value)) if isinstance(value, list) else str(value) for value in values
+        ]
+        query = urlencode(dict(zip(self.parameters[name], texts)))  # noqa: B905
+        return f"GET /{name}?{query} HTTP/1.1\r\nHost: {self.host}\r\n\r\n".encode()
 
     def complete(self, content: bytes) -> bool:
         """Whether the page has come whole."""
@@ -67,7 +69,7 @@ class Web:
             text = title[1].decode("utf-8", "replace") if title else "no title"
             if code == f"{CODES[Short]}":
                 raise Short(text)
-            raise Refused(f"HTTP {code}", text, again=code == f"{AGAIN}")
+            raise Refused(f"HTTP {code}", text, again=code == f"{RETRY}")
         return Rowset([tuple(CELL.findall(row)) for row in ROW.findall(content)])
 
     def close(self) -> None:
@@ -83,23 +85,25 @@ class Pages(BaseHTTPRequestHandler):
     parameters: ClassVar[Mapping[str, tuple[str, ...]]] = PARAMETERS
 
     @staticmethod
-    def page(database: Database, name: str, given: Mapping[str, str]) -> ShopRows:
+    def page(database: Database, name: str, parameters: Mapping[str, str]) -> ShopRows:
         """The rows of a page."""
-        return _page(database, name, given)
+        return _page(database, name, parameters)
 
     def do_GET(self) -> None:
         """Serve one page."""
         parts = urlsplit(self.path)
-        name, given = parts.path.strip("/"), parse_qs(parts.query, keep_blank_values=True)
+        name, parameters = parts.path.strip("/"), parse_qs(parts.query, keep_blank_values=True)
         database = self.databases.get()
         try:
             if name not in self.parameters:
                 return self._say(404, "no such page", [])
-            rows = self.page(database, name, {word: values[0] for word, values in given.items()})
+            rows = self.page(
+                database, name, {word: values[0] for word, values in parameters.items()}
+            )
             self._say(200, name, rows)
         except (Short, Refused) as no:
-            again = isinstance(no, Refused) and no.again
-            self._say(AGAIN if again else CODES[type(no)], str(no), [])
+            is_retry = isinstance(no, Refused) and no.again
+            self._say(RETRY if is_retry else CODES[type(no)], str(no), [])
         except (OSError, KeyError, ValueError) as wrong:
             self._say(500, f"{type(wrong).__name__}: {wrong}", [])
         finally:
@@ -110,7 +114,7 @@ class Pages(BaseHTTPRequestHandler):
 
     def _say(self, code: int, title: str, rows: ShopRows) -> None:
         cells = "".join(
-            "<tr>" + "".join(f"<td>{html.escape((one or b'').decode())}</td>" for one in row)
+            "<tr>" + "".join(f"<td>{html.escape((cell or b'').decode())}</td>" for cell in row)
             + "</tr>" for row in rows
         )  # fmt: skip
         page = (f"<!doctype html><html><head><title>{html.escape(title)}</title></head>"
@@ -120,22 +124,25 @@ class Pages(BaseHTTPRequestHandler):
         self.wfile.write(head.encode() + page)
 
 
-def _page(database: Database, name: str, said: Mapping[str, str]) -> ShopRows:
-    given = [int(said[one]) if one in NUMBERS else said[one] for one in PARAMETERS[name]]
+def _page(database: Database, name: str, words: Mapping[str, str]) -> ShopRows:
+    values = [
+        int(words[parameter]) if parameter in NUMBERS else words[parameter]
+        for parameter in PARAMETERS[name]
+    ]
     if name != "buy":
-        return ask(database, name, given)
-    who, ref = given[:2]
-    ids, quantities = ([int(word) for word in str(part).split(",")] for part in given[2:])
-    wanted = dict(zip(ids, quantities))  # noqa: B905
+        return ask(database, name, values)
+    buyer, ref = values[:2]
+    ids, quantities = ([int(word) for word in str(part).split(",")] for part in values[2:])
+    quantity_of = dict(zip(ids, quantities))  # noqa: B905
     prices = ask(database, "prices", [ids])
-    net = sum(int(cost or 0) * wanted[int(content or 0)] for content, cost in prices)
-    added = tax(net)
-    return ask(database, "purchase", [who, net, added, net + added, ref, ids, quantities])
+    net = sum(int(cost or 0) * quantity_of[int(content or 0)] for content, cost in prices)
+    tax_sum = tax(net)
+    return ask(database, "purchase", [buyer, net, tax_sum, net + tax_sum, ref, ids, quantities])
 
 
-def ask(database: Asked, name: str, given: Sequence[object]) -> ShopRows:
+def ask(database: Asked, name: str, values: Sequence[object]) -> ShopRows:
     """Ask by a prepared statement, and wait for the answer."""
-    database.socket.sendall(database.message(name, given))
+    database.socket.sendall(database.message(name, values))
     content = b""
     while not database.complete(content):
         part = database.socket.recv(1 << 16)
