@@ -42,12 +42,12 @@ def _compare(args: argparse.Namespace) -> int:
     from labkit.verdict import MARGIN
 
     with busy("comparing all points"):
-        least = MARGIN if args.least is None else args.least
-        those = compare(named_campaign(args.a), named_campaign(args.b), least)
+        margin = MARGIN if args.least is None else args.least
+        result = compare(named_campaign(args.a), named_campaign(args.b), margin)
     if args.json:
-        print_json(compare_forms.plain(those))
+        print_json(compare_forms.plain(result))
     elif args.junit:
-        print(compare_forms.junit(those))
+        print(compare_forms.junit(result))
     else:
-        print(compare_forms.markdown(those) if args.markdown else compare_forms.text(those))
-    return 0 if those.passed else 1
+        print(compare_forms.markdown(result) if args.markdown else compare_forms.text(result))
+    return 0 if result.passed else 1

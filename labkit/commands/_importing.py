@@ -15,7 +15,7 @@ from labkit.errors import BadInput, readable
 if TYPE_CHECKING:
     from labkit.results import Results
 
-NAMED = re.compile(r"((?:\[[^]]*\]|[^=[])+)=(.*)", re.DOTALL)
+CONDITION_AND_FILE = re.compile(r"((?:\[[^]]*\]|[^=[])+)=(.*)", re.DOTALL)
 """A condition before its file; a point of it, such as `[load=read]`, may hold what parts them."""
 
 
@@ -72,19 +72,19 @@ def _import(args: argparse.Namespace) -> None:
     if args.json:
         print_json(rows)
         return
-    for one in rows:
-        lines = [f"{one['path']}: {one['state']}", *one["left_out"]]
+    for row in rows:
+        lines = [f"{row['path']}: {row['state']}", *row["left_out"]]
         print(readable("\n  left out of ".join(lines)))
         if args.study:
-            print(_judging(one))
+            print(_judging(row))
 
 
 def _bundles(args: argparse.Namespace) -> list[tuple[Results, str]]:
     from labkit.runs import bundle
 
     with busy("checking and unpacking"):
-        taken = [bundle.take_in(Path(file)) for file in args.files]
-    return [(results, "imported" if new else "was here already") for results, new in taken]
+        pairs = [bundle.take_in(Path(file)) for file in args.files]
+    return [(results, "imported" if new else "was here already") for results, new in pairs]
 
 
 def _files(args: argparse.Namespace) -> Results:
@@ -95,7 +95,7 @@ def _files(args: argparse.Namespace) -> Results:
     if args.metric and not args.study:
         raise BadInput("--metric is for the claims of a study: which --study?")
     study = args.study.replace("-", "_")
-    claimed = Claimed.said(study, args.metric) if study else None
+    claims = Claimed.said(study, args.metric) if study else None
     files: dict[str, list[Path | imports.Source]] = {}
     for word in args.files:
         condition, name = _condition(word)
@@ -103,11 +103,11 @@ def _files(args: argparse.Namespace) -> Results:
         files.setdefault(condition, []).extend(imports.Source(tool, path) for path in paths)
     label = check_label(args.label or "-".join(filter(None, (study, now()))))
     with busy("reading the files"):
-        return imports.take_in(args.format, files, label, claimed, args.trials)
+        return imports.take_in(args.format, files, label, claims, args.trials)
 
 
 def _condition(word: str) -> tuple[str, str]:
-    match = NAMED.fullmatch(word)
+    match = CONDITION_AND_FILE.fullmatch(word)
     if word.endswith("=") and not Path(word).exists():
         raise BadInput(f"{word} names no file", hint="CONDITION=FILE")
     return (match[1], match[2]) if match and not Path(word).exists() else ("", word)
@@ -117,19 +117,19 @@ def _condition(word: str) -> tuple[str, str]:
 def _tool_and_paths(word: str, usual: str) -> tuple[str, list[Path]]:
     from labkit import imports
 
-    tool, colon, rest = word.partition(":")
+    tool, colon, pattern = word.partition(":")
     if Path(word).exists() or not colon or tool.replace("-", "_") not in imports.names():
-        tool, rest = usual, word
-    if Path(rest).exists() or not {*"*?["} & {*rest}:
-        return tool, [Path(rest)]
-    paths = sorted(map(Path, glob.glob(os.path.expanduser(rest))), key=_by_numbers)
+        tool, pattern = usual, word
+    if Path(pattern).exists() or not {*"*?["} & {*pattern}:
+        return tool, [Path(pattern)]
+    paths = sorted(map(Path, glob.glob(os.path.expanduser(pattern))), key=_by_numbers)
     if not paths:
-        raise BadInput(f"no file matches {rest}")
+        raise BadInput(f"no file matches {pattern}")
     return tool, paths
 
 
 def _by_numbers(path: Path) -> list[tuple[int, str]]:
-    return [(int(part or 0), other) for part, other in re.findall(r"(\d*)(\D*)", str(path))]
+    return [(int(part or 0), letters) for part, letters in re.findall(r"(\d*)(\D*)", str(path))]
 
 
 # Of imported files that were cut off, or of which a test failed.
@@ -148,11 +148,11 @@ def _of_claims(results: Results) -> dict[str, Any]:
     }
 
 
-def _judging(told: dict[str, Any]) -> str:
+def _judging(row: dict[str, Any]) -> str:
     from labkit.pages import terminal
 
-    figures, lacking = told["found"], told["lacking"]
+    figures, lacking = row["found"], row["lacking"]
     of = f"{len(figures)} of {len(figures) + len(lacking)} figures that the claims are about"
-    rest = f"; not: {'; '.join(lacking)}" if lacking else ""
-    lines = [f"measured {of}{rest}", f"labkit scorecard --study {told['study']} judges them"]
+    absence = f"; not: {'; '.join(lacking)}" if lacking else ""
+    lines = [f"measured {of}{absence}", f"labkit scorecard --study {row['study']} judges them"]
     return "\n".join(terminal.paragraph(f"  {line}") for line in lines)

@@ -37,16 +37,16 @@ def settings_of(texts: Sequence[str], roles: Sequence[str]) -> list[Setting]:
     """The settings that were typed, for each of these roles, or each for its own usual role."""
     from labkit.commands._setting import setting_of
 
-    whom: Sequence[str | None] = roles or [None]
-    every = [setting_of(text, role) for role in whom for text in texts]
-    return list(dict.fromkeys(every))
+    roles_or_usual: Sequence[str | None] = roles or [None]
+    settings = [setting_of(text, role) for role in roles_or_usual for text in texts]
+    return list(dict.fromkeys(settings))
 
 
 def open_lab(args: argparse.Namespace, topology: str = "") -> Lab:
     """The lab that was asked for; a box is made of `topology` when none is up."""
-    made = _makes(args, topology)
-    lab = _opened(args, topology, made)
-    if made:
+    is_new = _makes(args, topology)
+    lab = _opened(args, topology, is_new)
+    if is_new:
         down = f"labkit box down --name {topology}" if topology else "labkit box down"
         print(f"the box {topology or 'lab'} stays up until `{down}`", file=sys.stderr)
     return lab
@@ -57,11 +57,11 @@ def lab_for_now(args: argparse.Namespace, topology: str = "") -> Iterator[Lab]:
     """Open the lab as `open_lab` does; a box that was made for it is down again afterwards."""
     from labkit import box
 
-    made = _makes(args, topology)
+    is_new = _makes(args, topology)
     try:
-        yield _opened(args, topology, made)
+        yield _opened(args, topology, is_new)
     finally:
-        if made:
+        if is_new:
             box.down(topology or "lab")
             print(f"the box {topology or 'lab'} is down again", file=sys.stderr)
 
@@ -70,14 +70,14 @@ def _makes(args: argparse.Namespace, topology: str) -> bool:
     return bool(args.lab == "box" and not _is_up(topology or "lab"))
 
 
-def _opened(args: argparse.Namespace, topology: str, made: bool) -> Lab:
+def _opened(args: argparse.Namespace, topology: str, is_new: bool) -> Lab:
     from labkit.running import open_lab as where
 
-    if made:
+    if is_new:
         from labkit.pages.terminal import paragraph
 
         print(paragraph(f"making {_sizes(topology)}"), file=sys.stderr)
-    with busy("bringing the box up" if made else f"reading {args.lab}"):
+    with busy("bringing the box up" if is_new else f"reading {args.lab}"):
         lab = where.open_lab(args.lab, topology)
     if lab is None:
         raise BadInput(f"{args.lab} names results, not a lab", hint="name a lab.toml")
@@ -109,8 +109,8 @@ def hosts_there(args: argparse.Namespace) -> dict[str, Host]:
 
     if args.lab != "box":
         return dict(open_lab(args).hosts)
-    found = [(name, box.status(name)) for name in box.names()]
-    up = {name: hosts for name, status in found if (hosts := _hosts_of(status))}
+    statuses = [(name, box.status(name)) for name in box.names()]
+    up = {name: hosts for name, status in statuses if (hosts := _hosts_of(status))}
     alone = len(up) == 1
     return {
         role if alone or name == "lab" else f"{name}/{role}": host
@@ -140,8 +140,8 @@ def looked_at(args: argparse.Namespace, hosts: Mapping[str, Host]) -> str:
     """Describe the result of `hosts_there` in words."""
     if args.lab != "box":
         return f"looked at {args.lab}: {', '.join(hosts)}"
-    what = f"looked at the box: {', '.join(hosts)}" if hosts else "no box is up (labkit box up)"
-    return f"{what}; for hosts of your own: --lab FILE"
+    sentence = f"looked at the box: {', '.join(hosts)}" if hosts else "no box is up (labkit box up)"
+    return f"{sentence}; for hosts of your own: --lab FILE"
 
 
 def one_there(args: argparse.Namespace, name: str) -> Host:
@@ -159,13 +159,15 @@ def _nobody(args: argparse.Namespace, name: str, hosts: Mapping[str, Host]) -> B
 
 
 def chosen(
-    args: argparse.Namespace, names: Sequence[str], *, everything: bool
+    args: argparse.Namespace, names: Sequence[str], *, all_hosts: bool
 ) -> Mapping[str, Host]:
     """The hosts of `hosts_there` with these names; all of them only if that is said."""
     hosts = hosts_there(args)
-    if bool(names) == everything:
-        both = "name hosts or say --all, not both"
-        raise BadInput(both if names else "name hosts, or say --all", hint=looked_at(args, hosts))
+    if bool(names) == all_hosts:
+        problem = "name hosts or say --all, not both"
+        raise BadInput(
+            problem if names else "name hosts, or say --all", hint=looked_at(args, hosts)
+        )
     for name in names:
         if name not in hosts:
             raise _nobody(args, name, hosts)

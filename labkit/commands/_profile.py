@@ -60,19 +60,17 @@ def find_profile(name: str) -> Profile:
 
 def read_profile(file: Path) -> Profile:
     """Read one file."""
-    written = Written.read(file, "profile", HINT)
-    tables = written.tables()
-    written.insist_known(tables, {"what", *LISTS})
-    texts = {kind: _texts(written, tables, kind) for kind in LISTS}
+    toml = Written.read(file, "profile", HINT)
+    tables = toml.tables()
+    toml.insist_known(tables, {"what", *LISTS})
+    texts = {kind: _texts(toml, tables, kind) for kind in LISTS}
     if not any(texts.values()):
-        raise written.wrong("has no settings", hint='such as: settings = ["Mtu(9000)"]')
-    return Profile(file.stem, str(tables.get("what", "")), texts, written)
+        raise toml.wrong("has no settings", hint='such as: settings = ["Mtu(9000)"]')
+    return Profile(file.stem, str(tables.get("what", "")), texts, toml)
 
 
-def _texts(written: Written, tables: dict[str, Any], kind: str) -> list[str]:
+def _texts(toml: Written, tables: dict[str, Any], kind: str) -> list[str]:
     texts = tables.get(kind, [])
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise written.wrong(
-            "must be a list of texts", kind, hint=f'such as: {kind} = ["Mtu(9000)"]'
-        )
+        raise toml.wrong("must be a list of texts", kind, hint=f'such as: {kind} = ["Mtu(9000)"]')
     return texts

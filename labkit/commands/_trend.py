@@ -38,27 +38,27 @@ def _trend(args: argparse.Namespace) -> int:
     from labkit.running.trend import trend
 
     with busy("judging all sessions"):
-        found = trend(args.study.replace("-", "_"), args.folders, since=args.since, lab=args.lab)
+        trail = trend(args.study.replace("-", "_"), args.folders, since=args.since, lab=args.lab)
     if args.chart:
         from labkit.charts import save
         from labkit.charts.sessions import over_sessions
 
-        save(over_sessions(found), args.chart)
+        save(over_sessions(trail), args.chart)
     if args.json:
-        print_json(asdict(found))
-        return int(bool(found.changes))
-    first, last = found.sessions[0], found.sessions[-1]
+        print_json(asdict(trail))
+        return int(bool(trail.changes))
+    first, last = trail.sessions[0], trail.sessions[-1]
     print(readable(
-        f"{len(found.sessions)} sessions of {found.study} on {found.lab}, {first.started[:10]} to "
-        f"{last.started[:10]}, {len(found.series)} series"
+        f"{len(trail.sessions)} sessions of {trail.study} on {trail.lab}, {first.started[:10]} to "
+        f"{last.started[:10]}, {len(trail.series)} series"
     ))  # fmt: skip
     rows = tuple(
         (change.series, f"drift since {change.session}" if change.drift else change.session,
          change.started[:16], f"{change.before:.4g}", f"{change.after:.4g}", f"{change.p:.2g}")
-        for change in found.changes
+        for change in trail.changes
     )  # fmt: skip
     head = ("what", "changed with", "at", "before", "after", "p")
-    risk = f"All {len(found.series)} series share one risk of 5 % (Holm)."
+    risk = f"All {len(trail.series)} series share one risk of 5 % (Holm)."
     print(tables.Table(head, rows, risk).text() if rows else f"Nothing has changed. {risk}")
-    print(readable("\n".join(f"left out: {why}" for why in found.left_out)), end="")
-    return int(bool(found.changes))
+    print(readable("\n".join(f"left out: {reason}" for reason in trail.left_out)), end="")
+    return int(bool(trail.changes))

@@ -46,17 +46,17 @@ class Parser(argparse.ArgumentParser):
             message += _nearest(match[1], re.findall(r"[\w-]+", match[2]))
         super().error(message)
 
-    def refuse(self, unknown: Sequence[str]) -> NoReturn:
+    def refuse(self, words: Sequence[str]) -> NoReturn:
         """Refuse words that nothing asks for."""
         flags = [flag for action in self._actions for flag in action.option_strings]
-        word = unknown[0].split("=")[0]
+        word = words[0].split("=")[0]
         near = "" if word in flags else _nearest(word, flags)
-        others = f"; {self.others}" if self.others else ""
-        self.error(f"unrecognized arguments: {' '.join(unknown)}{near}{others}")
+        addition = f"; {self.others}" if self.others else ""
+        self.error(f"unrecognized arguments: {' '.join(words)}{near}{addition}")
 
 
-def _nearest(word: str, known: Sequence[str]) -> str:
-    near = nearest(word, known)
+def _nearest(word: str, words: Sequence[str]) -> str:
+    near = nearest(word, words)
     return f"; did you mean {near!r}?" if near else ""
 
 
@@ -106,9 +106,9 @@ def given_in(words: Sequence[str]) -> dict[str, str]:
     return dict(word.split("=", 1) for word in words)
 
 
-def print_json(whole: object) -> None:
+def print_json(document: object) -> None:
     """JSON that any reader takes: no NaN."""
-    print(json.dumps(whole, indent=1, default=str, allow_nan=False))
+    print(json.dumps(document, indent=1, default=str, allow_nan=False))
 
 
 def label_flag(parser: argparse.ArgumentParser) -> None:
@@ -124,14 +124,14 @@ def at_least_one(word: str) -> int:
     return int(word)
 
 
-def show_answer(study: Study, given: Mapping[str, str], args: argparse.Namespace) -> Answer:
+def show_answer(study: Study, parameters: Mapping[str, str], args: argparse.Namespace) -> Answer:
     """Run a study, or read its results, and say what came out."""
     from labkit.pages.answer import answer, rendered
     from labkit.pages.terminal import progress_line
 
     with progress_line() as line:
         line.say("getting ready")
-        reply = answer(study, given, line)
+        reply = answer(study, parameters, line)
     if args.json:
         print_json(asdict(reply))
     else:
@@ -140,7 +140,7 @@ def show_answer(study: Study, given: Mapping[str, str], args: argparse.Namespace
 
 
 @contextmanager
-def busy(what: str) -> Iterator[None]:
+def busy(activity: str) -> Iterator[None]:
     """Say on a terminal what takes its time, and how long so far; scripts see nothing."""
     from labkit.pages.terminal import progress_line
 
@@ -148,7 +148,7 @@ def busy(what: str) -> Iterator[None]:
         yield
         return
     with progress_line() as line:
-        line.say(what)
+        line.say(activity)
         yield
 
 

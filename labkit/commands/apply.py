@@ -79,7 +79,7 @@ def _make(args: argparse.Namespace, request: _Request, changes: InForce) -> None
         with busy(f"changing {len(settings)} settings"):
             changes.move_to(settings)
         waiting = changes.waiting()
-        made = [
+        rows = [
             (setting.role, thing, setting.wanted, WAITS if setting in waiting else "in force")
             for thing, setting in changes.changed.items()
         ]
@@ -88,10 +88,10 @@ def _make(args: argparse.Namespace, request: _Request, changes: InForce) -> None
     except BaseException:
         changes.put_back()
         raise
-    _tell(args, made, before)
-    if made and not args.json:
-        first, *others = dict.fromkeys(host for host, *_ in made)
-        print(f"It stays so until: {request.lab.host(first).verb('restore', *others)}")
+    _tell(args, rows, before)
+    if rows and not args.json:
+        first, *names = dict.fromkeys(host for host, *_ in rows)
+        print(f"It stays so until: {request.lab.host(first).verb('restore', *names)}")
 
 
 def _typed(args: argparse.Namespace) -> _Request:
@@ -127,19 +127,25 @@ def _of_study(args: argparse.Namespace) -> _Request:
 
 
 def _tell(
-    args: argparse.Namespace, made: list[tuple[str, str, str, str]], before: dict[str, str]
+    args: argparse.Namespace, rows: list[tuple[str, str, str, str]], before: dict[str, str]
 ) -> None:
     if args.json:
         print_json(
             [
-                {"host": host, "thing": thing, "before": before[thing], "now": now, "state": state}
-                for host, thing, now, state in made
+                {
+                    "host": host,
+                    "thing": thing,
+                    "before": before[thing],
+                    "now": value,
+                    "state": state,
+                }
+                for host, thing, value, state in rows
             ]
         )
         return
-    for host, thing, now, state in made:
-        print(f"{host}: {thing}: {before[thing]} -> {now}{f' ({state})' * (state == WAITS)}")
-    if not made:
+    for host, thing, value, state in rows:
+        print(f"{host}: {thing}: {before[thing]} -> {value}{f' ({state})' * (state == WAITS)}")
+    if not rows:
         print("Nothing was changed: all is as asked for.")
 
 

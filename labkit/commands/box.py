@@ -41,7 +41,7 @@ def add(verbs: Any) -> None:
         "down | remove it",
     )  # fmt: skip
     inner = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for name, call, said, *examples in (
+    for name, call, text_of_verb, *examples in (
         ("up", _box_up, "start the box; does nothing if it is up",
          " | two hosts and a guest",
          "four-guests --name mine | another topology, next to the first"),
@@ -50,12 +50,14 @@ def add(verbs: Any) -> None:
         ("down", _box_down, "remove the box: processes, namespaces, links, files",
          " | the box named lab", "--name mine | the box of this name"),
     ):  # fmt: skip
-        one = verb(inner, name, call, said, *examples)
+        verb_parser = verb(inner, name, call, text_of_verb, *examples)
         if name == "up":
-            one.add_argument("topology", nargs="?", default="", metavar="TOPOLOGY", help=MADE_OF)
-            one.add_argument("--accelerator", metavar="NAME", help=ACCELERATOR)
-        _name_flag(one)
-        json_flag(one)
+            verb_parser.add_argument(
+                "topology", nargs="?", default="", metavar="TOPOLOGY", help=MADE_OF
+            )
+            verb_parser.add_argument("--accelerator", metavar="NAME", help=ACCELERATOR)
+        _name_flag(verb_parser)
+        json_flag(verb_parser)
     _add_shape(inner)
     _add_migrate(inner)
     _add_ssh(inner)
@@ -113,17 +115,17 @@ def _add_migrate(inner: Any) -> None:
 def _box_migrate(args: argparse.Namespace) -> None:
     from labkit import box
 
-    done = box.migrate(
+    move = box.migrate(
         args.name, args.guest, to=args.to, bandwidth=args.bandwidth, downtime=args.downtime
     )
     if args.json:
-        print_json(asdict(done))
+        print_json(asdict(move))
         return
-    print(f"{done.guest} went from {done.origin} to {done.to} in {done.total_ms} ms")
-    print(f"  it stood still for {done.downtime_ms} ms (QEMU's figure)")
-    if done.seen_by:
-        print(f"  {done.seen_by} had no answer for {done.silence_ms:.1f} ms at the longest")
-    print(f"  {done.bytes / 1e6:.1f} MB were sent, in {done.rounds} rounds")
+    print(f"{move.guest} went from {move.origin} to {move.to} in {move.total_ms} ms")
+    print(f"  it stood still for {move.downtime_ms} ms (QEMU's figure)")
+    if move.seen_by:
+        print(f"  {move.seen_by} had no answer for {move.silence_ms:.1f} ms at the longest")
+    print(f"  {move.bytes / 1e6:.1f} MB were sent, in {move.rounds} rounds")
 
 
 def _add_ssh(inner: Any) -> None:
@@ -142,19 +144,19 @@ def _box_ssh(args: argparse.Namespace) -> None:
     from labkit import box
     from labkit.box.folder import not_up
 
-    now = box.status(args.name)
-    there = {host.role: host for host in now.hosts}
-    if not there:
+    status = box.status(args.name)
+    hosts = {host.role: host for host in status.hosts}
+    if not hosts:
         raise not_up(args.name)
-    if args.host not in there:
-        raise Unknown(f"host of box {args.name}", args.host, there)
-    folder = Path(now.lab).parent
+    if args.host not in hosts:
+        raise Unknown(f"host of box {args.name}", args.host, hosts)
+    folder = Path(status.lab).parent
     options = [f"UserKnownHostsFile={folder / 'known_hosts'}", "StrictHostKeyChecking=yes",
                "IdentitiesOnly=yes", "LogLevel=ERROR"]  # fmt: skip
     path = folder / "ssh_config"
     words = ["ssh", "-F", str(path) if path.is_file() else "none", "-i", str(folder / "key")]
     words += [word for option in options for word in ("-o", option)]
-    host = there[args.host]
+    host = hosts[args.host]
     at = f"root@{host.control}"
     sys.stdout.flush()
     command = [shlex.join(args.words)] if args.words else []
@@ -166,12 +168,12 @@ def _box_topologies(args: argparse.Namespace) -> None:
     from labkit.box.machine import Machine
     from labkit.pages.terminal import table
 
-    known = [topology.find(name) for name in topology.names()]
+    topologies = [topology.find(name) for name in topology.names()]
     if args.json:
-        print_json([asdict(one) for one in known])
+        print_json([asdict(plan) for plan in topologies])
         return
     machine = Machine.read()
-    rows = [(one.name, room.planned(one, machine)) for one in known]
+    rows = [(plan.name, room.planned(plan, machine)) for plan in topologies]
     print(table(rows, ["topology", "sizes on this machine"]))
 
 

@@ -34,7 +34,7 @@ def add(verbs: Any) -> None:
         "new nightly.toml | write a file to edit", "run nightly.toml | measure what it lacks",
     )  # fmt: skip
     inner = parser.add_subparsers(title="steps", metavar="STEP", required=True)
-    for name, call, named, text, *examples in (
+    for name, call, argument, text, *examples in (
         ("new", _new, NEW_FILE, "write a commented campaign file to begin with",
          "nightly.toml | an example to edit; a file that exists stays as it is"),
         ("check", _check, FILE, "explain every point, and estimate the time for all; run nothing",
@@ -46,7 +46,7 @@ def add(verbs: Any) -> None:
          "nightly | one folder that opens anywhere, without a network"),
     ):  # fmt: skip
         command = verb(inner, name, call, text, *examples)
-        metavar, kind, about = named
+        metavar, kind, about = argument
         command.add_argument(metavar.lower(), type=kind, metavar=metavar, help=about)
         if name == "run":
             _add_cluster(command)
@@ -89,19 +89,19 @@ def _check(args: argparse.Namespace) -> None:
     with busy(f"reading {args.file}"):
         campaign = Campaign.read(args.file)
         campaign_points = points.points(campaign)
-        expected = foreseen(campaign_points)
+        forecast = foreseen(campaign_points)
         path = folder_of(campaign.name) / "campaign.json"
         folder = CampaignFolder.begin(campaign, campaign_points) if path.exists() else None
         finished = sum(1 for point in campaign_points if folder and folder.finished(point))
     if args.json:
         print_json(
             {"name": campaign.name, "finished": finished,
-             "seconds": round(shown.took(campaign_points, expected), 1),
-             "points": [{**asdict(point), "name": point.name, **asdict(expected[point.name])}
+             "seconds": round(shown.took(campaign_points, forecast), 1),
+             "points": [{**asdict(point), "name": point.name, **asdict(forecast[point.name])}
                         for point in campaign_points]}
         )  # fmt: skip
     else:
-        print(shown.explained(campaign, campaign_points, expected, finished))
+        print(shown.explained(campaign, campaign_points, forecast, finished))
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -123,7 +123,7 @@ def _run(args: argparse.Namespace) -> int:
     ):  # fmt: skip
         line.draw("getting ready")
         conductor = Conductor(
-            folder, foreseen(folder.points), lambda now: line.draw(standing(now)), line.note,
+            folder, foreseen(folder.points), lambda state: line.draw(standing(state)), line.note,
             0 if far else campaign.retries, campaign.deadline, None if far else campaign.limit, at,
         )  # fmt: skip
         try:
@@ -146,8 +146,8 @@ def _cluster(args: argparse.Namespace) -> Callable[..., AbstractContextManager[W
 
         return Cluster(args.scheduler, args.local, args.store).joined
     if args.store:
-        what = "--store is for a campaign on a cluster"
-        raise BadInput(what, hint="add --scheduler ADDRESS, or --local N")
+        problem = "--store is for a campaign on a cluster"
+        raise BadInput(problem, hint="add --scheduler ADDRESS, or --local N")
     return lambda *_: nullcontext(ThisMachine())
 
 

@@ -96,34 +96,34 @@ def _check(args: argparse.Namespace) -> int:
     return int(bool(wrong))
 
 
-def _conditions(found: Published) -> list[str]:
+def _conditions(paper: Published) -> list[str]:
     from labkit.statistics.measurand import Measurand
 
-    return sorted({Measurand.of(name).condition for name in found.wanted()})
+    return sorted({Measurand.of(name).condition for name in paper.wanted()})
 
 
-def _rows(found: Published) -> list[dict[str, Any]]:
+def _rows(paper: Published) -> list[dict[str, Any]]:
     return [
         {"claim": claim.id, "form": claim.form, "tests": list(map(_test, claim.comparisons()))}
-        for claim in found.claims
+        for claim in paper.claims
     ]
 
 
 def _test(comparison: Any) -> str:
-    what, low, high = comparison.what, comparison.low, comparison.high
+    quantity, low, high = comparison.what, comparison.low, comparison.high
     ends = f"> {low:.4g}" if high == float("inf") else f"< {high:.4g}"
     if max(abs(low), abs(high)) < float("inf"):
         ends = f"{low:.4g} to {high:.4g}"
-    return f"{what.shown}{f' ({what.metric})' if what.metric else ''}: {ends}"
+    return f"{quantity.shown}{f' ({quantity.metric})' if quantity.metric else ''}: {ends}"
 
 
-def _told(file: Path, found: Published, names: list[str], doubts: list[str], wrong: int) -> str:
+def _told(file: Path, paper: Published, names: list[str], doubts: list[str], wrong: int) -> str:
     from labkit.pages import terminal
 
     rows = [(row["claim"], row["form"], "; ".join(row["tests"]) or "cannot be tested")
-            for row in _rows(found)]  # fmt: skip
-    metrics = dict.fromkeys(metric for names_of in found.wanted().values() for metric in names_of)
-    units = ", ".join(f"{m} ({found.units[m]})" if m in found.units else m for m in metrics)
+            for row in _rows(paper)]  # fmt: skip
+    metrics = dict.fromkeys(metric for names_of in paper.wanted().values() for metric in names_of)
+    units = ", ".join(f"{m} ({paper.units[m]})" if m in paper.units else m for m in metrics)
     good = f"{len(rows)} claim{'s' * (len(rows) != 1)} can be read"
     good += f", {wrong} cannot" if wrong else ""
     parts = [

@@ -46,14 +46,14 @@ def _columns(args: argparse.Namespace) -> None:
             raise BadInput("which counters?", hint=f"name one, such as {_last(names[0])!r}")
         print_json(list(names)) if args.json else print(*map(readable, names), sep="\n")
         return
-    chosen = matching(names, args.patterns)
-    alone = [name for name in chosen if names.count(name) == 1]
+    matches = matching(names, args.patterns)
+    alone = [name for name in matches if names.count(name) == 1]
     if not alone:
-        raise BadInput(f"{args.file}: several counters have the name {chosen[0]!r}")
+        raise BadInput(f"{args.file}: several counters have the name {matches[0]!r}")
     with busy(f"reading {args.file}"):
         columns = read(args.file, alone)
     files = _written(args, columns)
-    _print(args, columns, files, len(chosen) - len(alone))
+    _print(args, columns, files, len(matches) - len(alone))
 
 
 def _written(args: argparse.Namespace, columns: Columns) -> list[Path]:
@@ -68,22 +68,22 @@ def _written(args: argparse.Namespace, columns: Columns) -> list[Path]:
     return files
 
 
-def _print(args: argparse.Namespace, found: Columns, files: list[Path], left: int) -> None:
+def _print(args: argparse.Namespace, part: Columns, files: list[Path], number: int) -> None:
     from labkit.pages import tables
 
-    rows = [_summary(name, found[name]) for name in found.names]
-    times = [str(found.times[n].astype("datetime64[s]")).replace("T", " ") for n in (0, -1)]
+    rows = [_summary(name, part[name]) for name in part.names]
+    times = [str(part.times[n].astype("datetime64[s]")).replace("T", " ") for n in (0, -1)]
     if args.json:
-        print_json({"from": times[0], "to": times[1], "moments": found.times.size, "counters": rows,
-                    "left_out": found.cut, "files": [str(file) for file in files]})  # fmt: skip
+        print_json({"from": times[0], "to": times[1], "moments": part.times.size, "counters": rows,
+                    "left_out": part.cut, "files": [str(file) for file in files]})  # fmt: skip
         return
     table = [{k: figure(v) if isinstance(v, float) else v for k, v in row.items()} for row in rows]
     print(tables.table(table, ("counter", "mean", "least", "most", "values")).text())
-    print(f"{found.times.size} moments, from {times[0]} to {times[1]}")
-    if left:
-        print(f"left out: {left} counters that share their name with another")
-    if found.cut:
-        print(readable(f"left out: {found.cut}"))
+    print(f"{part.times.size} moments, from {times[0]} to {times[1]}")
+    if number:
+        print(f"left out: {number} counters that share their name with another")
+    if part.cut:
+        print(readable(f"left out: {part.cut}"))
     print(*(f"wrote {file}" for file in files), sep="\n", end="\n" if files else "")
 
 

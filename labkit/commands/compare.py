@@ -84,10 +84,10 @@ def load_of(args: argparse.Namespace) -> Any:
 
     if args.unit and not args.metric:
         raise BadInput("--unit is of a --metric; the time taken is in s")
-    named = {"metric": "metric", "unit": args.unit} if args.metric else {}
+    knobs = {"metric": "metric", "unit": args.unit} if args.metric else {}
     return Command(
         pattern=args.metric, prepare=args.prepare,
-        **{"metric": TIME, "unit": SECONDS, **named},
+        **{"metric": TIME, "unit": SECONDS, **knobs},
     )  # fmt: skip
 
 
@@ -106,15 +106,15 @@ def measure_and_show(args: argparse.Namespace, comparing: Comparing) -> None:
     show(outcome, args.json)
 
 
-def show(found: Outcome, as_json: bool) -> None:
+def show(outcome: Outcome, as_json: bool) -> None:
     """Write the page of an outcome, and say what came out."""
     from labkit.pages import a_and_b
 
-    file = a_and_b.write(found)
+    file = a_and_b.write(outcome)
     if as_json:
-        print_json(a_and_b.told(found, file))
+        print_json(a_and_b.told(outcome, file))
     else:
-        print(a_and_b.rendered(found, file))
+        print(a_and_b.rendered(outcome, file))
 
 
 def show_again(results: Results, as_json: bool) -> None:
@@ -132,8 +132,8 @@ def _commands(args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...
     if len(words) == 2 and not apart:
         return words_of(words[:1]), words_of(words[1:])
     if not apart:
-        what = f"A and B are the same: {shlex.join(words)}"
-        raise BadInput(what, hint="two commands, each in quotes; or --b SETTING, or --on-b ROLE")
+        problem = f"A and B are the same: {shlex.join(words)}"
+        raise BadInput(problem, hint="two commands, each in quotes; or --b SETTING, or --on-b ROLE")
     return words_of(words), words_of(words)
 
 

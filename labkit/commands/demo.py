@@ -24,7 +24,7 @@ Three things to try next:
   {labkit} {more}
   {labkit} doctor
       what this machine can do, and what it lacks"""
-MORE = {
+SUGGESTIONS = {
     "open": "run lat_cpu_exclusive -p repeats=10\n      more and longer runs: clearer verdicts",
     "decided": "studies\n      every study, and what it asks",
     "recorded": "scorecard\n      every claim of every document, on all runs that come with labkit",
@@ -54,24 +54,24 @@ def _demo(args: argparse.Namespace) -> None:
             box.down(BOX)
     if lab:
         print("box       left up, as it was" if was_up else "box       down again, nothing left")
-    _end(study, answer, measured=lab is not None)
+    _end(study, answer, is_measured=lab is not None)
 
 
-def _end(study: Study, answer: Answer, *, measured: bool) -> None:
+def _end(study: Study, answer: Answer, *, is_measured: bool) -> None:
     from labkit.pages.report_head import finding
     from labkit.pages.terminal import paragraph
     from labkit.verdict import UNDECIDED
 
     text = finding(answer.verdicts)
-    named = [
+    conditions = [
         f"{condition.name} here: {condition.here}"
         for condition in study.conditions
         if condition.name in text
     ]
-    print("", *map(paragraph, [text, *named]), sep="\n")
-    undecided = any(verdict["verdict"] == UNDECIDED for verdict in answer.verdicts)
-    more = MORE[("open" if undecided else "decided") if measured else "recorded"]
-    print(f"The chart is in the report: {answer.report}\n\n{_next(more)}")
+    print("", *map(paragraph, [text, *conditions]), sep="\n")
+    is_open = any(verdict["verdict"] == UNDECIDED for verdict in answer.verdicts)
+    suggestion = SUGGESTIONS[("open" if is_open else "decided") if is_measured else "recorded"]
+    print(f"The chart is in the report: {answer.report}\n\n{_next(suggestion)}")
 
 
 # The study finds them when it begins, and shows them above all that it measured.
@@ -85,11 +85,11 @@ def _controls(lab: Path) -> None:
 
 
 # An installed labkit is on the PATH.
-def _next(more: str) -> str:
+def _next(suggestion: str) -> str:
     from labkit.box.needs import CHECKOUT
 
     lab, labkit = ("make lab", ".venv/bin/labkit") if CHECKOUT else ("labkit lab", "labkit")
-    return NEXT.format(lab=lab, labkit=labkit, more=more)
+    return NEXT.format(lab=lab, labkit=labkit, more=suggestion)
 
 
 # Before the notebook runs: here sudo can ask for a password, and everyone sees what comes up.

@@ -38,14 +38,14 @@ def add(verbs: Any) -> None:
         "--guests | what virtual machines do here: boot, NICs, CPUs, memory, containers",
     )  # fmt: skip
     parser.description = TEXT
-    either = parser.add_mutually_exclusive_group()
-    either.add_argument(
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
         "--packages", action="store_true", help="print only the system packages that are missing"
     )
-    either.add_argument(
+    group.add_argument(
         "--guests", action="store_true", help="try all that guests do, in a box of its own"
     )
-    either.add_argument("--lab", metavar="FILE", help="check the hosts of a lab.toml, or `box`")
+    group.add_argument("--lab", metavar="FILE", help="check the hosts of a lab.toml, or `box`")
     json_flag(parser)
 
 
@@ -82,7 +82,7 @@ def _try_guests(*, as_json: bool) -> int:
     return int(bool(results.count(contract.FAILURE)))
 
 
-def look_at(lab: Lab, named: str, *, as_json: bool = False) -> int:
+def look_at(lab: Lab, name: str, *, as_json: bool = False) -> int:
     """Look over the hosts of the lab of that file or name; 1 if a check failed."""
     from labkit.check import close, look_over
     from labkit.checks import all_checks
@@ -99,7 +99,7 @@ def look_at(lab: Lab, named: str, *, as_json: bool = False) -> int:
         print_json({"lab": lab.name, "file": str(Path(lab.path).resolve()),
                     "ready": not counts["failed"], "counts": counts, "checks": rows})  # fmt: skip
     else:
-        print(painted(rendered(lab.name, findings, counts, named)))
+        print(painted(rendered(lab.name, findings, counts, name)))
     return 1 if counts["failed"] else 0
 
 
@@ -108,12 +108,12 @@ def rendered(name: str, findings: Sequence[Finding], counts: dict[str, int], fil
     from labkit.pages.terminal import paragraph, table
 
     parts = [name]
-    for where in dict.fromkeys(_place(finding) for finding in findings):
-        of_place = [finding for finding in findings if _place(finding) == where]
-        rows = _conditions(of_place) if where == STUDIES else _checks(of_place)
+    for place in dict.fromkeys(_place(finding) for finding in findings):
+        of_place = [finding for finding in findings if _place(finding) == place]
+        rows = _conditions(of_place) if place == STUDIES else _checks(of_place)
         head, *lines = table(rows, ("", "", "")).split("\n")
         assert not head.strip()
-        parts.append("\n".join([where, *lines]))
+        parts.append("\n".join([place, *lines]))
     text = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
     ending = filter(None, (text, _next(findings, file), paragraph(_ready(findings))))
     return "\n\n".join([*parts, "\n".join(ending)])
@@ -129,9 +129,9 @@ def _checks(findings: Sequence[Finding]) -> list[Row]:
         if finding.state != "not looked at":
             rows.append((SIGNS[finding.state], finding.check, finding.found))
             rows += [("", "", line) for line in _mended(finding)]
-    if unseen := [finding for finding in findings if finding.state == "not looked at"]:
-        names = ", ".join(one.check for one in unseen)
-        rows.append((SIGNS["not looked at"], "", f"{unseen[0].found}; then: {names}"))
+    if not_seen := [finding for finding in findings if finding.state == "not looked at"]:
+        names = ", ".join(finding_not_seen.check for finding_not_seen in not_seen)
+        rows.append((SIGNS["not looked at"], "", f"{not_seen[0].found}; then: {names}"))
     return rows
 
 
@@ -149,11 +149,11 @@ def _conditions(findings: Sequence[Finding]) -> list[Row]:
         groups.setdefault((finding.state, finding.found, finding.said), []).append(finding)
     rows: list[Row] = []
     for alike in groups.values():
-        finding, named = alike[0], [other.where.partition(": ") for other in alike]
+        finding, places = alike[0], [finding_alike.where.partition(": ") for finding_alike in alike]
         rows.append((SIGNS[finding.state], "", finding.found))
         rows += [("", "", line) for line in _mended(finding)]
-        for study in dict.fromkeys(study for study, _, _ in named):
-            rows.append(("", study, "; ".join(name for of, _, name in named if of == study)))
+        for study in dict.fromkeys(study for study, _, _ in places):
+            rows.append(("", study, "; ".join(name for of, _, name in places if of == study)))
     return rows
 
 
@@ -181,8 +181,8 @@ def _ready(findings: Sequence[Finding]) -> str:
     of = Counter(map(_study, of_studies))
     texts = [f"{name} ({n if n < of[name] else 'all'} of {of[name]})" for name, n in able.items()]
     lacking = Counter(finding.fix for finding in of_studies if finding.fix)
-    more = [*_fixes(findings, "failed", "warning"), *(fix for fix, _ in lacking.most_common())]
-    end = f"; to do more: {more[0]}" if more else ""
+    fixes = [*_fixes(findings, "failed", "warning"), *(fix for fix, _ in lacking.most_common())]
+    end = f"; to do more: {fixes[0]}" if fixes else ""
     return f"ready: {', '.join(texts) or 'no study'}{end}"
 
 

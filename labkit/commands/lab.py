@@ -40,10 +40,10 @@ def _lab(args: argparse.Namespace) -> int:
         raise BadInput("`labkit lab` opens JupyterLab", hint="labkit new lab lab.toml")
     if os.geteuid() == 0 and ROOT_MAY not in words:
         words.append(ROOT_MAY)
-    opened = opening.begin(words)
-    with _handed_on(opened.process):
-        opening.show(opened, _say, browser=not args.no_browser)
-        return opened.process.wait()
+    server = opening.begin(words)
+    with _handed_on(server.process):
+        opening.show(server, _say, browser=not args.no_browser)
+        return server.process.wait()
 
 
 # A terminal's Ctrl-C reaches JupyterLab too, which asks whether it is meant; a kill does not.

@@ -93,11 +93,11 @@ def _new_study(args: argparse.Namespace) -> None:
 
     name = args.name.replace("-", "_")
     study = new_study.NewStudy(name, args.title, args.question, args.document, folder)
-    where = " --where local" if study.claimed else ""  # lines of shell need no second host
+    flag = " --where local" if study.claimed else ""  # lines of shell need no second host
     for path in new_study.write(study):
         print(f"wrote {os.path.relpath(path)}")
     inside = folder is None or Path.cwd().resolve().is_relative_to(folder)
     move = "" if inside else f"cd {shlex.quote(str(args.folder))} && "
-    print(f"\nThe study runs as it is: {move}labkit run {name}{where} --quick")
+    print(f"\nThe study runs as it is: {move}labkit run {name}{flag} --quick")
     page = HOME / "notebooks/docs/own-study.md"
     print(f"Now make it yours: {page if folder else os.path.relpath(page)} says what goes where.")

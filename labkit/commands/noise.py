@@ -6,7 +6,7 @@ from typing import Any
 from labkit.commands._verb import at_least_one, json_flag, label_flag, now, print_json, verb
 from labkit.errors import BadInput
 
-FOUND = "5 / 10 / 20 blocks find"
+POWER = "5 / 10 / 20 blocks find"
 
 
 def add(verbs: Any) -> None:
@@ -76,6 +76,6 @@ def _noise(args: argparse.Namespace) -> None:
         return
     equal = f"{outcome.condition} against itself on {outcome.lab}"
     print(f"{outcome.metric} of {outcome.study}, {equal}\n")
-    print(table(noise.rows(outcome), ["percentile", "noise", FOUND, "what it means"]))
+    print(table(noise.rows(outcome), ["percentile", "noise", POWER, "what it means"]))
     print("\n80 of 100 studies with this number of blocks find such a difference.")
     print(f"\nkept in {outcome.results}; verdicts on this lab are held against it")

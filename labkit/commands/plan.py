@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from labkit.study import Study
 
 FIT = "fit"
-FEW = 2
+SHORT = 2
 """Things that are changed alike are named up to this number."""
 
 
@@ -94,9 +94,9 @@ def _plan_study(args: argparse.Namespace) -> None:
     with lab_for_now(args, study.topology) as lab:
         study = sizes.grown(study, lab)
         with busy(f"asking {', '.join(lab.hosts)}"):
-            planned = possible.plan(study, lab, args.condition)
-            forecast = sizes.foretold(study, lab, planned, repeats, args.condition)
-    demand, capacities, refused = forecast
+            plan = possible.plan(study, lab, args.condition)
+            forecast = sizes.foretold(study, lab, plan, repeats, args.condition)
+    demand, capacities, refusals = forecast
     scale = _scale(study, capacities)
     if args.json:
         print_json(
@@ -105,8 +105,8 @@ def _plan_study(args: argparse.Namespace) -> None:
                 "condition": args.condition,
                 "lab": args.lab,
                 **({"scale": scale} if scale else {}),
-                **planned.told(),
-                "refused": refused,
+                **plan.told(),
+                "refused": refusals,
                 "foreseen": foreseen(study, lab.name, repeats),
                 "demand": demand.told(),
                 "free": {
@@ -121,9 +121,9 @@ def _plan_study(args: argparse.Namespace) -> None:
         )
     else:
         parts = [_told(scale)] if scale else []
-        able = (c for c in study.conditions if c.name not in refused)
+        able = (c for c in study.conditions if c.name not in refusals)
         used = None if args.condition else {s for c in able for s in c.asked(lab)}
-        parts += [rendered(study.title, planned, refused, used), demanded(demand, capacities)]
+        parts += [rendered(study.title, plan, refusals, used), demanded(demand, capacities)]
         parts += [paragraph(foreseen(study, lab.name, repeats))] if demand.runs else []
         print(*parts, sep="\n\n")
 
@@ -139,8 +139,8 @@ def _run_of(args: argparse.Namespace) -> tuple[Study, int]:
     values |= {"quick": True} if args.quick else {}
     takes = [*as_run.CHOOSES, *open_lab.knobs_among(study, as_run.usual_values(study))]
     if odd := sorted(values.keys() - {*takes}):
-        what = f"`labkit plan` does not take {odd[0]}: only a run of {study.name} does"
-        raise BadInput(what, hint=f"-p takes {', '.join(takes)}")
+        problem = f"`labkit plan` does not take {odd[0]}: only a run of {study.name} does"
+        raise BadInput(problem, hint=f"-p takes {', '.join(takes)}")
     open_lab.check_quick(study, values)
     values |= {"every": True} if args.condition in study.extra else {}
     study, blocks = as_run.as_run(study, values, args.lab)
@@ -190,10 +190,10 @@ def demanded(demand: Demand, capacities: Mapping[str, Capacity]) -> str:
 
 
 def _short(demand: Demand, name: str, capacity: Capacity) -> Iterator[str]:
-    for kind, wanted, free in (
+    for kind, need, free in (
         ("memory", demand.memory, capacity.free), ("disk", demand.disk, capacity.disk)
     ):  # fmt: skip
-        if wanted > free:
+        if need > free:
             yield (
                 f"{name} has {free >> 10:,} MiB of {kind} free: conditions that need more there "
                 "are left out"
@@ -220,26 +220,28 @@ def foreseen(study: Study, lab: str, blocks: int) -> str:
 
 
 def rendered(
-    title: str, plan: Plan, refused: Mapping[str, Sequence[str]] | None = None,
+    title: str, plan: Plan, refusals: Mapping[str, Sequence[str]] | None = None,
     used: Collection[Setting] | None = None,
 ) -> str:  # fmt: skip
     """A plan for a person to read.
 
-    `refused` are a study's conditions left out, and why; `used` the settings of the others.
+    `refusals` are a study's conditions left out, and why; `used` the settings of the others.
     """
     from labkit.pages.terminal import paragraph
 
     steps = [step for step in plan.steps if used is None or step.setting in used]
     seconds = sum(step.told()["seconds"] for step in steps)
     parts = [*map(paragraph, (title, *plan.warnings)), _changed(steps)]
-    whys_of = refused or {}
-    parts += _listed("Left out there:", [(name, why) for name in whys_of for why in whys_of[name]])
-    reasons = {"", *(why for whys in whys_of.values() for why in whys)}
+    reasons_of = refusals or {}
+    parts += _listed(
+        "Left out there:", [(name, reason) for name in reasons_of for reason in reasons_of[name]]
+    )
+    reasons = {"", *(reason for reasons_of_one in reasons_of.values() for reason in reasons_of_one)}
     able = {step.setting for step in steps if not step.why}
     lacking = (s for s in steps if s.why not in reasons and s.setting.instead_of not in able)
-    others = [(type(s.setting).__name__, s.why) for s in lacking]
-    more = "" if refused is None else "; no condition is left out for it"
-    parts += _listed(f"Not possible there{more}:", others)
+    not_possible = [(type(s.setting).__name__, s.why) for s in lacking]
+    addition = "" if refusals is None else "; no condition is left out for it"
+    parts += _listed(f"Not possible there{addition}:", not_possible)
     end = f"About {seconds:.0f} s to make all of it once; plan {plan.digest}."
     return "\n\n".join([*parts, f"{end}\nNo setting was touched."])
 
@@ -254,13 +256,15 @@ def _changed(steps: Sequence[Step]) -> str:
         needs = [f"needs {', '.join(fields['needs'])}"] if fields["needs"] else []
         notes = [*needs, *(["may cut the way to the host"] * fields["cuts_management"])]
         notes += [f"{fields['stands_for']} in its place"] if fields["stands_for"] else []
-        more = f" ({', '.join(notes)})" if notes else ""
-        how = f"{fields['current']} -> {fields['wanted']}{more}"
-        things.setdefault(f"{type(step.setting).__name__} {how}", [how]).append(fields["thing"])
-    lines = [paragraph(f"  {_together(names)}: {how}") for how, *names in things.values()]
-    same = sum(not step.changes and not step.why for step in steps)
+        addition = f" ({', '.join(notes)})" if notes else ""
+        change = f"{fields['current']} -> {fields['wanted']}{addition}"
+        things.setdefault(f"{type(step.setting).__name__} {change}", [change]).append(
+            fields["thing"]
+        )
+    lines = [paragraph(f"  {_together(names)}: {change}") for change, *names in things.values()]
+    number_as_wanted = sum(not step.changes and not step.why for step in steps)
     waits = sum(step.waits for step in steps)
-    texts = [f"As wanted already: {same}." if same else ""]
+    texts = [f"As wanted already: {number_as_wanted}." if number_as_wanted else ""]
     texts += [f"Of these {waits} {WAITS}." if waits else ""]
     return "\n".join(["What would change:" if lines else "Nothing would be changed.",
                       *lines, *filter(None, texts)])  # fmt: skip
@@ -268,8 +272,8 @@ def _changed(steps: Sequence[Step]) -> str:
 
 def _together(names: Sequence[str]) -> str:
     distinct = list(dict.fromkeys(names))
-    few = len(distinct) <= FEW
-    return ", ".join(distinct) if few else f"{distinct[0]} and {len(distinct) - 1} alike"
+    is_short = len(distinct) <= SHORT
+    return ", ".join(distinct) if is_short else f"{distinct[0]} and {len(distinct) - 1} alike"
 
 
 # A lab without guests lacks the same thing dozens of times.
@@ -277,9 +281,10 @@ def _listed(head: str, names_and_whys: Sequence[tuple[str, str]]) -> list[str]:
     from labkit.pages.terminal import paragraph
 
     names_of: dict[str, list[str]] = {}
-    for name, why in names_and_whys:
-        names_of.setdefault(why, []).append(name)
+    for name, reason in names_and_whys:
+        names_of.setdefault(reason, []).append(name)
     lines = [
-        paragraph(f"  {'; '.join(dict.fromkeys(names))}: {why}") for why, names in names_of.items()
+        paragraph(f"  {'; '.join(dict.fromkeys(names))}: {reason}")
+        for reason, names in names_of.items()
     ]
     return ["\n".join([head, *lines])] if lines else []

@@ -62,9 +62,9 @@ def _prepare(args: argparse.Namespace) -> int:
             print(rendered(lacks))
     ready = not any(lack.packages or lack.built or lack.trouble for lack in lacks)
     silent = {lack.host for lack in lacks if lack.trouble}
-    brought = [_brought(load, host, args, ready) for load, host in unpackaged_of(studies, lab)
+    answers = [_brought(load, host, args, ready) for load, host in unpackaged_of(studies, lab)
                if host.name not in silent]  # fmt: skip
-    ready = ready and all(brought)
+    ready = ready and all(answers)
     if args.json:
         print_json({"ready": ready, "hosts": [asdict(lack) for lack in lacks]})
     if lab:
@@ -86,10 +86,10 @@ def _agreed(args: argparse.Namespace) -> bool:
     return input("Install them now? [y/N] ").strip().lower() in ("y", "yes")
 
 
-def _install(lab: Lab | None, found: Sequence[Lack], args: argparse.Namespace) -> None:
+def _install(lab: Lab | None, lacks: Sequence[Lack], args: argparse.Namespace) -> None:
     from labkit.running.preparing import bring
 
-    for lack in found:
+    for lack in lacks:
         if lack.packages or lack.built:
             bring(lab, lack, lambda line: print(line, file=sys.stderr), args.non_free)
 
@@ -106,23 +106,27 @@ def _brought(load: Workload, host: Host, args: argparse.Namespace, able: bool) -
     return True
 
 
-def rendered(found: Sequence[Lack]) -> str:
+def rendered(lacks: Sequence[Lack]) -> str:
     """Describe what each host lacks, who calls it, and what brings it."""
-    return "\n".join(line for lack in found for line in _lines(lack))
+    return "\n".join(line for lack in lacks for line in _lines(lack))
 
 
-def _lines(one: Lack) -> list[str]:
-    if one.trouble:
-        return [f"{one.host}: cannot be asked: {one.trouble}"]
-    if not one.programs:
-        return [f"{one.host}: nothing is missing"]
-    lines = [f"{one.host}: {name} is missing (for {who})" for name, who in one.programs.items()]
-    if one.packages:
-        fix = one.command or f"install Debian's {' '.join(one.packages)}, as your system calls them"
+def _lines(lack: Lack) -> list[str]:
+    if lack.trouble:
+        return [f"{lack.host}: cannot be asked: {lack.trouble}"]
+    if not lack.programs:
+        return [f"{lack.host}: nothing is missing"]
+    lines = [
+        f"{lack.host}: {name} is missing (for {caller})" for name, caller in lack.programs.items()
+    ]
+    if lack.packages:
+        fix = (
+            lack.command or f"install Debian's {' '.join(lack.packages)}, as your system calls them"
+        )
         lines.append(f"  as root: {fix}")
-    for name, instead in one.not_free.items():
+    for name, instead in lack.not_free.items():
         without = f"; without it, {instead} do its tests" if instead else ""
         lines.append(f"  {name} is not free: --non-free installs it{without}")
-    if one.built:
-        lines.append(f"  labkit itself {one.built}")
-    return [*lines, *(f"  {name} comes with {who}" for name, who in one.elsewhere.items())]
+    if lack.built:
+        lines.append(f"  labkit itself {lack.built}")
+    return [*lines, *(f"  {name} comes with {caller}" for name, caller in lack.elsewhere.items())]

@@ -110,5 +110,5 @@ def _beside(new: Results, olds: Sequence[Results]) -> OldAndNew | Several:
         if new.study != old.study:
             problem = f"{new.path} is of {new.study}, {old.path} of {old.study}"
             raise BadInput(problem, hint="compare results of one study")
-    first, *others = (old_and_new(old, new) for old in olds)
-    return Several((first, *others)) if others else first
+    first, *comparisons = (old_and_new(old, new) for old in olds)
+    return Several((first, *comparisons)) if comparisons else first

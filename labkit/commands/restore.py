@@ -43,12 +43,12 @@ def add(verbs: Any) -> None:
 
 
 def _restore(args: argparse.Namespace) -> int:
-    hosts = chosen(args, args.hosts, everything=args.all)
+    hosts = chosen(args, args.hosts, all_hosts=args.all)
     outcomes: dict[str, Any] = {}
     # A guest cannot be reached while its host has it stopped: it has its turn again after the rest.
-    for again in (False, True):
+    for second_turn in (False, True):
         outcomes |= _each(
-            {n: h for n, h in hosts.items() if not again or outcomes[n].get("again")}, args
+            {n: h for n, h in hosts.items() if not second_turn or outcomes[n].get("again")}, args
         )
     if args.json:
         print_json(outcomes)
@@ -71,8 +71,8 @@ def _each(hosts: Mapping[str, Host], args: argparse.Namespace) -> dict[str, Any]
             with busy(f"putting back {name}"):
                 report = restore(host, breaking=args.breaking, forgetting=args.forget)
         except LabkitError as error:
-            again = isinstance(error, Unreachable)
-            outcomes[name] = {"ok": False, "again": again, "lines": [str(error)], "things": []}
+            is_silent = isinstance(error, Unreachable)
+            outcomes[name] = {"ok": False, "again": is_silent, "lines": [str(error)], "things": []}
         else:
             names = ("set", "thing", "outcome", "now", "original")
             things = [dict(zip(names, answer.fields, strict=False)) for answer in report.answers]

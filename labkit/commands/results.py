@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from labkit.results import Results, Run
     from labkit.running.compared import Fact
 
-LISTED = """
+LISTING = """
 select results.path, study, label, lab, tier, damaged, count(runs.id) as runs,
   count(*) filter (where state = 'finished') as finished,
   count(*) filter (where state not in ('finished', 'damaged')) as not_used,
@@ -33,7 +33,7 @@ where (?1 = '' or study = ?1) group by results.id order by started, results.path
 """
 
 RESULTS = "a folder of results, one of its runs, a bundle, or a study (its newest)"
-OTHERS = "folders to search instead of this machine's results"
+FOLDERS_HELP = "folders to search instead of this machine's results"
 
 
 def add(verbs: Any) -> None:
@@ -56,7 +56,7 @@ def _add_looking(inner: Any) -> None:
         inner, "list", _list, "list all results, one line each",
         "--study lat_ping | results of one study", "/mnt/shared | results below this folder",
     )  # fmt: skip
-    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=OTHERS)
+    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=FOLDERS_HELP)
     parser.add_argument("--study", default="", metavar="STUDY", help="list only this study")
     parser = verb(
         inner, "show", _show, "show the settings and figures of results",
@@ -81,7 +81,7 @@ def _add_looking(inner: Any) -> None:
         "'select condition, metric, p99 from rows join runs on runs.id = run'",
     )  # fmt: skip
     parser.add_argument("sql", metavar="SELECT", help="a SELECT in SQLite's SQL; changes nothing")
-    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=OTHERS)
+    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=FOLDERS_HELP)
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the rows to a CSV file")
 
 
@@ -112,20 +112,20 @@ def _list(args: argparse.Namespace) -> None:
     from labkit.runs.index import open_store
 
     with busy("reading what is new"):
-        found = open_store(*args.folders).query(LISTED, [args.study.replace("-", "_")])
+        rows_found = open_store(*args.folders).query(LISTING, [args.study.replace("-", "_")])
     if args.json:
-        print_json(found)
+        print_json(rows_found)
         return
     rows = [
         (r["study"] or "?", r["lab"] or "?", f"{r['finished']:.0f} of {r['runs']}",
          (r["started"] or "")[:10],
          _short(r) + (f"  DAMAGED: {r['damaged']}" if r["damaged"] else _rest(r)))
-        for r in found
+        for r in rows_found
     ]  # fmt: skip
     head = ("study", "lab", "finished", "started", "where")
     of = f" of {args.study}" if args.study else ""
     print(tables.Table(head, tuple(rows)).text() if rows else f"There are no results{of} here.")
-    if any(_short(r) == f"STUDY/{Path(r['path']).name}" for r in found):
+    if any(_short(r) == f"STUDY/{Path(r['path']).name}" for r in rows_found):
         print(paragraph("STUDY stands for the first column: labkit results show STUDY/..."))
 
 
@@ -153,16 +153,16 @@ def _show(args: argparse.Namespace) -> None:
         print_json(_told(run) if run else _whole(results))
         return
     if run:
-        marked = [_marked(row) for row in run.rows]
-        print(tables.table(_pairs({**_told(run), "rows": marked}), ("what", "value")).text())
-        if "~" in str(marked):
+        rows_of_run = [_marked(row) for row in run.rows]
+        print(tables.table(_pairs({**_told(run), "rows": rows_of_run}), ("what", "value")).text())
+        if "~" in str(rows_of_run):
             print("~ marks a percentile with too few samples beyond it")
         return
-    runs, damaged = results.readable()
+    runs, faults = results.readable()
     facts = {k: v for k, v in results.asked.items() if k != "format"}
     print(tables.table(_pairs(facts), ("what", "value")).text(), end="\n\n")
     rows = [(r.path.name, r.state, _figures(r), r.why) for r in runs]
-    rows += [(name, "damaged", "", why) for name, why in damaged.items()]
+    rows += [(name, "damaged", "", fault) for name, fault in faults.items()]
     print(tables.Table(("run", "state", "found", "why"), tuple(rows)).text())
 
 
@@ -189,18 +189,18 @@ def _figures(run: Run) -> str:
 
 
 def _whole(results: Results) -> dict[str, Any]:
-    runs, damaged = results.readable()
+    runs, faults = results.readable()
     return {"path": str(results.path), "asked": dict(results.asked),
-            "runs": [_told(run) for run in runs], "damaged": damaged}  # fmt: skip
+            "runs": [_told(run) for run in runs], "damaged": faults}  # fmt: skip
 
 
 def _told(run: Run) -> dict[str, Any]:
     return {**asdict(run), "path": str(run.path)}
 
 
-def _pairs(whole: Any, above: str = "") -> list[dict[str, object]]:
+def _pairs(tree: Any, above: str = "") -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    for key, value in whole.items():
+    for key, value in tree.items():
         if isinstance(value, dict) and value:
             rows += _pairs(value, f"{above}{key}: ")
         elif value not in ("", {}, (), []):
@@ -221,15 +221,15 @@ def _verify(args: argparse.Namespace) -> int:
     from labkit.runs.index import found, places
 
     wrong: list[str] = []
-    looked = [_named(what)[0].path for what in args.what] or list(found(places()))
-    for path in looked:
+    paths = [_named(name)[0].path for name in args.what] or list(found(places()))
+    for path in paths:
         with busy(f"checking {path}"):
             wrong += _wrong(path)
     if args.json:
-        print_json({"looked_at": [str(path) for path in looked], "wrong": wrong})
+        print_json({"looked_at": [str(path) for path in paths], "wrong": wrong})
     else:
-        many = f"{len(looked)} set{'s' * (len(looked) != 1)} of results"
-        text = f"whole, every file as it was measured: {many}"
+        count = f"{len(paths)} set{'s' * (len(paths) != 1)} of results"
+        text = f"whole, every file as it was measured: {count}"
         print(readable("\n".join(wrong or [text])))
     return 1 if wrong else 0
 
@@ -244,14 +244,14 @@ def _wrong(path: Path) -> list[str]:
     except LabkitError as error:
         return [str(error)]
     runs, unreadable = results.readable()
-    left = sorted((results.path / "runs").glob(".*.half"))
+    halves = sorted((results.path / "runs").glob(".*.half"))
     gaps = [f"{a}" if a == b else f"{a} to {b}" for a, b in results.gaps()]
     return [
         *unreadable.values(),
         *(f"{results.path / 'runs'}: what was measured as number {gap} is gone" for gap in gaps),
         *dict.fromkeys(line for run in runs for line in run.check() or run.strange()),
         *integrity.copies(runs),
-        *(f"{half}: was being written when its writer ended; it is not a run" for half in left),
+        *(f"{half}: was being written when its writer ended; it is not a run" for half in halves),
     ]
 
 
@@ -290,11 +290,11 @@ def _export(args: argparse.Namespace) -> None:
         _csv(results.frame(), file, args.json)
         return
     with busy(f"checking and writing {results.path}"):
-        written = bundle.export(results, file, args.small, _document(results))
+        export = bundle.export(results, file, args.small, _document(results))
     if args.json:
-        print_json({**asdict(written), "path": str(file)})
+        print_json({**asdict(export), "path": str(file)})
     else:
-        print(f"{file}: {len(written.files)} files, sha256 {written.digest}")
+        print(f"{file}: {len(export.files)} files, sha256 {export.digest}")
 
 
 def _document(results: Results) -> dict[str, str]:
@@ -302,8 +302,8 @@ def _document(results: Results) -> dict[str, str]:
 
     if results.judged_as not in published.names():
         return {}
-    judged = published.published(results.judged_as)
-    return {"name": judged.document, "url": judged.url}
+    paper = published.published(results.judged_as)
+    return {"name": paper.document, "url": paper.url}
 
 
 def _csv(frame: pl.DataFrame, file: Path, as_json: bool) -> None:
@@ -329,10 +329,10 @@ def _query(args: argparse.Namespace) -> None:
         print(tables.table(rows).text() if rows else "no rows")
 
 
-def _named(named: str) -> tuple[Results, Run | None]:
+def _named(name: str) -> tuple[Results, Run | None]:
     from labkit.results import Run
     from labkit.running.open_lab import named_results
 
-    results, path = named_results(named), Path(os.path.expanduser(named)).resolve()
+    results, path = named_results(name), Path(os.path.expanduser(name)).resolve()
     is_run = path.parent.name == "runs" and (path / "run.json").is_file()
     return results, Run.read(path) if is_run else None

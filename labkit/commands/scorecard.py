@@ -60,16 +60,16 @@ def _scorecard(args: argparse.Namespace) -> None:
     study = args.study.replace("-", "_")
     with busy("judging results that are new"):
         if args.margin is None:
-            everything = kept_scorecard(*args.folders, study=study)
+            whole_card = kept_scorecard(*args.folders, study=study)
         else:
-            everything = scorecard(*args.folders, study=study, margin=args.margin)
+            whole_card = scorecard(*args.folders, study=study, margin=args.margin)
     verdict = dict(zip(VERDICTS, WORDS, strict=True)).get(args.verdict, "")
-    card = everything.only(args.document, verdict, args.disputed)
-    empty = not everything.unread and not any(line.evidence for line in everything.lines)
+    card = whole_card.only(args.document, verdict, args.disputed)
+    empty = not whole_card.unread and not any(line.evidence for line in whole_card.lines)
     if args.folders and not args.study and empty:
-        named = ", ".join(map(str, args.folders))
+        names = ", ".join(map(str, args.folders))
         raise ResultsError(
-            f"no results in {named} that are judged",
+            f"no results in {names} that are judged",
             hint="`labkit results list` lists all results; give --study to judge imports",
         )
     if args.json:

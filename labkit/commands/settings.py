@@ -43,9 +43,9 @@ def _settings(args: argparse.Namespace) -> int:
     else:
         head = ["setting", "now, and what it can be" if args.host else "what it is"]
         print(table([line for row in rows for line in _lines(row)], head))
-    for odd in (broken := errors()):
+    for odd in (faults := errors()):
         print(f"labkit: {odd}", file=sys.stderr)
-    return int(bool(broken))
+    return int(bool(faults))
 
 
 def _on(host: Host) -> list[dict[str, Any]]:

@@ -49,11 +49,11 @@ def _studies(args: argparse.Namespace) -> int:
 
         print("\n".join(f"wrote {os.path.relpath(path)}" for path in write_tables()))
         return 0
-    all_studies, broken = studies.readable()
+    all_studies, faults = studies.readable()
     _show(args, all_studies)
-    for odd in broken:
+    for odd in faults:
         print(f"labkit: {odd}", file=sys.stderr)
-    return int(bool(broken))
+    return int(bool(faults))
 
 
 def _show(args: argparse.Namespace, all_studies: Sequence[Study]) -> None:

@@ -74,14 +74,14 @@ def _trust(args: argparse.Namespace) -> None:
     trust_host(args.lab, args.host, args.yes, as_json=args.json)
 
 
-def trust_host(file: Path, named: str, fingerprint: str, *, as_json: bool = False) -> None:
+def trust_host(file: Path, name: str, fingerprint: str, *, as_json: bool = False) -> None:
     """Show the key of a host, and keep it if it has this fingerprint or the user says yes."""
     from labkit.lab import Lab
     from labkit.ssh import trust
     from labkit.ssh.openssh import resolved
 
     lab = Lab.read(file)
-    at = _address(lab, named)
+    at = _address(lab, name)
     target, kept_in = resolved(at), Path(os.path.expanduser(at.known_hosts[0]))
     with busy(f"asking {target.address} for its keys"):
         try:
@@ -90,44 +90,42 @@ def trust_host(file: Path, named: str, fingerprint: str, *, as_json: bool = Fals
             if at.name not in lab.hosts:
                 raise _no_role(silent, lab) from None
             raise
-    trusted = trust.is_known(target, keys)
+    is_known = trust.is_known(target, keys)
     if fingerprint:
-        chosen = _chosen(target, keys, fingerprint)
+        choice = _chosen(target, keys, fingerprint)
     else:
-        again = ("labkit", "trust", named, "--lab", str(file), "--yes", "FINGERPRINT")
-        chosen = () if trusted else _agreed(target, keys, again, may_ask=not as_json)
-    keys_to_keep = () if trusted else chosen
+        command = ("labkit", "trust", name, "--lab", str(file), "--yes", "FINGERPRINT")
+        choice = () if is_known else _agreed(target, keys, command, may_ask=not as_json)
+    keys_to_keep = () if is_known else choice
     if keys_to_keep:
         trust.keep(kept_in, target, keys_to_keep)
     machine = _machine(at, target) if at.name in lab.hosts else ""
     outcome = Trusted(
-        at.name, target.address, target.port, keys, trusted,
+        at.name, target.address, target.port, keys, is_known,
         tuple(key.fingerprint for key in keys_to_keep), str(kept_in), machine,
     )  # fmt: skip
     _say(outcome, as_json)
 
 
 # A role, or where a role's SSH goes, or a jump host: HOST is then as `ssh -J` takes it.
-def _address(lab: Lab, named: str) -> Address:
+def _address(lab: Lab, name: str) -> Address:
     from labkit.ssh.openssh import JUMP
 
     for role, host in lab.hosts.items():
         at: Address | None = getattr(host.transport, "at", None)
-        if at is None and named == role:
-            what = f"{role} is this machine, so there is no key to trust"
-            raise BadInput(what, hint="labkit doctor looks at it")
-        if at is not None and named in (role, at.control):
+        if at is None and name == role:
+            problem = f"{role} is this machine, so there is no key to trust"
+            raise BadInput(problem, hint="labkit doctor looks at it")
+        if at is not None and name in (role, at.control):
             return at
-    before, _, last = named.rpartition(",")
+    before, _, last = name.rpartition(",")
     match = JUMP.fullmatch(last)
-    if match is None or named.startswith("-"):
-        raise BadInput(
-            f"{named!r} is not a host", hint=f"roles of this lab: {', '.join(lab.hosts)}"
-        )
+    if match is None or name.startswith("-"):
+        raise BadInput(f"{name!r} is not a host", hint=f"roles of this lab: {', '.join(lab.hosts)}")
     host_name, port = match["six"] or match["host"], int(match["port"] or 0)
     return replace(
         lab.defaults,
-        name=named,
+        name=name,
         control=host_name,
         port=port,
         user=match["user"] or "",
@@ -146,13 +144,13 @@ def _no_role(silent: HostError, lab: Lab) -> LabkitError:
 
 # A human compares, once; nobody else is asked (under papermill or cron there is nobody to ask).
 def _agreed(
-    target: Target, keys: tuple[Shown, ...], again: Sequence[str], *, may_ask: bool
+    target: Target, keys: tuple[Shown, ...], command: Sequence[str], *, may_ask: bool
 ) -> tuple[Shown, ...]:
     if not (may_ask and sys.stdin.isatty() and sys.stderr.isatty()):
         raise HostKeyRefused(
             f"{target.name}: its key is not known, and there is no terminal to ask on",
             said="\n".join(f"it shows {key.kind} {key.fingerprint}" for key in keys),
-            hint=f"compare a fingerprint, then: {shlex.join(again)}",
+            hint=f"compare a fingerprint, then: {shlex.join(command)}",
         )
     print(f"{target.name}: {target.address} port {target.port} shows\n", file=sys.stderr)
     for key in keys:
@@ -165,14 +163,14 @@ def _agreed(
 
 # One fingerprint proves one key: the others might come from somebody in between.
 def _chosen(target: Target, keys: Sequence[Shown], answer: str) -> tuple[Shown, ...]:
-    same = tuple(key for key in keys if key.fingerprint == answer)
-    if not same:
+    matches = tuple(key for key in keys if key.fingerprint == answer)
+    if not matches:
         raise HostKeyRefused(
             f"{target.name}: {answer or 'no answer'} is none of its fingerprints; nothing was kept",
             said="\n".join(f"it shows {key.kind} {key.fingerprint}" for key in keys),
             hint="if the host reports another fingerprint, somebody intercepts the connection",
         )
-    return same
+    return matches
 
 
 # The machine can be noted once we may log in; until then the key alone is known.
@@ -184,25 +182,25 @@ def _machine(at: Address, target: Target) -> str:
     file, name = pins.pin_file(at), target.known_as.first
     with closing(Ssh(at)) as transport:
         try:
-            now = pins.identity(Host(at.name, target.address, transport), name)
+            present = pins.identity(Host(at.name, target.address, transport), name)
         except HostError as error:
             return f"not noted: {error.what}"
-    pinned = [(where, pin) for where, pin in pins.read(file) if pin.name == name]
-    if pinned:
-        pins.compare(at.name, pinned[-1][1], pinned[-1][0], now)
+    pins_of_host = [(place, pin) for place, pin in pins.read(file) if pin.name == name]
+    if pins_of_host:
+        pins.compare(at.name, pins_of_host[-1][1], pins_of_host[-1][0], present)
     else:
-        pins.remember(file, now)
-    return f"{now.machine}, host name {now.hostname}"
+        pins.remember(file, present)
+    return f"{present.machine}, host name {present.hostname}"
 
 
-def _say(done: Trusted, as_json: bool) -> None:
+def _say(outcome: Trusted, as_json: bool) -> None:
     if as_json:
-        keys = [{"kind": key.kind, "fingerprint": key.fingerprint} for key in done.keys]
-        print_json({**vars(done), "keys": keys})
+        keys = [{"kind": key.kind, "fingerprint": key.fingerprint} for key in outcome.keys]
+        print_json({**vars(outcome), "keys": keys})
         return
-    if done.known:
-        print(f"{done.name}: its key is known already")
+    if outcome.known:
+        print(f"{outcome.name}: its key is known already")
     else:
-        print(f"{done.name}: kept {', '.join(done.kept)} in {done.known_hosts}")
-    if done.machine:
-        print(f"machine: {done.machine}")
+        print(f"{outcome.name}: kept {', '.join(outcome.kept)} in {outcome.known_hosts}")
+    if outcome.machine:
+        print(f"machine: {outcome.machine}")

@@ -105,20 +105,22 @@ def _tuned(args: argparse.Namespace, profile: Profile) -> Side:
 def _compare(args: argparse.Namespace, profile: Profile) -> None:
     from labkit.running.comparing import A, B, Comparing, Side
 
-    tuned = _tuned(args, profile)
-    sides = {A: Side(tuned.words, tuned.role), B: tuned}
+    side = _tuned(args, profile)
+    sides = {A: Side(side.words, side.role), B: side}
     measure_and_show(args, Comparing(sides, load_of(args), args.margin))
 
 
 # What it prints is shown as it comes, and its exit code is ours.
-def _run_once(args: argparse.Namespace, tuned: Side) -> int:
+def _run_once(args: argparse.Namespace, side_asked: Side) -> int:
     from labkit.changes.in_force import applied
     from labkit.running.comparing import fitted
 
     lab = open_lab(args)
-    side = fitted(tuned, lab)
+    side = fitted(side_asked, lab)
     streams = {"stdout": sys.stdout, "stderr": sys.stderr}
-    print("\n".join([side.shown, *(f"not set: {why}" for why in side.lacks)]), file=sys.stderr)
+    print(
+        "\n".join([side.shown, *(f"not set: {reason}" for reason in side.lacks)]), file=sys.stderr
+    )
     with (
         applied([*side.optional, *side.settings], lab.hosts),
         lab.host(args.on).stream(*side.words, seconds=60 * args.minutes) as lines,

@@ -43,20 +43,20 @@ def _why(args: argparse.Namespace) -> None:
 
     lab, load = open_lab(args), Ping(count=args.count)
     with busy(f"pinging {lab.host('server').name} for {load.seconds:.0f} s"):
-        watched = why.SlowRequests.of(*why.watch(lab, load))
+        requests = why.SlowRequests.of(*why.watch(lab, load))
     if args.chart:
         from labkit.charts.export import save
         from labkit.charts.why import time_line
 
-        save(time_line(watched, note=lab.name), args.chart)
+        save(time_line(requests, note=lab.name), args.chart)
     if args.json:
-        print_json({"limit_us": watched.limit, "rows": watched.rows()})
+        print_json({"limit_us": requests.limit, "rows": requests.rows()})
     else:
-        print(rendered(watched))
+        print(rendered(requests))
         print(*([f"\nwrote {args.chart}"] if args.chart else []), sep="")
 
 
-def rendered(watched: SlowRequests) -> str:
+def rendered(requests: SlowRequests) -> str:
     """The table, under a line that says which requests are slow."""
     from labkit.machine.units import figure, shown
     from labkit.pages.terminal import table
@@ -64,8 +64,8 @@ def rendered(watched: SlowRequests) -> str:
     rows = [
         (row["hosts"], row["figure"], figure(row["slow"]), figure(row["otherwise"]),
          shown(row["unit"]) if row["unit"] != "1" else "")
-        for row in watched.rows()
+        for row in requests.rows()
     ]  # fmt: skip
-    slow = int((watched.took > watched.limit).sum())
-    head = f"{slow} of {len(watched.took)} requests took more than {figure(watched.limit)} µs.\n"
+    slow = int((requests.took > requests.limit).sum())
+    head = f"{slow} of {len(requests.took)} requests took more than {figure(requests.limit)} µs.\n"
     return f"{head}\n{table(rows, ('host', 'figure', 'while slow', 'otherwise', 'unit'))}"
