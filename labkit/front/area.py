@@ -25,8 +25,8 @@ class Area:
         if html == self.html:
             return
         self.html = html
-        shown = {"output_type": "display_data", "data": {"text/html": html}, "metadata": {}}
-        self.widget.outputs = (shown,) if html else ()
+        output = {"output_type": "display_data", "data": {"text/html": html}, "metadata": {}}
+        self.widget.outputs = (output,) if html else ()
 
 
 class Speaker:
@@ -58,10 +58,10 @@ class Worker:
         self._turn, self._next = threading.Lock(), list[Wish]()
         self._thread: threading.Thread | None = None
 
-    def begin(self, what: str, call: Callable[[], str]) -> None:
+    def begin(self, title: str, call: Callable[[], str]) -> None:
         """Say what is being done, do it, and say what `call` returns."""
         with self._turn:
-            self._next = [(what, call)]
+            self._next = [(title, call)]
             if self._thread is None:
                 self._thread = threading.Thread(target=self._through, daemon=True)
                 self._thread.start()
@@ -82,12 +82,12 @@ class Worker:
             self._thread = None
             return None
 
-    def _do(self, what: str, call: Callable[[], str]) -> None:
-        self.speaker.say(f"{what} ...")
+    def _do(self, title: str, call: Callable[[], str]) -> None:
+        self.speaker.say(f"{title} ...")
         try:
             self.speaker.say(call())
-        except LabkitError as refused:
-            self.speaker.say(str(refused), bad=True)
+        except LabkitError as error:
+            self.speaker.say(str(error), bad=True)
         except Exception as odd:
             self.speaker.say(f"Failed: {type(odd).__name__}: {odd}", bad=True)
 
@@ -99,6 +99,6 @@ def heading(text: str) -> widgets.HTML:
 
 def button(text: str, hint: str, icon: str = "") -> widgets.Button:
     """A button as wide as its words."""
-    made = widgets.Button(description=text, tooltip=hint, icon=icon)
-    made.layout.width, made.layout.flex = "auto", "0 0 auto"
-    return made
+    widget = widgets.Button(description=text, tooltip=hint, icon=icon)
+    widget.layout.width, widget.layout.flex = "auto", "0 0 auto"
+    return widget

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from labkit import studies
-from labkit.front.readiness import NO, PARTLY, UNKNOWN, YES, Readiness
+from labkit.front.readiness import NO, NOT_CLEAR, PARTLY, YES, Readiness
 from labkit.front.shelf import Shelved, newest
 from labkit.machine.places import HOME, out
 from labkit.pages.score_line import NO_RUN, NO_STUDY_YET, counts_as
@@ -23,9 +23,9 @@ from labkit.running import notebook
 from labkit.study import Study
 from labkit.verdict import REAL_KERNEL
 
-SHORT = {PARTLY: "some conditions run", NO: "does not run", UNKNOWN: "not known"}
-SVG, SEEN = "image/svg+xml", "## What we see"
-SIGNS = {YES: "✔", PARTLY: "◐", NO: "✘", UNKNOWN: "?"}
+SHORT = {PARTLY: "some conditions run", NO: "does not run", NOT_CLEAR: "not known"}
+SVG, HEADING = "image/svg+xml", "## What we see"
+SIGNS = {YES: "✔", PARTLY: "◐", NO: "✘", NOT_CLEAR: "?"}
 SECTION = re.compile(r"\b[Ss]ections? (?:on )?([^,(]+)")
 MOST_SECTIONS = 2
 NEVER = "never run on this machine"
@@ -57,10 +57,14 @@ class StudyCard:
     @property
     def source(self) -> str:
         """The document, and the sections that the claims come from."""
-        named = [part.strip() for claim in self.study.claims for part in _sections(claim.source)]
-        sections = list(dict.fromkeys(named))
-        more = f" and {len(sections) - MOST_SECTIONS} more" if len(sections) > MOST_SECTIONS else ""
-        text = ", ".join(sections[:MOST_SECTIONS]) + more
+        sections_all = [
+            part.strip() for claim in self.study.claims for part in _sections(claim.source)
+        ]
+        sections = list(dict.fromkeys(sections_all))
+        addition = (
+            f" and {len(sections) - MOST_SECTIONS} more" if len(sections) > MOST_SECTIONS else ""
+        )
+        text = ", ".join(sections[:MOST_SECTIONS]) + addition
         return f"{self.study.source}: {text}" if text else self.study.source
 
     @property
@@ -70,12 +74,12 @@ class StudyCard:
             return LOOKING
         if self.last is None:
             return NEVER
-        shelved, day = self.last, self.last.when[:10] or "on an unknown day"
-        made = shelved.made
-        if self.verdicts and self.verdicts.real and made.startswith("emulated"):
-            made += "; some conditions on this machine's own kernel"
-        ran = f"{day} on lab {shelved.lab} ({made})"
-        return f"{NEVER}; recorded {ran}" if shelved.recorded else ran
+        item, day = self.last, self.last.when[:10] or "on an unknown day"
+        origin = item.made
+        if self.verdicts and self.verdicts.real and origin.startswith("emulated"):
+            origin += "; some conditions on this machine's own kernel"
+        ran = f"{day} on lab {item.lab} ({origin})"
+        return f"{NEVER}; recorded {ran}" if item.recorded else ran
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -108,11 +112,11 @@ class Known:
     def cards(self) -> list[StudyCard]:
         """One card for each study, in the order of the notebooks."""
         last = newest(self.shelved or ())
-        found = verdicts_of(self.score) if self.score else {}
+        verdicts = verdicts_of(self.score) if self.score else {}
         study_cards = [
             StudyCard(
                 study, notebook_of(study.name), (self.ready or {}).get(study.name),
-                self.shelved is not None, last.get(study.name), found.get(study.name),
+                self.shelved is not None, last.get(study.name), verdicts.get(study.name),
             )
             for study in self.studies
         ]  # fmt: skip
@@ -121,10 +125,10 @@ class Known:
 
 def shown() -> tuple[list[Study], list[str]]:
     """The studies that have a card, and why others have none."""
-    read, broken = studies.readable()
+    read, faults = studies.readable()
     bare = [study.name for study in read if notebook.found(study.name) is None]
-    whys = [*(odd.what for odd in broken), *(f"{name} has no notebook" for name in bare)]
-    return [study for study in read if study.name not in bare], whys
+    reasons = [*(odd.what for odd in faults), *(f"{name} has no notebook" for name in bare)]
+    return [study for study in read if study.name not in bare], reasons
 
 
 def _sections(source: str) -> list[str]:
@@ -133,23 +137,23 @@ def _sections(source: str) -> list[str]:
 
 def verdicts_of(score: Scorecard) -> dict[str, Verdicts]:
     """Count the verdict of the best evidence on each claim, study by study."""
-    found: dict[str, Verdicts] = {}
-    counted = score.of_best()
+    verdicts: dict[str, Verdicts] = {}
+    lines_of_best = score.of_best()
     for name in {line.study for line in score.lines}:
-        lines = [line for line in counted if line.study == name]
+        lines = [line for line in lines_of_best if line.study == name]
         real = any(line.kernel == REAL_KERNEL for line in lines)
         answers = dict.fromkeys(
             f"{line.answer} ({line.lab}, {line.blocks} blocks)"
             for line in score.lines if line.study == name and line.answer
         )  # fmt: skip
-        found[name] = Verdicts(Counter(map(counts_as, lines)), real, tuple(answers))
-    return found
+        verdicts[name] = Verdicts(Counter(map(counts_as, lines)), real, tuple(answers))
+    return verdicts
 
 
 def notebooks() -> Path:
     """The folder of notebooks that may be changed: a copy beside the results, if there is one."""
-    copied = out() / "notebooks"
-    return copied if copied.is_dir() else HOME / "notebooks"
+    copy = out() / "notebooks"
+    return copy if copy.is_dir() else HOME / "notebooks"
 
 
 def notebook_of(study: str) -> Path:
@@ -168,8 +172,10 @@ def link_of(folder: Path) -> Path:
 
 def lessons() -> list[Lesson]:
     """The notebooks that are of no study, by their titles."""
-    studied = {file.name for name in studies.names() if (file := notebook.found(name))}
-    files = [file for file in sorted(notebooks().glob("[0-9]*.ipynb")) if file.name not in studied]
+    names_of_files = {file.name for name in studies.names() if (file := notebook.found(name))}
+    files = [
+        file for file in sorted(notebooks().glob("[0-9]*.ipynb")) if file.name not in names_of_files
+    ]
     return [Lesson(_title(file), file) for file in files]
 
 
@@ -183,34 +189,34 @@ def href(file: Path) -> str:
     return quote(os.path.relpath(file, Path.cwd()))
 
 
-def link(file: Path, text: str, said: str = "") -> str:
-    """A link to a file; `said` is what a screen reader calls it."""
-    label = f' aria-label="{safe(said)}"' if said else ""
+def link(file: Path, text: str, label_text: str = "") -> str:
+    """A link to a file; `label_text` is what a screen reader calls it."""
+    label = f' aria-label="{safe(label_text)}"' if label_text else ""
     return f'<a href="{safe(href(file))}"{label}>{safe(text)}</a>'
 
 
-def cards_html(cards: Iterable[StudyCard], others: Iterable[Lesson]) -> str:
+def cards_html(cards: Iterable[StudyCard], lessons_of: Iterable[Lesson]) -> str:
     """All cards, below links to the lessons."""
     items = "".join(f'<li class="lk-card">{card_html(card)}</li>' for card in cards)
-    return f'{lessons_html(others)}<ul class="lk-cards" aria-label="Studies">{items}</ul>'
+    return f'{lessons_html(lessons_of)}<ul class="lk-cards" aria-label="Studies">{items}</ul>'
 
 
-def lessons_html(others: Iterable[Lesson]) -> str:
+def lessons_html(lessons_of: Iterable[Lesson]) -> str:
     """Links to the lessons, and what is not shown."""
-    first = " · ".join(link(one.notebook, one.title) for one in others)
-    odd = "".join(f"<p><b>Not shown:</b> {safe(why)}</p>" for why in shown()[1])
+    first = " · ".join(link(lesson.notebook, lesson.title) for lesson in lessons_of)
+    odd = "".join(f"<p><b>Not shown:</b> {safe(reason)}</p>" for reason in shown()[1])
     return f"<p>Lessons: {first}</p>{odd}"
 
 
 def card_html(card: StudyCard) -> str:
     """A card: the last picture and the answer first; what blocks it is folded."""
     title = studies.asks(card.study)
-    others = "".join(f"<p>{safe(answer)}</p>" for answer in card.answers[1:])
+    answers = "".join(f"<p>{safe(answer)}</p>" for answer in card.answers[1:])
     parts = [
         f"<h3>{link(card.notebook, title, f'Open the notebook: {title}')}</h3>",
         f'<img src="{picture}" alt="">' if (picture := picture_of(card)) else "",
         *(f"<p><b>Found:</b> {safe(answer)}</p>" for answer in card.answers[:1]),
-        f"<details><summary>on other labs</summary>{others}</details>" if others else "",
+        f"<details><summary>on other labs</summary>{answers}</details>" if answers else "",
         f"<p>{_verdicts(card)}</p>",
         _ready(card.ready),
         f'<p class="lk-dim">Last run: {safe(card.last_run)}{_report(card)}</p>',
@@ -224,10 +230,10 @@ def picture_of(card: StudyCard) -> str:
 
     Empty if there is neither.
     """
-    if card.last and card.last.report and (drawn := first_picture(card.last.report)):
-        return f"data:image/svg+xml;base64,{base64.b64encode(drawn.encode()).decode()}"
-    recorded = card.notebook.parent / "pictures/studies" / f"{card.notebook.stem}.png"
-    return safe(href(recorded)) if recorded.is_file() else ""
+    if card.last and card.last.report and (picture := first_picture(card.last.report)):
+        return f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}"
+    file = card.notebook.parent / "pictures/studies" / f"{card.notebook.stem}.png"
+    return safe(href(file)) if file.is_file() else ""
 
 
 @lru_cache
@@ -237,10 +243,12 @@ def first_picture(report: Path) -> str:
         cells = json.loads(report.with_suffix(".ipynb").read_text("utf-8"))["cells"]
     except (OSError, ValueError, LookupError):
         return ""
-    seen = [n for n, cell in enumerate(cells) if SEEN in "".join(cell["source"])]
-    outputs = [one for cell in cells[min(seen, default=0) :] for one in cell.get("outputs", ())]
-    found = (one["data"][SVG] for one in outputs if SVG in one.get("data", {}))
-    return "".join(next(found, ""))
+    numbers = [n for n, cell in enumerate(cells) if HEADING in "".join(cell["source"])]
+    outputs = [
+        output for cell in cells[min(numbers, default=0) :] for output in cell.get("outputs", ())
+    ]
+    pictures = (output["data"][SVG] for output in outputs if SVG in output.get("data", {}))
+    return "".join(next(pictures, ""))
 
 
 def _ready(ready: Readiness | None) -> str:

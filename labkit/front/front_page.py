@@ -77,9 +77,9 @@ class FrontPage:
             self.running.widget, heading("Studies"), lessons.widget, self.tiles.widget,
             self.lab.view, self.results.view, heading("Scorecard"), self.score.widget,
         ]  # fmt: skip
-        whole = widgets.VBox(parts, layout=widgets.Layout(width="100%"))
-        whole.add_class("labkit-front")
-        return whole
+        page = widgets.VBox(parts, layout=widgets.Layout(width="100%"))
+        page.add_class("labkit-front")
+        return page
 
     def snapshot(self) -> dict[str, str]:
         """The view shown if there are no widgets: a saved notebook on another page."""
@@ -92,8 +92,8 @@ class FrontPage:
             show(cards_table(self.known.cards()))
             return
         view = self.view()
-        shown = {VIEW: {"version_major": 2, "version_minor": 0, "model_id": view.model_id}}
-        display({**shown, **self.snapshot()}, raw=True)  # type: ignore[no-untyped-call]
+        bundle = {VIEW: {"version_major": 2, "version_minor": 0, "model_id": view.model_id}}
+        display({**bundle, **self.snapshot()}, raw=True)  # type: ignore[no-untyped-call]
         self.begin()
 
     # The lab decides what can run here, and so does this machine where no lab is open.

@@ -47,20 +47,20 @@ class PutBack:
 
 def known_labs() -> dict[str, Path | None]:
     """Name the labs that can be chosen: boxes that are up, and each lab.toml that lies here."""
-    found: dict[str, Path | None] = {NO_LAB: None}
+    labs: dict[str, Path | None] = {NO_LAB: None}
     for name in box.names():
-        now = box.status(name)
-        if now.state == "up" and now.lab:
-            found[f"box {name}"] = Path(now.lab)
+        status = box.status(name)
+        if status.state == "up" and status.lab:
+            labs[f"box {name}"] = Path(status.lab)
     for folder in dict.fromkeys((Path.cwd(), HOME)):
         if (folder / FILE).is_file():
-            found[str(folder / FILE)] = folder / FILE
-    return found
+            labs[str(folder / FILE)] = folder / FILE
+    return labs
 
 
-def first_choice(known: Mapping[str, Path | None]) -> str:
+def first_choice(labs: Mapping[str, Path | None]) -> str:
     """The usual box if it is up, else another; hosts of your own are asked only when chosen."""
-    boxes = sorted((name != USUAL, name) for name in known if name.startswith("box "))
+    boxes = sorted((name != USUAL, name) for name in labs if name.startswith("box "))
     return boxes[0][1] if boxes else NO_LAB
 
 
@@ -70,25 +70,25 @@ def hosts_now(lab: Lab) -> list[HostNow]:
 
 
 def _now(host: Host, role: str) -> HostNow:
-    seen = look(host, role)
-    kernel, cpus = seen.get("kernel", ""), seen.get("cpus", "")
-    row = HostNow(role, seen["address"], seen["state"], kernel, cpus)
+    facts = look(host, role)
+    kernel, cpus = facts.get("kernel", ""), facts.get("cpus", "")
+    row = HostNow(role, facts["address"], facts["state"], kernel, cpus)
     if not row.answers:
         return row
     try:
         greeting = hello(host)
     except LabkitError as odd:
         return replace(row, trouble=str(odd))
-    held = str(greeting.lease) if greeting.held else ""
+    holder = str(greeting.lease) if greeting.held else ""
     # What is being changed now is no leftover.
-    left = () if greeting.held else tuple(map(str, greeting.open))
-    return replace(row, held=held, unfinished=left)
+    leftovers = () if greeting.held else tuple(map(str, greeting.open))
+    return replace(row, held=holder, unfinished=leftovers)
 
 
 def put_back(host: Host) -> PutBack:
     """Put back what is unfinished on a host; a failure says what to try."""
     try:
-        done = restore(host, "the front page")
-    except LabkitError as failed:
-        return PutBack(False, tuple(str(failed).splitlines()))
-    return PutBack(done.ok, tuple(done.lines or ["nothing to put back"]))
+        outcome = restore(host, "the front page")
+    except LabkitError as error:
+        return PutBack(False, tuple(str(error).splitlines()))
+    return PutBack(outcome.ok, tuple(outcome.lines or ["nothing to put back"]))

@@ -21,7 +21,7 @@ from labkit.pages.lab_panel import LabPanel, wrapped
 from labkit.pages.tables import Table, safe, table
 
 HEAD = ("role", "address", "state", "kernel", "cpus", "held by", "not put back")
-NONE = (
+NO_LAB_OPEN = (
     "No lab is open. Start the lab in a box with `labkit box up`, or enter the path of a lab.toml."
 )
 
@@ -29,10 +29,10 @@ NONE = (
 class LabSection:
     """The lab that the page is about; `changed` is called once its hosts were asked."""
 
-    def __init__(self, changed: Callable[[], None]) -> None:
+    def __init__(self, on_change: Callable[[], None]) -> None:
         self.lab: Lab | None = None
         self.hosts: Sequence[HostNow] = ()
-        self._changed = changed
+        self._changed = on_change
         self.speaker, self.shown = Speaker(), Area()
         self.worker = Worker(self.speaker)
         self.choice = widgets.Combobox(
@@ -59,26 +59,26 @@ class LabSection:
 
     def look(self) -> str:
         """Ask all hosts of the chosen lab, and show what they say."""
-        known = known_labs()
-        self.choice.options = tuple(known)
+        labs = known_labs()
+        self.choice.options = tuple(labs)
         if not self.choice.value:
-            self._prefer(first_choice(known))
-        self._open(known.get(self.choice.value, Path(self.choice.value).expanduser()))
+            self._prefer(first_choice(labs))
+        self._open(labs.get(self.choice.value, Path(self.choice.value).expanduser()))
         self.hosts = hosts_now(self.lab) if self.lab else ()
         self._show()
         self._changed()
-        left = [host.role for host in self.hosts if host.unfinished]
-        return f"Changes are not put back on {', '.join(left)}." if left else ""
+        roles = [host.role for host in self.hosts if host.unfinished]
+        return f"Changes are not put back on {', '.join(roles)}." if roles else ""
 
     def restore(self, role: str) -> str:
         """Put back what is unfinished on one host, and say what became of each thing."""
         if self.lab is None:
             raise BadInput("no lab is open", hint="choose one above")
-        done = put_back(self.lab.host(role))
+        outcome = put_back(self.lab.host(role))
         self.hosts = hosts_now(self.lab)
         self._show()
-        head = f"{role}: put back" if done.ok else f"{role}: not everything was put back"
-        return "\n".join([head, *(f"  {line}" for line in done.lines)])
+        head = f"{role}: put back" if outcome.ok else f"{role}: not everything was put back"
+        return "\n".join([head, *(f"  {line}" for line in outcome.lines)])
 
     def _chosen(self, _: object) -> None:
         self.begin()
@@ -98,19 +98,19 @@ class LabSection:
 
     def _show(self) -> None:
         if self.lab is None:
-            self.shown.show(f"<p>{safe(NONE)}</p>")
+            self.shown.show(f"<p>{safe(NO_LAB_OPEN)}</p>")
         else:
             badge = f"<p><b>{safe(LabPanel(self.lab).badge)}</b></p>"
             self.shown.show(f'{badge}<div class="lk-scroll">{hosts_table(self.hosts).html()}</div>')
-        left = [host.role for host in self.hosts if host.unfinished]
-        self.restores.children = [self._restore_button(role) for role in left]
+        roles = [host.role for host in self.hosts if host.unfinished]
+        self.restores.children = [self._restore_button(role) for role in roles]
 
     def _restore_button(self, role: str) -> widgets.Button:
         hint = f"Put back what labkit changed on {role} and did not put back"
-        made = button(f"Restore {role}", hint, "undo")
-        made.on_click(lambda _: self.worker.begin(f"Putting back {role}",
-                                                  partial(self.restore, role)))  # fmt: skip
-        return made
+        widget = button(f"Restore {role}", hint, "undo")
+        widget.on_click(lambda _: self.worker.begin(f"Putting back {role}",
+                                                    partial(self.restore, role)))  # fmt: skip
+        return widget
 
 
 def hosts_table(hosts: Sequence[HostNow]) -> Table:

@@ -59,8 +59,8 @@ class Opened:
 
     def server(self) -> dict[str, Any] | None:
         """Its own description, once it listens: `url`, `token`, `password`."""
-        found = (one for one in list_running_servers() if one["pid"] == self.process.pid)
-        return next(found, None)
+        servers = (server for server in list_running_servers() if server["pid"] == self.process.pid)
+        return next(servers, None)
 
 
 def root() -> Path:
@@ -89,20 +89,20 @@ def _link_workspaces() -> None:
                 link.symlink_to(file.parents[1])
 
 
-def write_page(*, seen: bool = False) -> Path:
+def write_page(*, with_cards: bool = False) -> Path:
     """Write the notebook of the front page, not yet run, among the results.
 
     It may show its cards as they are now, for a place where no server of ours can run it.
     """
     cell = v4.new_code_cell(CODE, metadata={"jupyter": {"source_hidden": True}})  # type: ignore[no-untyped-call]
     head = v4.new_markdown_cell(WORDS)  # type: ignore[no-untyped-call]
-    for one in (head, cell):
-        one.metadata["deletable"] = False
-    whole = v4.new_notebook(cells=[head, cell], metadata=KERNEL)  # type: ignore[no-untyped-call]
+    for cell_of_two in (head, cell):
+        cell_of_two.metadata["deletable"] = False
+    page = v4.new_notebook(cells=[head, cell], metadata=KERNEL)  # type: ignore[no-untyped-call]
     with records.keeping(f"the front page in {out()}"):
         out().mkdir(parents=True, exist_ok=True)
-        nbformat.write(whole, out() / NAME)  # type: ignore[no-untyped-call]
-    if seen:
+        nbformat.write(page, out() / NAME)  # type: ignore[no-untyped-call]
+    if with_cards:
         _show_cards(out() / NAME)
     return out() / NAME
 
@@ -114,8 +114,8 @@ def _show_cards(page: Path) -> None:
         front = FrontPage()
         front.look()
         cards = front.snapshot()
-    shown = v4.new_output("display_data", data=cards)  # type: ignore[no-untyped-call]
-    _keep(page, [shown], {})
+    output = v4.new_output("display_data", data=cards)  # type: ignore[no-untyped-call]
+    _keep(page, [output], {})
 
 
 def begin(words: Sequence[str]) -> Opened:
@@ -123,24 +123,24 @@ def begin(words: Sequence[str]) -> Opened:
     path, page = root(), write_page()
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", f"--ServerApp.root_dir={path}"]
     defaults = str(files("labkit").joinpath("front"))
-    known = os.environ.get("JUPYTER_CONFIG_PATH", "")
-    env = {**os.environ, "JUPYTER_CONFIG_PATH": ":".join(filter(None, (known, defaults)))}
+    paths = os.environ.get("JUPYTER_CONFIG_PATH", "")
+    env = {**os.environ, "JUPYTER_CONFIG_PATH": ":".join(filter(None, (paths, defaults)))}
     return Opened(subprocess.Popen([*command, *words], env=env), path, page)
 
 
-def show(opened: Opened, say: Say, browser: bool = True) -> None:
+def show(jupyter: Opened, say: Say, browser: bool = True) -> None:
     """Run the front page once the server listens, then open it in a browser.
 
     A page that could not be run is opened all the same: its own cell runs it.
     """
-    server = _listening(opened)
+    server = _listening(jupyter)
     if server is None:
         return
     try:
-        run_page(server, opened)
-    except (OSError, LabkitError, RuntimeError, TimeoutError) as failed:
-        say(f"the front page was not run ({failed}); run its cell with Shift-Enter")
-    address = f"{server['url']}{shown_first(opened.page, opened.root)}"
+        run_page(server, jupyter)
+    except (OSError, LabkitError, RuntimeError, TimeoutError) as error:
+        say(f"the front page was not run ({error}); run its cell with Shift-Enter")
+    address = f"{server['url']}{shown_first(jupyter.page, jupyter.root)}"
     address += f"&token={server['token']}" if server["token"] else ""
     say(f"the front page: {address}")
     if browser:
@@ -152,10 +152,10 @@ def shown_first(page: Path, root: Path) -> str:
     return f"lab/tree/{page.relative_to(root).as_posix()}?file-browser-path=/notebooks"
 
 
-def _listening(opened: Opened) -> dict[str, Any] | None:
+def _listening(jupyter: Opened) -> dict[str, Any] | None:
     end = time.monotonic() + SHOWN_SECONDS
-    while time.monotonic() < end and opened.process.poll() is None:
-        server = opened.server()
+    while time.monotonic() < end and jupyter.process.poll() is None:
+        server = jupyter.server()
         if server and _answers(server):
             return server
         time.sleep(LOOK_SECONDS)
@@ -172,17 +172,17 @@ def _answers(server: dict[str, Any]) -> bool:
     return True
 
 
-def run_page(server: dict[str, Any], opened: Opened) -> None:
+def run_page(server: dict[str, Any], jupyter: Opened) -> None:
     """Run the notebook in a kernel of this server, and keep what it showed in its file."""
-    path = opened.page.relative_to(opened.root).as_posix()
-    asked = {"path": path, "name": NAME, "type": "notebook", "kernel": {"name": "python3"}}
-    kernel = str(_ask(server, "api/sessions", asked)["kernel"]["id"])
+    path = jupyter.page.relative_to(jupyter.root).as_posix()
+    session = {"path": path, "name": NAME, "type": "notebook", "kernel": {"name": "python3"}}
+    kernel = str(_ask(server, "api/sessions", session)["kernel"]["id"])
     client = BlockingKernelClient()
     client.load_connection_file(str(Path(jupyter_runtime_dir(), f"kernel-{kernel}.json")))
     client.start_channels()
     try:
         _wait(client)
-        _keep(opened.page, *_ran(client))
+        _keep(jupyter.page, *_ran(client))
     finally:
         client.stop_channels()
 
@@ -201,16 +201,16 @@ def _wait(client: BlockingKernelClient) -> None:
 def _ran(client: BlockingKernelClient) -> tuple[list[Any], dict[str, Any]]:
     outputs: list[Any] = []
 
-    def heard(message: dict[str, Any]) -> None:
+    def hear(message: dict[str, Any]) -> None:
         if message["msg_type"] in ("display_data", "execute_result", "stream", "error"):
             outputs.append(v4.output_from_msg(message))  # type: ignore[no-untyped-call]
 
-    asked: dict[str, Any] = {"timeout": SHOWN_SECONDS, "allow_stdin": False}
-    client.execute_interactive(CODE, output_hook=heard, **asked)
-    told = client.execute_interactive(
-        "", silent=True, user_expressions={"state": ASK_STATE}, output_hook=heard, **asked
+    options: dict[str, Any] = {"timeout": SHOWN_SECONDS, "allow_stdin": False}
+    client.execute_interactive(CODE, output_hook=hear, **options)
+    reply = client.execute_interactive(
+        "", silent=True, user_expressions={"state": ASK_STATE}, output_hook=hear, **options
     )
-    text = told["content"]["user_expressions"]["state"].get("data", {}).get("text/plain", "'{}'")
+    text = reply["content"]["user_expressions"]["state"].get("data", {}).get("text/plain", "'{}'")
     return outputs, json.loads(ast.literal_eval(text))
 
 
@@ -218,16 +218,16 @@ def _ran(client: BlockingKernelClient) -> tuple[list[Any], dict[str, Any]]:
 def _keep(page: Path, outputs: list[Any], state: dict[str, Any]) -> None:
     from nbformat.sign import NotebookNotary
 
-    whole = nbformat.read(page, as_version=4)  # type: ignore[no-untyped-call]
-    whole.cells[1].outputs, whole.cells[1].execution_count = outputs, 1
-    whole.metadata["widgets"] = {STATE: state}
-    nbformat.write(whole, page)  # type: ignore[no-untyped-call]
-    NotebookNotary().sign(whole)  # type: ignore[no-untyped-call]
+    document = nbformat.read(page, as_version=4)  # type: ignore[no-untyped-call]
+    document.cells[1].outputs, document.cells[1].execution_count = outputs, 1
+    document.metadata["widgets"] = {STATE: state}
+    nbformat.write(document, page)  # type: ignore[no-untyped-call]
+    NotebookNotary().sign(document)  # type: ignore[no-untyped-call]
 
 
-def _ask(server: dict[str, Any], path: str, whole: dict[str, Any] | None = None) -> Any:
+def _ask(server: dict[str, Any], path: str, content: dict[str, Any] | None = None) -> Any:
     request = urllib.request.Request(
-        f"{server['url']}{path}", json.dumps(whole).encode() if whole else None,
+        f"{server['url']}{path}", json.dumps(content).encode() if content else None,
         {"Authorization": f"token {server['token']}", "Content-Type": "application/json"},
     )  # fmt: skip
     with urllib.request.urlopen(request, timeout=ASK_SECONDS) as answer:

@@ -12,7 +12,7 @@ from labkit.checks import conditions
 from labkit.lab import Lab
 from labkit.study import Study
 
-YES, PARTLY, NO, UNKNOWN = "yes", "in part", "no", "not known"
+YES, PARTLY, NO, NOT_CLEAR = "yes", "in part", "no", "not known"
 IN_A_BOX = ("root", "rootless")
 """Tiers that have a box."""
 QUIET = 0.3
@@ -54,22 +54,22 @@ def on_lab(lab: Lab, answering: Iterable[str]) -> tuple[dict[str, Readiness], st
     roles = tuple(answering)
     if not roles:
         return {}, f"no host of {lab.name} answers"
-    found: dict[str, list[Finding]] = {}
+    by_name: dict[str, list[Finding]] = {}
     for finding in conditions.check.made(Subject(lab, roles)):
-        found.setdefault(finding.where.partition(": ")[0], []).append(finding)
-    odd = next((those[0].found for where, those in found.items() if where not in studies.names()),
+        by_name.setdefault(finding.where.partition(": ")[0], []).append(finding)
+    odd = next((group[0].found for place, group in by_name.items() if place not in studies.names()),
                "")  # fmt: skip
-    return {name: _of(findings, lab.name) for name, findings in found.items()}, odd
+    return {name: _of(findings, lab.name) for name, findings in by_name.items()}, odd
 
 
 def _of(findings: list[Finding], lab: str) -> Readiness:
-    others = [finding for finding in findings if finding.state != OK]
-    if not others:
+    obstacles = [finding for finding in findings if finding.state != OK]
+    if not obstacles:
         return Readiness(YES, f"runs on {lab}: all {len(findings)} conditions")
-    first, able = others[0], len(findings) - len(others)
-    why = first.found.removeprefix("cannot be measured: ")
-    more = sum(one.found != first.found for one in others)
-    text = f"{why}; {more} more for other reasons" if more else why
+    first, able = obstacles[0], len(findings) - len(obstacles)
+    reason = first.found.removeprefix("cannot be measured: ")
+    number = sum(obstacle.found != first.found for obstacle in obstacles)
+    text = f"{reason}; {number} more for other reasons" if number else reason
     if able:
         words = f"{able} of {len(findings)} conditions run on {lab}; the others not: {text}"
         return Readiness(PARTLY, words, first.fix)
@@ -77,11 +77,11 @@ def _of(findings: list[Finding], lab: str) -> Readiness:
 
 
 def of_all(
-    known: Iterable[Study], machine: Report, lab: Lab | None, answering: Iterable[str]
+    studies_shown: Iterable[Study], machine: Report, lab: Lab | None, answering: Iterable[str]
 ) -> Mapping[str, Readiness]:
     """Say of every study whether it can run here now."""
     if lab is None:
-        return {study.name: on_this_machine(study, machine) for study in known}
-    asked, odd = on_lab(lab, answering)
-    silent = Readiness(UNKNOWN, odd, shlex.join(["labkit", "doctor", "--lab", str(lab.path)]))
-    return {study.name: asked.get(study.name, silent) for study in known}
+        return {study.name: on_this_machine(study, machine) for study in studies_shown}
+    readiness_of, odd = on_lab(lab, answering)
+    silent = Readiness(NOT_CLEAR, odd, shlex.join(["labkit", "doctor", "--lab", str(lab.path)]))
+    return {study.name: readiness_of.get(study.name, silent) for study in studies_shown}

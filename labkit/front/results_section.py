@@ -13,7 +13,7 @@ from labkit.pages.lab_panel import wrapped
 from labkit.pages.score_line import ScoreLine, counts_as
 from labkit.pages.tables import safe
 
-MOST = 40
+MOST_ROWS = 40
 HEAD = ("study", "name", "measured", "lab", "runs", "verdicts", "report")
 Show = Callable[[], None]
 
@@ -21,10 +21,10 @@ Show = Callable[[], None]
 class ResultsSection:
     """All results of this machine; `changed` is called when a report was written."""
 
-    def __init__(self, changed: Show) -> None:
+    def __init__(self, on_change: Show) -> None:
         self.shelved: Sequence[Shelved] = ()
         self.lines: Sequence[ScoreLine] = ()
-        self._changed = changed
+        self._changed = on_change
         self.speaker, self.listed, self.found = Speaker(), Area(), Area()
         self.worker = Worker(self.speaker)
         wide = widgets.Layout(width="min(100%, 420px)")
@@ -51,11 +51,11 @@ class ResultsSection:
     @property
     def chosen(self) -> list[Shelved]:
         """The results that the filter leaves."""
-        return [shelved for shelved in self.shelved if shelved.has(self.filter.value.split())]
+        return [item for item in self.shelved if item.has(self.filter.value.split())]
 
-    def take(self, shelved: Sequence[Shelved], lines: Sequence[ScoreLine] = ()) -> None:
+    def take(self, items: Sequence[Shelved], lines: Sequence[ScoreLine] = ()) -> None:
         """Show these results; the verdicts on them come later, as lines of the scorecard."""
-        self.shelved, self.lines = shelved, lines or self.lines
+        self.shelved, self.lines = items, lines or self.lines
         self.show()
 
     def show(self) -> None:
@@ -66,9 +66,9 @@ class ResultsSection:
 
     def write(self) -> str:
         """Write the report of the chosen results, and link to it."""
-        shelved = self._picked(self.new.value)
-        file = shelved.report or write_report(shelved)
-        self.found.show(f"<p>The report of {safe(shelved.name)}: {link(file, file.name)}</p>")
+        item = self._picked(self.new.value)
+        file = item.report or write_report(item)
+        self.found.show(f"<p>The report of {safe(item.name)}: {link(file, file.name)}</p>")
         self.show()
         self._changed()
         return f"The report is there: {file}"
@@ -83,51 +83,51 @@ class ResultsSection:
         return "Compared; the table is below."
 
     def _picked(self, name: str) -> Shelved:
-        known = names_of(self.shelved)
+        items = names_of(self.shelved)
         if not name:
             hint = "type part of its name, then choose from the list"
             raise BadInput("no results are chosen", hint=hint)
-        if name not in known:
-            raise Unknown("results", name, known)
-        return known[name]
+        if name not in items:
+            raise Unknown("results", name, items)
+        return items[name]
 
 
-def names_of(shelved: Sequence[Shelved]) -> dict[str, Shelved]:
+def names_of(items: Sequence[Shelved]) -> dict[str, Shelved]:
     """Results by a name for each; two of one name are numbered."""
     by_name: dict[str, Shelved] = {}
-    for one in shelved:
-        number = sum(name.partition(" (")[0] == one.name for name in by_name)
-        by_name[f"{one.name} ({number + 1})" if number else one.name] = one
+    for item in items:
+        number = sum(name.partition(" (")[0] == item.name for name in by_name)
+        by_name[f"{item.name} ({number + 1})" if number else item.name] = item
     return by_name
 
 
 def listed_html(
-    chosen: Sequence[Shelved], among: int, lines: Sequence[ScoreLine] = ()
+    items: Sequence[Shelved], among: int, lines: Sequence[ScoreLine] = ()
 ) -> str:  # fmt: skip
     """The newest of these as a table, with their verdicts and a link to each report.
 
     Of the results of one lab those with the most blocks are judged.
     """
-    text = f"{len(chosen)} of {among} results"
-    text += f"; the newest {MOST} are shown" if len(chosen) > MOST else ""
+    text = f"{len(items)} of {among} results"
+    text += f"; the newest {MOST_ROWS} are shown" if len(items) > MOST_ROWS else ""
     head = "".join(f'<th scope="col">{name}</th>' for name in HEAD)
-    names = list(names_of(chosen).items())[:MOST]
-    judged = {(line.study, line.when): Counter[str]() for line in lines}
+    names = list(names_of(items).items())[:MOST_ROWS]
+    counts_of = {(line.study, line.when): Counter[str]() for line in lines}
     for line in lines:
-        judged[line.study, line.when][counts_as(line)] += 1
-    rows = "".join(f"<tr>{_cells(name, shelved, judged)}</tr>" for name, shelved in names)
+        counts_of[line.study, line.when][counts_as(line)] += 1
+    rows = "".join(f"<tr>{_cells(name, item, counts_of)}</tr>" for name, item in names)
     table = f'<table class="lk-list"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     return f'<p>{text}.</p><div class="lk-scroll">{table if names else ""}</div>'
 
 
-def _cells(name: str, one: Shelved, judged: Mapping[tuple[str, str], Counter[str]]) -> str:
-    counts = judged.get((one.study, one.when), Counter[str]())
-    runs = f"{one.finished} of {one.runs}" + ("; DAMAGED" if one.damaged else "")
-    told = (one.study, "recorded" if one.recorded else one.label or one.path.name,
-            one.when[:16].replace("T", " "), f"{one.lab} ({one.made})", runs,
-            ", ".join(f"{n} {word}" for word, n in counts.items()))  # fmt: skip
-    made = link(one.report, "open", f"Open the report: {name}") if one.report else "none"
-    cells = (*map(safe, told), made)
+def _cells(name: str, item: Shelved, counts_of: Mapping[tuple[str, str], Counter[str]]) -> str:
+    counts = counts_of.get((item.study, item.when), Counter[str]())
+    runs = f"{item.finished} of {item.runs}" + ("; DAMAGED" if item.damaged else "")
+    texts = (item.study, "recorded" if item.recorded else item.label or item.path.name,
+             item.when[:16].replace("T", " "), f"{item.lab} ({item.made})", runs,
+             ", ".join(f"{n} {word}" for word, n in counts.items()))  # fmt: skip
+    report = link(item.report, "open", f"Open the report: {name}") if item.report else "none"
+    cells = (*map(safe, texts), report)
     return "".join(
         f'<td data-label="{head}">{cell}</td>' for head, cell in zip(HEAD, cells, strict=True)
     )

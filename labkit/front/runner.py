@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from labkit.front.area import Speaker
 
-STOPPED = (130, -signal.SIGINT)
+STOP_CODES = (130, -signal.SIGINT)
 """Exit codes of a run that was stopped; the latter before it had anything to put back."""
 LAST = 4
 """Lines of its last words that are shown if it failed."""
@@ -18,8 +18,8 @@ LAST = 4
 class Runner:
     """Runs one study at a time; `changed` is called when a run began and when it ended."""
 
-    def __init__(self, speaker: Speaker, where: Callable[[str], str]) -> None:
-        self.speaker, self.where = speaker, where
+    def __init__(self, speaker: Speaker, place_of: Callable[[str], str]) -> None:
+        self.speaker, self.where = speaker, place_of
         self.changed: Callable[[], None] = lambda: None
         self.study = ""
         """The study at work; empty if none is."""
@@ -51,9 +51,9 @@ class Runner:
             self._process.send_signal(signal.SIGINT)
 
     def _through(self, study: str) -> None:
-        where, last = self.where(study), deque[str](maxlen=LAST)
-        words = [sys.executable, "-m", "labkit", "run", study, "--quick", "--where", where]
-        self.speaker.say(f"{study} on {where}: beginning ...")
+        place, last = self.where(study), deque[str](maxlen=LAST)
+        words = [sys.executable, "-m", "labkit", "run", study, "--quick", "--where", place]
+        self.speaker.say(f"{study} on {place}: beginning ...")
         with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                               errors="replace", start_new_session=True) as process:  # fmt: skip
             self._process = process
@@ -61,9 +61,9 @@ class Runner:
             self.changed()
             for line in process.stderr or ():
                 last.append(line.rstrip())
-                self.speaker.say(f"{study} on {where}: {line.rstrip()}")
-        ends = {0: "finished; its answer is on its card."} | dict.fromkeys(STOPPED, "stopped.")
-        told = ends.get(process.returncode) or "\n".join(["failed", *last])
+                self.speaker.say(f"{study} on {place}: {line.rstrip()}")
+        ends = {0: "finished; its answer is on its card."} | dict.fromkeys(STOP_CODES, "stopped.")
+        end = ends.get(process.returncode) or "\n".join(["failed", *last])
         self.study, self._process = "", None
         self.changed()
-        self.speaker.say(f"{study} on {where}: {told}", bad=process.returncode not in ends)
+        self.speaker.say(f"{study} on {place}: {end}", bad=process.returncode not in ends)

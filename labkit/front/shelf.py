@@ -14,7 +14,7 @@ from labkit.running.open_lab import named_results
 from labkit.runs.index import open_store
 from labkit.runs.progress import Progress
 
-LISTED = """
+LISTING = """
 select results.path, study, label, lab, tier, damaged, count(runs.id) as runs,
   count(*) filter (where state = 'finished') as finished, max(nullif(started, '')) as last
 from results left join runs on runs.results = results.id
@@ -50,8 +50,8 @@ class Shelved:
     @property
     def name(self) -> str:
         """Its name in a choice."""
-        kept = "recorded" if self.recorded else self.label or self.path.name
-        return f"{self.study}, {kept}, {self.when[:16].replace('T', ' ')}".rstrip(", ")
+        label = "recorded" if self.recorded else self.label or self.path.name
+        return f"{self.study}, {label}, {self.when[:16].replace('T', ' ')}".rstrip(", ")
 
     @property
     def report(self) -> Path | None:
@@ -67,7 +67,7 @@ class Shelved:
 
 def shelf() -> list[Shelved]:
     """List all results of this machine and those that come with labkit, newest first."""
-    rows = open_store().query(LISTED)
+    rows = open_store().query(LISTING)
     return [
         Shelved(
             Path(row["path"]), row["study"] or "?", row["label"] or "", row["lab"] or "?",
@@ -78,17 +78,17 @@ def shelf() -> list[Shelved]:
     ]  # fmt: skip
 
 
-def newest(listed: Sequence[Shelved]) -> dict[str, Shelved]:
+def newest(items: Sequence[Shelved]) -> dict[str, Shelved]:
     """Return the newest results of each study: those of this machine, else the recorded ones."""
-    oldest_first = [shelved for shelved in reversed(listed) if shelved.finished]
-    in_turn = sorted(oldest_first, key=lambda one: (not one.recorded, one.when))
-    return {shelved.study: shelved for shelved in in_turn}
+    oldest_first = [item for item in reversed(items) if item.finished]
+    in_turn = sorted(oldest_first, key=lambda item_of: (not item_of.recorded, item_of.when))
+    return {item.study: item for item in in_turn}
 
 
-def report_file(shelved: Shelved) -> Path:
+def report_file(item: Shelved) -> Path:
     """The file that the report of these results is written to."""
-    name = "recorded" if shelved.recorded else shelved.label or shelved.path.name
-    return report_of(shelved.study, name, shelved.path)
+    name = "recorded" if item.recorded else item.label or item.path.name
+    return report_of(item.study, name, item.path)
 
 
 class _Silent:
@@ -99,16 +99,16 @@ class _Silent:
         pass
 
 
-def write_report(shelved: Shelved) -> Path:
+def write_report(item: Shelved) -> Path:
     """Write the report of results that have none; seconds, as their notebook runs."""
-    if shelved.study not in studies.names():
+    if item.study not in studies.names():
         raise BadInput(
-            f"{shelved.path} has no notebook",
-            hint=f"as a page: labkit scorecard {shelved.path} --html",
+            f"{item.path} has no notebook",
+            hint=f"as a page: labkit scorecard {item.path} --html",
         )
-    results, file = named_results(str(shelved.path)), report_file(shelved)
-    values = given(shelved.study, str(results.path), results.asked, file.stem)
-    answer(studies.find(shelved.study), values, _Silent(), target=file.with_suffix(".ipynb"))
+    results, file = named_results(str(item.path)), report_file(item)
+    values = given(item.study, str(results.path), results.asked, file.stem)
+    answer(studies.find(item.study), values, _Silent(), target=file.with_suffix(".ipynb"))
     return file
 
 

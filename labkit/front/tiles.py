@@ -14,8 +14,8 @@ class Tiles:
     def __init__(self, names: Sequence[str], press: Callable[[str], None]) -> None:
         self.areas = {name: Area() for name in names}
         self.buttons = {name: button("Run", f"Run {name} for a few short runs") for name in names}
-        for name, made in self.buttons.items():
-            made.on_click(lambda _, name=name: press(name))
+        for name, tile_button in self.buttons.items():
+            tile_button.on_click(lambda _, name=name: press(name))
         tiles = [self._tile(name) for name in names]
         self.widget = widgets.Box(tiles)
         self.widget.add_class("lk-cards")
@@ -24,8 +24,8 @@ class Tiles:
         """Show each study's card, and Stop on that of the study at work."""
         for card in cards:
             self.areas[card.study.name].show(card_html(card))
-        for name, made in self.buttons.items():
-            made.description = "Stop" if name == at_work else "Run"
+        for name, tile_button in self.buttons.items():
+            tile_button.description = "Stop" if name == at_work else "Run"
 
     def _tile(self, name: str) -> widgets.VBox:
         tile = widgets.VBox([self.areas[name].widget, self.buttons[name]])

@@ -352,7 +352,7 @@ def test_its_notebook_is_valid_and_lies_below_the_folder_that_jupyterlab_shows(r
 @pytest.mark.when_changed("labkit/front/", "labkit/pages/")
 @pytest.mark.slow
 def test_its_notebook_may_show_its_cards_before_anything_runs(results):
-    page = opening.write_page(seen=True)
+    page = opening.write_page(with_cards=True)
     (shown,) = nbformat.read(page, as_version=4).cells[1].outputs
     shown = shown.data["text/html"]
     assert shown.count('class="lk-card"') == len(studies.names())
