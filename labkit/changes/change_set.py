@@ -61,9 +61,9 @@ class ChangeSet:
             *(_hold(step) for step in holds if step.thing not in self.held),
             *(("back", back) for back in backs),
             *(
-                _make(step, known, number)
+                _make(step, text, number)
                 for number, steps in enumerate(_rounds(makes), 1)
-                for step, known in steps
+                for step, text in steps
             ),
         ]
         cuts = any(step.way and step.way.more.cuts_management for step, _ in makes)
@@ -118,8 +118,8 @@ class ChangeSet:
     ) -> list[ScriptReply]:
         flags = "joining" if self.token else "first"
         answers = self._told(verb, flags, lines, seconds, words)
-        held = next((one for one in answers if one.word == "held"), None)
-        if held and Lease.told(held.fields).ended:
+        holder = next((answer_of for answer_of in answers if answer_of.word == "held"), None)
+        if holder and Lease.told(holder.fields).ended:
             answers = self._told(verb, "breaking", lines, seconds, words)
         for answer in answers:
             if answer.word == "token":
@@ -129,7 +129,7 @@ class ChangeSet:
             elif answer.word == "whole":
                 self.whole = answer.fields
         self.heard = time.monotonic()
-        self._copy(verb, "answered", [(one.word, *one.fields) for one in answers])
+        self._copy(verb, "answered", [(answer_of.word, *answer_of.fields) for answer_of in answers])
         return answers
 
     def _told(
@@ -143,10 +143,10 @@ class ChangeSet:
 
     def introduction(self, flags: str) -> tuple[str, ...]:
         """The asker's identity, in the form that the script expects."""
-        me = self.owner
+        by = self.owner
         return (
-            "as", self.token or me.token, me.name, me.controller, me.pid, me.started, me.boot,
-            me.study, str(self.silence), str(self.deadman), flags, self.lease,
+            "as", self.token or by.token, by.name, by.controller, by.pid, by.started, by.boot,
+            by.study, str(self.silence), str(self.deadman), flags, self.lease,
         )  # fmt: skip
 
     # Should the host's disk die, this says what was there before. Should ours be full, nothing is
@@ -179,13 +179,13 @@ class ChangeSet:
             )
         self.armed_until = 0.0
 
-    def _cut_off(self, lost: HostError) -> HostError:
+    def _cut_off(self, error: HostError) -> HostError:
         self.armed_until = time.monotonic() + self.deadman + 10
-        if isinstance(lost, Busy):
-            return lost
+        if isinstance(error, Busy):
+            return error
         return Unreachable(
             f"{self.host.name}: no answer since a change that can cut the connection",
-            said=lost.what,
+            said=error.what,
             hint=f"the host puts it back by itself within {self.deadman} s",
         )
 
@@ -196,19 +196,19 @@ def restore_all(host: Host, owner: Owner, *, breaking: bool, forgetting: bool) -
     changes = ChangeSet(host, owner)
     introduction = changes.introduction(flags)
     answers = ask(host, "restore", "all", lines=[introduction], seconds=RESTORE_SECONDS)
-    held = next((one for one in answers if one.word == "held"), None)
-    if held and Lease.told(held.fields).ended:
+    holder = next((reply for reply in answers if reply.word == "held"), None)
+    if holder and Lease.told(holder.fields).ended:
         return restore_all(host, owner, breaking=True, forgetting=forgetting)
     refuse(host, [answer for answer in answers if answer.word != "damaged"])
     return answers
 
 
-def _stale(host: str, stale: Sequence[ScriptReply], planned: Mapping[str, str]) -> SettingRefused:
+def _stale(host: str, stale: Sequence[ScriptReply], texts: Mapping[str, str]) -> SettingRefused:
     return SettingRefused(
         f"{host}: the plan is stale: the host has changed since; nothing was changed",
         said="\n".join(
-            f"{thing} was {planned[thing].strip()!r}, is {now.strip()!r}"
-            for thing, now in (answer.fields for answer in stale)
+            f"{thing} was {texts[thing].strip()!r}, is {text.strip()!r}"
+            for thing, text in (answer.fields for answer in stale)
         ),
         hint="make a new plan, then apply it",
     )
@@ -228,11 +228,11 @@ def _hold(step: Step) -> tuple[str, ...]:
 def _rounds(makes: Sequence[tuple[Step, str]]) -> list[list[tuple[Step, str]]]:
     rounds: list[list[tuple[Step, str]]] = []
     earliest, last = 0, dict[str, int]()
-    for step, known in makes:
+    for step, text in makes:
         apart = _apart(step)
         at = max(earliest, last.get(apart, -1) + 1) if apart else len(rounds)
         rounds[at:] = rounds[at:] or [[]]
-        rounds[at].append((step, known))
+        rounds[at].append((step, text))
         last[apart] = at
         earliest = earliest if apart else len(rounds)
     return rounds
@@ -245,16 +245,16 @@ def _apart(step: Step) -> str:
 
 
 # What a text says is known here alone, unless the text itself is the value.
-def _make(step: Step, known: str, number: int) -> tuple[str | None, ...]:
+def _make(step: Step, sight: str, number: int) -> tuple[str | None, ...]:
     assert step.way
-    way, wanted = step.way, step.setting.wanted
-    if not known:
+    way, value = step.way, step.setting.wanted
+    if not sight:
         texts = (step.text, way.more.foretold(step.text))
-        known = next((text for text in texts if text and way.value(text) == wanted), "")
+        sight = next((text for text in texts if text and way.value(text) == value), "")
     return (
-        "make", step.thing, wanted if way.value is str.strip else None, known or None,
+        "make", step.thing, value if way.value is str.strip else None, sight or None,
         _tenths(way.more.settle_seconds), "1" if way.more.cuts_management else "0",
-        command(way.writes(wanted)) or "true", str(number if _apart(step) else 0),
+        command(way.writes(value)) or "true", str(number if _apart(step) else 0),
         command([way.more.several]) if way.more.several else "",
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from labkit.host import Host
 from labkit.machine.places import out
 
 # A host that was started again since, or a box that was made again, has lost the changes as well.
-WHICH = "cat /run/labkit-host 2> /dev/null || cat /proc/sys/kernel/random/boot_id"
+IDENTITY = "cat /run/labkit-host 2> /dev/null || cat /proc/sys/kernel/random/boot_id"
 SETS = 1000
 
 
@@ -60,17 +60,17 @@ class JournalCopy:
 
 def lost(host: Host, forgetting: bool = False) -> tuple[JournalCopy, ...]:
     """The copies of change sets that a host knows nothing of, though it has run ever since."""
-    begun = [copy for copy in _copies(host.name) if copy.open]
-    now = host.run("sh", "-c", WHICH).stdout.strip() if begun else ""
-    of_host = [copy for copy in begun if copy.of == now]
+    open_copies = [copy for copy in _copies(host.name) if copy.open]
+    boot_id = host.run("sh", "-c", IDENTITY).stdout.strip() if open_copies else ""
+    of_host = [copy for copy in open_copies if copy.of == boot_id]
     if not of_host:
         return ()
     tokens = {frame.fields[1] for chapter in history(host, SETS) for frame in chapter.frames
              if frame.kind == "begin"}  # fmt: skip
-    gone = tuple(copy for copy in of_host if copy.token not in tokens)
-    for copy in gone if forgetting else ():
+    losses = tuple(copy for copy in of_host if copy.token not in tokens)
+    for copy in losses if forgetting else ():
         copy.close()
-    return gone
+    return losses
 
 
 def _copies(name: str) -> Iterator[JournalCopy]:

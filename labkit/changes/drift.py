@@ -46,11 +46,11 @@ def read_again(changes: ChangeSet, steps: Sequence[Step], beat: float) -> list[D
     drifts = []
     for thing, (step, way) in ways.items():
         text = values[thing]
-        now = f"unreadable: {text.why.strip()}" if text.why else way.value(text.text)
-        runs = way.value(text.live) if way.more.live else now
-        if now != step.setting.wanted:
-            drifts.append(Drift(changes.host.name, thing, now))
-        elif runs != now:
+        value = f"unreadable: {text.why.strip()}" if text.why else way.value(text.text)
+        runs = way.value(text.live) if way.more.live else value
+        if value != step.setting.wanted:
+            drifts.append(Drift(changes.host.name, thing, value))
+        elif runs != value:
             drifts.append(Drift(changes.host.name, thing, runs, waits=True))
     return drifts
 

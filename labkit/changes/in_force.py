@@ -85,9 +85,9 @@ class InForce:
         """
         refuse_conflicts(settings)
         asleep = self._asleep()
-        self.learn(one for one in settings if one not in self.stale or one.role not in asleep)
-        if whys := [self.steps[setting].why for setting in settings if self.steps[setting].why]:
-            raise Impossible(whys[0])
+        self.learn(s for s in settings if s not in self.stale or s.role not in asleep)
+        if reasons := [self.steps[setting].why for setting in settings if self.steps[setting].why]:
+            raise Impossible(reasons[0])
         with undisturbed("a change of settings", self._restores()), self._lock:
             roles = self._replaced(settings, left)
             self._refuse_others(roles, settings)
@@ -109,8 +109,8 @@ class InForce:
 
     def _ops(self, settings: Sequence[Setting], left: Collection[str]) -> list[Op]:
         things = {*(setting.thing for setting in settings), *left}
-        gone = [setting for thing, setting in reversed(self.changed.items()) if thing not in things]
-        backs = [Op(s.role, self.steps[s], True, not self.steps[s].changes) for s in gone]
+        old = [setting for thing, setting in reversed(self.changed.items()) if thing not in things]
+        backs = [Op(s.role, self.steps[s], True, not self.steps[s].changes) for s in old]
         steps = in_order([self.steps[setting] for setting in dict.fromkeys(settings)])
         return backs + [Op(s.setting.role, s, False, self._is_made(s)) for s in steps]
 
@@ -119,20 +119,20 @@ class InForce:
 
     # The guests whose devices others take the place of in this move.
     def _replaced(self, settings: Sequence[Setting], left: Collection[str]) -> list[str]:
-        moved = [op.step for op in self._ops(settings, left) if self._moves(op)]
-        roles = [replaced(step, self.hosts[step.setting.role]) for step in moved]
+        steps = [op.step for op in self._ops(settings, left) if self._moves(op)]
+        roles = [replaced(step, self.hosts[step.setting.role]) for step in steps]
         return [role for role in dict.fromkeys(roles) if role in self.hosts]
 
     def _moves(self, op: Op) -> bool:
         setting = self.changed.get(op.step.thing)
-        now = setting.wanted if setting else op.step.current
-        return not op.there and now != (op.step.current if op.back else op.step.setting.wanted)
+        value = setting.wanted if setting else op.step.current
+        return not op.there and value != (op.step.current if op.back else op.step.setting.wanted)
 
     # Whoever has set something on them, in this process or another, could not put it back. A guest
     # that does not run is asked nothing: what was set in it has gone, or waits.
     def _refuse_others(self, roles: Sequence[str], settings: Sequence[Setting]) -> None:
-        woken = {role for s in settings if self.steps[s].changes for role in s.starts}
-        for role in (role for role in roles if role not in self._asleep() | woken | self.alone):
+        starts = {role for s in settings if self.steps[s].changes for role in s.starts}
+        for role in (role for role in roles if role not in self._asleep() | starts | self.alone):
             host, change_set = self.hosts[role], self.sets.get(role)
             for open_set in self._open_on(host):
                 if change_set is None or change_set.number != open_set.number:
@@ -185,8 +185,8 @@ class InForce:
     def waiting(self) -> list[Setting]:
         """Settings that only a host's next start will bring; refuses the rest as `check` does."""
         drifts = self.drifted(self.changed.values())
-        if others := [drift for drift in drifts if not drift.waits]:
-            raise refusal(others[0])
+        if refused_drifts := [drift for drift in drifts if not drift.waits]:
+            raise refusal(refused_drifts[0])
         return [self.changed[drift.thing] for drift in drifts]
 
     def drifted(self, settings: Iterable[Setting], beat: float = 0.0) -> list[Drift]:
@@ -253,12 +253,12 @@ class InForce:
         steps = [self.steps[setting] for setting in self.changed.values()]
         heirs = {replaced(step, self.hosts[step.setting.role]) for step in steps}
         first = [role for role in order if role in heirs & {step.setting.role for step in steps}]
-        rest = [role for role in order if role not in first]
+        last = [role for role in order if role not in first]
         if self._barred():
-            return [why for role in (*first, *rest) for why in self._put_back(role)]
-        whys = [on_all({role: partial(self._put_back, role) for role in changes})
-                for changes in (first, rest) if changes]  # fmt: skip
-        return [why for by_role in whys for of_role in by_role.values() for why in of_role]
+            return [reason for role in (*first, *last) for reason in self._put_back(role)]
+        reasons = [on_all({role: partial(self._put_back, role) for role in changes})
+                   for changes in (first, last) if changes]  # fmt: skip
+        return [reason for by_role in reasons for of_role in by_role.values() for reason in of_role]
 
     def _put_back(self, role: str) -> list[str]:
         host = self.hosts[role]
@@ -269,7 +269,7 @@ class InForce:
         except LabkitError as error:
             return [error.what]
         return [
-            ": ".join(filter(None, [why.what, why.said])) for why in refusals(host, answers)
+            ": ".join(filter(None, [odd.what, odd.said])) for odd in refusals(host, answers)
         ] + [f"{host.name}: {outcome_words(answer)}" for answer in answers if not went_back(answer)]
 
     def _change(self, role: str, ops: Sequence[Op]) -> None:
@@ -307,13 +307,13 @@ class InForce:
 
     # A host without a disk forgets its journal with everything that the journal was about.
     def _started_anew(self, role: str) -> bool:
-        before, now = self.greetings[role], hello(self.hosts[role])
-        if now.boot == before.boot or now.open:
+        before, greeting = self.greetings[role], hello(self.hosts[role])
+        if greeting.boot == before.boot or greeting.open:
             return False
-        self.greetings[role] = now
+        self.greetings[role] = greeting
         return True
 
-    def _made(self, step: Step, text: str, before: str, tenths: str, said: str) -> None:
+    def _made(self, step: Step, text: str, before: str, tenths: str, output: str) -> None:
         assert step.way
         value = step.way.value(text)
         self.changed.pop(step.thing, None)
@@ -321,12 +321,12 @@ class InForce:
         if value == step.setting.wanted:
             self.texts[step.setting] = text
             return
-        waited = f" after {int(tenths) / 10:g} s" if int(tenths) else ""
-        how = "was ignored" if text == before else "became something else"
+        wait = f" after {int(tenths) / 10:g} s" if int(tenths) else ""
+        outcome = "was ignored" if text == before else "became something else"
         raise SettingRefused(
-            f"{step.host}: {step.thing} {how}{waited}: wanted {step.setting.wanted!r}, reads back"
+            f"{step.host}: {step.thing} {outcome}{wait}: wanted {step.setting.wanted!r}, reads back"
             f" as {value!r}",
-            said=said,
+            said=output,
             hint=f"legal: {step.way.legal}" if step.way.legal else "",
         )
 

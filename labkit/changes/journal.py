@@ -159,16 +159,16 @@ def ask(
     """
     # A host's shell, or a hostile host, may print lines of its own; ours carry a number used once.
     mark = secrets.token_hex(8)
-    completed = _run(host, [verb, mark, *words], lines, seconds, kept)
+    outcome = _run(host, [verb, mark, *words], lines, seconds, kept)
     # Not splitlines(): a text may hold what Unicode calls a line's end.
-    texts = [line for line in completed.stdout.split("\n") if line.startswith(f"={mark} ")]
+    texts = [line for line in outcome.stdout.split("\n") if line.startswith(f"={mark} ")]
     answers = [_answer(*line.split(" ")[1:]) for line in texts]
     if [answer.word for answer in answers] == [UNKEPT]:
         return ask(host, verb, *words, lines=lines, seconds=seconds)
-    if not completed.ok and not answers:
+    if not outcome.ok and not answers:
         raise CommandFailed(
-            f"{host.name}: `{verb}` of the journal ended with code {completed.code}",
-            said=completed.stderr,
+            f"{host.name}: `{verb}` of the journal ended with code {outcome.code}",
+            said=outcome.stderr,
         )
     return answers
 
@@ -191,10 +191,10 @@ def _answer(word: str, *fields: str) -> ScriptReply:
 
 def refuse(host: Host, answers: Sequence[ScriptReply]) -> None:
     """Raise what went wrong, if an answer says that something did."""
-    for why in refusals(host, answers):
-        raise why
-    if unfinished := [answer for answer in answers if answer.word == "open"]:
-        sets = [_open_set(script_reply.fields) for script_reply in unfinished]
+    for error in refusals(host, answers):
+        raise error
+    if open_sets := [answer for answer in answers if answer.word == "open"]:
+        sets = [_open_set(script_reply.fields) for script_reply in open_sets]
         raise Unfinished(
             f"{host.name}: unfinished {sets[0]}",
             hint=f"restore it first: {host.verb('restore')}",
@@ -223,10 +223,10 @@ def _held(host: Host, fields: Sequence[str]) -> HostError:
 
 
 def _fenced(host: Host, fields: Sequence[str]) -> HostError:
-    gone = "it was put back meanwhile, or its journal is gone"
-    now = f"it is held by {Lease.told(fields[1:])}" if fields[1:] else gone
+    end = "it was put back meanwhile, or its journal is gone"
+    state = f"it is held by {Lease.told(fields[1:])}" if fields[1:] else end
     return Busy(
-        f"{host.name}: our lease has ended, so nothing more was written; {now}",
+        f"{host.name}: our lease has ended, so nothing more was written; {state}",
         hint=f"{host.verb('journal')} shows the state of the changes",
     )
 
@@ -248,9 +248,9 @@ def _gone(host: Host, _: Sequence[str]) -> HostError:
 
 
 def _changed(host: Host, fields: Sequence[str]) -> HostError:
-    thing, now, before = (repr(field.strip()) for field in fields[:3])
+    thing, value, before = (repr(field.strip()) for field in fields[:3])
     return SettingRefused(
-        f"{host.name}: {thing[1:-1]} was changed by somebody else from {before} to {now}; "
+        f"{host.name}: {thing[1:-1]} was changed by somebody else from {before} to {value}; "
         "it is left so",
         hint="does something else on that host manage this setting?",
     )
@@ -295,8 +295,8 @@ def show(host: Host, looks: Sequence[Look], token: str = "") -> dict[str, Seen]:
         ("show", look.thing, *map(_line, (look.probe, look.live, look.reads, look.several)))
         for look in looks
     ]
-    heard = [("beat", token)] if token else []
-    answers = ask(host, "show", lines=[*heard, *lines], kept=bool(token))
+    beats = [("beat", token)] if token else []
+    answers = ask(host, "show", lines=[*beats, *lines], kept=bool(token))
     refuse(host, answers)
     return {answer.fields[0]: _seen(*answer.fields) for answer in answers if answer.word == "state"}
 
@@ -335,10 +335,10 @@ def history(host: Host, sets: int = 20) -> list[Chapter]:
     return [_chapter(name, chapter, f"{host.name}: {name}") for name, chapter in lines.items()]
 
 
-def _chapter(name: str, lines: Sequence[str], where: str) -> Chapter:
+def _chapter(name: str, lines: Sequence[str], place: str) -> Chapter:
     read: list[Frame] = []
     try:
-        for frame in frames(lines, where):
+        for frame in frames(lines, place):
             read.append(frame)
     except JournalDamaged as error:
         return Chapter(name, tuple(read), str(error))
@@ -359,8 +359,8 @@ def given_up(chapter: Chapter) -> tuple[str, ...]:
 def lines_of(chapter: Chapter) -> list[str]:
     """A change set in words, a line for each thing that happened."""
     state = "put back" if chapter.name.endswith("closed") else "NOT put back"
-    if lost := given_up(chapter):
-        state = f"closed, and NOT put back: {', '.join(lost)} (given up)"
+    if losses := given_up(chapter):
+        state = f"closed, and NOT put back: {', '.join(losses)} (given up)"
     lines = [f"change set #{chapter.name.split('.')[0]}, {state}"]
     for frame in chapter.frames:
         lines += [f"  {words}" for words in _words(frame.kind, frame.fields)]
@@ -379,8 +379,8 @@ def _words(kind: str, fields: Sequence[str]) -> list[str]:
             return [f"{fields[0]}: about to be written"]
         case (("writing" | "wrote" | "refused" | "restoring" | "original"), [_, text, *_]):
             return [f"{fields[0]}: {WORDS[kind]} {text}"]
-        case "given-up", [_, text, now]:
-            return [f"{fields[0]}: given up, was {text}; then it was {now}"]
+        case "given-up", [_, text, last]:
+            return [f"{fields[0]}: given up, was {text}; then it was {last}"]
         case "restored", [_, outcome, text]:
             return [f"{fields[0]}: {outcome[1:-1]}, is {text}"]
     return [" ".join([kind, *texts])]

@@ -42,7 +42,7 @@ class Frame:
     fields: tuple[str, ...]
 
 
-def frames(lines: Iterable[str], where: str) -> Iterator[Frame]:
+def frames(lines: Iterable[str], place: str) -> Iterator[Frame]:
     """The frames of a journal; a torn last line is dropped, damage before that is refused.
 
     `lines` keep their ends: a last one without is the torn one.
@@ -50,32 +50,32 @@ def frames(lines: Iterable[str], where: str) -> Iterator[Frame]:
     for number, line in enumerate(lines, 1):
         if not line.endswith("\n"):
             return
-        yield from _records(_fields(line.removesuffix("\n"), f"{where} line {number}"))
+        yield from _records(_fields(line.removesuffix("\n"), f"{place} line {number}"))
 
 
 # What is done is noted on the line of what is done next.
 def _records(fields: list[str]) -> Iterator[Frame]:
     while fields:
         size = RECORDS.get(fields[0], len(fields))
-        kind, *rest = fields[:size]
-        yield Frame(kind, tuple(map(decoded, rest)))
+        kind, *texts = fields[:size]
+        yield Frame(kind, tuple(map(decoded, texts)))
         fields = fields[size:]
 
 
-def _fields(line: str, where: str) -> list[str]:
-    version, _, rest = line.partition(" ")
+def _fields(line: str, place: str) -> list[str]:
+    version, _, tail = line.partition(" ")
     if re.fullmatch("labkit[0-9]+", version) and version != "labkit1":
         raise JournalDamaged(
-            f"{where}: is written as {version}; this labkit reads labkit1",
+            f"{place}: is written as {version}; this labkit reads labkit1",
             hint="use the labkit that wrote it",
         )
-    match rest.split(" ", 2):
+    match tail.split(" ", 2):
         case [crc, length, body] if version == "labkit1" and f"{crc} {length}" == cksum(
             body + "\n"
         ):
             return body.split(" ")
     raise JournalDamaged(
-        f"{where}: does not match its checksum",
+        f"{place}: does not match its checksum",
         said=line[:200],
         hint="nothing is put back by guessing: the lines before it are whole; `labkit journal HOST`"
         " shows them",

@@ -121,12 +121,12 @@ class Plan:
         """Refuse to go by an older plan when the hosts are no longer as they were then."""
         if self.digest == digest:
             return
-        now = {(step.host, step.thing): step.text for step in self.steps}
+        present = {(step.host, step.thing): step.text for step in self.steps}
         differ = [
-            f"{host}: {thing}: was {texts.get(key, '')!r}, is {now.get(key, '')!r}"
-            for key in sorted({*texts, *now})
+            f"{host}: {thing}: was {texts.get(key, '')!r}, is {present.get(key, '')!r}"
+            for key in sorted({*texts, *present})
             for host, thing in [key]
-            if texts.get(key) != now.get(key)
+            if texts.get(key) != present.get(key)
         ]
         raise SettingRefused(
             "the plan is stale: the hosts have changed since it was made; nothing was changed",
@@ -138,20 +138,20 @@ class Plan:
 def plan(
     settings: Iterable[Setting],
     hosts: Mapping[str, Host],
-    known: Mapping[str, Greeting] | None = None,
+    greetings_known: Mapping[str, Greeting] | None = None,
 ) -> Plan:
     """Ask the hosts that the settings are about; two round trips each, all at the same time."""
-    wanted: dict[str, list[Setting]] = {}
+    settings_of: dict[str, list[Setting]] = {}
     order = list(dict.fromkeys(settings))
     for setting in order:
         if setting.role not in hosts:
             raise Unknown("role", setting.role, hosts)
-        wanted.setdefault(setting.role, []).append(setting)
+        settings_of.setdefault(setting.role, []).append(setting)
 
-    def asked(role: str) -> tuple[Greeting, list[Step]]:
-        return _planned(hosts[role], wanted[role], (known or {}).get(role))
+    def ask(role: str) -> tuple[Greeting, list[Step]]:
+        return _planned(hosts[role], settings_of[role], (greetings_known or {}).get(role))
 
-    steps_of = dict(zip(wanted, together(asked, wanted, AT_ONCE), strict=True))
+    steps_of = dict(zip(settings_of, together(ask, settings_of, AT_ONCE), strict=True))
     steps = _in_place(
         {step.setting: step for _, steps_here in steps_of.values() for step in steps_here}
     )
@@ -162,12 +162,12 @@ def plan(
 
 # Where a setting can be made, what would replace it is not.
 def _in_place(steps: Mapping[Setting, Step]) -> dict[Setting, Step]:
-    def made(setting: Setting | None) -> bool:
+    def is_made(setting: Setting | None) -> bool:
         return setting is not None and setting in steps and not steps[setting].why
 
     return {
         setting: Step(setting, step.host, why=f"not needed: {step.host} has {setting.instead_of}")
-        if made(setting.instead_of) and not step.why else step
+        if is_made(setting.instead_of) and not step.why else step
         for setting, step in steps.items()
     }  # fmt: skip
 
@@ -179,9 +179,9 @@ def _warnings(greetings: Mapping[str, Greeting], hosts: Mapping[str, Host]) -> I
 
 
 def _planned(
-    host: Host, settings: Sequence[Setting], known: Greeting | None
+    host: Host, settings: Sequence[Setting], greeting_known: Greeting | None
 ) -> tuple[Greeting, list[Step]]:
-    greeting = known or hello(host)
+    greeting = greeting_known or hello(host)
     ways = [_way(setting, host, greeting) for setting in settings]
     looks = {
         step.thing: Look(
@@ -206,29 +206,29 @@ def _way(setting: Setting, host: Host, greeting: Greeting) -> Step:
     except LabkitError as no:
         return Step(setting, host.name, why=no.what)
     lacks = "root" in way.needs and greeting.user != "0"
-    why = f"it needs root, and labkit is not root on {host.name}" if lacks else ""
-    return Step(setting, host.name, kind, way, why=why)
+    reason = f"it needs root, and labkit is not root on {host.name}" if lacks else ""
+    return Step(setting, host.name, kind, way, why=reason)
 
 
-def _seen(step: Step, seen: Seen, host: Host) -> Step:
+def _seen(step: Step, sight: Seen, host: Host) -> Step:
     assert step.way
-    if seen.why:
-        return _impossible(step, f"{host.name}: {seen.why.strip()}")
-    if "\ufffd" in seen.text:
+    if sight.why:
+        return _impossible(step, f"{host.name}: {sight.why.strip()}")
+    if "\ufffd" in sight.text:
         return _impossible(step, f"{host.name}: what it shows of {step.thing} is not text")
-    way, text = held(step.way, seen.text)
+    way, text = held(step.way, sight.text)
     try:
-        if why := way.refuses(text):
-            return _impossible(step, why)
+        if reason := way.refuses(text):
+            return _impossible(step, reason)
         undo = command(way.writes(way.value(text)))
     except (ValueError, LookupError, LabkitError) as error:
         return _impossible(step, f"{host.name}: {text.strip()!r} could not be put back ({error})")
     undo = undo or "true"
-    return Step(step.setting, step.host, step.kind, way, text, undo, live=seen.live)
+    return Step(step.setting, step.host, step.kind, way, text, undo, live=sight.live)
 
 
-def _impossible(step: Step, why: str) -> Step:
-    return Step(step.setting, step.host, step.kind, step.way, why=why)
+def _impossible(step: Step, reason: str) -> Step:
+    return Step(step.setting, step.host, step.kind, step.way, why=reason)
 
 
 def in_order(steps: Sequence[Step]) -> list[Step]:
@@ -238,18 +238,18 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
     for second, firsts in waits.items():
         for first in firsts:
             followers.setdefault(first, []).append(second)
-    free, ordered = [n for n in range(len(steps)) if not waits[n]], list[Step]()
+    free, order = [n for n in range(len(steps)) if not waits[n]], list[Step]()
     while free:
         number = heappop(free)
-        ordered.append(steps[number])
+        order.append(steps[number])
         for second in followers.get(number, ()):
             waits[second].remove(number)
             if not waits[second]:
                 heappush(free, second)
-    if len(ordered) < len(steps):
+    if len(order) < len(steps):
         names = " after ".join(steps[n].thing for n in _circle(waits))
         raise Impossible(f"these settings depend on each other in a circle: {names}")
-    return ordered
+    return order
 
 
 # What is not done waits for something that is not done either.
@@ -262,15 +262,15 @@ def _circle(waits: Mapping[int, set[int]]) -> list[int]:
 
 # By place in the order as asked: the places of those that are to be made before it.
 def _waits(steps: Sequence[Step]) -> dict[int, set[int]]:
-    called: dict[tuple[str, str], set[int]] = {}
+    numbers_of: dict[tuple[str, str], set[int]] = {}
     for n, step in enumerate(steps):
         for name in (step.thing, type(step.setting).__name__, str(step.setting)):
-            called.setdefault((step.host, name), set()).add(n)
+            numbers_of.setdefault((step.host, name), set()).add(n)
     return {
         n: {
             first
             for name in (step.way.more.after if step.way else ())
-            for first in called.get((step.host, name), ())
+            for first in numbers_of.get((step.host, name), ())
             if steps[first].thing != step.thing
         }
         for n, step in enumerate(steps)

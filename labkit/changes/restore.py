@@ -19,15 +19,15 @@ def went_back(answer: ScriptReply) -> bool:
 
 def outcome_words(answer: ScriptReply) -> str:
     """Say in words what became of one thing."""
-    _, thing, outcome, now, original, text = answer.fields
+    _, thing, outcome, value, original, text = answer.fields
     words = {
         "restored": f"is {original.strip()!r} again",
         "already": f"was {original.strip()!r} already",
         "handed": "goes back with a later change set",
-        "left": f"was changed by somebody else to {now.strip()!r}; it is left so (it had been "
+        "left": f"was changed by somebody else to {value.strip()!r}; it is left so (it had been "
         f"{original.strip()!r})",
-        "lacking": f"cannot be read any more, so {original.strip()!r} is not put back: {now}",
-        "failed": f"does not go back to {original.strip()!r}: {text or f'it stays {now!r}'}",
+        "lacking": f"cannot be read any more, so {original.strip()!r} is not put back: {value}",
+        "failed": f"does not go back to {original.strip()!r}: {text or f'it stays {value!r}'}",
     }
     return f"{thing} {words.get(outcome, outcome)}"
 
@@ -78,8 +78,8 @@ def restore(
     check_pin(host)
     with undisturbed(f"putting back {host.name}", host.verb("restore")):
         answers = restore_all(host, Owner.me(owner), breaking=breaking, forgetting=forgetting)
-    ended = end_left(host, everyones=breaking)
-    others = tuple(job for job in of_runs(host) if job.goes_on)
+    ends = end_left(host, everyones=breaking)
+    jobs = tuple(job for job in of_runs(host) if job.goes_on)
     backs = tuple(answer for answer in answers if answer.word == "back")
-    damaged = tuple(answer.fields[0] for answer in answers if answer.word == "damaged")
-    return Restored(backs, damaged, tuple(ended), others, lost(host, forgetting))
+    damages = tuple(answer.fields[0] for answer in answers if answer.word == "damaged")
+    return Restored(backs, damages, tuple(ends), jobs, lost(host, forgetting))

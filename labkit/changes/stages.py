@@ -47,24 +47,24 @@ def stages(ops: Sequence[Op]) -> list[dict[str, list[Op]]]:
 
     What takes time from guests waits until others have put back what they have to.
     """
-    crowded = {op.role for op in ops if op.crowds}
-    if not crowded or any(op.barrier for op in ops):
+    crowds = {op.role for op in ops if op.crowds}
+    if not crowds or any(op.barrier for op in ops):
         return _stages(ops)
-    first = [op for op in ops if op.back and op.role not in crowded]
+    first = [op for op in ops if op.back and op.role not in crowds]
     return _stages(first) + _stages(op for op in ops if op not in first)
 
 
 def _stages(ops: Iterable[Op]) -> list[dict[str, list[Op]]]:
-    found: list[dict[str, list[Op]]] = []
+    groups: list[dict[str, list[Op]]] = []
     alone = False
     for op in ops:
-        others = bool(found) and set(found[-1]) != {op.role}
-        if not found or (others and (alone or op.barrier)):
-            found.append({})
+        has_others = bool(groups) and set(groups[-1]) != {op.role}
+        if not groups or (has_others and (alone or op.barrier)):
+            groups.append({})
             alone = False
-        found[-1].setdefault(op.role, []).append(op)
+        groups[-1].setdefault(op.role, []).append(op)
         alone = alone or op.barrier
-    return found
+    return groups
 
 
 def on_all(work: Mapping[str, Callable[[], T]]) -> dict[str, T]:
@@ -72,5 +72,5 @@ def on_all(work: Mapping[str, Callable[[], T]]) -> dict[str, T]:
     if len(work) == 1:
         return {role: work_of() for role, work_of in work.items()}
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        begun = {role: pool.submit(work_of) for role, work_of in work.items()}
-    return {role: future.result() for role, future in begun.items()}
+        futures = {role: pool.submit(work_of) for role, work_of in work.items()}
+    return {role: future.result() for role, future in futures.items()}
