@@ -44,7 +44,7 @@ class _Unpacker(Protocol):
     def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
-PACKED: Mapping[bytes, Callable[[], _Unpacker]] = {
+UNPACKERS: Mapping[bytes, Callable[[], _Unpacker]] = {
     b"\x1f\x8b": lambda: zlib.decompressobj(wbits=31),
     b"BZh": bz2.BZ2Decompressor,
 }
@@ -85,7 +85,7 @@ def text_of(file: Path) -> str:
         content = file.read_bytes() if file.stat().st_size <= MOST_BYTES else None
     except OSError as error:
         raise ResultsError(f"{file}: cannot be read", said=str(error)) from None
-    for first, unpacker in PACKED.items():
+    for first, unpacker in UNPACKERS.items():
         if content and content.startswith(first):
             content = _unpacked(file, content, unpacker)
     if content is None:
@@ -123,72 +123,72 @@ class _Part:
 
 
 def take_in(
-    named: str, files: Mapping[str, Sequence[Path | Source]], label: str,
-    claimed: Claimed | None = None, trials: bool = False,
+    tool: str, files: Mapping[str, Sequence[Path | Source]], label: str,
+    claims: Claimed | None = None, trials: bool = False,
 ) -> Results:  # fmt: skip
     """Import files as new results: condition -> its files, one block each, unless they say more.
 
-    Files are of the format `named`, or say theirs. Those of several tools with one condition are
+    Files are of the format `tool`, or say theirs. Those of several tools with one condition are
     numbered by tool, so that the first of each are one block. With `trials` each value is a block.
-    With `claimed`, conditions and metrics are those of the claims that the runs can be judged on.
+    With `claims`, conditions and metrics are those of the claims that the runs can be judged on.
     """
-    sources = [(name, file if isinstance(file, Source) else Source(named, file))
-               for name, some in files.items() for file in some]  # fmt: skip
+    sources = [(name, file if isinstance(file, Source) else Source(tool, file))
+               for name, files_of in files.items() for file in files_of]  # fmt: skip
     sources = [(name, replace(file, tool=file.tool.replace("-", "_"))) for name, file in sources]
     # Everything is read before anything is written.
     parts = list(_numbered(
         replace(part, number=number)
         for number, file in enumerate(sources) for part in _parts(*file, trials)
     ))  # fmt: skip
-    _insist_one_unit(parts, claimed)
-    _refuse_twice(parts, claimed)
+    _insist_one_unit(parts, claims)
+    _refuse_twice(parts, claims)
     path = out() / "results" / STUDY / label
     if path.exists():
         raise BadInput(f"{path} is there already", hint="choose another --label")
     tools = [*dict.fromkeys(part.source.tool for part in parts)]
-    _refuse_again(tools, parts, claimed)
+    _refuse_again(tools, parts, claims)
     conditions = [*dict.fromkeys(part.condition for part in parts)]
     lab = {"name": f"files of {', '.join(tools)}", "tier": IMPORTS, "accelerator": "", "hosts": {}}
     results = Results.begin(path, {
         "study": STUDY, "where": f"imported from {', '.join(tools)}", "seed": 0, "label": label,
         "lab": lab, "workload": {"name": tools[0]}, "conditions": conditions, "refused": {},
         "imported": datetime.now(UTC).isoformat(timespec="seconds"),
-        **({KEY: asdict(claimed)} if claimed else {}),
+        **({KEY: asdict(claims)} if claims else {}),
     })  # fmt: skip
     runs: dict[tuple[str, int], list[_Part]] = {}
     for part in parts:
         runs.setdefault((part.condition, part.block), []).append(part)
-    for order, ((condition, block), some) in enumerate(runs.items(), 1):
-        _keep(results, Run(condition, block, order, "finished"), some, claimed)
+    for order, ((condition, block), files_of) in enumerate(runs.items(), 1):
+        _keep(results, Run(condition, block, order, "finished"), files_of, claims)
     return results
 
 
-def _keep(results: Results, run: Run, parts: Sequence[_Part], claimed: Claimed | None) -> None:
-    left = "; ".join(filter(None, (part.left for part in parts)))
+def _keep(results: Results, run: Run, parts: Sequence[_Part], claims: Claimed | None) -> None:
+    remainder = "; ".join(filter(None, (part.left for part in parts)))
     names = ", ".join(part.source.path.name for part in parts)
-    facts = {"file": names} | ({"left_out": left} if left else {})
+    facts = {"file": names} | ({"left_out": remainder} if remainder else {})
     samples = [sample for part in parts for sample in part.samples]
-    rows = tuple(map(row, with_claimed(claimed, run.condition, samples)))
+    rows = tuple(map(row, with_claimed(claims, run.condition, samples)))
     results.keep(replace(run, rows=rows, facts=facts), {part.raw: part.text for part in parts})
 
 
 # The runs that a file holds; block 0 is numbered by its place.
 def _parts(condition: str, source: Source, trials: bool) -> Iterator[_Part]:
     format_of, content = find(source.tool), text_of(source.path)
-    left, split = left_out(format_of, content), getattr(format_of, "parts", None)
+    remainder, split = left_out(format_of, content), getattr(format_of, "parts", None)
     refusing = partial(_refusing, format_of, source.path)
     runs = refusing(content, partial(split, content)) if split else [("", 0, content)]
-    named = {name for name, *_ in runs}
-    if condition and len(named) > 1:
-        what = f"{source.path} names conditions itself: {', '.join(sorted(named))}"
-        raise BadInput(what, hint="import it without naming a condition")
+    inner_names = {name for name, *_ in runs}
+    if condition and len(inner_names) > 1:
+        problem = f"{source.path} names conditions itself: {', '.join(sorted(inner_names))}"
+        raise BadInput(problem, hint="import it without naming a condition")
     for name_inside, block, text in runs:
         samples = refusing(text, partial(_samples, format_of, text))
         name = condition or name_inside or source.path.name.split(".")[0]
         if trials:
-            yield from _trials(_Part(source, name, block, text, samples, left))
+            yield from _trials(_Part(source, name, block, text, samples, remainder))
         else:
-            yield _Part(source, name, block, text, samples, left)
+            yield _Part(source, name, block, text, samples, remainder)
 
 
 # As plain numbers, since the text of the tool holds all of them. Equal ones of different files, or
@@ -207,15 +207,15 @@ def _trials(part: _Part) -> Iterator[_Part]:
 
 
 def _numbered(parts: Iterable[_Part]) -> Iterator[_Part]:
-    taken: dict[tuple[str, str], dict[int, Path]] = {}
+    blocks_of: dict[tuple[str, str], dict[int, Path]] = {}
     for part in parts:
-        blocks = taken.setdefault((part.condition, part.source.tool), {})
+        blocks = blocks_of.setdefault((part.condition, part.source.tool), {})
         block = part.block or max(blocks, default=0) + 1
         if block in blocks:
-            what = (
+            problem = (
                 f"{part.source.path}: block {block} of {part.condition} is in {blocks[block]} too"
             )
-            raise BadInput(what, hint="each block is a measurement of its own")
+            raise BadInput(problem, hint="each block is a measurement of its own")
         blocks[block] = part.source.path
         yield replace(part, block=block)
 
@@ -229,9 +229,9 @@ def imported_as(study: str) -> list[Path]:
     return paths
 
 
-def left_out(kept: Format, text: str) -> str:
+def left_out(format_of: Format, text: str) -> str:
     """The part of a text that is not read, such as a last line cut off; empty if all of it is."""
-    reader = getattr(kept, "left_out", None)
+    reader = getattr(format_of, "left_out", None)
     return str(reader(text)) if reader else ""
 
 
@@ -258,26 +258,26 @@ def _refusing(format_of: Format, file: Path, text: str, read: Callable[[], T]) -
 
 # What counts twice makes intervals too narrow. Of one file with several tests each condition may
 # have a figure of its own.
-def _refuse_twice(parts: Sequence[_Part], claimed: Claimed | None) -> None:
+def _refuse_twice(parts: Sequence[_Part], claims: Claimed | None) -> None:
     taken_by: dict[tuple[str, object], _Part] = {}
     for part in parts:
-        judged = claimed.samples(part.condition, part.samples) if claimed else []
-        figures = tuple((sample.metric, sample.values.tobytes()) for sample in judged)
-        for taken in ((part.text, part.condition), (part.text, figures)):
-            other = taken_by.setdefault(taken, part)
+        samples = claims.samples(part.condition, part.samples) if claims else []
+        figures = tuple((sample.metric, sample.values.tobytes()) for sample in samples)
+        for content in ((part.text, part.condition), (part.text, figures)):
+            twin = taken_by.setdefault(content, part)
             # Equal numbers of one file were written down twice by its author.
-            if other.number != part.number:
+            if twin.number != part.number:
                 raise BadInput(
                     f"{part.source.path}, for {part.condition}, has the same content as "
-                    f"{other.source.path}, for {other.condition}",
+                    f"{twin.source.path}, for {twin.condition}",
                     hint="each block of each condition is a measurement of its own\n"
                     "of several tests in one file: --metric 'NAME: CONDITION=METRIC' for each",
                 )
 
 
-def _refuse_again(tools: Sequence[str], parts: Sequence[_Part], claimed: Claimed | None) -> None:
+def _refuse_again(tools: Sequence[str], parts: Sequence[_Part], claims: Claimed | None) -> None:
     digests = ((part.condition, hashlib.sha256(part.text.encode()).hexdigest()) for part in parts)
-    identity = tools[0], claimed, sorted(digests)
+    identity = tools[0], claims, sorted(digests)
     for path in stored(STUDY):
         with suppress(LabkitError):
             results = Results.open(path)
@@ -294,23 +294,23 @@ def _refuse_again(tools: Sequence[str], parts: Sequence[_Part], claimed: Claimed
 
 
 # What claims compare has to be in one unit, whatever each file has; plain values are of one anyway.
-def _insist_one_unit(parts: Sequence[_Part], claimed: Claimed | None) -> None:
+def _insist_one_unit(parts: Sequence[_Part], claims: Claimed | None) -> None:
     units: dict[str, str] = {}
     for part in parts:
-        where = str(part.source.path)
+        place = str(part.source.path)
         plain = part.samples if part.source.tool == "values" else ()
-        for sample in claimed.insist(part.condition, part.samples, where) if claimed else plain:
+        for sample in claims.insist(part.condition, part.samples, place) if claims else plain:
             unit = units.setdefault(sample.metric, sample.unit)
-            check_unit(sample, unit, where, "" if claimed else "one metric has one unit")
+            check_unit(sample, unit, place, "" if claims else "one metric has one unit")
 
 
 # A packed file may have been appended to, and is then several in a row. None is too large a text.
-def _unpacked(file: Path, whole: bytes, unpacker: Callable[[], _Unpacker]) -> bytes | None:
+def _unpacked(file: Path, content: bytes, unpacker: Callable[[], _Unpacker]) -> bytes | None:
     text = b""
-    while whole:
+    while content:
         unpacker_of, room = unpacker(), MOST_BYTES - len(text)
         try:
-            part = unpacker_of.decompress(whole, room) if room else b""
+            part = unpacker_of.decompress(content, room) if room else b""
         except (zlib.error, OSError) as error:
             raise ResultsError(f"{file}: cannot be unpacked", said=str(error)) from None
         if not unpacker_of.eof and len(part) == room:
@@ -318,5 +318,5 @@ def _unpacked(file: Path, whole: bytes, unpacker: Callable[[], _Unpacker]) -> by
         if not unpacker_of.eof:
             raise ResultsError(f"{file}: is cut short")
         text += part
-        whole = unpacker_of.unused_data.lstrip(b"\0")
+        content = unpacker_of.unused_data.lstrip(b"\0")
     return text

@@ -32,9 +32,9 @@ def insist_ended(text: str, last: str, tool: str) -> None:
         raise ResultsError(f"the output of {tool} has no end", hint="was the file cut off?")
 
 
-def milliseconds(text: str, what: str) -> float:
+def milliseconds(text: str, title: str) -> float:
     """A time with its unit, such as 1.39ms."""
     match = re.fullmatch(r"([\d.]+)(us|ms|s|m|h)", text)
     if match is None:
-        raise ResultsError(f"{what} is {text[:40]!r}, which is no time")
-    return number(match[1], what) * MILLISECONDS[match[2]]
+        raise ResultsError(f"{title} is {text[:40]!r}, which is no time")
+    return number(match[1], title) * MILLISECONDS[match[2]]

@@ -25,13 +25,13 @@ MICROSECONDS = {"nsec": 1e-3, "usec": 1.0, "msec": 1e3}
 def read(text: str) -> Iterator[Sample]:
     """IOPS, bandwidth and completion latency of each job and kind of I/O, by the names of JSON."""
     jobs = list(JOB.finditer(text))
-    several = len({job[1] for job in jobs}) > 1
+    has_several = len({job[1] for job in jobs}) > 1
     for job, body in pieces(text, jobs):
         if job[2] != "0":
             raise ResultsError(f"job {job[1]} of fio ended with error {job[2]}")
         if not re.search(r"^ +issued +(rwts)?", body, re.MULTILINE):
             raise ResultsError(f"job {job[1]} of fio has no end", hint="was the file cut off?")
-        yield from _job(body, f"{job[1]}: " if several else "")
+        yield from _job(body, f"{job[1]}: " if has_several else "")
 
 
 def _job(text: str, before: str) -> Iterator[Sample]:
@@ -44,10 +44,10 @@ def _job(text: str, before: str) -> Iterator[Sample]:
         yield from _latency(below, f"{name}completion latency")
 
 
-def _rates(found: re.Match[str]) -> tuple[float, float]:
-    if found.re is NEW:
-        return (number(found[2], "IOPS") * BY[found[3]], number(found[4], "BW") * BY[found[5]])
-    return number(found[4], "iops"), number(found[2], "bw") * BINARY[found[3]]
+def _rates(match: re.Match[str]) -> tuple[float, float]:
+    if match.re is NEW:
+        return (number(match[2], "IOPS") * BY[match[3]], number(match[4], "BW") * BY[match[5]])
+    return number(match[4], "iops"), number(match[2], "bw") * BINARY[match[3]]
 
 
 def _latency(text: str, name: str) -> Iterator[Sample]:
@@ -56,5 +56,5 @@ def _latency(text: str, name: str) -> Iterator[Sample]:
         yield sample(f"{name} mean", "us", by * number(mean[2], "clat"))
     if levels := LEVELS.search(text):
         for q, value in LEVEL.findall(levels[2]):
-            scaled = MICROSECONDS[levels[1]] * number(value, f"{q}th")
-            yield sample(f"{name} p{float(q):g}", "us", scaled)
+            microseconds = MICROSECONDS[levels[1]] * number(value, f"{q}th")
+            yield sample(f"{name} p{float(q):g}", "us", microseconds)

@@ -19,42 +19,42 @@ def json_of(text: str, tool: str) -> dict[str, Any]:
     return records.parse_json(text.encode(), f"output of {tool}", unique=False)
 
 
-def at(whole: Any, *path: str | int) -> Any:
+def at(tree: Any, *path: str | int) -> Any:
     """The value at a place of it; if there is none, the error names the place."""
     for n, step in enumerate(path):
         try:
-            whole = whole[step]
+            tree = tree[step]
         except (KeyError, IndexError, TypeError):
             raise ResultsError(f"the output has no {'/'.join(map(str, path[: n + 1]))}") from None
-    return whole
+    return tree
 
 
-def number(value: Any, what: str) -> float:
+def number(value: Any, title: str) -> float:
     """A finite number, from a number or from text that is one."""
     try:
         numeric = float(value) if not isinstance(value, bool) else math.nan
     except (TypeError, ValueError):
         numeric = math.nan
     if not math.isfinite(numeric):
-        raise ResultsError(f"{what} is {str(value)[:80]!r}, which is not a number")
+        raise ResultsError(f"{title} is {str(value)[:80]!r}, which is not a number")
     return numeric
 
 
-def sample(metric: str, unit: str, values: Sequence[float] | Any, lost: int = 0) -> Sample:
+def sample(metric: str, unit: str, values: Sequence[float] | Any, losses: int = 0) -> Sample:
     """A sample that can be judged: some values, not too many."""
     array = np.atleast_1d(np.asarray(values, dtype=np.float64))
     if not 0 < array.size <= MOST_VALUES:
         raise ResultsError(f"{metric}: {array.size} values; there must be 1 to {MOST_VALUES}")
     check_range(array, metric)
-    return Sample(metric, unit, array, lost)
+    return Sample(metric, unit, array, losses)
 
 
-def insist(found: list[Sample], tool: str) -> list[Sample]:
+def insist(samples: list[Sample], tool: str) -> list[Sample]:
     """The samples; none are an error. What a text says several times is one metric."""
-    if not found:
+    if not samples:
         raise ResultsError(f"the text holds no output of {tool}")
     alike: dict[str, list[Sample]] = {}
-    for figure in found:
+    for figure in samples:
         alike.setdefault(figure.metric, []).append(figure)
     return [_joined(group) for group in alike.values()]
 
@@ -79,8 +79,8 @@ def whole_lines(text: str) -> str:
 
 def unended(text: str) -> str:
     """A remark on what `whole_lines` leaves out; empty if that is nothing."""
-    rest = text[text.rfind("\n") + 1 :].strip()
-    return f"the last line has no end, so it may not be whole: {rest[:60]!r}" if rest else ""
+    tail = text[text.rfind("\n") + 1 :].strip()
+    return f"the last line has no end, so it may not be whole: {tail[:60]!r}" if tail else ""
 
 
 def unread(tool: str, line_number: int, line: str) -> ResultsError:

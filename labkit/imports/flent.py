@@ -40,17 +40,17 @@ def read(text: str) -> list[Sample]:
     units = at(document, "metadata").get("SERIES_META") or {}
     if not all(isinstance(part, dict) for part in (series, raw, units)):
         raise ResultsError("the output of Flent has no series")
-    same = number(document.get("version", 1), "the version") >= ONE_UNIT
+    has_one_unit = number(document.get("version", 1), "the version") >= ONE_UNIT
     samples = []
     for name, steps in series.items():
-        values = _of_series(_values(steps, name), _values(raw.get(name) or [], name), same)
+        values = _of_series(_values(steps, name), _values(raw.get(name) or [], name), has_one_unit)
         if values.size:
             about = units.get(name)
             about = about if isinstance(about, dict) else {}
             unit = str(about.get("UNITS") or "")
             samples.append(sample(name, unit, values))
             # Values of a throughput are of unequal times, so that their mean is not that of all.
-            if same and (mean := about.get("MEAN_VALUE")) is not None:
+            if has_one_unit and (mean := about.get("MEAN_VALUE")) is not None:
                 samples.append(
                     sample(f"{name} mean", unit, number(mean, f"the mean of {name[:80]}"))
                 )
@@ -65,14 +65,14 @@ def _values(points: Any, name: str) -> Numbers:
     return np.array(values, np.float64)
 
 
-def _of_series(steps: Numbers, raw: Numbers, same: bool) -> Numbers:
+def _of_series(steps: Numbers, raw: Numbers, has_one_unit: bool) -> Numbers:
     if not (steps.size and raw.size):
         return raw if raw.size else steps
-    if same and _apart(steps, raw) <= AS_NEAR:
+    if has_one_unit and _apart(steps, raw) <= AS_NEAR:
         return raw
-    changed = [values for change in CHANGES if (values := change(raw)).size]
-    apart, nearest = min(((_apart(steps, series), n) for n, series in enumerate(changed)))
-    return changed[nearest] if apart <= AS_NEAR else steps
+    candidates = [values for change in CHANGES if (values := change(raw)).size]
+    apart, nearest = min(((_apart(steps, series), n) for n, series in enumerate(candidates)))
+    return candidates[nearest] if apart <= AS_NEAR else steps
 
 
 # Interpolation moves percentiles by little; a wrong unit does so by much.

@@ -17,19 +17,19 @@ def read(text: str) -> list[Sample]:
     for number, line in enumerate(whole_lines(text).splitlines(), 1):
         if not line.strip() or line.startswith(("#", '"StartTimestamp"')):
             continue
-        *fields, packed = line.strip().split(",")
-        if not packed.startswith(BEGINS):
+        *fields, code = line.strip().split(",")
+        if not code.startswith(BEGINS):
             raise unread("HdrHistogram", number, line)
         tag = next((f.removeprefix("Tag=") for f in fields if f.startswith("Tag=")), "value")
-        by_tag.setdefault(tag, []).append((number, packed))
+        by_tag.setdefault(tag, []).append((number, code))
     return insist([_merged(tag, lines) for tag, lines in by_tag.items()], "HdrHistogram")
 
 
 def _merged(tag: str, lines: list[tuple[int, str]]) -> Sample:
     values = []
-    for number, packed in lines:
+    for number, code in lines:
         try:
-            levels, counts = decoded(packed)
+            levels, counts = decoded(code)
         except ResultsError as error:
             raise ResultsError(f"HdrHistogram: line {number}: {error.what}") from None
         values.append(np.repeat(levels, counts.astype(np.int64)))

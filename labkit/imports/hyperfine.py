@@ -34,14 +34,14 @@ def _commands(text: str) -> list[Any]:
     return commands
 
 
-def _times(told: Any) -> Sample:
-    times = at(told, "times")
+def _times(fields: Any) -> Sample:
+    times = at(fields, "times")
     if not isinstance(times, list):
         raise ResultsError("the output of hyperfine has no times: export it as JSON")
-    codes = told.get("exit_codes") or [0] * len(times)
+    codes = fields.get("exit_codes") or [0] * len(times)
     if not isinstance(codes, list) or len(codes) != len(times):
         raise ResultsError("the output of hyperfine has not one exit code for each time")
     good = [number(t, "a time") for t, code in zip(times, codes, strict=True) if code == 0]
     if not good:
-        raise ResultsError(f"no run of `{at(told, 'command')}` has ended with code 0")
+        raise ResultsError(f"no run of `{at(fields, 'command')}` has ended with code 0")
     return sample("time taken", "s", good, len(times) - len(good))

@@ -7,11 +7,11 @@ from labkit.errors import ResultsError
 from labkit.imports._reading import at, insist, json_of, number, sample
 from labkit.workload import Sample
 
-RECEIVED = ("sum_received", "sum")
+SUMS = ("sum_received", "sum")
 EXTRAS = (
     ("retransmits", "", ("sum_sent",)),
-    ("jitter_ms", "ms", RECEIVED),
-    ("lost_packets", "", RECEIVED),
+    ("jitter_ms", "ms", SUMS),
+    ("lost_packets", "", SUMS),
 )
 """Metrics by the sums that know them. Since iperf 3.11, sums sent have jitter and loss, of 0."""
 
@@ -28,18 +28,18 @@ def read(text: str) -> list[Sample]:
     return insist(samples, "iperf3")
 
 
-def _way(whole: Mapping[str, Any], suffix: str, named: str) -> list[Sample]:
-    end = at(whole, "end")
+def _way(document: Mapping[str, Any], suffix: str, label: str) -> list[Sample]:
+    end = at(document, "end")
     came = end.get(f"sum_received{suffix}")
     rate = _rate(came) if came else _that_came(at(end, f"sum{suffix}"))
-    samples = [sample(f"throughput{named}", "Mbit/s", rate)]
-    sums = [at(interval, f"sum{suffix}") for interval in at(whole, "intervals")]
-    if parts := [_rate(one) for one in sums if not one.get("omitted")]:
-        samples.append(sample(f"throughput{named} of an interval", "Mbit/s", parts))
+    samples = [sample(f"throughput{label}", "Mbit/s", rate)]
+    sums = [at(interval, f"sum{suffix}") for interval in at(document, "intervals")]
+    if parts := [_rate(total) for total in sums if not total.get("omitted")]:
+        samples.append(sample(f"throughput{label} of an interval", "Mbit/s", parts))
     for name, unit, sides in EXTRAS:
         for side in (end.get(f"{side}{suffix}") for side in sides):
             if isinstance(side, dict) and name in side:
-                metric = name.removesuffix("_ms").replace("_", " ") + named
+                metric = name.removesuffix("_ms").replace("_", " ") + label
                 samples.append(sample(metric, unit, number(side[name], name)))
                 break
     return samples
@@ -48,8 +48,8 @@ def _way(whole: Mapping[str, Any], suffix: str, named: str) -> list[Sample]:
 # Before iperf 3.11 the one sum of UDP has the rate sent, of packets of one size, beside the loss.
 def _that_came(total: Mapping[str, Any]) -> float:
     rate = _rate(total)
-    packets, lost = (number(total.get(name, 0), name) for name in ("packets", "lost_packets"))
-    return rate * (1 - lost / packets) if packets else rate
+    packets, losses = (number(total.get(name, 0), name) for name in ("packets", "lost_packets"))
+    return rate * (1 - losses / packets) if packets else rate
 
 
 def _rate(part: object) -> float:

@@ -10,7 +10,7 @@ from labkit.workload import Sample
 
 # T/V N NB P Q Time Gflops; on a line below, whether its residual is small enough.
 HPL = re.compile(r"^W\w+ +(\d+) +\d+ +\d+ +\d+ +([\d.]+) +([\d.]+e[+-]\d+)\s*$", re.MULTILINE)
-PASSED = re.compile(r"\|\|Ax-b\|\|.*\.{3,}\s*(PASSED|FAILED)")
+CHECK = re.compile(r"\|\|Ax-b\|\|.*\.{3,}\s*(PASSED|FAILED)")
 # Size, LDA, alignment, time, GFlops, residual, the same normed, check.
 INTEL = re.compile(
     r"^(\d+) +\d+ +\d+ +([\d.]+) +([\d.]+) +([\d.]+e[+-]\d+) +([\d.]+e[+-]\d+) +(\w+)\s*$",
@@ -29,8 +29,8 @@ def read(text: str) -> list[Sample]:
 
 def _of_hpl(text: str) -> Iterator[tuple[str, float]]:
     for line, below in pieces(text, list(HPL.finditer(text))):
-        checked = PASSED.search(below)
-        _insist(line[1], checked[1] if checked else "")
+        match = CHECK.search(below)
+        _insist(line[1], match[1] if match else "")
         yield line[1], number(line[3], f"Gflops of N {line[1]}")
 
 
@@ -40,7 +40,7 @@ def _of_intel(text: str) -> Iterator[tuple[str, float]]:
         yield line[1], number(line[3], f"GFlops of size {line[1]}")
 
 
-def _insist(size: str, checked: str) -> None:
-    if not checked.startswith("PASS"):
-        reason = "failed its check" if checked else "has no check: was the file cut off?"
+def _insist(size: str, verdict: str) -> None:
+    if not verdict.startswith("PASS"):
+        reason = "failed its check" if verdict else "has no check: was the file cut off?"
         raise ResultsError(f"the solution of size {size} {reason}")

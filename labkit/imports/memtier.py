@@ -15,7 +15,7 @@ from labkit.workload import Sample
 TABLE = re.compile(r"^(ALL STATS|BEST RUN RESULTS)\n=+\n(Type .*)\n-+\n((?:.+\n)+)", re.MULTILINE)
 KINDS = ("Sets", "Gets", "Waits", "Totals")
 RATES = ("Ops/sec", "KB/sec")
-SEVERAL = "several runs are in this file as their best, worst and mean"
+SEVERAL_RUNS = "several runs are in this file as their best, worst and mean"
 
 
 def read(text: str) -> list[Sample]:
@@ -27,7 +27,7 @@ def read(text: str) -> list[Sample]:
 def _of_json(text: str) -> Iterator[Sample]:
     document = json_of(text, "memtier_benchmark")
     if "BEST RUN RESULTS" in document:
-        raise ResultsError(SEVERAL, hint="run it several times, each into a file of its own")
+        raise ResultsError(SEVERAL_RUNS, hint="run it several times, each into a file of its own")
     for kind in KINDS:
         totals = (
             at(document, "ALL STATS").get(kind)
@@ -38,11 +38,11 @@ def _of_json(text: str) -> Iterator[Sample]:
             yield from _kind(kind, totals)
 
 
-def _kind(kind: str, told: Mapping[str, Any]) -> Iterator[Sample]:
+def _kind(kind: str, fields: Mapping[str, Any]) -> Iterator[Sample]:
     for key in RATES:
-        yield sample(*_named(kind, key), number(at(told, key), f"{kind} {key}"))
-    yield sample(f"{kind} latency mean", "ms", number(at(told, "Average Latency"), kind))
-    levels = told.get("Percentile Latencies", {})
+        yield sample(*_named(kind, key), number(at(fields, key), f"{kind} {key}"))
+    yield sample(f"{kind} latency mean", "ms", number(at(fields, "Average Latency"), kind))
+    levels = fields.get("Percentile Latencies", {})
     for key, value in levels.items() if isinstance(levels, dict) else ():
         if match := re.fullmatch(r"p(\d+\.?\d*)", key):
             yield sample(f"{kind} latency p{float(match[1]):g}", "ms", number(value, key))
@@ -52,7 +52,9 @@ def _of_text(text: str) -> Iterator[Sample]:
     insist_ended(text, r"^Totals  .*\n", "memtier_benchmark")
     for title, head, rows in TABLE.findall(text):
         if title.startswith("BEST"):
-            raise ResultsError(SEVERAL, hint="run it several times, each into a file of its own")
+            raise ResultsError(
+                SEVERAL_RUNS, hint="run it several times, each into a file of its own"
+            )
         columns = [column.strip() for column in re.split(r" {2,}", head.strip())]
         for line in rows.splitlines():
             yield from _row(columns[1:], *line.split())

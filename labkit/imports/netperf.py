@@ -68,14 +68,14 @@ def _runs(lines: list[str]) -> list[dict[str, str]]:
     return runs
 
 
-def _omni(told: dict[str, str], unit: str) -> list[Sample]:
+def _omni(values: dict[str, str], unit: str) -> list[Sample]:
     samples = []
     for name in ("THROUGHPUT", "Throughput"):
-        if name in told:
-            samples.append(sample("throughput", UNITS.get(unit, unit), number(told[name], name)))
+        if name in values:
+            samples.append(sample("throughput", UNITS.get(unit, unit), number(values[name], name)))
     for name, metric in LATENCIES.items():
-        if name in told:
-            samples.append(sample(metric, "us", number(told[name], name)))
+        if name in values:
+            samples.append(sample(metric, "us", number(values[name], name)))
     return samples
 
 
@@ -98,12 +98,12 @@ def _table(text: str) -> list[Sample]:
 def _datagrams(rows: list[list[str]], unit: str) -> list[Sample]:
     if not unit or len(rows) != 2 or len(rows[0]) < 6 or len(rows[1]) < 4:
         raise _no_table()
-    (_, _, _, sent, _, rate), (_, _, came, throughput) = rows[0][:6], rows[1][:4]
-    lost = number(sent, "messages sent") - number(came, "messages received")
+    (_, _, _, messages, _, rate), (_, _, came, throughput) = rows[0][:6], rows[1][:4]
+    losses = number(messages, "messages sent") - number(came, "messages received")
     return [
         sample("throughput", unit, number(throughput, "the result")),
         sample("throughput sent", unit, number(rate, "the rate sent")),
-        sample("lost messages", "", lost),
+        sample("lost messages", "", losses),
     ]
 
 

@@ -18,14 +18,14 @@ from labkit.errors import ResultsError
 from labkit.imports._reading import MOST_VALUES, insist, json_of, number, sample
 from labkit.workload import Sample
 
-OWN = {
+OWN_METRICS = {
     "End to End Runtime", "lscpu", "cpu_vuln", "proccpu", "proccpu_mapping", "meminfo",
     "gcc_version", "glibc_version", "lsmem_memory_size", "Events",
 }  # fmt: skip
 """Metrics that describe its run or the machine, and measure nothing."""
-COUNTED = re.compile(r"(threads?|clients?|streams?|connections?|depth|jobs|block_?size)(_count)?$")
+COUNT = re.compile(r"(threads?|clients?|streams?|connections?|depth|jobs|block_?size)(_count)?$")
 """Numbers that were asked for; other numbers in labels were measured, or count repetitions."""
-HELD = {"histogram", "Histogram", "values", "timestamps"}
+VALUE_LABELS = {"histogram", "Histogram", "values", "timestamps"}
 """Labels that hold what was measured."""
 MOMENT = re.compile(r"\d{4}-\d\d-\d\d|\d\d:\d\d")
 LONGEST = 40
@@ -49,7 +49,7 @@ def read(text: str) -> list[Sample]:
 
 
 def _split(group: list[_Told]) -> Iterator[Sample]:
-    names = {name for fields in group for name in fields.labels} - HELD
+    names = {name for fields in group for name in fields.labels} - VALUE_LABELS
     telling = sorted(name for name in names if _tells(name, [fields.labels for fields in group]))
     parts: dict[str, list[float]] = {}
     for fields in group:
@@ -64,7 +64,7 @@ def _tells(name: str, labels: list[dict[str, str]]) -> bool:
     values = {label[name] for label in labels if label.get(name)}
     if len(values) < 2 or any(len(v) > LONGEST or MOMENT.search(v) for v in values):
         return False
-    return bool(COUNTED.search(name)) or not any(map(_is_number, values))
+    return bool(COUNT.search(name)) or not any(map(_is_number, values))
 
 
 def _is_number(text: str) -> bool:
@@ -84,15 +84,15 @@ def _samples(text: str) -> Iterator[_Told]:
         fields = json_of(line, f"PerfKitBenchmarker, line {n},")
         if not {"metric", "value", "unit"} <= fields.keys():
             raise ResultsError(f"line {n} is not a sample of PerfKitBenchmarker", said=line[:200])
-        if str(fields["metric"]) in OWN:
+        if str(fields["metric"]) in OWN_METRICS:
             continue
-        labels, where = _labels(fields), f"line {n}: the value"
-        value = number(fields["value"], where)
-        values = [value] if value or not HELD & labels.keys() else _held(labels, where)
+        labels, place = _labels(fields), f"line {n}: the value"
+        value = number(fields["value"], place)
+        values = [value] if value or not VALUE_LABELS & labels.keys() else _held(labels, place)
         if not values:
             continue
-        named = (fields.get("test"), fields["metric"] or labels.get("Name"), labels.get("Subname"))
-        metric = ": ".join(str(part) for part in named if part)
+        names = (fields.get("test"), fields["metric"] or labels.get("Name"), labels.get("Subname"))
+        metric = ": ".join(str(part) for part in names if part)
         texts = {name: str(label) for name, label in labels.items()}
         yield _Told(metric, str(fields["unit"] or ""), values, texts)
 
@@ -100,37 +100,37 @@ def _samples(text: str) -> Iterator[_Told]:
 # As "|name:value|,|name:value|", with "||" between in tables that were exported, or as an object
 # where it was asked not to flatten them. Names of machines hold the first part of the run's own
 # name, which is another one in each run.
-def _labels(told: dict[str, Any]) -> dict[str, Any]:
-    labels = told.get("metadata", told.get("labels"))
+def _labels(fields: dict[str, Any]) -> dict[str, Any]:
+    labels = fields.get("metadata", fields.get("labels"))
     if isinstance(labels, dict):
         pairs = labels
     else:
         text = str(labels or "")
         parts = text.strip("|").split("|,|" if "|,|" in text else "||")
         pairs = dict(part.split(":", 1) for part in parts if ":" in part)
-    run = str(told.get("run_uri") or "").split("-")[0]
-    told_apart = run and f"-{run}"
+    run = str(fields.get("run_uri") or "").split("-")[0]
+    suffix = run and f"-{run}"
     return {
-        str(name): value.replace(told_apart, "") if run and isinstance(value, str) else value
+        str(name): value.replace(suffix, "") if run and isinstance(value, str) else value
         for name, value in pairs.items()
     }
 
 
-def _held(labels: dict[str, Any], where: str) -> list[float]:
+def _held(labels: dict[str, Any], place: str) -> list[float]:
     if "values" in labels and "timestamps" in labels:
-        series = _inner(labels["values"], where)
-        return [number(value, where) for value in series] if isinstance(series, list) else []
-    histogram = _inner(labels.get("histogram", labels.get("Histogram")), where)
+        series = _inner(labels["values"], place)
+        return [number(value, place) for value in series] if isinstance(series, list) else []
+    histogram = _inner(labels.get("histogram", labels.get("Histogram")), place)
     if not isinstance(histogram, dict) or any(
         isinstance(n, list | dict) for n in histogram.values()
     ):
         return []
-    pairs = [(number(at, where), number(count, where)) for at, count in histogram.items()]
+    pairs = [(number(at, place), number(count, place)) for at, count in histogram.items()]
     counts = [count for _, count in pairs]
     if not 0 <= min(counts, default=0) <= sum(counts) <= MOST_VALUES:
-        raise ResultsError(f"{where} is a histogram of an impossible number of values")
+        raise ResultsError(f"{place} is a histogram of an impossible number of values")
     return [at for at, count in pairs for _ in range(int(count))]
 
 
-def _inner(told: Any, where: str) -> Any:
-    return json_of(f'{{"it": {told}}}', where)["it"] if isinstance(told, str) else told
+def _inner(value: Any, place: str) -> Any:
+    return json_of(f'{{"it": {value}}}', place)["it"] if isinstance(value, str) else value

@@ -18,39 +18,39 @@ FIGURES: Patterns = {
     r"^progress: [\d.]+ s, ([\d.]+) tps, lat [\d.]+ ms .*$": ("throughput of intervals", "1/s"),
     r"^progress: [\d.]+ s, [\d.]+ tps, lat ([\d.]+) ms .*$": ("latency of intervals", "ms"),
 }  # fmt: skip
-FAILED = re.compile(r"^number of failed transactions: (\d+) ", re.MULTILINE)
+FAILURES = re.compile(r"^number of failed transactions: (\d+) ", re.MULTILINE)
 # Client, its transaction, microseconds, script, and the time of day; with --rate how late it began.
-LOGGED = re.compile(r"\d+ \d+ (\d+|failed|skipped|serialization|deadlock) \d+ \d+ \d+(?: \d+)*")
+LOG_LINE = re.compile(r"\d+ \d+ (\d+|failed|skipped|serialization|deadlock) \d+ \d+ \d+(?: \d+)*")
 
 
 def left_out(text: str) -> str:
     """A last line of a log that may not be whole."""
-    return unended(text) if LOGGED.match(text) else ""
+    return unended(text) if LOG_LINE.match(text) else ""
 
 
 def read(text: str) -> list[Sample]:
     """Throughput and latency; of a log, the latency of each transaction."""
-    if LOGGED.match(text):
+    if LOG_LINE.match(text):
         return _logged(whole_lines(text))
     insist_ended(text, r"^tps = [\d.]+ \(.*\)$", "pgbench")
     samples = insist(list(found_in(text, FIGURES)), "pgbench")
-    lost = sum(map(int, FAILED.findall(text)))
+    losses = sum(map(int, FAILURES.findall(text)))
     return [
-        replace(figure, lost=lost) if figure.metric == "throughput" else figure
+        replace(figure, lost=losses) if figure.metric == "throughput" else figure
         for figure in samples
     ]
 
 
 def _logged(text: str) -> list[Sample]:
-    values, lost = [], 0
+    values, losses = [], 0
     for n, line in enumerate(text.splitlines(), 1):
-        match = LOGGED.fullmatch(line)
+        match = LOG_LINE.fullmatch(line)
         if not match:
             raise unread("pgbench", n, line)
         if match[1].isdecimal():
             values.append(number(match[1], f"line {n}"))
         else:
-            lost += 1
+            losses += 1
     if not values:
         raise ResultsError("no transaction of this log has ended well")
-    return [sample("latency", "us", values, lost)]
+    return [sample("latency", "us", values, losses)]

@@ -42,24 +42,27 @@ class _Node:
 def read(text: str) -> list[Sample]:
     """One metric for each result, or for each system where the file compares several."""
     rows = list(_told(text))
-    found = [sample(metric, unit, trials) for metric, unit, trials in rows if trials]
-    if rows and not found:
+    samples = [sample(metric, unit, trials) for metric, unit, trials in rows if trials]
+    if rows and not samples:
         raise ResultsError("no test of this file gave a result", said=rows[0][0])
-    return insist(found, "the Phoronix Test Suite")
+    return insist(samples, "the Phoronix Test Suite")
 
 
 def left_out(text: str) -> str:
     """The words about tests that failed: they have no value."""
-    failed = [metric for metric, _, trials in _told(text) if not trials]
-    return f"{len(failed)} without a result: {', '.join(failed)[:200]}" if failed else ""
+    failures = [metric for metric, _, trials in _told(text) if not trials]
+    return f"{len(failures)} without a result: {', '.join(failures)[:200]}" if failures else ""
 
 
 def _told(text: str) -> Iterator[tuple[str, str, list[float]]]:
     results = _results(text)
-    several = len({entry.one("Identifier") for one in results for entry in _entries(one)}) > 1
+    has_several = (
+        len({entry.one("Identifier") for result_read in results for entry in _entries(result_read)})
+        > 1
+    )
     for name, result in zip(_names(results), results, strict=True):
         for system, trials in (_by_system(result, name) or {"": []}).items():
-            metric = f"{name} ({system})" if several and system else name
+            metric = f"{name} ({system})" if has_several and system else name
             yield metric, result.one("Scale"), trials
 
 
@@ -79,11 +82,11 @@ def _names(results: list[_Node]) -> list[str]:
         ": ".join(filter(None, map(result.one, ("Title", "Description")))) for result in results
     ]
     units: dict[str, set[str]] = {}
-    for title, one in zip(titles, results, strict=True):
-        units.setdefault(title, set()).add(one.one("Scale"))
+    for title, result_read in zip(titles, results, strict=True):
+        units.setdefault(title, set()).add(result_read.one("Scale"))
     names, counts = [], Counter[str]()
-    for title, one in zip(titles, results, strict=True):
-        name = f"{title} ({one.one('Scale')})" if len(units[title]) > 1 else title
+    for title, result_read in zip(titles, results, strict=True):
+        name = f"{title} ({result_read.one('Scale')})" if len(units[title]) > 1 else title
         counts[name] += 1
         names.append(f"{name} #{counts[name]}" if counts[name] > 1 else name)
     return names

@@ -15,7 +15,7 @@ TABLE = re.compile(r"(?=Printing statistics for Server)")
 MEAN = re.compile(r"Summary: (?:Round trip|Latency) is (\S+) usec")
 RATE = re.compile(r"Message Rate is (\S+) ")
 BANDWIDTH = re.compile(r"BandWidth is (\S+) MBps")
-LOST = re.compile(r"# dropped messages = (\d+)")
+DROPS = re.compile(r"# dropped messages = (\d+)")
 
 left_out = unended
 
@@ -33,7 +33,7 @@ def read(text: str) -> list[Sample]:
 # Sent and received are the client's clock, so that their difference is the whole round trip;
 # the latency that newer versions print beside is half of it.
 def _packets(lines: list[str], head: int) -> Sample:
-    match = LOST.search("\n".join(lines[:head]))
+    match = DROPS.search("\n".join(lines[:head]))
     trips = np.empty(len(lines) - head - 1)
     count = 0
     for n, line in enumerate(lines[head + 1 :], head + 2):
@@ -70,11 +70,11 @@ def _table(text: str) -> list[Sample]:
         for end, q, value in SUMMARY.findall(text)
     ]
     if mean := MEAN.search(text):
-        match = LOST.search(text)
+        match = DROPS.search(text)
         mean_of = number(mean[1], "the mean")
         samples.append(sample(f"{trip} mean", "us", mean_of, int(match[1]) if match else 0))
     return samples
 
 
-def _level(told: str) -> str:
-    return f"p{number(told, 'a percentile'):g}"
+def _level(text: str) -> str:
+    return f"p{number(text, 'a percentile'):g}"

@@ -83,8 +83,8 @@ def _insist_one_unit(rows: Sequence[_Row]) -> None:
     for row in rows:
         before = first.setdefault(row.metric, row)
         if row.unit != before.unit:
-            what = f"line {row.line}: {row.metric} is in {row.unit or 'no unit'}"
-            raise ResultsError(f"{what}, and in {before.unit or 'none'} on line {before.line}",
+            problem = f"line {row.line}: {row.metric} is in {row.unit or 'no unit'}"
+            raise ResultsError(f"{problem}, and in {before.unit or 'none'} on line {before.line}",
                                hint="one metric has one unit")  # fmt: skip
 
 
@@ -128,8 +128,8 @@ def _of_csv(text: str) -> Iterator[_Row]:
                 _insist_known(names)
                 continue
             if len(cells) != len(names):
-                what = f"line {rows.line_num}: {len(cells)} cells under {len(names)} columns"
-                raise ResultsError(what, said=mark.join(cells)[:200])
+                problem = f"line {rows.line_num}: {len(cells)} cells under {len(names)} columns"
+                raise ResultsError(problem, said=mark.join(cells)[:200])
             yield _row(dict(zip(names, cells, strict=True)), rows.line_num)
     except csv.Error as error:
         raise ResultsError(f"line {rows.line_num}: is no CSV", said=str(error)) from None
@@ -164,9 +164,9 @@ def _number(text: str, n: int) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        what = f"line {n}: the value is {text[:40]!r}, which is no number" if text else ""
+        problem = f"line {n}: the value is {text[:40]!r}, which is no number" if text else ""
         hint = "a decimal point is wanted" if text.count(",") == 1 else HINT
-        raise ResultsError(what or f"line {n}: the value is missing", hint=hint)
+        raise ResultsError(problem or f"line {n}: the value is missing", hint=hint)
     if value and not SMALLEST <= abs(value) <= LARGEST:
         raise ResultsError(f"line {n}: {value:g} is no measurement")
     return value
