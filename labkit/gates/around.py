@@ -52,21 +52,23 @@ class OtherWork:
     @property
     def gate(self) -> Gate:
         """The gate that it trips."""
-        waited = "" if self.waited is None else f", something waited {percent(self.waited)} of time"
-        stolen = f", {percent(self.stolen)} was stolen" if self.stolen else ""
-        why = f"{self.took} (load {self.load:.1f}{waited}{stolen})"
-        return Gate(OTHER_WORK, not self.much, why)
+        wait = "" if self.waited is None else f", something waited {percent(self.waited)} of time"
+        steal = f", {percent(self.stolen)} was stolen" if self.stolen else ""
+        reason = f"{self.took} (load {self.load:.1f}{wait}{steal})"
+        return Gate(OTHER_WORK, not self.much, reason)
 
 
 def look(box: Collection[int]) -> str:
     """Count what the machine's processes took so far; `box` are processes of the lab."""
     stats = dict(_stats())
-    ours = _below(stats, {*box, os.getpid()}) | {int(os.environ.get(STARTED_BY, 0) or 0)}
-    others = {pid: stat for pid, stat in stats.items() if pid not in ours and not stat.kernel}
+    own_pids = _below(stats, {*box, os.getpid()}) | {int(os.environ.get(STARTED_BY, 0) or 0)}
+    strangers = {
+        pid: stat for pid, stat in stats.items() if pid not in own_pids and not stat.kernel
+    }
     lines = {
         "at": f"{time.monotonic():.3f}", "cpus": str(len(os.sched_getaffinity(0))),
         **{file: _first(Path(file)) for file in (STAT, PRESSURE, LOAD)},
-        **{f"{n} {stat.started}": f"{stat.ticks} {stat.children}" for n, stat in others.items()},
+        **{f"{n} {stat.started}": f"{stat.ticks} {stat.children}" for n, stat in strangers.items()},
     }  # fmt: skip
     return "".join(f"{name}:{text}\n" for name, text in lines.items())
 
@@ -78,11 +80,15 @@ def between(before: str, after: str) -> OtherWork | None:
         seconds, cpus = float(last["at"]) - float(first["at"]), int(last["cpus"])
         ticks = [[int(n) for n in lines[STAT].split()[1:9]] for lines in (first, last)]
         times = [b - a for a, b in zip(*ticks, strict=True)]
-        begun, ended = (_waited(lines.get(PRESSURE, "")) for lines in (first, last))
-        waited = None if begun is None or ended is None else min((ended - begun) / 1e6 / seconds, 1)
-        other = min(_took(_processes(first), _processes(last)) / TICKS / seconds, cpus)
+        first_wait, last_wait = (_waited(lines.get(PRESSURE, "")) for lines in (first, last))
+        wait = (
+            None
+            if first_wait is None or last_wait is None
+            else min((last_wait - first_wait) / 1e6 / seconds, 1)
+        )
+        share = min(_took(_processes(first), _processes(last)) / TICKS / seconds, cpus)
         load = float(last[LOAD].split()[0])
-        return OtherWork(seconds, cpus, other, waited, times[7] / max(sum(times), 1), load)
+        return OtherWork(seconds, cpus, share, wait, times[7] / max(sum(times), 1), load)
     except (KeyError, ValueError, IndexError, ZeroDivisionError):
         return None
 
@@ -94,14 +100,14 @@ Took = Mapping[str, tuple[int, int]]
 # Parents hold all that their ended children ever took: what these had taken before goes off.
 def _took(before: Took, after: Took) -> int:
     alone = sum(ticks - before.get(name, (0, 0))[0] for name, (ticks, _) in after.items())
-    ended = sum(sum(took) for name, took in before.items() if name not in after)
+    ends = sum(sum(took) for name, took in before.items() if name not in after)
     through = sum(children - before.get(name, (0, 0))[1] for name, (_, children) in after.items())
-    return alone + max(0, through - ended)
+    return alone + max(0, through - ends)
 
 
 def _processes(lines: Mapping[str, str]) -> Took:
-    named = ((name, words.split()) for name, words in lines.items() if " " in name)
-    return {name: (int(ticks), int(children)) for name, (ticks, children) in named}
+    pairs = ((name, words.split()) for name, words in lines.items() if " " in name)
+    return {name: (int(ticks), int(children)) for name, (ticks, children) in pairs}
 
 
 def of_run(run: Run) -> OtherWork | None:
@@ -117,11 +123,11 @@ def told(results: Results) -> str:
     The figure is the median of the runs.
     """
     works = [work for run in results.finished() if (work := of_run(run))]
-    much = sum(work.much for work in works)
-    if not much:
+    count = sum(work.much for work in works)
+    if not count:
         return ""
     usual = sorted(works, key=lambda work: work.other)[len(works) // 2]
-    return f"{usual.took} (median); it was more than a tenth in {much} of {len(works)} runs"
+    return f"{usual.took} (median); it was more than a tenth in {count} of {len(works)} runs"
 
 
 @dataclass(frozen=True)
@@ -146,8 +152,8 @@ def _stats() -> Iterable[tuple[int, _Stat]]:
 
 def _below(stats: Mapping[int, _Stat], pids: Collection[int]) -> set[int]:
     below = {*pids}
-    while more := {pid for pid, stat in stats.items() if stat.parent in below} - below:
-        below |= more
+    while children := {pid for pid, stat in stats.items() if stat.parent in below} - below:
+        below |= children
     return below
 
 

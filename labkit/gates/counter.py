@@ -19,15 +19,15 @@ from labkit.machine.scripts import beside
 PROGRAMS = ("perl",)
 
 PATIENCE_SECONDS = 30.0
-MOST = 16 << 20
+MOST_BYTES = 16 << 20
 # Asked by a line, it says how many bytes it will say, and says them. Files of /proc have no size,
 # so each is read to its end; that of a process comes whole by one read. A guest pays for each call
 # of its kernel, so files have no buffer, and what NICs count is asked for in one go (rtnetlink(7),
 # struct rtnl_link_stats64 in linux/if_link.h): each file of it would take as long as all else.
 PERL = beside(__file__, "counter.pl")
 SHELL = beside(__file__, "counter.sh")
-EITHER = f'! perl -MTime::HiRes -e 1 2>/dev/null || exec perl -e "$2"\n{SHELL}'
-WORDS = ("sh", "-c", EITHER, "labkit", gate.SCRIPT, PERL)
+PERL_OR_SHELL = f'! perl -MTime::HiRes -e 1 2>/dev/null || exec perl -e "$2"\n{SHELL}'
+WORDS = ("sh", "-c", PERL_OR_SHELL, "labkit", gate.SCRIPT, PERL)
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Counters:
         _, pipe = self._there[host]
         pipe.send(b"\n")
         size = clock.line_of(pipe, host.name)
-        if not (size.isdigit() and int(size) < MOST):
+        if not (size.isdigit() and int(size) < MOST_BYTES):
             raise HostError(f"the counter on {host.name} sent {size!r}")
         content = bytearray()
         while len(content) < int(size):

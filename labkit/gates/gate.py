@@ -26,21 +26,21 @@ TICKS = 100  # USER_HZ of every Linux port that is in use: times(2), proc(5)
 STEAL = 0.01
 BUSY = 0.95
 FOREIGN = 0.05
-RETRANSMITTED, FEW_SEGMENTS = 0.001, 10
-THROTTLED = 0.01
+RETRANSMITS, FEW_SEGMENTS = 0.001, 10
+THROTTLE = 0.01
 STEP = 0.1
 PAUSE, PAUSE_SHARE = 1.0, 0.02
 KERNEL_THREAD = 0x00200000  # PF_KTHREAD in include/linux/sched.h
-OURS = frozenset(
+DAEMONS = frozenset(
     {"sshd", "sshd-session", "qemu-system-x86", "qemu-system-aar", "qemu-kvm", "linux.uml"}
 )
 """Programs that labkit keeps busy on a host: sessions, and guests (of QEMU; User-Mode Linux)."""
 BUSY_CLIENT, OTHER_WORK = "busy client", "other work"
-SHOWN = (BUSY_CLIENT, OTHER_WORK)
+SHOWN_ONLY = (BUSY_CLIENT, OTHER_WORK)
 """Gates that make no run invalid: they say what its figures are about."""
 NAMES = (
     "steal", "throttling", "swap", "retransmits", "NIC errors", "clock step", "paused",
-    "foreign load", "load generator", "time", *SHOWN,
+    "foreign load", "load generator", "time", *SHOWN_ONLY,
 )  # fmt: skip
 
 
@@ -65,23 +65,23 @@ def gates(
     *,
     limit: float = float("inf"),
     slack: float = 0.0,
-    stepped: float = 0.0,
+    step: float = 0.0,
     client: bool = False,
-    ours: Collection[str] = OURS,
+    names: Collection[str] = DAEMONS,
 ) -> tuple[Gate, ...]:
     """All gates of one host for a repetition that took `seconds` by the controller's clock.
 
-    `limit` is how long it may take, and `slack` how far `seconds` may be off. `stepped` is how far
+    `limit` is how long it may take, and `slack` how far `seconds` may be off. `step` is how far
     our time of day moved against the clock of `seconds`. `client` says that the host asked in a
-    closed loop, with CPUs of its own. `ours` are processes of the study from before it, such as a
+    closed loop, with CPUs of its own. `names` are processes of the study from before it, such as a
     server.
     """
     try:
         span = _Span(_Reading.of(before), _Reading.of(after), seconds)
         return (
             _steal(span), _throttled(span), _swapped(span), _retransmitted(span), _nic_errors(span),
-            _clock_stepped(span, stepped), _paused(span, slack),
-            _foreign_load(span, {*ours, *OURS}), *_saturated(span, client),
+            _clock_stepped(span, step), _paused(span, slack),
+            _foreign_load(span, {*names, *DAEMONS}), *_saturated(span, client),
             _in_time(seconds, limit),
         )  # fmt: skip
     except (ValueError, IndexError, KeyError) as error:
@@ -105,23 +105,27 @@ class _Reading:
     def of(cls, text: str) -> _Reading:
         lines: dict[str, list[str]] = {}
         for line in text.splitlines():
-            file, _, rest = line.partition(":")
-            lines.setdefault(file, []).append(rest)
+            file, _, tail = line.partition(":")
+            lines.setdefault(file, []).append(tail)
         if "date" not in lines or "end" not in lines:
             raise ResultsError(
                 "the counters are incomplete or unreadable", said=text[-200:] or "nothing"
             )
-        return cls({file: tuple(rest) for file, rest in lines.items()})
+        return cls({file: tuple(tail) for file, tail in lines.items()})
 
     def numbers(self, file: str) -> dict[str, list[float]]:
         """The lines of a file that are a word and numbers, by the word."""
         words = (line.split() for line in self.lines.get(file, ()))
-        return {first: [float(word) for word in rest] for first, *rest in words if rest}
+        return {
+            first: [float(word) for word in words_after]
+            for first, *words_after in words
+            if words_after
+        }
 
     def counters(self, pattern: str) -> dict[str, int]:
         """The files that hold a single number, by name."""
-        wanted = re.compile(pattern)
-        return {file: int(lines[0]) for file, lines in self.lines.items() if wanted.fullmatch(file)}
+        regex = re.compile(pattern)
+        return {file: int(lines[0]) for file, lines in self.lines.items() if regex.fullmatch(file)}
 
     @property
     def date(self) -> tuple[float, float]:
@@ -138,8 +142,8 @@ class _Reading:
     @cached_property
     def tcp(self) -> dict[str, int]:
         """The TCP counters, by the names of RFC 4022 that the line above them gives."""
-        both = self.lines.get("/proc/net/snmp", ("", ""))[:2]
-        names, values = (line.removeprefix("Tcp:").split() for line in both)
+        pair = self.lines.get("/proc/net/snmp", ("", ""))[:2]
+        names, values = (line.removeprefix("Tcp:").split() for line in pair)
         return {name: int(value) for name, value in zip(names, values, strict=True)}
 
     @cached_property
@@ -148,8 +152,8 @@ class _Reading:
         times = {}
         for file, lines in self.lines.items():
             if re.fullmatch(r"/proc/\d+/stat", file) and ")" in lines[0]:
-                name, rest = lines[0].partition("(")[2].rpartition(")")[::2]
-                words = rest.split()  # from field 3 of proc(5) on
+                name, tail = lines[0].partition("(")[2].rpartition(")")[::2]
+                words = tail.split()  # from field 3 of proc(5) on
                 ticks = int(words[11]) + int(words[12])
                 kernel = bool(int(words[6]) & KERNEL_THREAD)
                 times[file.split("/")[2]] = _Process(name, int(words[19]), ticks, kernel)
@@ -165,12 +169,12 @@ class _Span:
 
     def __post_init__(self) -> None:
         old, new = (reading.numbers("/proc/stat") for reading in (self.before, self.after))
-        grown = {
+        growth = {
             cpu: [b - a for a, b in zip(old[cpu], new[cpu], strict=True)]
             for cpu in old
             if cpu in new
         }
-        object.__setattr__(self, "cpus", grown)
+        object.__setattr__(self, "cpus", growth)
 
     def grown(self, pattern: str) -> dict[str, int]:
         """By how much single counters rose; one that was set back to 0 counts from there."""
@@ -182,8 +186,8 @@ class _Span:
     @property
     def uptime(self) -> float | None:
         """The time that passed on the host."""
-        begun, ended = self.before.uptime, self.after.uptime
-        return None if begun is None or ended is None else ended - begun
+        start, end = self.before.uptime, self.after.uptime
+        return None if start is None or end is None else end - start
 
 
 def _steal(span: _Span) -> Gate:
@@ -204,7 +208,7 @@ def _throttled(span: _Span) -> Gate:
     share = max(took, default=0.0) / max(span.seconds, 1e-9)
     if heat:
         return Gate("throttling", False, f"its processor throttled itself {heat} times for heat")
-    if share > THROTTLED:
+    if share > THROTTLE:
         return Gate(
             "throttling", False, f"its CPU limit held it back for {percent(share)} of the time"
         )
@@ -224,29 +228,29 @@ def _retransmitted(span: _Span) -> Gate:
     old, new = span.before.tcp, span.after.tcp
     if not {"OutSegs", "RetransSegs"} <= set(old) & set(new):
         return Gate("retransmits", None, "this host does not count TCP segments")
-    sent, again = (new[name] - old[name] for name in ("OutSegs", "RetransSegs"))
-    ok = again <= FEW_SEGMENTS or again <= RETRANSMITTED * sent
-    return Gate("retransmits", ok, f"{again} of {sent} TCP segments were sent again")
+    segments, repeats = (new[name] - old[name] for name in ("OutSegs", "RetransSegs"))
+    ok = repeats <= FEW_SEGMENTS or repeats <= RETRANSMITS * segments
+    return Gate("retransmits", ok, f"{repeats} of {segments} TCP segments were sent again")
 
 
 def _nic_errors(span: _Span) -> Gate:
-    grown = span.grown(r"/sys/class/net/.*_errors")
-    if not grown:
+    growth = span.grown(r"/sys/class/net/.*_errors")
+    if not growth:
         return Gate("NIC errors", None, "this host counts no errors of its network cards")
-    wrong = {file: n for file, n in grown.items() if n}
-    named = ", ".join(f"{file.split('/')[4]} {file.split('/')[6]} {n}" for file, n in wrong.items())
-    return Gate("NIC errors", not wrong, named or "no network card counted an error")
+    wrong = {file: n for file, n in growth.items() if n}
+    names = ", ".join(f"{file.split('/')[4]} {file.split('/')[6]} {n}" for file, n in wrong.items())
+    return Gate("NIC errors", not wrong, names or "no network card counted an error")
 
 
-def _clock_stepped(span: _Span, stepped: float) -> Gate:
+def _clock_stepped(span: _Span, step: float) -> Gate:
     # The times of a record are ours: they are as wrong as our clock.
-    if abs(stepped) > STEP:
-        why = f"the controller's time of day moved {stepped:+.2f} s against its monotonic clock"
-        return Gate("clock step", False, why)
-    (begun, rough), (ended, also_rough) = span.before.date, span.after.date
+    if abs(step) > STEP:
+        reason = f"the controller's time of day moved {step:+.2f} s against its monotonic clock"
+        return Gate("clock step", False, reason)
+    (start, rough), (end, also_rough) = span.before.date, span.after.date
     if span.uptime is None:
         return Gate("clock step", None, "this host does not report its uptime")
-    off = ended - begun - span.uptime
+    off = end - start - span.uptime
     ok = abs(off) <= STEP + max(rough, also_rough)
     return Gate("clock step", ok, f"its time of day moved {off:+.2f} s against its uptime")
 
@@ -264,22 +268,22 @@ def _paused(span: _Span, slack: float) -> Gate:
     )
 
 
-def _foreign_load(span: _Span, ours: Collection[str]) -> Gate:
+def _foreign_load(span: _Span, own_names: Collection[str]) -> Gate:
     # What lived before the repetition and after it is not the workload.
     old, new = span.before.processes, span.after.processes
     if not old or not new:
         return Gate("foreign load", None, "this host does not list its processes")
-    allowed = FOREIGN * TICKS * max(span.seconds, 0.1)
+    limit = FOREIGN * TICKS * max(span.seconds, 0.1)
     busy = {
         process.name: (process.ticks - old[pid].ticks) / (TICKS * max(span.seconds, 0.1))
         for pid, process in new.items()
         if pid in old and old[pid].started == process.started
-        and process.ticks - old[pid].ticks > allowed
-        and not process.kernel and process.name not in ours
+        and process.ticks - old[pid].ticks > limit
+        and not process.kernel and process.name not in own_names
     }  # fmt: skip
     worst = sorted(busy, key=lambda name: -busy[name])
-    named = ", ".join(f"{name} took {percent(busy[name])} of a CPU" for name in worst[:3])
-    return Gate("foreign load", not busy, named or "no other process was busy")
+    text = ", ".join(f"{name} took {percent(busy[name])} of a CPU" for name in worst[:3])
+    return Gate("foreign load", not busy, text or "no other process was busy")
 
 
 # A closed loop is never late; but where its client has no CPU time left, figures are about that.
@@ -292,13 +296,13 @@ def _saturated(span: _Span, client: bool) -> Iterator[Gate]:
         yield Gate(BUSY_CLIENT, None, "this host does not report the load of its CPUs")
         return
     worst = max(shares, key=lambda cpu: shares[cpu])
-    why = f"{worst} was busy for {percent(shares[worst])} of the time"
-    yield Gate(BUSY_CLIENT, shares[worst] <= BUSY, why)
+    reason = f"{worst} was busy for {percent(shares[worst])} of the time"
+    yield Gate(BUSY_CLIENT, shares[worst] <= BUSY, reason)
 
 
 def _in_time(seconds: float, limit: float) -> Gate:
-    allowed = f" of {limit:g} s" if limit < float("inf") else ""
-    return Gate("time", seconds <= limit, f"it took {seconds:.1f} s{allowed}")
+    limit_words = f" of {limit:g} s" if limit < float("inf") else ""
+    return Gate("time", seconds <= limit, f"it took {seconds:.1f} s{limit_words}")
 
 
 def _grown_in(span: _Span, file: str, word: str) -> float:
@@ -311,6 +315,6 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def tripped(found: Collection[Gate]) -> Iterator[Gate]:
+def tripped(gates_of_host: Collection[Gate]) -> Iterator[Gate]:
     """The gates that say that something was wrong."""
-    return (gate for gate in found if gate.ok is False)
+    return (gate for gate in gates_of_host if gate.ok is False)

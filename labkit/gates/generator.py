@@ -33,8 +33,8 @@ def of_text(load: Workload, text: str) -> Gate | None:
     late = [share for share in shares if share is not None]
     if not late:
         return Gate(GATE, None, MUTE)
-    why = f"by its own time stamps it missed {percent(max(late))} of the requests that were due"
-    return Gate(GATE, max(late) <= LATE, why)
+    reason = f"by its own time stamps it missed {percent(max(late))} of the requests that were due"
+    return Gate(GATE, max(late) <= LATE, reason)
 
 
 Gates = Mapping[str, Mapping[str, str]]
@@ -42,28 +42,28 @@ Gates = Mapping[str, Mapping[str, str]]
 
 
 def beside(
-    tripped: Gates, untold: Gates, loads: Iterable[Workload], raw: Mapping[str, str]
+    trips: Gates, silent: Gates, loads: Iterable[Workload], raw: Mapping[str, str]
 ) -> tuple[Gates, Gates]:
     """The gates that tripped, and those that cannot say, with that of these loads' texts."""
     gates = [of_text(load, raw[f"{load.name}.txt"]) for load in loads]
     return (
-        _with(tripped, [gate for gate in gates if gate and gate.ok is False]),
-        _with(untold, [gate for gate in gates if gate and gate.ok is None]),
+        _with(trips, [gate for gate in gates if gate and gate.ok is False]),
+        _with(silent, [gate for gate in gates if gate and gate.ok is None]),
     )
 
 
-def _with(gates: Gates, more: Iterable[Gate]) -> Gates:
-    reasons = {gate.name: gate.why for gate in more}
+def _with(gates: Gates, additions: Iterable[Gate]) -> Gates:
+    reasons = {gate.name: gate.why for gate in additions}
     return {**gates, ROLE: {**gates.get(ROLE, {}), **reasons}} if reasons else gates
 
 
 def gates_of(run: Run, loads: Iterable[Workload], asked: Mapping[str, Any]) -> Gates:
     """The gates that tripped in a kept run; that of its load generator is read again."""
-    others = {
-        role: {name: why for name, why in reasons.items() if name != GATE}
+    gates_but_own = {
+        role: {name: reason for name, reason in reasons.items() if name != GATE}
         for role, reasons in run.gates.items()
     }
-    gates = _with(others, _late(run, loads, asked))
+    gates = _with(gates_but_own, _late(run, loads, asked))
     return {role: reasons for role, reasons in gates.items() if reasons}
 
 
@@ -100,8 +100,8 @@ def _as_asked(load: Workload, record: Mapping[str, Any]) -> Workload:
     if record.get("name") != type(load).__name__:
         return load
     knobs = {
-        name: record[name] for name, now in vars(load).items()
-        if isinstance(record.get(name), int | float) and isinstance(now, int | float)
+        name: record[name] for name, value in vars(load).items()
+        if isinstance(record.get(name), int | float) and isinstance(value, int | float)
     }  # fmt: skip
     try:
         return replace(load, **knobs)

@@ -23,12 +23,12 @@ ALONE = frozenset({"clock step", "paused"})
 LATE, LATE_SECONDS = 5, 60
 """A run may take this many times what its workload says, and this many seconds more."""
 MOST_SHOWN = 3
-HELPED = "if these hosts cannot avoid it, list the gate under `tolerates` in the lab file"
+HELP = "if these hosts cannot avoid it, list the gate under `tolerates` in the lab file"
 
 
 # What a host counted, when it was asked by the monotonic clock, for how long, and how far our
 # time of day was ahead of that clock.
-_Asked = tuple[str, float, float, float]
+_Counts = tuple[str, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Watch:
     limit: float = float("inf")
     collect: Callable[[Host], str] = gate.collect
     """Asks a host what it counts."""
-    _before: dict[str, _Asked] = field(default_factory=dict)
-    _after: dict[str, _Asked] = field(default_factory=dict)
+    _before: dict[str, _Counts] = field(default_factory=dict)
+    _after: dict[str, _Counts] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Ask every host at the same time what it has counted so far."""
@@ -62,8 +62,8 @@ class Watch:
         texts_of = {"before": self._before, "after": self._after}
         roles = enumerate(self.hosts)
         return {
-            f"gates-{number}-{when}.txt": texts[role][0]
-            for number, role in roles for when, texts in texts_of.items() if role in texts
+            f"gates-{number}-{moment}.txt": texts[role][0]
+            for number, role in roles for moment, texts in texts_of.items() if role in texts
         }  # fmt: skip
 
     def tripped(self) -> dict[str, dict[str, str]]:
@@ -76,55 +76,63 @@ class Watch:
 
     def _saying(self, ok: bool | None) -> dict[str, dict[str, str]]:
         gates_of = {
-            role: {one.name: one.why for one in self._gates(role) if one.ok is ok}
+            role: {
+                host_gate.name: host_gate.why
+                for host_gate in self._gates(role)
+                if host_gate.ok is ok
+            }
             for role in self.hosts
         }
         return {role: gates for role, gates in gates_of.items() if gates}
 
-    def _asked(self) -> dict[str, _Asked]:
+    def _asked(self) -> dict[str, _Counts]:
         outcomes = Fleet(self.hosts).each(self._counted)
-        if lost := [failure for role, failure in outcomes.failed.items() if role in self.between]:
-            raise lost[0] if isinstance(lost[0], LabkitError) else HostError(str(lost[0]))
+        if failures := [
+            failure for role, failure in outcomes.failed.items() if role in self.between
+        ]:
+            raise (
+                failures[0] if isinstance(failures[0], LabkitError) else HostError(str(failures[0]))
+            )
         return dict(outcomes.ok)
 
     # A guest that a setting has started again since has lost its connection; to ask twice does no
     # harm.
-    def _counted(self, host: Host) -> _Asked:
+    def _counted(self, host: Host) -> _Counts:
         try:
             return self._timed(host)
         except OutcomeUnknown:
             return self._timed(host)
 
-    def _timed(self, host: Host) -> _Asked:
-        begun, ahead = time.monotonic(), time.time() - time.monotonic()
-        return self.collect(host), begun, time.monotonic() - begun, ahead
+    def _timed(self, host: Host) -> _Counts:
+        start, ahead = time.monotonic(), time.time() - time.monotonic()
+        return self.collect(host), start, time.monotonic() - start, ahead
 
     # A host whose counts nobody can read says so, and the run stands as it is.
     def _gates(self, role: str) -> tuple[gate.Gate, ...]:
         if role not in self._before or role not in self._after:
             return (gate.Gate("counts", None, "this host could not be asked"),)
-        before, begun, first, was_ahead = self._before[role]
-        after, ended, last, ahead = self._after[role]
+        before, start, first, was_ahead = self._before[role]
+        after, end, last, ahead = self._after[role]
         try:
             return gate.gates(
-                before, after, ended - begun, limit=self.limit, slack=first + last,
-                stepped=ahead - was_ahead, client=role in self.clients, ours=self.ours,
+                before, after, end - start, limit=self.limit, slack=first + last,
+                step=ahead - was_ahead, client=role in self.clients, names=self.ours,
             )  # fmt: skip
         except LabkitError as error:
             return (gate.Gate("unreadable", False, str(error)),)
 
 
 def spoiling(
-    tripped: Mapping[str, Mapping[str, str]], borne: Collection[str], shared: bool
+    trips: Mapping[str, Mapping[str, str]], borne: Collection[str], on_one_machine: bool
 ) -> list[str]:
     """A sentence for each gate that makes the run invalid; the others are for the reader."""
     return [
-        f"{role}: {name}: {why}"
-        for role, gates in tripped.items()
-        for name, why in gates.items()
+        f"{role}: {name}: {reason}"
+        for role, gates in trips.items()
+        for name, reason in gates.items()
         if name in gate.NAMES
-        and name not in (*borne, *gate.SHOWN)
-        and (name in ALONE or not shared)
+        and name not in (*borne, *gate.SHOWN_ONLY)
+        and (name in ALONE or not on_one_machine)
     ]
 
 
@@ -133,7 +141,9 @@ def left_out(results: Results) -> dict[str, str]:
     runs = results.runs()
     good = {run.condition for run in runs if run.state == "finished"}
     bad = [run for run in runs if run.state == "invalid" and run.condition not in good]
-    tries = {run.condition: sum(other.condition == run.condition for other in bad) for run in bad}
+    tries = {
+        run.condition: sum(bad_run.condition == run.condition for bad_run in bad) for run in bad
+    }
     return {
         run.condition: f"none of its {tries[run.condition]} runs was valid: {_one_line(run.why)}"
         for run in bad
@@ -147,12 +157,12 @@ def insist(results: Results) -> None:
         {(run.condition, run.block): run for run in runs if run.state == state}
         for state in ("finished", "invalid")
     )
-    lost = [run for of, run in bad.items() if of not in good]
-    if 2 * len(lost) > len({*good, *bad}):
+    gaps = [run for of, run in bad.items() if of not in good]
+    if 2 * len(gaps) > len({*good, *bad}):
         raise ResultsError(
-            f"{len(lost)} of {len({*good, *bad})} runs of {results.study} have no valid repetition",
-            said="\n".join(dict.fromkeys(_one_line(run.why) for run in lost[:MOST_SHOWN])),
-            hint=HELPED,
+            f"{len(gaps)} of {len({*good, *bad})} runs of {results.study} have no valid repetition",
+            said="\n".join(dict.fromkeys(_one_line(run.why) for run in gaps[:MOST_SHOWN])),
+            hint=HELP,
         )
 
 
@@ -168,14 +178,14 @@ def _invalid(runs: Sequence[Run], used: int) -> list[str]:
     bad = [run for run in runs if run.state == "invalid"]
     if not bad:
         return []
-    finished = {(run.condition, run.block) for run in runs if run.state == "finished"}
-    lacking = {(run.condition, run.block) for run in bad} - finished
+    pairs = {(run.condition, run.block) for run in runs if run.state == "finished"}
+    lacking = {(run.condition, run.block) for run in bad} - pairs
     texts = [f"{run.condition} in block {run.block} ({_one_line(run.why)})" for run in bad]
-    more = f", and {len(texts) - MOST_SHOWN} more" if len(texts) > MOST_SHOWN else ""
-    again = f"; {len(lacking)} of them have no valid repetition" if lacking else ""
+    remainder = f", and {len(texts) - MOST_SHOWN} more" if len(texts) > MOST_SHOWN else ""
+    remark = f"; {len(lacking)} of them have no valid repetition" if lacking else ""
     return [
-        f"{len(bad)} of {len(bad) + used} runs were invalid and are not used{again}: "
-        f"{'; '.join(texts[:MOST_SHOWN])}{more}"
+        f"{len(bad)} of {len(bad) + used} runs were invalid and are not used{remark}: "
+        f"{'; '.join(texts[:MOST_SHOWN])}{remainder}"
     ]
 
 
@@ -183,14 +193,14 @@ def _doubted(gates: Sequence[generator.Gates]) -> list[str]:
     blocks: dict[tuple[str, str], list[str]] = {}
     for roles in gates:
         for role, reasons in roles.items():
-            for name, why in reasons.items():
-                blocks.setdefault((role, name), []).append(why)
+            for name, reason in reasons.items():
+                blocks.setdefault((role, name), []).append(reason)
     return [
-        f"{role}: gate {name} tripped in {len(whys)} of {len(gates)} runs, such as: "
-        f"{_one_line(whys[0])}"
-        for (role, name), whys in blocks.items()
+        f"{role}: gate {name} tripped in {len(reasons_of)} of {len(gates)} runs, such as: "
+        f"{_one_line(reasons_of[0])}"
+        for (role, name), reasons_of in blocks.items()
     ]
 
 
-def _one_line(why: str) -> str:
-    return "; ".join(line.strip() for line in why.splitlines() if line.strip())
+def _one_line(text: str) -> str:
+    return "; ".join(line.strip() for line in text.splitlines() if line.strip())

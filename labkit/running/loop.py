@@ -52,7 +52,7 @@ def run(
     if not results.finished():
         reasons = "\n".join(watch.left_out(results).values())
         problem = f"no run of {study.name} could be used"
-        raise ResultsError(problem, said=reasons, hint=watch.HELPED)
+        raise ResultsError(problem, said=reasons, hint=watch.HELP)
     return results
 
 

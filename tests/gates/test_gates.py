@@ -134,11 +134,11 @@ def test_a_host_without_the_counters_cannot_tell_and_does_not_pass():
 
 
 def test_a_step_of_our_own_clock_spoils_a_run_on_whatever_host(quiet):
-    told = one("clock step", gates(quiet, later(quiet), 10.0, stepped=-3600.0))
+    told = one("clock step", gates(quiet, later(quiet), 10.0, step=-3600.0))
     assert told.ok is False and "the controller's time of day moved -3600.00 s" in told.why
     mute = "date:1795255773.%N\nend:\n"
-    assert one("clock step", gates(mute, mute, 0.0, stepped=0.2)).ok is False
-    assert one("clock step", gates(quiet, later(quiet), 10.0, stepped=0.05)).ok
+    assert one("clock step", gates(mute, mute, 0.0, step=0.2)).ok is False
+    assert one("clock step", gates(quiet, later(quiet), 10.0, step=0.05)).ok
 
 
 def test_a_clock_of_whole_seconds_is_given_a_second_more(quiet):
@@ -172,7 +172,7 @@ def cpu_seconds(process):
 def measured(while_running, *, ours=()):
     begun, before = time.monotonic(), counted()
     while_running()
-    return gates(before, counted(), time.monotonic() - begun, ours=ours)
+    return gates(before, counted(), time.monotonic() - begun, names=ours)
 
 
 @pytest.mark.slow

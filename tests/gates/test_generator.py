@@ -11,7 +11,7 @@ import pytest
 
 from labkit import studies
 from labkit.gates import generator, watch
-from labkit.gates.gate import NAMES, SHOWN
+from labkit.gates.gate import NAMES, SHOWN_ONLY
 from labkit.host import Host
 from labkit.judging import judge
 from labkit.lab import Lab
@@ -130,5 +130,5 @@ def test_a_busy_client_is_looked_for_where_it_has_cpus_of_its_own_and_asks_in_a_
 
 def test_a_busy_client_and_other_work_are_shown_and_spoil_no_run():
     tripped = {"client": dict.fromkeys(NAMES, "why")}
-    spoilt = {line.split(": ")[1] for line in watch.spoiling(tripped, (), shared=False)}
-    assert spoilt == set(NAMES) - set(SHOWN)
+    spoilt = {line.split(": ")[1] for line in watch.spoiling(tripped, (), on_one_machine=False)}
+    assert spoilt == set(NAMES) - set(SHOWN_ONLY)
