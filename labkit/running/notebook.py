@@ -34,7 +34,7 @@ from labkit.errors import (
 from labkit.machine import own_place, workspace
 from labkit.machine.places import HOME, first_file
 from labkit.running import draft_notebook, left_over, until_decided
-from labkit.runs.progress import WATCHED, Progress, ask_to_stop
+from labkit.runs.progress import PROGRESS_VARIABLE, Progress, ask_to_stop
 from labkit.ssh.asking import answering
 
 Parameters = Mapping[str, Any]
@@ -279,8 +279,8 @@ def _recorded(
 def _watched(below: Path | None) -> Iterator[Path]:
     with own_place.temporary(WATCHING, below) as folder:
         progress = folder / "progress.jsonl"
-        before = {name: os.environ.get(name) for name in (WATCHED, "LABKIT_BATCH")}
-        os.environ.update({WATCHED: str(progress), "LABKIT_BATCH": "1"})
+        before = {name: os.environ.get(name) for name in (PROGRESS_VARIABLE, "LABKIT_BATCH")}
+        os.environ.update({PROGRESS_VARIABLE: str(progress), "LABKIT_BATCH": "1"})
         try:
             yield progress
         finally:

@@ -313,7 +313,7 @@ def note(results: Results) -> Note:
     Where conditions differ in it, it says which ran on the machine's own kernel.
     """
     sizes_here = results.asked.get("scaled", "")
-    odd = f"Emulated or not: {integrity.EDITED}" if integrity.edited(results) else ""
+    odd = f"Emulated or not: {integrity.EDIT_REMARK}" if integrity.edited(results) else ""
     tools = results.asked.get("substitutes", "")
     parts = (odd, _made(results), f"Sizes here: {sizes_here}" if sizes_here else "",
              f"Tools here: {tools}" if tools else "")  # fmt: skip

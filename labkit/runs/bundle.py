@@ -34,7 +34,7 @@ FORMAT = 2
 FORMATS = (1, FORMAT)
 """Formats that can be read; 1 has no description as an RO-Crate."""
 SUFFIX = ".labkit"
-PACKED = ({"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 4, "pb": 0},)
+FILTERS = ({"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 4, "pb": 0},)
 """Filters that suit text: what comes next depends on the letter before, and on no alignment."""
 MANIFEST = "manifest.json"
 MOST_FILES = 100_000
@@ -51,7 +51,7 @@ NAME = re.compile(
 STUDY = re.compile(r"[a-z][a-z0-9_]{0,63}")
 OWN_MARK = re.compile(r"-([0-9a-f]{8})$")
 """The digest of the question, which the folder of results that were measured here ends with."""
-UNPACKED = re.compile(r"([0-9a-f]{8})[0-9a-f]{24}")
+UNPACKED_NAME = re.compile(r"([0-9a-f]{8})[0-9a-f]{24}")
 """The folder of a bundle that was unpacked to be read."""
 FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
@@ -98,13 +98,13 @@ def examine(file: Path) -> Bundle:
             raise ResultsError(
                 f"{file}: is a bundle of format {manifest.get('bundle')!r}; this labkit reads "
                 f"{FORMAT}", hint="a newer labkit wrote it; update yours")  # fmt: skip
-        listed = _listed(file, manifest)
-        described = manifest["bundle"] != 1
-        _insist(file, archive, {*listed, *([crate.FILE] if described else [])})
-        if described:
+        digests = _listed(file, manifest)
+        has_crate = manifest["bundle"] != 1
+        _insist(file, archive, {*digests, *([crate.FILE] if has_crate else [])})
+        if has_crate:
             told_of = _read(archive, crate.FILE, records.MOST_JSON)
             _insist_same(told_of, str(manifest.get("crate")), f"{file}: {crate.FILE}")
-    return Bundle(file, manifest["study"], manifest["name"], listed, records.digest(file))
+    return Bundle(file, manifest["study"], manifest["name"], digests, records.digest(file))
 
 
 def unpack(bundle: Bundle, folder: Path) -> Results:
@@ -116,13 +116,15 @@ def unpack(bundle: Bundle, folder: Path) -> Results:
         records.keeping(f"{folder}"),
         records.half(folder) as half,
     ):
-        for name, wanted in bundle.files.items():
-            _place(half / name, _read(archive, name, MOST_TEXT), wanted, f"{bundle.path}: {name}")
+        for name, digest in bundle.files.items():
+            _place(half / name, _read(archive, name, MOST_TEXT), digest, f"{bundle.path}: {name}")
         try:
             _look(Results.open(half), bundle)
         except ResultsError as error:
-            what, text = (x.replace(str(half), str(bundle.path)) for x in (error.what, error.said))
-            raise ResultsError(what, said=text, hint=error.hint) from None
+            problem, text = (
+                x.replace(str(half), str(bundle.path)) for x in (error.what, error.said)
+            )
+            raise ResultsError(problem, said=text, hint=error.hint) from None
         records.place(half, folder)
     return Results.open(folder)
 
@@ -135,8 +137,8 @@ def take_in(file: Path) -> tuple[Results, bool]:
         return unpack(bundle, folder), True
     digests = {name: records.digest(folder / name) for name in _names(folder)}
     # Somebody may have looked at them once more since.
-    wanted = {name: digest for name, digest in bundle.files.items() if name != looks.FILE}
-    if {name: digests.get(name) for name in wanted} != wanted:
+    expectation = {name: digest for name, digest in bundle.files.items() if name != looks.FILE}
+    if {name: digests.get(name) for name in expectation} != expectation:
         raise BadInput(
             f"{folder} holds other results of that name; nothing was changed",
             hint=f"open the bundle where it is: where = {str(file)!r}",
@@ -181,8 +183,12 @@ def mark(path: Path) -> str:
         return records.digest(path)[:8]
     if path.is_relative_to(out() / "results") and (match := OWN_MARK.search(path.name)):
         return match[1]
-    unpacked = UNPACKED.fullmatch(path.parent.name)
-    return unpacked[1] if unpacked else hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]
+    match_of_folder = UNPACKED_NAME.fullmatch(path.parent.name)
+    return (
+        match_of_folder[1]
+        if match_of_folder
+        else hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]
+    )
 
 
 def _may_write(folder: Path) -> bool:
@@ -204,9 +210,9 @@ ODD = (
 
 @contextmanager
 def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
-    with _said_of(file), ExitStack() as opened:
+    with _said_of(file), ExitStack() as stack:
         try:
-            archive = opened.enter_context(zipfile.ZipFile(opened.enter_context(_archive(file))))
+            archive = stack.enter_context(zipfile.ZipFile(stack.enter_context(_archive(file))))
         except FileNotFoundError:
             raise ResultsError(f"no bundle {file}") from None
         except ODD as error:
@@ -234,8 +240,8 @@ def read_json(bundle: Bundle, name: str) -> dict[str, Any]:
 
 
 def _archive(file: Path) -> IO[bytes]:
-    with file.open("rb") as opened:
-        if opened.read(len(XZ)) != XZ:
+    with file.open("rb") as stream:
+        if stream.read(len(XZ)) != XZ:
             return file.open("rb")
     return io.BytesIO(_unpacked(file, file.stat().st_mtime_ns))
 
@@ -255,17 +261,17 @@ def _write(results: Results, file: Path, small: bool, document: Mapping[str, str
     files = {name: (results.path / name).read_bytes() for name in names}
     if small:
         files = _loose(files)
-    digests = {name: hashlib.sha256(whole).hexdigest() for name, whole in files.items()}
+    digests = {name: hashlib.sha256(target).hexdigest() for name, target in files.items()}
     told_of = crate.metadata(results, results.path.name, MANIFEST, document).encode()
     manifest = {"bundle": FORMAT, "labkit": __version__, "study": results.study,
                 "name": results.path.name, "crate": hashlib.sha256(told_of).hexdigest(),
                 "files": digests}  # fmt: skip
     archive, heads = io.BytesIO(), {MANIFEST: records.pretty(manifest), crate.FILE: told_of}
-    with zipfile.ZipFile(archive, "x", zipfile.ZIP_STORED) as whole:
+    with zipfile.ZipFile(archive, "x", zipfile.ZIP_STORED) as target:
         for name, content in {**heads, **files}.items():
-            whole.writestr(_entry(name), content)
-    told = archive.getvalue()
-    file.write_bytes(lzma.compress(told, filters=PACKED) if small else told)
+            target.writestr(_entry(name), content)
+    packed_bytes = archive.getvalue()
+    file.write_bytes(lzma.compress(packed_bytes, filters=FILTERS) if small else packed_bytes)
     records.sync(file)
 
 
@@ -297,20 +303,20 @@ def _listed(file: Path, manifest: Mapping[str, Any]) -> dict[str, str]:
         raise ResultsError(f"{file}: {str(name)[:80]!r} is not a name of results")
     if not (isinstance(files, dict) and "study.json" in files):
         raise ResultsError(f"{file}: its manifest lists no results")
-    if odd := [one for one in files if not NAME.fullmatch(one)]:
+    if odd := [file_name for file_name in files if not NAME.fullmatch(file_name)]:
         raise ResultsError(f"{file}: {odd[0][:120]!r} may not be in a bundle")
-    if len({one.casefold() for one in files}) < len(files):
+    if len({file_name.casefold() for file_name in files}) < len(files):
         raise ResultsError(f"{file}: names two files that some disks may confuse")
     return files
 
 
 # Nothing is compressed, so that an archive can hold no more than it is long.
-def _insist(file: Path, zip_file: zipfile.ZipFile, listed: set[str]) -> None:
+def _insist(file: Path, zip_file: zipfile.ZipFile, file_names: set[str]) -> None:
     entries = zip_file.infolist()
     names = [entry.filename for entry in entries]
     if len(names) > MOST_FILES:
         raise ResultsError(f"{file}: holds more than {MOST_FILES} files")
-    if len(set(names)) < len(names) or set(names) != {MANIFEST, *listed}:
+    if len(set(names)) < len(names) or set(names) != {MANIFEST, *file_names}:
         raise ResultsError(f"{file}: does not hold the files that its manifest lists, once each")
     for entry in entries:
         mode = entry.external_attr >> 16
@@ -328,26 +334,26 @@ def _length(zip_file: zipfile.ZipFile) -> int:
     return zip_file.fp.seek(0, os.SEEK_END)
 
 
-def _read(zip_file: zipfile.ZipFile, name: str, most: int) -> bytes:
+def _read(zip_file: zipfile.ZipFile, name: str, limit: int) -> bytes:
     try:
         with zip_file.open(name) as entry:
-            read = entry.read(most + 1)
+            read = entry.read(limit + 1)
     except KeyError:
         raise ResultsError(f"{zip_file.filename}: is not a bundle (it has no {name})") from None
     except ODD as error:
         raise ResultsError(f"{zip_file.filename}: {name} cannot be read", said=str(error)) from None
-    if len(read) > most:
-        raise ResultsError(f"{zip_file.filename}: {name} is larger than {most >> 20} MiB")
+    if len(read) > limit:
+        raise ResultsError(f"{zip_file.filename}: {name} is larger than {limit >> 20} MiB")
     return read
 
 
-def _insist_same(content: bytes, wanted: str, what: str) -> None:
-    if hashlib.sha256(content).hexdigest() != wanted:
-        raise ResultsError(f"{what} is not what was exported (its checksum differs)")
+def _insist_same(content: bytes, digest: str, title: str) -> None:
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise ResultsError(f"{title} is not what was exported (its checksum differs)")
 
 
-def _place(path: Path, content: bytes, wanted: str, what: str) -> None:
-    _insist_same(content, wanted, what)
+def _place(path: Path, content: bytes, digest: str, title: str) -> None:
+    _insist_same(content, digest, title)
     path.parent.mkdir(parents=True, exist_ok=True)
     records.write(path, content)
 

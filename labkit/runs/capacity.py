@@ -60,9 +60,9 @@ def capacity(host: Host) -> Capacity:
 def smallest(capacities: Collection[Capacity]) -> Capacity:
     """The capacity that all of them have; of caches, the most of any."""
     return Capacity(
-        min(one.cpus for one in capacities), min(one.memory for one in capacities),
-        min(one.free for one in capacities), max(one.cache for one in capacities),
-        min(one.disk for one in capacities),
+        min(place.cpus for place in capacities), min(place.memory for place in capacities),
+        min(place.free for place in capacities), max(place.cache for place in capacities),
+        min(place.disk for place in capacities),
     )  # fmt: skip
 
 
@@ -71,14 +71,14 @@ def _last(text: str) -> int:
     match = re.search(r"^may (\S+)$", text, re.MULTILINE)
     may = _numbers(match[1]) if match else set()
     caches = {
-        (int(level), whose): float(size) * UNITS[unit]
-        for level, size, unit, whose in CACHE.findall(text)
-        if not may or may & _numbers(whose)
+        (int(level), cpus): float(size) * UNITS[unit]
+        for level, size, unit, cpus in CACHE.findall(text)
+        if not may or may & _numbers(cpus)
     }
     last = max((level for level, _ in caches), default=0)
     return int(sum(size for (level, _), size in caches.items() if level == last))
 
 
-def _numbers(listed: str) -> set[int]:
-    ends = (part.partition("-") for part in listed.split(","))
+def _numbers(ranges: str) -> set[int]:
+    ends = (part.partition("-") for part in ranges.split(","))
     return {cpu for first, _, last in ends for cpu in range(int(first), int(last or first) + 1)}

@@ -70,9 +70,9 @@ def _software() -> list[Entity]:
 
 
 def _action(runs: Sequence[Run]) -> Entity:
-    begun, ended = _times(runs)
+    start, end = _times(runs)
     return {"@id": "#measurement", "@type": "CreateAction", "name": "The measurement",
-            "instrument": {"@id": "#labkit"}, "startTime": begun, "endTime": ended,
+            "instrument": {"@id": "#labkit"}, "startTime": start, "endTime": end,
             "object": {"@id": "study.json"}, "result": _named(map(_of_run, runs))}  # fmt: skip
 
 
@@ -82,5 +82,5 @@ def _named(entities: Iterable[Entity]) -> list[Entity]:
 
 # What was imported says no times.
 def _times(runs: Sequence[Run]) -> tuple[str, str]:
-    started = [run.started for run in runs if run.started] or ["1970-01-01T00:00:00+00:00"]
-    return min(started), max(started)
+    starts = [run.started for run in runs if run.started] or ["1970-01-01T00:00:00+00:00"]
+    return min(starts), max(starts)

@@ -19,8 +19,8 @@ from labkit.machine.stopping import together
 # The shell reads what it can itself: a guest without hardware support starts programs slowly.
 READ = beside(__file__, "facts_read.sh")
 # Of the kernel's command line only what changes measurements: the rest may be nobody's business.
-OTHERS = beside(__file__, "facts_others.sh")
-COMMAND = READ + OTHERS
+OTHERS_SCRIPT = beside(__file__, "facts_others.sh")
+COMMAND = READ + OTHERS_SCRIPT
 
 
 def of_host(host: Host, programs: Collection[str] = ()) -> dict[str, str]:
@@ -29,14 +29,14 @@ def of_host(host: Host, programs: Collection[str] = ()) -> dict[str, str]:
     Of those `programs` that are there also the versions: each is started for that. `reached_at` is
     the address that answered: where a name leads may change between two runs.
     """
-    sent = datetime.now(UTC).timestamp()
+    start = datetime.now(UTC).timestamp()
     facts = parse(host.check("sh", "-c", COMMAND, "facts", *programs))
     if at := host.transport.reached_at:
         facts["reached_at"] = at
-    clock, middle = facts.pop("now", ""), (sent + datetime.now(UTC).timestamp()) / 2
+    clock, middle = facts.pop("now", ""), (start + datetime.now(UTC).timestamp()) / 2
     if clock.replace(".", "", 1).isdigit():
-        bound = datetime.now(UTC).timestamp() - middle
-        facts["clock_offset"] = f"{float(clock) - middle:+.3f} within {bound:.3f}"
+        error = datetime.now(UTC).timestamp() - middle
+        facts["clock_offset"] = f"{float(clock) - middle:+.3f} within {error:.3f}"
     return facts
 
 
@@ -60,8 +60,8 @@ def of_run(
 @functools.cache
 def versions() -> Mapping[str, str]:
     """labkit with its commit, marked when files differ from it, and what computes beside it."""
-    ours = f"{__version__}{_commit()}"
-    return {"labkit": ours, "python": platform.python_version(),
+    own_version = f"{__version__}{_commit()}"
+    return {"labkit": own_version, "python": platform.python_version(),
             **{name: version(name) for name in ("numpy", "scipy", "paramiko")}}  # fmt: skip
 
 

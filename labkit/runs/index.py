@@ -36,7 +36,7 @@ VERSION = 1
 WAIT_SECONDS = 30
 STEPS = 100_000
 """Steps of SQLite's own, some milliseconds, that may pass before a stop is heard."""
-KNOWN = ("metric", "unit", "n", "lost", "p50", "p90", "p99", "p99.9", "p99.99", "max")
+FIGURE_COLUMNS = ("metric", "unit", "n", "lost", "p50", "p90", "p99", "p99.9", "p99.99", "max")
 TABLES = """
 create table results (id integer primary key, path text unique, stamp text, study text, label text,
   lab text, tier text, accelerator text, seed integer, damaged text);
@@ -47,8 +47,8 @@ create table rows (run integer references runs on delete cascade, metric text, u
   lost integer, p50 real, p90 real, p99 real, p99_9 real, p99_99 real, max real, fields text);
 create index rows_of_run on rows (run);
 """
-_LISTED = (line.split() for line in (__doc__ or "").splitlines() if line.startswith("    "))
-COLUMNS = tuple(f"{table} ({', '.join(columns)})" for table, *columns in _LISTED)
+_TABLES = (line.split() for line in (__doc__ or "").splitlines() if line.startswith("    "))
+COLUMNS = tuple(f"{table} ({', '.join(columns)})" for table, *columns in _TABLES)
 MEMORY = "/dev/shm"
 
 
@@ -100,10 +100,10 @@ def places() -> tuple[Path, ...]:
 
 def chosen(folders: Sequence[Path]) -> tuple[Path, ...]:
     """The folders that somebody named, which must be there; where results usually lie if none."""
-    named = tuple(Path(os.path.expanduser(folder)).resolve() for folder in folders)
-    if lacking := [folder for folder in named if not folder.exists()]:
+    paths = tuple(Path(os.path.expanduser(folder)).resolve() for folder in folders)
+    if lacking := [folder for folder in paths if not folder.exists()]:
         raise ResultsError(f"no folder {lacking[0]}", hint="a study is named by --study NAME")
-    return named or places()
+    return paths or places()
 
 
 def open_store(*folders: Path) -> Store:
@@ -146,8 +146,8 @@ def found(folders: Iterable[Path]) -> Iterator[Path]:
 
 def of_study(paths: Iterable[Path], study: str) -> list[Path]:
     """Paths that may hold results of a study; what comes with labkit is named after its study."""
-    carried = places()[1:]
-    return [path for path in paths if study in ("", path.stem) or path.parent not in carried]
+    own_places = places()[1:]
+    return [path for path in paths if study in ("", path.stem) or path.parent not in own_places]
 
 
 def _refresh(file: Path, folders: Sequence[Path]) -> None:
@@ -188,14 +188,14 @@ def _stamp(path: Path) -> str:
 def _take(index: sqlite3.Connection, path: Path, stamp: str) -> None:
     index.execute("insert or ignore into results (path) values (?)", (str(path),))
     (number,) = index.execute("select id from results where path = ?", (str(path),)).fetchone()
-    damaged = ""
+    fault = ""
     question: Mapping[str, Any] = {}
     try:
         source: _Folder | _Bundle = _Folder(path) if path.is_dir() else _Bundle.of(path)
         question = source.asked
         _take_runs(index, number, source)
     except LabkitError as error:
-        damaged = error.what
+        fault = error.what
     lab = question.get("lab")
     lab = lab if isinstance(lab, dict) else {}
     index.execute(
@@ -203,7 +203,7 @@ def _take(index: sqlite3.Connection, path: Path, stamp: str) -> None:
         "damaged=? where id=?",
         (stamp, judged_as(question), _plain(question.get("label")),
          *(_plain(lab.get(key)) for key in ("name", "tier", "accelerator")),
-         _plain(question.get("seed")), damaged, number),
+         _plain(question.get("seed")), fault, number),
     )  # fmt: skip
 
 
@@ -262,25 +262,25 @@ def _take_run(index: sqlite3.Connection, number: int, name: str, source: Any) ->
         run = source.run(name)
     except LabkitError as error:
         run = Run("", 0, 0, "damaged", str(error), path=source.path / "runs" / name)
-    told = (number, name, run.condition, run.block, run.order, run.state, run.why, run.started,
-            run.seconds, str(run.path))  # fmt: skip
-    marks = ",".join("?" * len(told))
-    cursor = index.execute(f"insert into runs values (null,{marks})", told)
+    values = (number, name, run.condition, run.block, run.order, run.state, run.why, run.started,
+              run.seconds, str(run.path))  # fmt: skip
+    marks = ",".join("?" * len(values))
+    cursor = index.execute(f"insert into runs values (null,{marks})", values)
     rows = [
-        (cursor.lastrowid, *(_plain(row.get(k)) for k in KNOWN), json.dumps(row))
+        (cursor.lastrowid, *(_plain(row.get(k)) for k in FIGURE_COLUMNS), json.dumps(row))
         for row in run.rows
     ]
-    index.executemany(f"insert into rows values (?{',?' * (len(KNOWN) + 1)})", rows)
+    index.executemany(f"insert into rows values (?{',?' * (len(FIGURE_COLUMNS) + 1)})", rows)
 
 
 def _plain(value: Any) -> str | float | None:
     return value if isinstance(value, str | int | float) or value is None else json.dumps(value)
 
 
-ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION,
+ACTIONS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION,
            sqlite3.SQLITE_RECURSIVE}  # fmt: skip
 
 
-def _reading(action: int, one: str | None, two: str | None, *_: Any) -> int:
-    loading = action == sqlite3.SQLITE_FUNCTION and two == "load_extension"
-    return sqlite3.SQLITE_OK if action in ALLOWED and not loading else sqlite3.SQLITE_DENY
+def _reading(action: int, name_of_table: str | None, name_of_function: str | None, *_: Any) -> int:
+    loading = action == sqlite3.SQLITE_FUNCTION and name_of_function == "load_extension"
+    return sqlite3.SQLITE_OK if action in ACTIONS and not loading else sqlite3.SQLITE_DENY

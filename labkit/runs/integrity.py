@@ -12,7 +12,7 @@ from labkit.results import Results, Run
 STUDY = "../../study.json"
 QUICK = (STUDY, "run.json")
 """The files that say what was measured: small, and read by all."""
-EDITED = "study.json was edited since, so do not trust its labels"
+EDIT_REMARK = "study.json was edited since, so do not trust its labels"
 ASK = "see all with `labkit results verify`"
 
 
@@ -30,27 +30,27 @@ def remarks(results: Results) -> list[str]:
 
 def edited(results: Results) -> bool:
     """Whether what says on which lab all was measured is not what was written then."""
-    return any(change == EDITED for change in _changed(results.readable()[0]))
+    return any(change == EDIT_REMARK for change in _changed(results.readable()[0]))
 
 
 # Once for all runs, as they share study.json.
 def _changed(runs: list[Run]) -> Iterator[str]:
     files = {run.path.name: records.listed(run.path) for run in runs if run.path.is_dir()}
-    if bare := [name for name, wanted in files.items() if not wanted]:
+    if bare := [name for name, sums in files.items() if not sums]:
         yield f"{bare[0]}: {records.SUMS} is gone, so changes cannot be detected"
     odd = {
         name: [run.path.name for run in runs if _differs(run, name, files.get(run.path.name, {}))]
         for name in QUICK
     }
     if odd[STUDY]:
-        yield EDITED
+        yield EDIT_REMARK
     if odd["run.json"]:
         yield f"runs edited since: {len(odd['run.json'])}, such as {odd['run.json'][0]}"
 
 
-def _differs(run: Run, name: str, wanted: dict[str, str]) -> bool:
+def _differs(run: Run, name: str, sums: dict[str, str]) -> bool:
     file = run.path / name
-    return name in wanted and (not file.is_file() or records.digest(file) != wanted[name])
+    return name in sums and (not file.is_file() or records.digest(file) != sums[name])
 
 
 # No two runs begin in the same millisecond at the same place.
@@ -61,9 +61,9 @@ def copies(runs: list[Run]) -> Iterator[str]:
     for (condition, block, order, _), times in counts.items():
         if times > 1:
             yield f"run {order} ({condition}, block {block}) is there {times} times: it was copied"
-    counted = {run.path for run in first_of_each(runs)}
+    paths_once = {run.path for run in first_of_each(runs)}
     for run in runs:
-        if run.path not in counted:
+        if run.path not in paths_once:
             yield f"{run.path.name} holds the same measurement as a run before it; it counts once"
 
 
@@ -97,6 +97,6 @@ def _mixed(runs: list[Run]) -> Iterator[str]:
 
 def _links(runs: list[Run]) -> Iterator[str]:
     for run in runs:
-        linked = [file for file in (run.path / "raw").glob("*") if file.is_symlink()]
-        if linked:
-            yield f"{run.path.name}: {linked[0].name} is a link, and not part of the run"
+        links = [file for file in (run.path / "raw").glob("*") if file.is_symlink()]
+        if links:
+            yield f"{run.path.name}: {links[0].name} is a link, and not part of the run"

@@ -14,10 +14,10 @@ def remarks(results: Results) -> list[str]:
     if lab.get("tier", "hosts") != "hosts" or not runs:
         return []
     hosts = runs[-1].facts.get("hosts", {})
-    interfaces, elsewhere = lab.get("interfaces", {}), lab.get("elsewhere", {})
+    interfaces, addresses = lab.get("interfaces", {}), lab.get("elsewhere", {})
     return [
         *_one_machine(hosts), *_no_interface(hosts, interfaces),
-        *_elsewhere(elsewhere, interfaces),
+        *_elsewhere(addresses, interfaces),
     ]  # fmt: skip
 
 
@@ -41,8 +41,8 @@ def _no_interface(
             yield f"{role} has no interface {interface}, so settings of it were left out"
 
 
-def _elsewhere(elsewhere: Mapping[str, str], interfaces: Mapping[str, str]) -> Iterator[str]:
-    for role, address in elsewhere.items():
+def _elsewhere(addresses: Mapping[str, str], interfaces: Mapping[str, str]) -> Iterator[str]:
+    for role, address in addresses.items():
         yield (
             f"{role}: {interfaces.get(role)} does not have the address {address}, so test "
             "traffic may have passed another interface"

@@ -23,22 +23,22 @@ def remarks(results: Results) -> list[str]:
     for run in results.finished():
         for way in _full(run, rates[name]):
             conditions.setdefault(way, []).append(run.condition)
-    return [_told(way, those, name, rates[name]) for way, those in sorted(conditions.items())]
+    return [_told(way, names, name, rates[name]) for way, names in sorted(conditions.items())]
 
 
-def _mbit(told: Mapping[str, str]) -> float:
-    match = RATE.fullmatch(str(told.get("rate", "")))
+def _mbit(link: Mapping[str, str]) -> float:
+    match = RATE.fullmatch(str(link.get("rate", "")))
     return float(match[1]) * MBIT[match[2]] if match else 0.0
 
 
-def _full(run: Run, most: float) -> list[str]:
-    streams = [row for row in run.rows if row["unit"] == "Mbit/s" and row["p50"] >= FULL * most]
+def _full(run: Run, limit: float) -> list[str]:
+    streams = [row for row in run.rows if row["unit"] == "Mbit/s" and row["p50"] >= FULL * limit]
     return [row["metric"] for row in streams if row["metric"].startswith(STREAM)]
 
 
-def _told(way: str, conditions: list[str], link: str, most: float) -> str:
+def _told(way: str, conditions: list[str], link: str, limit: float) -> str:
     names = ", ".join(dict.fromkeys(conditions))
     return (
-        f"{way} reaches the limit of the link of {link}, {most:g} Mbit/s, in {names}: that hides "
+        f"{way} reaches the limit of the link of {link}, {limit:g} Mbit/s, in {names}: that hides "
         "its cost, so compare the CPU time per gigabyte"
     )

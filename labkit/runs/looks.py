@@ -26,7 +26,7 @@ from labkit.statistics.pooled import FEWEST_BLOCKS
 from labkit.statistics.spending import History
 
 FILE = "looks.json"
-UNFINISHED = "unfinished"
+UNFINISHED_FILE = "unfinished"
 """A file that is there while runs of a study are still to be made."""
 FORMAT = 1
 MOST_LOOKS = 1000
@@ -66,14 +66,14 @@ def taken(results: Results) -> tuple[int, ...]:
 
 def look(results: Results) -> tuple[int, ...]:
     """Add the look that is taken now to those `taken`; it is written down if that can be."""
-    before, now = taken(results), blocks(results)
+    before, count = taken(results), blocks(results)
     # Of fewer there is no verdict, whatever they show.
-    if now < FEWEST_BLOCKS or (before and before[-1] >= now):
+    if count < FEWEST_BLOCKS or (before and before[-1] >= count):
         return before
-    _note(results, now)
+    _note(results, count)
     at = datetime.now(UTC).isoformat(timespec="seconds")
-    _change(results, blocks=[*before, now], at=[*_read(results)["at"], at][-len(before) - 1 :])
-    return (*before, now)
+    _change(results, blocks=[*before, count], at=[*_read(results)["at"], at][-len(before) - 1 :])
+    return (*before, count)
 
 
 def histories(results: Results) -> dict[str, History]:
@@ -109,12 +109,12 @@ def blocks(results: Results) -> int:
 
 def unfinished(results: Results) -> bool:
     """Whether runs that were asked for are still to be made."""
-    return (results.path / UNFINISHED).exists()
+    return (results.path / UNFINISHED_FILE).exists()
 
 
 def set_unfinished(results: Results, *, unfinished: bool) -> None:
     """Note that runs are still to be made, or that all are."""
-    file = results.path / UNFINISHED
+    file = results.path / UNFINISHED_FILE
     with records.keeping(f"what is to be measured in {results.path}"):
         file.touch() if unfinished else file.unlink(missing_ok=True)
 
@@ -130,8 +130,8 @@ def _change(results: Results, **fields: Any) -> None:
 
 
 def _sum(record: Mapping[str, Any]) -> str:
-    rest = {key: value for key, value in record.items() if key != "sum"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    content = {key: value for key, value in record.items() if key != "sum"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 # Beside the results of all studies; only where results lie as labkit puts them.
@@ -146,9 +146,9 @@ def _print(runs: Iterable[Run]) -> list[str]:
     return sorted(hashlib.sha256(text.encode()).hexdigest()[:12] for text in texts)
 
 
-def _note(results: Results, now: int) -> None:
+def _note(results: Results, count: int) -> None:
     if ledger := _ledger(results):
-        line = {"blocks": now, "runs": _print(results.finished())}
+        line = {"blocks": count, "runs": _print(results.finished())}
         with suppress(OSError):
             ledger.parent.mkdir(exist_ok=True)
             with ledger.open("a", encoding="utf-8") as file:
@@ -195,8 +195,8 @@ def _parsed(file: Path) -> dict[str, Any]:
             hint="each look is at more blocks than the one before; put it back from a copy",
         )
     if content.get("sum", _sum(content)) != _sum(content):
-        changed = f"{file}: has changed since it was written (its checksum differs)"
-        raise ResultsError(changed, hint="put it back from a copy")
+        problem = f"{file}: has changed since it was written (its checksum differs)"
+        raise ResultsError(problem, hint="put it back from a copy")
     return content
 
 
@@ -210,21 +210,21 @@ def _is_history(histories: object) -> bool:
     )  # fmt: skip
 
 
-def _is_given_up(kept: object) -> bool:
-    return isinstance(kept, dict) and all(
+def _is_given_up(value: object) -> bool:
+    return isinstance(value, dict) and all(
         isinstance(entry, dict)
         and type(entry.get("blocks")) is int
         and isinstance(entry.get("why"), str)
-        for entry in kept.values()
+        for entry in value.values()
     )
 
 
 # The checksums of a run hold that of the question that it was made for; most runs are of their own.
 def _insist_on_one_question(results: Results, runs: Sequence[Run]) -> None:
     made_for = {run.path: records.listed(run.path).get(QUESTION, "") for run in runs}
-    most = Counter(digest for digest in made_for.values() if digest).most_common(1)
+    commonest = Counter(digest for digest in made_for.values() if digest).most_common(1)
     for path, digest in made_for.items():
-        if digest and digest != most[0][0]:
+        if digest and digest != commonest[0][0]:
             raise ResultsError(
                 f"{path}: was measured for another question than {results.path.name}: "
                 "its study.json, with seed and design, was not the same",

@@ -21,7 +21,7 @@ FEWEST_RUNS = 10
 
 def remarks(
     results: Results,
-    measured: Mapping[str, Mapping[int, Values]],
+    blocks_of: Mapping[str, Mapping[int, Values]],
     unit: str,
     gates: Callable[[Run], Gates] = lambda run: run.gates,
 ) -> list[str]:
@@ -31,7 +31,7 @@ def remarks(
     """
     medians = {
         name: {block: percentile(values, 50) for block, values in blocks.items()}
-        for name, blocks in measured.items()
+        for name, blocks in blocks_of.items()
     }
     runs = {(run.condition, run.block): run for run in results.finished()}
     states = [_states(two_state, unit) for two_state in two_states(medians)]
@@ -42,35 +42,37 @@ def remarks(
     return [*states, *odd, *_changes(medians, [*runs.values()])]
 
 
-def _states(one: TwoStates, unit: str) -> str:
-    quick, slow = (", ".join(map(str, blocks)) for blocks in (one.quick, one.slow))
+def _states(states: TwoStates, unit: str) -> str:
+    quick, slow = (", ".join(map(str, blocks)) for blocks in (states.quick, states.slow))
     return (
-        f"{one.condition}: these runs come from two states, of {figure(one.quick_figure)} "
-        f"{shown(unit)} (blocks {quick}) and {figure(one.slow_figure)} {shown(unit)} (blocks "
+        f"{states.condition}: these runs come from two states, of {figure(states.quick_figure)} "
+        f"{shown(unit)} (blocks {quick}) and {figure(states.slow_figure)} {shown(unit)} (blocks "
         f"{slow}); more blocks of each are needed"
     )
 
 
-def _odd(block: OddBlock, run: Run, tripped: Gates, runs: int, unit: str) -> str:
-    gates = [f"{gate} on {role}" for role, names in tripped.items() for gate in names]
-    when = f", at {run.started[11:16]}" if len(run.started) > 16 else ""
+def _odd(block: OddBlock, run: Run, trips: Gates, runs: int, unit: str) -> str:
+    gates = [f"{gate} on {role}" for role, names in trips.items() for gate in names]
+    clock = f", at {run.started[11:16]}" if len(run.started) > 16 else ""
     saw = f"; its gates saw {', '.join(gates)}" if gates else "; no gate saw why"
     return (
         f"{block.condition}: block {block.block} lies apart, with a median of "
         f"{figure(block.figure)} {shown(unit)} where the others have {figure(block.usual)}; it was "
-        f"run {run.order} of {runs}{when}{saw}; nothing was dropped"
+        f"run {run.order} of {runs}{clock}{saw}; nothing was dropped"
     )
 
 
 # Each run beside the median of its condition, in the order of time.
 def _changes(medians: Medians, runs: Sequence[Run]) -> list[str]:
     usual = {name: float(np.median([*blocks.values()])) for name, blocks in medians.items()}
-    ordered = sorted((run for run in runs if run.condition in medians), key=lambda run: run.order)
-    ordered = [run for run in ordered if medians[run.condition][run.block] > 0]
-    if len(ordered) < FEWEST_RUNS:
+    in_order = sorted((run for run in runs if run.condition in medians), key=lambda run: run.order)
+    in_order = [run for run in in_order if medians[run.condition][run.block] > 0]
+    if len(in_order) < FEWEST_RUNS:
         return []
-    series = [math.log(medians[run.condition][run.block] / usual[run.condition]) for run in ordered]
-    return [_change(ordered[change_point.at], change_point.after - change_point.before)
+    series = [
+        math.log(medians[run.condition][run.block] / usual[run.condition]) for run in in_order
+    ]
+    return [_change(in_order[change_point.at], change_point.after - change_point.before)
             for change_point in change_points(series, RISK)]  # fmt: skip
 
 

@@ -24,8 +24,8 @@ class Overhead:
     @property
     def own(self) -> float:
         """The same without the changes that the study asks for, such as a guest that restarts."""
-        rest = self.seconds - self.measured - self.changes
-        return rest / self.measured if self.measured else 0.0
+        remainder = self.seconds - self.measured - self.changes
+        return remainder / self.measured if self.measured else 0.0
 
     def __str__(self) -> str:
         if not self.measured:

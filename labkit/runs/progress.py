@@ -29,24 +29,24 @@ class Progress:
 
 
 Tell = Callable[[Progress], None]
-WATCHED = "LABKIT_PROGRESS"
+PROGRESS_VARIABLE = "LABKIT_PROGRESS"
 """Names a file that each Progress is appended to, so that another process can show it."""
 
 
-def ask_to_stop(watched: Path) -> None:
+def ask_to_stop(file: Path) -> None:
     """Ask the study that writes this file to stop before its next run."""
-    watched.with_suffix(".stop").touch()
+    file.with_suffix(".stop").touch()
 
 
 def stop_asked() -> bool:
     """Whether the one who watches asked for it; between two cells a kernel hears no interrupt."""
-    name = os.environ.get(WATCHED)
+    name = os.environ.get(PROGRESS_VARIABLE)
     return bool(name) and Path(str(name)).with_suffix(".stop").exists()
 
 
 def to_file(progress: Progress, results: Results) -> None:
     """Append to the file that $LABKIT_PROGRESS names, if it does."""
-    if name := os.environ.get(WATCHED):
+    if name := os.environ.get(PROGRESS_VARIABLE):
         line = {"results": str(results.path), "progress": asdict(progress)}
         with open(name, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")

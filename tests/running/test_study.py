@@ -23,7 +23,7 @@ from labkit.lab import Lab
 from labkit.results import Results
 from labkit.running import loop, possible
 from labkit.running.open_lab import with_load
-from labkit.runs.progress import WATCHED, ask_to_stop
+from labkit.runs.progress import PROGRESS_VARIABLE, ask_to_stop
 from labkit.study import Study
 from labkit.transports.local import Local
 from labkit.workloads import _pairs as pairs
@@ -147,7 +147,7 @@ def test_a_run_whose_measurer_was_killed_stays_visible_and_any_other_leaves_no_n
 @pytest.mark.slow
 def test_whoever_watches_a_study_can_ask_it_to_stop(lab, results, tmp_path, monkeypatch):
     watched = tmp_path / "progress.jsonl"
-    monkeypatch.setenv(WATCHED, str(watched))
+    monkeypatch.setenv(PROGRESS_VARIABLE, str(watched))
     with pytest.raises(Stopped, match="after 1 of 3 runs"):
         loop.run(a_study(A), lab, results, repeats=3, tell=lambda p: ask_to_stop(watched))
     assert len(results.finished()) == 1

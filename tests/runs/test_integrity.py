@@ -43,7 +43,7 @@ def test_an_edited_tier_never_removes_the_label_of_emulation(kept):
     file.write_text(json.dumps(answer))
     results = Results.open(kept)
     assert note(results).startswith("Emulated or not: study.json was edited")
-    assert integrity.EDITED in told(kept)
+    assert integrity.EDIT_REMARK in told(kept)
     lines = [line for line in _wrong(kept) if "study.json" in line]
     assert len(lines) == 1, "once, not for each run"
 
