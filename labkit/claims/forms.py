@@ -46,8 +46,8 @@ class Rank(Claim):
 
     def __post_init__(self) -> None:
         if len(set(self.conditions)) < 3 or self.within <= 1:
-            what = "a rank order needs three conditions, and a factor within above 1"
-            raise BadInput(f"claim {self.id}: {what}")
+            problem = "a rank order needs three conditions, and a factor within above 1"
+            raise BadInput(f"claim {self.id}: {problem}")
 
     def comparisons(self) -> list[Comparison]:
         """Each with its neighbour, and the first with the last."""
@@ -69,8 +69,8 @@ class Near(Claim):
 
     def __post_init__(self) -> None:
         if not (self.what and self.published and 0 < self.within < 1):
-            what = "a tolerance needs what, published (not 0), and a share within below 1"
-            raise BadInput(f"claim {self.id}: {what}")
+            problem = "a tolerance needs what, published (not 0), and a share within below 1"
+            raise BadInput(f"claim {self.id}: {problem}")
 
     def comparisons(self) -> list[Comparison]:
         """Each quantity, against both ends."""
@@ -100,5 +100,5 @@ class EveryTest(Claim):
 
 
 def _not_below(over: str, under: str, claim: AtLeast | Rank) -> Comparison:
-    what = Quantity(f"'{over}' / '{under}'", claim.percentile, claim.metric)
-    return Comparison(what, low=1 / claim.within)
+    quantity = Quantity(f"'{over}' / '{under}'", claim.percentile, claim.metric)
+    return Comparison(quantity, low=1 / claim.within)

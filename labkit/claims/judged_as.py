@@ -28,7 +28,7 @@ from labkit.workload import Sample
 
 KEY = "claims"
 """Key of the claims in study.json, for `Results.judged_as` too."""
-EACH = "each"
+EACH_VALUE = "each"
 MOST_NAMED = 12
 
 
@@ -46,10 +46,10 @@ class Claimed:
     @classmethod
     def said(cls, study: str, words: Iterable[str]) -> Claimed:
         """Read it from a command line, `METRIC=WAY` each; refuse what no claim is about."""
-        wanted = published.published(study).wanted()
-        metrics = {metric for metrics_of in wanted.values() for metric in metrics_of}
+        metrics_by_condition = published.published(study).wanted()
+        metrics = {metric for metrics_of in metrics_by_condition.values() for metric in metrics_of}
         keys = metrics | {
-            f"{one}: {name}" for name, metrics_of in wanted.items() for one in metrics_of
+            f"{m}: {name}" for name, metrics_of in metrics_by_condition.items() for m in metrics_of
         }
         ways: dict[str, tuple[str, ...]] = {}
         for word in words:
@@ -63,9 +63,9 @@ class Claimed:
         return cls(study, ways)
 
     @classmethod
-    def of(cls, asked: Mapping[str, Any]) -> Claimed | None:
+    def of(cls, question: Mapping[str, Any]) -> Claimed | None:
         """Read it from study.json; None if nothing is said of claims."""
-        fields = asked.get(KEY)
+        fields = question.get(KEY)
         if fields is None:
             return None
         try:
@@ -77,78 +77,78 @@ class Claimed:
         except (AttributeError, KeyError, TypeError) as error:
             raise ResultsError("study.json: the claims cannot be read", said=repr(error)) from None
 
-    def samples(self, condition: str, told: Sequence[Sample]) -> list[Sample]:
+    def samples(self, condition: str, samples: Sequence[Sample]) -> list[Sample]:
         """The samples that the claims ask of this condition, as far as the tool reported them."""
-        by_metric = {sample.metric: sample for sample in told}
+        by_metric = {sample.metric: sample for sample in samples}
         metrics = published.published(self.study).wanted().get(condition, ())
-        found = (self._sample(metric, condition, by_metric) for metric in metrics)
-        return [sample for sample in found if sample]
+        samples_asked = (self._sample(metric, condition, by_metric) for metric in metrics)
+        return [sample for sample in samples_asked if sample]
 
-    def by_name(self, condition: str, told: Sequence[Sample]) -> dict[str, Sample]:
+    def by_name(self, condition: str, samples: Sequence[Sample]) -> dict[str, Sample]:
         """Return `samples` by the names of claims: `VM`, or `latency: VM` of another metric."""
         main = published.published(self.study).metric
         return {
             str(Measurand.measured(sample.metric, condition, main)): sample
-            for sample in self.samples(condition, told)
+            for sample in self.samples(condition, samples)
         }
 
-    def insist(self, condition: str, told: Sequence[Sample], where: str) -> list[Sample]:
+    def insist(self, condition: str, tool_samples: Sequence[Sample], place: str) -> list[Sample]:
         """Return `samples`; refuse a file with nothing of what is asked, and say what it has."""
-        wanted, units = (
+        metrics_of, units = (
             published.published(self.study).wanted(),
             published.published(self.study).units,
         )
-        if condition not in wanted:
-            raise Unknown(f"condition of {self.study}", condition, wanted)
-        samples = self.samples(condition, told)
+        if condition not in metrics_of:
+            raise Unknown(f"condition of {self.study}", condition, metrics_of)
+        samples = self.samples(condition, tool_samples)
         if not samples:
-            raise _which(condition, wanted[condition], told, units, where)
+            raise _which(condition, metrics_of[condition], tool_samples, units, place)
         for sample in samples:
-            check_unit(sample, units.get(sample.metric, ""), where)
+            check_unit(sample, units.get(sample.metric, ""), place)
         return samples
 
-    def _sample(self, metric: str, condition: str, known: Mapping[str, Sample]) -> Sample | None:
+    def _sample(self, metric: str, condition: str, samples: Mapping[str, Sample]) -> Sample | None:
         ways = (*self.ways.get(f"{metric}: {condition}", ()), *self.ways.get(metric, ()))
         for way in ways or (metric, metric.replace("_", " ")):
-            if figure := _follow(way, known):
+            if figure := _follow(way, samples):
                 unit = figure.unit or published.published(self.study).units.get(metric, "")
                 return Sample(metric, unit, figure.values, figure.lost)
         return None
 
     def judge(
-        self, measured: Mapping[str, Blocks], looks: Sequence[int] = (),
+        self, blocks_of: Mapping[str, Blocks], looks: Sequence[int] = (),
         margin: float | None = None, before: Mapping[str, History] | None = None,
     ) -> list[Verdict]:  # fmt: skip
         """A verdict on each claim. Metrics with one value a run are judged by their mean."""
         plain = published.of(self.study)
-        questions = [_of_single(claim, measured) for claim in plain]
+        questions = [_of_single(claim, blocks_of) for claim in plain]
         of_means = {
             question.id for question, was in zip(questions, plain, strict=True) if question != was
         }
-        whys = {claim.id: _untold(claim, measured) for claim in questions}
-        able = (claim for claim in questions if not whys[claim.id])
-        verdicts = judge(able, measured, looks=looks, before=before, margin=margin)
-        judged = {v.claim: _with_mean(v) if v.claim in of_means else v for v in verdicts}
+        doubts = {claim.id: _untold(claim, blocks_of) for claim in questions}
+        able = (claim for claim in questions if not doubts[claim.id])
+        verdicts = judge(able, blocks_of, looks=looks, before=before, margin=margin)
+        verdict_of = {v.claim: _with_mean(v) if v.claim in of_means else v for v in verdicts}
         return [
-            claim.not_testable(Reason(What.DECLARED, said=whys[claim.id]))
-            if whys[claim.id]
-            else judged[claim.id]
+            claim.not_testable(Reason(What.DECLARED, said=doubts[claim.id]))
+            if doubts[claim.id]
+            else verdict_of[claim.id]
             for claim in questions
         ]
 
 
-def with_claimed(claimed: Claimed | None, condition: str, told: Sequence[Sample]) -> list[Sample]:
+def with_claimed(claims: Claimed | None, condition: str, samples: Sequence[Sample]) -> list[Sample]:
     """The samples that claims ask of this condition, by their names, then the tool's other ones."""
-    first = claimed.samples(condition, told) if claimed else []
-    named = {sample.metric for sample in first}
-    return [*first, *(sample for sample in told if sample.metric not in named)]
+    first = claims.samples(condition, samples) if claims else []
+    names = {sample.metric for sample in first}
+    return [*first, *(sample for sample in samples if sample.metric not in names)]
 
 
-def check_unit(sample: Sample, unit: str, where: str, hint: str = "") -> None:
+def check_unit(sample: Sample, unit: str, place: str, hint: str = "") -> None:
     """Refuse a figure in another unit than claims, or other files, have of it."""
     if unit and sample.unit and sample.unit != unit:
         raise BadInput(
-            f"{where}: {sample.metric} is in {shown(sample.unit)}, not in {shown(unit)}",
+            f"{place}: {sample.metric} is in {shown(sample.unit)}, not in {shown(unit)}",
             hint=hint
             or "an expression scales it, or turns it round: "
             f"--metric \"{sample.metric}=1e6 / 'its name there'\"",
@@ -156,13 +156,13 @@ def check_unit(sample: Sample, unit: str, where: str, hint: str = "") -> None:
 
 
 # Runs that report one value each, such as their median, have no percentiles of their own.
-def _of_single(claim: Claim, measured: Mapping[str, Blocks]) -> Claim:
-    if not all(map(_single, (measured.get(name, {}) for name in claim.names()))):
+def _of_single(claim: Claim, blocks_of: Mapping[str, Blocks]) -> Claim:
+    if not all(map(_single, (blocks_of.get(name, {}) for name in claim.names()))):
         return claim
     if isinstance(claim, Order) and claim.percentiles == (50,):
         return replace(claim, percentiles=("mean",))
     if isinstance(claim, EveryTest):
-        return replace(claim, parts=tuple(_of_single(part, measured) for part in claim.parts))
+        return replace(claim, parts=tuple(_of_single(part, blocks_of) for part in claim.parts))
     if isinstance(claim, Ratio | Bound | Shape | AtLeast | Near | Rank) and claim.percentile == 50:
         return replace(claim, percentile="mean")
     return claim
@@ -174,10 +174,10 @@ def _with_mean(verdict: Verdict) -> Verdict:
     return verdict.also(Reason(What.OF_MEANS))
 
 
-def _untold(claim: Claim, measured: Mapping[str, Blocks]) -> str:
+def _untold(claim: Claim, blocks_of: Mapping[str, Blocks]) -> str:
     terms = [pair for c in claim.comparisons() for pair in c.what.percentiles.items()]
-    lacking = [(q, name) for name, q in terms if _single(measured.get(name, {}))]
-    if not lacking or claim.missing(measured):
+    lacking = [(q, name) for name, q in terms if _single(blocks_of.get(name, {}))]
+    if not lacking or claim.missing(blocks_of):
         return ""
     q, name = max(lacking)
     return (
@@ -190,44 +190,46 @@ def _single(blocks: Blocks) -> bool:
 
 
 def _which(
-    condition: str, metrics: Sequence[str], told: Sequence[Sample], units: Mapping[str, str],
-    where: str,
+    condition: str, metrics: Sequence[str], samples: Sequence[Sample], units: Mapping[str, str],
+    place: str,
 ) -> BadInput:  # fmt: skip
     names = ", ".join(_with_unit(name, units.get(name, "")) for name in metrics)
     first = metrics[0]
     unit = units.get(first, "")
-    alike = [sample.metric for sample in told if unit in ("", sample.unit)]
-    way = alike[0] if alike else f"1e6 / '{told[0].metric}'"
+    alike = [sample.metric for sample in samples if unit in ("", sample.unit)]
+    way = alike[0] if alike else f"1e6 / '{samples[0].metric}'"
     return BadInput(
-        f"{where}: which of its metrics is {names} of {condition}?",
-        said=f"it has {_named(told)}",
+        f"{place}: which of its metrics is {names} of {condition}?",
+        said=f"it has {_named(samples)}",
         hint=f'such as --metric "{first}={way}", or of several '
         f"--metric \"{first}='one' + 'other'\"",
     )
 
 
 # A metric is taken as it is; of an expression, which has no unit, nobody counted what was lost.
-def _follow(way: str, known: Mapping[str, Sample]) -> Sample | None:
-    if way in known or not {"'", '"'} & {*way}:
-        return known.get(way)
-    quantity = Quantity(way, EACH)
-    if not {*quantity.names} <= known.keys():
+def _follow(way: str, samples: Mapping[str, Sample]) -> Sample | None:
+    if way in samples or not {"'", '"'} & {*way}:
+        return samples.get(way)
+    quantity = Quantity(way, EACH_VALUE)
+    if not {*quantity.names} <= samples.keys():
         return None
     figures = {
-        (name, of): known[name].values if of == EACH else summary(of, [known[name].values])
+        (name, of): samples[name].values
+        if of == EACH_VALUE
+        else summary(of, [samples[name].values])
         for name, of in quantity.terms()
     }
     return Sample(way, "", _figures(quantity, figures))
 
 
-def _figures(whole: Quantity, figures: Mapping[Any, Any]) -> Values:
+def _figures(quantity: Quantity, figures: Mapping[Any, Any]) -> Values:
     try:
-        numbers = np.atleast_1d(whole.all_of(figures))
+        numbers = np.atleast_1d(quantity.all_of(figures))
     except ValueError:
-        what = f"{whole.shown} is of metrics that have different numbers of values"
-        raise BadInput(what, hint="mean('...') or median('...') combines several") from None
+        problem = f"{quantity.shown} is of metrics that have different numbers of values"
+        raise BadInput(problem, hint="mean('...') or median('...') combines several") from None
     if not np.isfinite(numbers).all():
-        raise BadInput(f"{whole.shown} has no value here: it divides by 0")
+        raise BadInput(f"{quantity.shown} has no value here: it divides by 0")
     return numbers
 
 
@@ -235,6 +237,6 @@ def _with_unit(name: str, unit: str) -> str:
     return f"{name} ({shown(unit)})" if unit else name
 
 
-def _named(told: Sequence[Sample]) -> str:
-    first = ", ".join(_with_unit(sample.metric, sample.unit) for sample in told[:MOST_NAMED])
-    return first + (f", and {len(told) - MOST_NAMED} more" if len(told) > MOST_NAMED else "")
+def _named(samples: Sequence[Sample]) -> str:
+    first = ", ".join(_with_unit(sample.metric, sample.unit) for sample in samples[:MOST_NAMED])
+    return first + (f", and {len(samples) - MOST_NAMED} more" if len(samples) > MOST_NAMED else "")

@@ -75,39 +75,39 @@ def figures(study: str, folder: Path | None = None) -> tuple[PrintedFigure, ...]
         return tuple(_figure(row, f"{file}:{rows.line_num}") for row in rows)
 
 
-def _figure(row: dict[str, str], where: str) -> PrintedFigure:
+def _figure(row: dict[str, str], place: str) -> PrintedFigure:
     if "" in row or None in row.values():
-        raise BadInput(f"{where}: has {'more' if '' in row else 'fewer'} cells than columns")
+        raise BadInput(f"{place}: has {'more' if '' in row else 'fewer'} cells than columns")
     try:
         float(row["value"])
     except ValueError:
-        raise BadInput(f"{where}: {row['value']!r} is not a number") from None
+        raise BadInput(f"{place}: {row['value']!r} is not a number") from None
     return PrintedFigure(**row)
 
 
-def chosen(known: Sequence[PrintedFigure], choices: Iterable[str]) -> list[PrintedFigure]:
+def chosen(all_figures: Sequence[PrintedFigure], choices: Iterable[str]) -> list[PrintedFigure]:
     """The figures that these words choose: `metric`, `condition: metric [x] statistic`."""
     figures_chosen: list[PrintedFigure] = []
     for choice in choices:
-        fits = [figure for figure in known if _fits(figure, choice)]
+        fits = [figure for figure in all_figures if _fits(figure, choice)]
         if not fits:
-            raise Unknown("printed figure", choice, {figure.metric for figure in known})
+            raise Unknown("printed figure", choice, {figure.metric for figure in all_figures})
         figures_chosen += (figure for figure in fits if figure not in figures_chosen)
     return figures_chosen
 
 
-def words(found: Iterable[PrintedFigure]) -> str:
+def words(printed_figures: Iterable[PrintedFigure]) -> str:
     """Figures as text: `response time, median: Native = 18 µs, VM-Default = 34 µs`."""
-    groups = groupby(found, key=lambda figure: figure.about)
+    groups = groupby(printed_figures, key=lambda figure: figure.about)
     return "; ".join(f"{about}: {', '.join(_each(list(group)))}" for about, group in groups)
 
 
 def _fits(figure: PrintedFigure, choice: str) -> bool:
     match = CHOICE.fullmatch(choice)
-    wanted = match.groupdict() if match else {"metric": choice}
+    conditions = match.groupdict() if match else {"metric": choice}
     has = {"condition": figure.condition, "metric": figure.metric, "x": figure.x,
            "stat": figure.statistic}  # fmt: skip
-    return all(has[name] == word for name, word in wanted.items() if word is not None)
+    return all(has[name] == word for name, word in conditions.items() if word is not None)
 
 
 # The two ends of a range are two rows of the file.

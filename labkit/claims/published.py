@@ -39,9 +39,9 @@ FORMS: Mapping[str, tuple[type[Claim], set[str]]] = {
     "rank order": (Rank, {"conditions", "within"}),
     "not here": (NotHere, {"why", "conditions"}),
 }
-NEEDED = ("id", "form", "statement", "source")
+MUST_KEYS = ("id", "form", "statement", "source")
 HEAD = ("document", "metric", "statistics", "claim")
-SUCH = {"statistics": '["median"]', "claim": "{ ... }, or [[claim]]", "form": '"order"'}
+EXAMPLES = {"statistics": '["median"]', "claim": "{ ... }, or [[claim]]", "form": '"order"'}
 HEAD_KEYS = {*HEAD, "url", "point", "units", "answer"}
 ANSWER = ("says", "what", "form", "claim", "document")
 ID = re.compile(r"[\w.-]+")
@@ -59,9 +59,9 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and math.isfinite(value)
 
 
-def _each_is(test: Callable[[Any], bool], many: int = 0) -> Callable[[Any], bool]:
+def _each_is(test: Callable[[Any], bool], length: int = 0) -> Callable[[Any], bool]:
     return lambda value: (
-        isinstance(value, list) and len(value) == (many or len(value)) and all(map(test, value))
+        isinstance(value, list) and len(value) == (length or len(value)) and all(map(test, value))
     )
 
 
@@ -167,23 +167,23 @@ def read(
 
     The errors of claims go to `wrong`, if it is given, and the other claims are read.
     """
-    written = Written(folder / f"{study}.toml", text)
-    tables = written.tables()
-    written.insist_known(tables, HEAD_KEYS)
-    _insist_there(written, tables, HEAD)
-    _insist_fit(written, tables)
-    with written.locating("statistics"):
+    toml = Written(folder / f"{study}.toml", text)
+    tables = toml.tables()
+    toml.insist_known(tables, HEAD_KEYS)
+    _insist_there(toml, tables, HEAD)
+    _insist_fit(toml, tables)
+    with toml.locating("statistics"):
         list(map(_statistic, tables["statistics"]))
     printed_figures = figures(study, folder)
-    printed = _printed(printed_figures, tables)
+    figures_of = _printed(printed_figures, tables)
     claims: list[Claim] = []
     for n, table in enumerate(tables["claim"]):
         fields = {"statistics": tables["statistics"], **table, "main": tables["metric"]}
         try:
-            claim = _claim(written, n, fields, printed_figures, printed)
-            if claim.id in (other.id for other in claims):
-                raise written.wrong(f"claim {claim.id} is there twice", "claim", n, "id",
-                                    hint="give each claim an id of its own")  # fmt: skip
+            claim = _claim(toml, n, fields, printed_figures, figures_of)
+            if claim.id in (claim_before.id for claim_before in claims):
+                raise toml.wrong(f"claim {claim.id} is there twice", "claim", n, "id",
+                                 hint="give each claim an id of its own")  # fmt: skip
             claims.append(claim)
         except BadInput as error:
             if wrong is None:
@@ -192,7 +192,7 @@ def read(
     units = dict(tables.get("units", {}))
     ids = [claim.id for claim in claims]
     answers = tuple(
-        _headline(written, n, table, tables["statistics"][0], ids)
+        _headline(toml, n, table, tables["statistics"][0], ids)
         for n, table in enumerate(tables.get("answer", ()))
     )
     return Published(study, tables["document"], tables["metric"], tuple(claims), units, answers,
@@ -200,57 +200,57 @@ def read(
 
 
 def _headline(
-    written: Written, n: int, fields: Mapping[str, Any], statistic: str, claims: Sequence[str]
+    toml: Written, n: int, fields: Mapping[str, Any], statistic: str, claims: Sequence[str]
 ) -> Headline:  # fmt: skip
-    _insist_there(written, fields, ANSWER, "answer", n)
-    written.insist_known(fields, {*ANSWER, "metric", "unit"}, "answer", n)
+    _insist_there(toml, fields, ANSWER, "answer", n)
+    toml.insist_known(fields, {*ANSWER, "metric", "unit"}, "answer", n)
     texts = {key: str(value) for key, value in fields.items()}
-    with written.locating("answer", n, "form"):
+    with toml.locating("answer", n, "form"):
         if texts["form"] not in SHAPES:
             raise Unknown("form of answer", texts["form"], SHAPES)
-    with written.locating("answer", n, "claim"):
+    with toml.locating("answer", n, "claim"):
         if texts["claim"] not in claims:
             raise Unknown("claim of the answer", texts["claim"], claims)
     if texts["says"].count("{}") != 1:
-        raise written.wrong("says has {} once, where the figure stands", "answer", n, "says")
-    with written.locating("answer", n, "what"):
-        what = Quantity(texts.pop("what"), _statistic(statistic), texts.pop("metric", ""))
-    return Headline(what=what, **texts)
+        raise toml.wrong("says has {} once, where the figure stands", "answer", n, "says")
+    with toml.locating("answer", n, "what"):
+        quantity = Quantity(texts.pop("what"), _statistic(statistic), texts.pop("metric", ""))
+    return Headline(what=quantity, **texts)
 
 
 def _claim(
     file: Written, n: int, fields: dict[str, Any], printed_figures: Sequence[PrintedFigure],
-    printed: Mapping[str, Mapping[float, float]],
+    figures_of: Mapping[str, Mapping[float, float]],
 ) -> Claim:  # fmt: skip
     place, name, main = ("claim", n), fields.get("id"), fields.pop("main")
-    written = file.told_of(f"claim {name}" if _is_text(name) else "")
-    _insist_there(written, fields, NEEDED, *place)
-    with written.locating(*place, "form"):
+    toml = file.told_of(f"claim {name}" if _is_text(name) else "")
+    _insist_there(toml, fields, MUST_KEYS, *place)
+    with toml.locating(*place, "form"):
         if str(fields["form"]) not in FORMS:
             raise Unknown("form of claim", str(fields["form"]), FORMS)
     kind, keys = FORMS[fields["form"]]
-    written.insist_known(fields, COMMON | keys, *place)
-    _insist_fit(written, fields, *place)
-    with written.locating(*place, "prints"):
+    toml.insist_known(fields, COMMON | keys, *place)
+    _insist_fit(toml, fields, *place)
+    with toml.locating(*place, "prints"):
         prints = words(chosen(printed_figures, fields.get("prints", ())))
     about: dict[str, Any] = {key: fields.get(key, "") for key in ("metric", "hardware", "dispute")}
     about["metric"] = _plain(about["metric"], main)
-    about |= {"margin": fields.get("margin"), "prints": prints, "place": written.at(*place, "id")}
-    with written.locating(*place, "statistics"):
+    about |= {"margin": fields.get("margin"), "prints": prints, "place": toml.at(*place, "id")}
+    with toml.locating(*place, "statistics"):
         values = _values(kind, {key: fields[key] for key in keys if key in fields},
-                       tuple(map(_statistic, fields["statistics"])), printed)  # fmt: skip
+                       tuple(map(_statistic, fields["statistics"])), figures_of)  # fmt: skip
     with file.locating(*place, "id"):  # it says itself which claim it is
         claim = _in_each(
             kind(str(name), fields["statement"], fields["source"], **values, **about),
             [_plain(metric, main) for metric in fields.get("metrics", ())],
         )  # fmt: skip
-    with written.locating(*place, "id"):
+    with toml.locating(*place, "id"):
         if not ID.fullmatch(claim.id):
             raise BadInput(f"{claim.id!r} is no id", hint="letters, digits, dots and dashes")
         if "over" in fields and fields["over"] == fields.get("under"):
             raise BadInput(f"over and under are both {fields['over']!r}")
-        if torn := [name for name in claim.names() if not AT_A_POINT.fullmatch(name)]:
-            raise BadInput(f"{torn[0]!r} is no condition", hint="such as VM, or VM [vms=4]")
+        if fragments := [name for name in claim.names() if not AT_A_POINT.fullmatch(name)]:
+            raise BadInput(f"{fragments[0]!r} is no condition", hint="such as VM, or VM [vms=4]")
         for comparison in claim.comparisons():  # refuses a quantity that is none, and a margin
             comparison.near(claim.margin, {})
     return claim
@@ -274,11 +274,11 @@ def _in_each(claim: Claim, metrics: Sequence[str]) -> Claim:
 # The fields of a form of claim.
 def _values(
     kind: type[Claim], fields: Mapping[str, Any], statistics: tuple[Statistic, ...],
-    printed: Mapping[str, Mapping[float, float]],
+    figures_of: Mapping[str, Mapping[float, float]],
 ) -> dict[str, Any]:  # fmt: skip
     values = {key: _frozen(value) for key, value in fields.items()}
     if kind is Order:
-        values |= {"percentiles": statistics, "published": printed}
+        values |= {"percentiles": statistics, "published": figures_of}
     elif kind is not NotHere:
         values |= {"percentile": statistics[0]}
     if kind is Shape:
@@ -289,19 +289,19 @@ def _values(
 
 
 def _insist_there(
-    written: Written, table: Mapping[str, Any], needed: Sequence[str], *above: str | int
+    toml: Written, table: Mapping[str, Any], keys: Sequence[str], *above: str | int
 ) -> None:
-    if lacking := [key for key in needed if key not in table]:
-        hint = f"such as: {lacking[0]} = {SUCH.get(lacking[0], '...')}"
-        raise written.wrong(f"{lacking[0]} is missing", *above, hint=hint)
+    if lacking := [key for key in keys if key not in table]:
+        hint = f"such as: {lacking[0]} = {EXAMPLES.get(lacking[0], '...')}"
+        raise toml.wrong(f"{lacking[0]} is missing", *above, hint=hint)
 
 
-def _insist_fit(written: Written, table: Mapping[str, Any], *above: str | int) -> None:
+def _insist_fit(toml: Written, table: Mapping[str, Any], *above: str | int) -> None:
     for key, value in table.items():
         ratio = table.get("form") == "ratio" and key in ("published", "within")
-        meant, fits = QUOTIENT if ratio else VALUES.get(key, TEXT)
+        meaning, fits = QUOTIENT if ratio else VALUES.get(key, TEXT)
         if not fits(value):
-            raise written.wrong(f"{key} is {meant}, not {value!r}", *above, key)
+            raise toml.wrong(f"{key} is {meaning}, not {value!r}", *above, key)
 
 
 def _statistic(word: str) -> Statistic:
@@ -334,10 +334,12 @@ def _frozen(value: Any) -> Any:
 def _printed(
     printed_figures: Sequence[PrintedFigure], tables: Mapping[str, Any]
 ) -> dict[str, dict[float, float]]:
-    printed: dict[str, dict[float, float]] = {}
+    figures_of: dict[str, dict[float, float]] = {}
     for f in printed_figures:
         if f.metric == tables["metric"] and f.percentile:
             at = f"{f.x_name}={f.x}"
             name = f.condition + ("" if at == tables.get("point") else f" [{at}]")
-            printed.setdefault(name, {}).setdefault(float(_statistic(f.percentile)), float(f.value))
-    return printed
+            figures_of.setdefault(name, {}).setdefault(
+                float(_statistic(f.percentile)), float(f.value)
+            )
+    return figures_of
