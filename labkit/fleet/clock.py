@@ -9,7 +9,7 @@ from time import monotonic, time
 from labkit.errors import HostError
 from labkit.files import Pipe
 
-ASKED = 5
+TIMES = 5
 """The readings taken of a clock; the one with the shortest way there and back counts."""
 LONGEST_LINE = 200
 _TIME = re.compile(r"(\d{1,12})(?:\.(\d{1,9}))?")
@@ -48,16 +48,16 @@ def line_of(pipe: Pipe, name: str) -> str:
 
 def reading(name: str, ask: Callable[[], str]) -> ClockReading:
     """The best of some readings; `ask` has the host print its time, in seconds since 1970."""
-    return min((_read(name, ask) for _ in range(ASKED)), key=lambda answer: answer.round_trip)
+    return min((_read(name, ask) for _ in range(TIMES)), key=lambda answer: answer.round_trip)
 
 
 def _read(name: str, ask: Callable[[], str]) -> ClockReading:
-    begun, at = monotonic(), time()
+    start, at = monotonic(), time()
     text = ask()
-    taken = monotonic() - begun
-    host, middle = seconds(name, text), at + taken / 2
+    seconds_taken = monotonic() - start
+    host, middle = seconds(name, text), at + seconds_taken / 2
     return ClockReading(
-        name, utc(middle), utc(host), host - middle, taken, _resolution(name, text)
+        name, utc(middle), utc(host), host - middle, seconds_taken, _resolution(name, text)
     )  # fmt: skip
 
 

@@ -61,10 +61,10 @@ class Outcomes(Mapping[str, T | LabkitError], Generic[T]):
 
     def check(self) -> dict[str, T]:
         """All answers; if a host failed, one error that names every host that did."""
-        if failed := self.failed:
-            lines = [f"{name}: {_why(name, outcome)}" for name, outcome in failed.items()]
+        if failures := self.failed:
+            lines = [f"{name}: {_why(name, outcome)}" for name, outcome in failures.items()]
             raise FleetFailed(
-                f"{len(failed)} of {len(self.all)} hosts failed: {', '.join(failed)}",
+                f"{len(failures)} of {len(self.all)} hosts failed: {', '.join(failures)}",
                 said="\n".join(lines[:3]),
             )
         return self.ok
@@ -77,13 +77,13 @@ class Start(Outcomes[Started]):
     @property
     def spread(self) -> float:
         """Seconds between the first start and the last, by the hosts' clocks."""
-        begun = [started.begun_here for started in self._started]
-        return max(begun) - min(begun) if begun else 0.0
+        moments = [command.begun_here for command in self._started]
+        return max(moments) - min(moments) if moments else 0.0
 
     @property
     def bound(self) -> float:
         """Seconds by which the spread may be wrong, for clocks are not known exactly."""
-        bounds = sorted((started.bound for started in self._started), reverse=True)
+        bounds = sorted((command.bound for command in self._started), reverse=True)
         return sum(bounds[:2])
 
     @property
@@ -100,17 +100,17 @@ class StartLine:
     @property
     def clocks(self) -> dict[str, ClockReading]:
         """Each host's clock beside ours, read while it was made ready."""
-        return {name: armed.clock for name, armed in self.waiting.items()}
+        return {name: command.clock for name, command in self.waiting.items()}
 
     def go(self, *, seconds: float = 600.0) -> Start:
         """Start them together, and wait until all have ended, each for so long at most."""
         lead = LEAD_SECONDS + LEAD_PER_HOST * len(self.waiting)
-        far = max((armed.clock.round_trip for armed in self.waiting.values()), default=0.0)
-        when = time.time() + lead + far
+        far = max((command.clock.round_trip for command in self.waiting.values()), default=0.0)
+        moment = time.time() + lead + far
         # Those that start as they are told come last, the farthest of them first.
         order = sorted(self.waiting.values(), key=lambda a: (not a.by_clock, -a.clock.round_trip))
-        for armed in order:
-            armed.release(when)
+        for command in order:
+            command.release(moment)
         deadline = time.monotonic() + lead + far + seconds
         return Start(_each(self.waiting, lambda waiting: waiting.done(deadline)))
 
@@ -131,27 +131,29 @@ class Fleet:
         tell: Callable[[str], None] | None = None,
     ) -> Outcomes[Completed]:  # fmt: skip
         """Run a command on every host; `tell` is called with the name of each that is done."""
-        admitted, begun = self._admitted(), dict[str, Begun]()
+        admit, commands = self._admitted(), dict[str, Begun]()
 
-        def done(name: str, host: Host) -> Completed:
-            if name in begun:
-                return begun.pop(name).done()
-            return admitted(host).run(*words, stdin=stdin, seconds=seconds, cap=cap)
+        def finish(name: str, host: Host) -> Completed:
+            if name in commands:
+                return commands.pop(name).done()
+            return admit(host).run(*words, stdin=stdin, seconds=seconds, cap=cap)
 
         outcomes = dict[str, Completed | LabkitError]()
         try:
             if not stdin:
-                self._begin(begun, words, seconds, cap)
-            if len(begun) == len(self.hosts):
-                outcomes = _heard(begun, tell)
-            rest = {name: host for name, host in self.hosts.items() if name not in outcomes}
+                self._begin(commands, words, seconds, cap)
+            if len(commands) == len(self.hosts):
+                outcomes = _heard(commands, tell)
+            hosts_left = {name: host for name, host in self.hosts.items() if name not in outcomes}
             outcomes |= _each(
-                {name: name for name in rest}, lambda name: done(name, rest[name]), tell
+                {name: name for name in hosts_left},
+                lambda name: finish(name, hosts_left[name]),
+                tell,
             )
             return Outcomes({name: outcomes[name] for name in self.hosts})
         except BaseException:  # Ctrl-C: nobody waits for a host any longer
             self.close()
-            for command in begun.values():
+            for command in commands.values():
                 command.close()
             raise
 
@@ -159,9 +161,9 @@ class Fleet:
         self, action: Callable[[Host], T], *, tell: Callable[[str], None] | None = None
     ) -> Outcomes[T]:
         """Do something with every host, such as `lambda host: host.put(...)`."""
-        admitted = self._admitted()
+        admit = self._admitted()
         try:
-            return Outcomes(_each(self.hosts, lambda host: action(admitted(host)), tell))
+            return Outcomes(_each(self.hosts, lambda host: action(admit(host)), tell))
         except BaseException:  # Ctrl-C: nobody waits for a host any longer
             self.close()
             raise
@@ -201,12 +203,12 @@ class Fleet:
 
     # Most commands are short, and a thread for each host would take longer than they do.
     def _begin(
-        self, begun: dict[str, Begun], words: tuple[str, ...], seconds: float, cap: int
+        self, commands: dict[str, Begun], words: tuple[str, ...], seconds: float, cap: int
     ) -> None:
         for name, host in self.hosts.items():
             with suppress(LabkitError):  # said of each host by what runs it there
                 if command := host.transport.begin(words, seconds=seconds, cap=cap):
-                    begun[name] = command
+                    commands[name] = command
 
     def close(self) -> None:
         """Close all connections."""
@@ -216,27 +218,27 @@ class Fleet:
     # All at once; and where one cannot, none stays.
     @contextmanager
     def _entered(
-        self, names: Iterable[str], opened: Callable[[str, Host], AbstractContextManager[T]]
+        self, names: Iterable[str], open_on: Callable[[str, Host], AbstractContextManager[T]]
     ) -> Iterator[dict[str, T]]:
         for name in set(names) - set(self.hosts):
             raise Unknown("host", name, self.hosts)
-        admitted, contexts = self._admitted(), {n: opened(n, self.hosts[n]) for n in names}
+        admit, contexts = self._admitted(), {n: open_on(n, self.hosts[n]) for n in names}
 
         def enter(name: str) -> T:
-            admitted(self.hosts[name])
-            found = contexts[name].__enter__()
-            left.push(contexts[name])
-            return found
+            admit(self.hosts[name])
+            value = contexts[name].__enter__()
+            stack.push(contexts[name])
+            return value
 
-        with ExitStack() as left:
+        with ExitStack() as stack:
             try:
-                entered = Outcomes(_each({name: name for name in contexts}, enter)).check()
+                values = Outcomes(_each({name: name for name in contexts}, enter)).check()
             except LabkitError:
                 raise
             except BaseException:  # Ctrl-C: some may still be on their way in
                 self.close()
                 raise
-            yield entered
+            yield values
 
     def _crowded(self) -> set[Any]:
         doors = Counter(_door(host) for host in self.hosts.values())
@@ -246,13 +248,13 @@ class Fleet:
     def _admitted(self) -> Callable[[Host], Host]:
         gates = {door: Semaphore(LOGINS_AT_ONCE) for door in self._crowded()}
 
-        def admitted(host: Host) -> Host:
+        def admit(host: Host) -> Host:
             if gate := gates.get(_door(host)):
                 with gate:
                     host.round_trip()
             return host
 
-        return admitted
+        return admit
 
 
 def _door(host: Host) -> Any:
@@ -261,39 +263,39 @@ def _door(host: Host) -> Any:
 
 
 def _each(
-    those: Mapping[str, Any],
+    items: Mapping[str, Any],
     action: Callable[[Any], T],
     tell: Callable[[str], None] | None = None,
 ) -> dict[str, T | LabkitError]:
     outcomes: dict[str, T | LabkitError] = {}
-    if not those:
+    if not items:
         return outcomes
-    pool = ThreadPoolExecutor(min(AT_ONCE, len(those)))
+    pool = ThreadPoolExecutor(min(AT_ONCE, len(items)))
     try:
         futures: dict[Future[T], str] = {
-            pool.submit(action, item): name for name, item in those.items()
+            pool.submit(action, item): name for name, item in items.items()
         }
         for future in as_completed(futures):
-            name, failed = futures[future], future.exception()
-            if failed is not None and not isinstance(failed, LabkitError):
-                raise failed
-            outcomes[name] = future.result() if failed is None else failed
+            name, error = futures[future], future.exception()
+            if error is not None and not isinstance(error, LabkitError):
+                raise error
+            outcomes[name] = future.result() if error is None else error
             if tell:
                 tell(name)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-    return {name: outcomes[name] for name in those}
+    return {name: outcomes[name] for name in items}
 
 
 # Those that end within a moment; the others are left to threads, for each may print a lot.
 def _heard(
-    begun: dict[str, Begun], tell: Callable[[str], None] | None
+    commands: dict[str, Begun], tell: Callable[[str], None] | None
 ) -> dict[str, Completed | LabkitError]:
     outcomes: dict[str, Completed | LabkitError] = {}
     until = time.monotonic() + MOMENT_SECONDS
-    for name in [*begun]:
-        if begun[name].ended(until):
-            outcomes[name] = begun.pop(name).done()
+    for name in [*commands]:
+        if commands[name].ended(until):
+            outcomes[name] = commands.pop(name).done()
             if tell:
                 tell(name)
     return outcomes
@@ -305,12 +307,12 @@ def _clock(host: Host) -> ClockReading:
     return read
 
 
-def _well(one: object) -> bool:
-    return bool(getattr(one, "ok", True))
+def _well(outcome: object) -> bool:
+    return bool(getattr(outcome, "ok", True))
 
 
-def _why(name: str, one: Any) -> str:
-    if isinstance(one, LabkitError):
-        return str(one).removeprefix(f"{name}: ").replace("\n", " ")
-    text = " ".join((one.stderr or "").split())[-200:]
-    return f"ended with code {one.code}" + (f": {text}" if text else "")
+def _why(name: str, outcome: Any) -> str:
+    if isinstance(outcome, LabkitError):
+        return str(outcome).removeprefix(f"{name}: ").replace("\n", " ")
+    text = " ".join((outcome.stderr or "").split())[-200:]
+    return f"ended with code {outcome.code}" + (f": {text}" if text else "")

@@ -29,7 +29,7 @@ GRACE_SECONDS = 4.0
 PERL = beside(__file__, "start_together.pl")
 # Without Perl, it starts when it is told to.
 SHELL = beside(__file__, "start_together.sh")
-ARMED = """\
+ARM = """\
 if perl -MTime::HiRes -e 1 2>/dev/null; then exec perl -e "$@"; fi
 shift
 """
@@ -73,11 +73,11 @@ class Armed:
     clock: ClockReading
     by_clock: bool
 
-    def release(self, when: float) -> None:
+    def release(self, moment: float) -> None:
         """Say when it is to start, by our clock; one that has no clock to wait by starts now."""
         if not self.by_clock:
-            time.sleep(max(0.0, when - self.clock.round_trip / 2 - time.time()))
-        self.pipe.send(f"{when + self.clock.offset:.6f}\n".encode())
+            time.sleep(max(0.0, moment - self.clock.round_trip / 2 - time.time()))
+        self.pipe.send(f"{moment + self.clock.offset:.6f}\n".encode())
 
     def done(self, deadline: float) -> Started:
         """Return how it went. At the deadline, by our monotonic clock, stop it."""
@@ -98,9 +98,9 @@ class Armed:
                 f"{self.host.name}: `{shlex.join(self.words)}` had not ended at its deadline",
                 hint="it was stopped; allow more time with seconds=",
             )
-        text, _, begun = text.rstrip("\n").rpartition("\n")
+        text, _, start_text = text.rstrip("\n").rpartition("\n")
         name = self.host.name
-        at = clock.seconds(name, begun)
+        at = clock.seconds(name, start_text)
         return Started(name, self.words, code, out, text, at, self.clock)
 
     def _too_late(self, late: threading.Event) -> None:
@@ -123,7 +123,7 @@ class Armed:
 @contextmanager
 def armed(host: Host, words: Sequence[str]) -> Iterator[Armed]:
     """Have a command wait on its host; leaving ends it, whether it has started or not."""
-    script = ("sh", "-c", ARMED + SHELL, "labkit", PERL, *words)
+    script = ("sh", "-c", ARM + SHELL, "labkit", PERL, *words)
     with host.raw(*script) as pipe:
         by_clock = clock.line_of(pipe, host.name) == "clock"
 
@@ -151,9 +151,11 @@ def served(host: Host, words: Sequence[str], ready: Sequence[str], seconds: int)
         pipe.patience = seconds + 30.0
         if pipe.recv() != b"ready\n":
             code, text = pipe.ended()
-            why = f"was not ready after {seconds} s" if code == 8 else "ended before it was ready"
+            reason = (
+                f"was not ready after {seconds} s" if code == 8 else "ended before it was ready"
+            )
             raise HostError(
-                f"{host.name}: `{shlex.join(words)}` {why}",
+                f"{host.name}: `{shlex.join(words)}` {reason}",
                 said=text,
                 hint=f"`{shlex.join(ready)}` has to succeed while it runs in the foreground",
             )

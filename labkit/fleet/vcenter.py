@@ -16,11 +16,11 @@ USER = "administrator@vsphere.local"
 
 @contextmanager
 def connected(
-    address: str, user: str, password: str, *, port: int = PORT, trusted: str = ""
+    address: str, user: str, password: str, *, port: int = PORT, authority: str = ""
 ) -> Iterator[Any]:
-    """A session of vCenter's API, which ends with the block; `trusted` is a file of its CA."""
+    """A session of vCenter's API, which ends with the block; `authority` is a file of its CA."""
     connect = importlib.import_module("pyVim.connect")
-    trust = ssl.create_default_context(cafile=trusted or None)
+    trust = ssl.create_default_context(cafile=authority or None)
     try:
         session = connect.SmartConnect(
             host=address, port=port, user=user, pwd=password, sslContext=trust

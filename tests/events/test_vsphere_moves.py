@@ -48,7 +48,7 @@ def port(tmp_path_factory, certificate):
 @pytest.fixture
 def session(port, certificate):
     trusted = str(certificate / "cert")
-    with connected("127.0.0.1", "user", "pass", port=port, trusted=trusted) as found:
+    with connected("127.0.0.1", "user", "pass", port=port, authority=trusted) as found:
         yield found
 
 
@@ -94,7 +94,7 @@ def test_a_wrong_password_and_an_unknown_certificate_let_nobody_in(port, certifi
     trusted = str(certificate / "cert")
     with (
         pytest.raises(LoginRefused, match="refused the login of user"),
-        connected("127.0.0.1", "user", "wrong", port=port, trusted=trusted),
+        connected("127.0.0.1", "user", "wrong", port=port, authority=trusted),
     ):
         pass
     with (

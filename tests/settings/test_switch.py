@@ -40,7 +40,7 @@ def port(trusted, tmp_path_factory):
 
 @pytest.fixture
 def session(vim, port, trusted):
-    with connected("127.0.0.1", "user", "pass", port=port, trusted=str(trusted / "cert")) as api:
+    with connected("127.0.0.1", "user", "pass", port=port, authority=str(trusted / "cert")) as api:
         yield api
 
 
