@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit.box.needs import SEARCHED
+from labkit.box.needs import SEARCH_PATH
 from labkit.box.rootless.inside import inside
 from labkit.errors import BoxError
 
@@ -27,7 +27,7 @@ while [ "$1" != -- ]; do echo 0 > "$1/cgroup.procs" || exit; shift; done
 shift; exec "$@\""""
 GROUP = "box"
 """The group for what belongs to no host: version 2 wants processes in the leaves of its tree."""
-ENVIRONMENT = {"PATH": SEARCHED, "LC_ALL": "C"}
+ENVIRONMENT = {"PATH": SEARCH_PATH, "LC_ALL": "C"}
 KILL_SECONDS = 15.0
 V1_MOUNT = re.compile(r"^\S+ (/sys/fs/cgroup/\S+) cgroup ", re.MULTILINE)
 NO_MEMORY = "start without memory = ... of its hosts, or give the kernel its memory controller"

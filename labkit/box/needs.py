@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labkit.machine.places import HOME
-from labkit.programs.packages import SEARCHED as SEARCHED
+from labkit.programs.packages import SEARCH_PATH as SEARCH_PATH
 from labkit.programs.packages import absent, install_words, package_of
 
 CHECKOUT = (HOME / "Makefile").is_file()

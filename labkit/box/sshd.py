@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from labkit.box.needs import SEARCHED
+from labkit.box.needs import SEARCH_PATH
 
 PLACE = "/run/labkit"
 """The folder where a host finds what the box gave it."""
@@ -53,7 +53,7 @@ LogLevel VERBOSE
 MaxSessions 100
 MaxStartups 100
 Subsystem sftp internal-sftp
-SetEnv PATH={PLACE}/bin:{SEARCHED} LC_ALL=C TMPDIR=/tmp
+SetEnv PATH={PLACE}/bin:{SEARCH_PATH} LC_ALL=C TMPDIR=/tmp
 """
 
 

@@ -225,7 +225,7 @@ def _priority_check() -> list[Ability]:
 # Unlike apt-get by itself, make starts no SSH server for all the world.
 def _fix(need: needs.Need, set_up: str = SET_UP if CHECKOUT else "") -> str:
     system, programs = system_of(_os_release()), " ".join(need.absent)
-    if not system or not shutil.which(install_words(system)[0], path=needs.SEARCHED):
+    if not system or not shutil.which(install_words(system)[0], path=needs.SEARCH_PATH):
         return f"install {programs} (Debian's package {need.package})"
     names = names_of(need.absent, system)
     if not names:

@@ -9,19 +9,19 @@ from collections.abc import Sequence
 from labkit.center import client, server
 
 
-def main(verb: str, given: Sequence[str]) -> None:
+def main(verb: str, words: Sequence[str]) -> None:
     """Do as the first word says."""
     if verb == "ask":
-        wanted, hosts, machines = given
-        client.ask(hosts.split(","), int(wanted), machines.split(","))
+        number, hosts, machines = words
+        client.ask(hosts.split(","), int(number), machines.split(","))
     elif verb in ("list", "reboot"):
         lines: list[str] = []
-        code, said = client.Asking(given[0], lines, 0, threading.Event()).ask(verb)
-        print(code, *said.get("changes", []), sep="\n")
+        code, reply = client.Asking(words[0], lines, 0, threading.Event()).ask(verb)
+        print(code, *reply.get("changes", []), sep="\n")
     elif verb == "make":
-        server.make(server.CenterPlace(*given[:5]), int(given[5]), int(given[6]))
+        server.make(server.CenterPlace(*words[:5]), int(words[5]), int(words[6]))
     else:
-        server.serve(server.CenterPlace(*given[:5]), given[5])
+        server.serve(server.CenterPlace(*words[:5]), words[5])
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ PROGRAMS = ("ping",)
 
 PATIENCE = 2.0
 """Seconds after which an answer is none."""
-EVERY = 0.1
+INTERVAL = 0.1
 CHANGES = 1.0
 """Seconds between two changes of the inventory."""
 
@@ -30,20 +30,20 @@ CHANGES = 1.0
 class Asking:
     """The questions of one thread to one host, and the lines that all of them write."""
 
-    def __init__(self, host: str, lines: list[str], wanted: int, full: threading.Event) -> None:
-        self.host, self.lines, self.wanted, self.full = host, lines, wanted, full
+    def __init__(self, host: str, lines: list[str], number: int, full: threading.Event) -> None:
+        self.host, self.lines, self.wanted, self.full = host, lines, number, full
         self.changed = time.monotonic()
 
     def go_on(self, over: threading.Event) -> None:
         """Ask until it is over."""
-        while not over.wait(EVERY):
+        while not over.wait(INTERVAL):
             if self.ask("login")[0] == OK and self._lists():
                 self.full.set()
                 self._change()
 
     def _lists(self) -> bool:
-        code, said = self.ask("list")
-        return code == OK and int(said["vms"]) >= self.wanted
+        code, reply = self.ask("list")
+        return code == OK and int(reply["vms"]) >= self.wanted
 
     def _change(self) -> None:
         if time.monotonic() - self.changed >= CHANGES:
@@ -54,31 +54,31 @@ class Asking:
 
     def ask(self, page: str) -> tuple[int, Any]:
         """Ask once; without an answer the code is 0."""
-        begun, code, said = time.time(), 0, {}
+        start, code, reply = time.time(), 0, {}
         try:
             wire = http.client.HTTPConnection(self.host, WEB, timeout=PATIENCE)
             try:
                 wire.request("GET", f"/{page}")
                 answer = wire.getresponse()
-                code, said = answer.status, json.loads(answer.read())
+                code, reply = answer.status, json.loads(answer.read())
             finally:
                 wire.close()
         except (OSError, http.client.HTTPException, ValueError):
             code = 0
         word = page.partition("?")[0]
-        by = said.get("host", self.host)
-        self.lines.append(f"{word} {by} {begun:.4f} {time.time():.4f} {code} "
-                          f"{said.get('vms', 0)}")  # fmt: skip
-        return code, said
+        by = reply.get("host", self.host)
+        self.lines.append(f"{word} {by} {start:.4f} {time.time():.4f} {code} "
+                          f"{reply.get('vms', 0)}")  # fmt: skip
+        return code, reply
 
 
-def ask(hosts: Sequence[str], wanted: int, machines: Sequence[str]) -> None:
-    """Ask each host for `wanted` machines, and ping some others, until our input ends."""
+def ask(hosts: Sequence[str], number: int, machines: Sequence[str]) -> None:
+    """Ask each host for `number` machines, and ping some others, until our input ends."""
     lines: list[str] = []
     over, full = threading.Event(), threading.Event()
-    each = [Asking(host, lines, wanted, full) for host in hosts]
-    threads = [threading.Thread(target=one.go_on, args=(over,)) for one in each]
-    pings = [subprocess.Popen(["ping", "-n", "-D", "-i", str(EVERY), at], text=True,
+    askers = [Asking(host, lines, number, full) for host in hosts]
+    threads = [threading.Thread(target=asker.go_on, args=(over,)) for asker in askers]
+    pings = [subprocess.Popen(["ping", "-n", "-D", "-i", str(INTERVAL), at], text=True,
                               stdout=subprocess.PIPE) for at in machines]  # fmt: skip
     for thread in threads:
         thread.start()

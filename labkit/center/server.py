@@ -33,7 +33,7 @@ WEB, DATABASE, SIMULATOR = 20_201, 20_202, 20_203
 """Its ports; the last two listen to the host itself alone."""
 READY_SECONDS, LISTED_SECONDS, PAUSE_SECONDS = 300.0, 10.0, 0.02
 CHANGE = "change-"
-NAMED = re.compile(CHANGE + r"\d{1,20}", re.ASCII)
+NAME_OF_CHANGE = re.compile(CHANGE + r"\d{1,20}", re.ASCII)
 IP_FREEBIND = 15
 """Of linux/in.h; Python has no name for it."""
 LEAST_MB = 64
@@ -83,22 +83,24 @@ class CenterPlace:
         Path(self.folder, "cluster", "postmaster.pid").unlink(missing_ok=True)
         words = ["sh", self.script, "postgresql", self.folder, "127.0.0.1", str(DATABASE),
                  "durable", str(BUFFERS_MB), str(CONNECTIONS)]  # fmt: skip
-        with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as served:
-            assert served.stderr
+        with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr
             lines: list[str] = []
-            reader = threading.Thread(target=lambda: lines.extend(served.stderr or ()), daemon=True)
+            reader = threading.Thread(
+                target=lambda: lines.extend(process.stderr or ()), daemon=True
+            )
             reader.start()
             try:
-                self._await(served, lines)
+                self._await(process, lines)
                 yield
             finally:
-                served.terminate()
-                served.wait()
+                process.terminate()
+                process.wait()
                 reader.join(PAUSE_SECONDS)
 
-    def _await(self, served: subprocess.Popen[str], lines: list[str]) -> None:
+    def _await(self, process: subprocess.Popen[str], lines: list[str]) -> None:
         until = time.monotonic() + READY_SECONDS
-        while served.poll() is None and time.monotonic() < until:
+        while process.poll() is None and time.monotonic() < until:
             with suppress(OSError, Refused, ValueError):
                 self.asked.close()
                 return
@@ -110,10 +112,10 @@ class CenterPlace:
         """The number of hosts, and the names of all machines; each row is checked."""
         with closing(self.asked) as database:
             hosts = len(database.query("SELECT id FROM hosts"))
-            rows = [(name or b"", checked or b"") for name, checked in database.query(
+            rows = [(name or b"", checksum or b"") for name, checksum in database.query(
                 "SELECT name, checked FROM vms ORDER BY id")]  # fmt: skip
-        for name, checked in rows:
-            if hashlib.md5(name).hexdigest() != checked.decode():
+        for name, checksum in rows:
+            if hashlib.md5(name).hexdigest() != checksum.decode():
                 raise Broken(f"a row of the inventory is damaged: {name.decode()}")
         return hosts, [name.decode() for name, _ in rows]
 
@@ -161,12 +163,12 @@ class Center:
         with_them = SoapSession(SIMULATOR)
         until = time.monotonic() + LISTED_SECONDS
         # With one CPU the simulator answers before it has made the last of them.
-        while len(listed := sorted(with_them.names("VirtualMachine"))) < len(names):
+        while len(names_listed := sorted(with_them.names("VirtualMachine"))) < len(names):
             if time.monotonic() > until:
                 break
             time.sleep(PAUSE_SECONDS)
-        if listed != sorted(names) or len(with_them.names("HostSystem")) != hosts:
-            raise Broken(f"the inventory has {len(names)} machines, {len(listed)} are listed")
+        if names_listed != sorted(names) or len(with_them.names("HostSystem")) != hosts:
+            raise Broken(f"the inventory has {len(names)} machines, {len(names_listed)} are listed")
 
     def listed(self) -> dict[str, Any]:
         """The inventory as the simulator has it now."""
@@ -179,9 +181,9 @@ class Center:
     # Committed before it is acknowledged, and made before anyone can list it.
     def change(self, name: str) -> None:
         """Have one more machine."""
-        checked = hashlib.md5(name.encode()).hexdigest()
+        checksum = hashlib.md5(name.encode()).hexdigest()
         with self.changing, closing(self.place.asked) as database:
-            database.query(f"INSERT INTO vms (name, checked) VALUES ('{name}', '{checked}')")
+            database.query(f"INSERT INTO vms (name, checked) VALUES ('{name}', '{checksum}')")
             fill(SIMULATOR, [name])
 
 
@@ -196,10 +198,10 @@ class CenterPages(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         try:
             self._say(*self._answer(parts.path.strip("/"), parse_qs(parts.query)))
-        except Exception as failed:
-            self._say(FAILED if self.center.full else UNAVAILABLE, {"error": str(failed)})
+        except Exception as error:
+            self._say(FAILED if self.center.full else UNAVAILABLE, {"error": str(error)})
 
-    def _answer(self, page: str, given: dict[str, list[str]]) -> tuple[int, Any]:
+    def _answer(self, page: str, parameters: dict[str, list[str]]) -> tuple[int, Any]:
         center = self.center
         if page == "reboot":
             center.reboot.set()
@@ -213,8 +215,8 @@ class CenterPages(BaseHTTPRequestHandler):
             return OK, {"host": center.place.host}
         if page == "list":
             return OK, center.listed()
-        name = given.get("name", [""])[0]
-        if not NAMED.fullmatch(name):
+        name = parameters.get("name", [""])[0]
+        if not NAME_OF_CHANGE.fullmatch(name):
             return UNKNOWN, {}
         center.change(name)
         return MADE, {}
@@ -246,6 +248,6 @@ def serve(place: CenterPlace, address: str) -> None:
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(SystemExit()))
     try:
         Center(place).run(address)
-    except Exception as broken:
-        place.note("failed", " ".join(str(broken).split()))
+    except Exception as error:
+        place.note("failed", " ".join(str(error).split()))
         raise

@@ -20,11 +20,11 @@ ENVELOPE = (
     'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><e:Body><{0} xmlns="urn:vim25">'
     "{1}</{0}></e:Body></e:Envelope>"
 )
-THIS = '<_this type="{0}">{0}</_this>'
-RETURNED = re.compile(r"<returnval[^>]*>([^<]*)</returnval>")
+TARGET = '<_this type="{0}">{0}</_this>'
+RETURN_VALUE = re.compile(r"<returnval[^>]*>([^<]*)</returnval>")
 FAULT = re.compile(r"<faultstring>([^<]*)</faultstring>")
 NAME = re.compile(r"<name>name</name><val[^>]*>([^<]*)</val>")
-LISTED = """\
+LISTING = """\
 <specSet><propSet><type>{kind}</type><pathSet>name</pathSet></propSet><objectSet>
 <obj type="ContainerView">{view}</obj><skip>true</skip><selectSet xsi:type="TraversalSpec">
 <name>all</name><type>ContainerView</type><path>view</path><skip>false</skip></selectSet>
@@ -43,11 +43,11 @@ class SoapSession:
         self.cookie = ""
         self.ask("Login", "SessionManager", "<userName>user</userName><password>pass</password>")
 
-    def ask(self, method: str, kind: str, given: str, this: str = "") -> str:
+    def ask(self, method: str, kind: str, body: str, target: str = "") -> str:
         """Ask, and return the whole answer."""
-        where = f'<_this type="{kind}">{this}</_this>' if this else THIS.format(kind)
+        place = f'<_this type="{kind}">{target}</_this>' if target else TARGET.format(kind)
         head = {"Content-Type": "text/xml", "SOAPAction": "urn:vim25/6.5", "Cookie": self.cookie}
-        self.wire.request("POST", "/sdk", ENVELOPE.format(method, where + given).encode(), head)
+        self.wire.request("POST", "/sdk", ENVELOPE.format(method, place + body).encode(), head)
         answer = self.wire.getresponse()
         text = answer.read().decode("utf-8", "replace")
         self.cookie = (answer.getheader("Set-Cookie") or self.cookie).partition(";")[0]
@@ -58,34 +58,34 @@ class SoapSession:
 
     def at(self, path: str) -> str:
         """The end of an inventory path."""
-        given = f"<inventoryPath>{path}</inventoryPath>"
-        return _returned(self.ask("FindByInventoryPath", "SearchIndex", given))
+        body = f"<inventoryPath>{path}</inventoryPath>"
+        return _returned(self.ask("FindByInventoryPath", "SearchIndex", body))
 
     def names(self, kind: str) -> list[str]:
         """The names of all machines of a kind."""
-        given = f'<container type="Folder">group-d1</container><type>{kind}</type>'
+        body = f'<container type="Folder">group-d1</container><type>{kind}</type>'
         view = _returned(self.ask("CreateContainerView", "ViewManager",
-                                  f"{given}<recursive>true</recursive>"))  # fmt: skip
-        asked = LISTED.format(kind=kind, view=view)
-        said = self.ask("RetrievePropertiesEx", "PropertyCollector", asked, "propertyCollector")
+                                  f"{body}<recursive>true</recursive>"))  # fmt: skip
+        request = LISTING.format(kind=kind, view=view)
+        answer = self.ask("RetrievePropertiesEx", "PropertyCollector", request, "propertyCollector")
         self.ask("DestroyView", "ContainerView", "", view)
-        return [unescape(name) for name in NAME.findall(said)]
+        return [unescape(name) for name in NAME.findall(answer)]
 
     def create(self, name: str, folder: str, pool: str) -> None:
         """Have one more machine; it is there when this returns."""
-        given = (
+        body = (
             f"<config><name>{escape(name)}</name><guestId>otherGuest</guestId><files><vmPathName>"
             "[LocalDS_0]</vmPathName></files><numCPUs>1</numCPUs><memoryMB>64</memoryMB></config>"
             f'<pool type="ResourcePool">{pool}</pool>'
         )
-        self.ask("CreateVM_Task", "Folder", given, folder)
+        self.ask("CreateVM_Task", "Folder", body, folder)
 
 
 def _returned(text: str) -> str:
-    found = RETURNED.search(text)
-    if not found:
+    match = RETURN_VALUE.search(text)
+    if not match:
         raise NoSimulator(f"it returned nothing: {text[:200]}")
-    return found[1]
+    return match[1]
 
 
 @contextmanager
@@ -96,12 +96,12 @@ def simulating(program: str, port: int, hosts: int) -> Iterator[subprocess.Popen
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as vcsim:
         try:
             assert vcsim.stdout
-            said = b""
-            while READY not in said:
+            output = b""
+            while READY not in output:
                 line = vcsim.stdout.readline()
-                said += line
+                output += line
                 if not line:
-                    raise NoSimulator(f"the simulator ended: {said.decode()[-300:]}")
+                    raise NoSimulator(f"the simulator ended: {output.decode()[-300:]}")
             yield vcsim
         finally:
             vcsim.kill()
@@ -109,13 +109,13 @@ def simulating(program: str, port: int, hosts: int) -> Iterator[subprocess.Popen
 
 def fill(port: int, names: Iterable[str]) -> None:
     """Create a machine for each name, several at once."""
-    every = list(names)
+    names_all = list(names)
 
-    def some(first: int) -> None:
+    def create(first: int) -> None:
         session = SoapSession(port)
         folder, pool = session.at("/DC0/vm"), session.at("/DC0/host/DC0_C0/Resources")
-        for name in every[first::THREADS]:
+        for name in names_all[first::THREADS]:
             session.create(name, folder, pool)
 
     with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(some, range(THREADS)))
+        list(pool.map(create, range(THREADS)))

@@ -20,42 +20,42 @@ GET = re.compile("[,;] to get it: ")
 def _look(place: Subject) -> Iterator[Finding]:
     # Hosts that cannot be asked are left out, so that one of them does not hide the others.
     lab = replace(place.lab, hosts={role: place.lab.host(role) for role in place.roles})
-    readable, broken = studies.readable()
-    yield from (Finding(WARNING, f"a study cannot be read: {odd.what}") for odd in broken)
+    readable, faults = studies.readable()
+    yield from (Finding(WARNING, f"a study cannot be read: {odd.what}") for odd in faults)
     settings = dict.fromkeys(s for study in readable for s in possible.settings(study, lab))
-    planned = plan(settings, lab.hosts)
+    plan_there = plan(settings, lab.hosts)
     for study in (possible.with_free_tools(plain, lab) for plain in readable):
-        refused = possible.refusals(study, lab, planned)
+        refusals = possible.refusals(study, lab, plan_there)
         for condition in study.conditions:
-            yield _finding(place, study, condition, refused.get(condition.name, ""))
+            yield _finding(place, study, condition, refusals.get(condition.name, ""))
 
 
-def _finding(place: Subject, study: Study, condition: Condition, why: str) -> Finding:
-    where = f"{study.name}: {condition.name}"
+def _finding(place: Subject, study: Study, condition: Condition, reason: str) -> Finding:
+    place_of = f"{study.name}: {condition.name}"
     roles = dict.fromkeys(_roles(condition, study, place.lab))
     silent = [role for role in roles if role not in place.roles]
     cut = [way for way in place.cut if set(way) <= roles.keys()]
-    if why and silent:
-        return Finding(NOT_SEEN, f"{' and '.join(silent)} cannot be asked", where=where)
+    if reason and silent:
+        return Finding(NOT_SEEN, f"{' and '.join(silent)} cannot be asked", where=place_of)
     if cut:
-        why, fix = f"no way from {' to '.join(cut[0])}", "first fix what failed above"
-    elif not why:
-        return Finding(OK, "can be measured", where=where)
-    elif "no host for it" in why:
+        reason, fix = f"no way from {' to '.join(cut[0])}", "first fix what failed above"
+    elif not reason:
+        return Finding(OK, "can be measured", where=place_of)
+    elif "no host for it" in reason:
         text = f"labkit box up {study.topology}" if study.topology else "labkit box up"
         table = f"a table [hosts.ROLE] for it in {place.lab.path}"
         fix = f"{text} --name NAME   # a box that has it" if place.lab.emulated else table
-    elif len(parts := GET.split(why, 1)) > 1:
-        why, fix = parts
+    elif len(parts := GET.split(reason, 1)) > 1:
+        reason, fix = parts
     else:
         fix = place.labkit("plan", study.name, "--condition", condition.name)
-    return Finding(WARNING, f"cannot be measured: {why}", fix=fix, where=where)
+    return Finding(WARNING, f"cannot be measured: {reason}", fix=fix, where=place_of)
 
 
 # The roles of the lab that a condition is about; those that the lab has not are not among them.
 def _roles(condition: Condition, study: Study, lab: Lab) -> list[str]:
-    played = [condition.roles.get(role, role) for load in study.loads for role in load.roles]
-    roles = [name for names in played for name in ([names] if isinstance(names, str) else names)]
+    players = [condition.roles.get(role, role) for load in study.loads for role in load.roles]
+    roles = [name for names in players for name in ([names] if isinstance(names, str) else names)]
     return [role for role in [*roles, *(s.role for s in condition.settings)] if role in lab.hosts]
 
 
@@ -67,7 +67,7 @@ def pairs(lab: Lab) -> set[tuple[str, str]]:
             with suppress(Unknown):
                 for between in condition.pairs(lab, study.workload).values():
                     asks, *answer = [host.name for host in between.values()]
-                    pairs_found |= {(asks, other) for other in answer if other != asks}
+                    pairs_found |= {(asks, answerer) for answerer in answer if answerer != asks}
     return pairs_found
 
 

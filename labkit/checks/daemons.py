@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Subject
 
-WHY = {
+REASONS = {
     "irqbalance": "moves interrupts between CPUs",
     "tuned": "sets governors, sysctls and disks",
     "power-profiles-": "sets governors",
@@ -17,12 +17,12 @@ RUNNING = "cat /proc/[0-9]*/comm 2>/dev/null | sort -u"
 
 def _look(place: Subject) -> Iterator[Finding]:
     running = set(place.shown(RUNNING).splitlines())
-    for name in WHY.keys() & running:
+    for name in REASONS.keys() & running:
         service = f"{name}daemon" if name.endswith("-") else name
         yield Finding(
-            WARNING, f"{service} runs: it {WHY[name]}", fix=f"systemctl stop {service}"
+            WARNING, f"{service} runs: it {REASONS[name]}", fix=f"systemctl stop {service}"
         )  # fmt: skip
-    if not WHY.keys() & running:
+    if not REASONS.keys() & running:
         yield Finding(OK, "no irqbalance, TuneD or similar service runs")
 
 

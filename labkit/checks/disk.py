@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from labkit.check import FAILURE, OK, WARNING, Check, Finding, Subject
 
-LEAST, ENOUGH = 16, 256
+TIGHT, ROOMY = 16, 256
 """MiB."""
 FREE = """\
 for place in "${LABKIT_CHANGES:-/var/lib}" /var/lib "$HOME" /tmp; do
@@ -17,10 +17,10 @@ def _look(place: Subject) -> Iterator[Finding]:
     if not free:
         yield Finding(WARNING, "its free space is unknown", fix="df -P /tmp")
         return
-    least = min(free, key=lambda name: free[name])
-    state = FAILURE if free[least] < LEAST else WARNING if free[least] < ENOUGH else OK
-    fix = "" if state == OK else f"free some of {least}: du -xh {least} | sort -h | tail"
-    yield Finding(state, f"{free[least]} MiB free in {least}", fix=fix)
+    fullest = min(free, key=lambda name: free[name])
+    state = FAILURE if free[fullest] < TIGHT else WARNING if free[fullest] < ROOMY else OK
+    fix = "" if state == OK else f"free some of {fullest}: du -xh {fullest} | sort -h | tail"
+    yield Finding(state, f"{free[fullest]} MiB free in {fullest}", fix=fix)
 
 
 check = Check("its disk has enough space", _look, after="kind")

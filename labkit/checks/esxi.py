@@ -28,13 +28,13 @@ def _look(place: Subject) -> Iterator[Finding]:
 
 
 def _guest(place: Subject) -> Iterator[Finding]:
-    listed = place.host.run("vim-cmd", "vmsvc/getallvms", seconds=20)
-    rows = [line.split() for line in listed.stdout.splitlines()[1:]]
+    result = place.host.run("vim-cmd", "vmsvc/getallvms", seconds=20)
+    rows = [line.split() for line in result.stdout.splitlines()[1:]]
     names = [row[1] for row in rows if len(row) > 1 and row[0].isdigit()]
     if names:
         yield Finding(OK, f"virtual machines: {', '.join(names)}")
     else:
-        yield Finding(WARNING, "no virtual machine", listed.stderr, "vim-cmd vmsvc/getallvms")
+        yield Finding(WARNING, "no virtual machine", result.stderr, "vim-cmd vmsvc/getallvms")
 
 
 check = Check("the ESXi host is ready", _look, after="kind", kinds=("esxi",))

@@ -8,7 +8,7 @@ from labkit.running.ways import no_link
 
 PROGRAMS = ("ip",)
 
-SHOWN = beside(__file__, "interface_shown.sh")
+SHOW = beside(__file__, "interface_shown.sh")
 
 
 def _look(place: Subject) -> Iterator[Finding]:
@@ -24,24 +24,24 @@ def _look(place: Subject) -> Iterator[Finding]:
             "out", fix=f'interface = "..." in {table}',
         )  # fmt: skip
         return
-    first, *rest = place.shown(SHOWN, host.interface).splitlines()
+    first, *addresses = place.shown(SHOW, host.interface).splitlines()
     if first == "absent":
-        text = ", ".join(" ".join(rest).split())
+        text = ", ".join(" ".join(addresses).split())
         yield Finding(FAILURE, f"no interface {host.interface}", f"there are {text}",
                       f'put the right interface = "..." into {table}')  # fmt: skip
         return
-    state, flags, mtu, *more = first.split()
-    why, mend = no_link(host.interface, state, flags)
-    if why:
-        yield Finding(FAILURE, why, fix=mend)
+    state, flags, mtu, *words = first.split()
+    fault, mend = no_link(host.interface, state, flags)
+    if fault:
+        yield Finding(FAILURE, fault, fix=mend)
         return
-    if host.address[:1].isdigit() and host.address not in rest:
+    if host.address[:1].isdigit() and host.address not in addresses:
         yield Finding(FAILURE, f"{host.interface} does not have the address {host.address}",
-                      f"it has {', '.join(rest) or 'none'}",
+                      f"it has {', '.join(addresses) or 'none'}",
                       f"ip addr add {host.address}/24 dev {host.interface}")  # fmt: skip
         return
-    driver = next((word for word in more if not word.lstrip("-").isdigit()), "")
-    speed = next((word for word in more if word.isdigit()), "")
+    driver = next((word for word in words if not word.lstrip("-").isdigit()), "")
+    speed = next((word for word in words if word.isdigit()), "")
     facts = [f"MTU {mtu}", driver, speed and f"{speed} Mbit/s"]
     yield Finding(OK, f"{host.interface}: {', '.join(fact for fact in facts if fact)}")
 

@@ -11,11 +11,11 @@ from labkit.ssh.known_hosts import KnownHosts
 
 def _look(place: Subject) -> Iterator[Finding]:
     target = place.target
-    known = KnownHosts.read(target.known_hosts)
+    known_hosts = KnownHosts.read(target.known_hosts)
     try:
-        client = shaken_hands(target, known.algorithms(target.known_as))
+        client = shaken_hands(target, known_hosts.algorithms(target.known_as))
         try:
-            known.verify(target.name, target.known_as, client.shown, target.trust)
+            known_hosts.verify(target.name, target.known_as, client.shown, target.trust)
         finally:
             client.close()
     except HostKeyRefused as error:

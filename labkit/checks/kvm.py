@@ -10,7 +10,7 @@ DEVICE = """\
 [ ! -c /dev/kvm ] || echo kvm
 ls /sys/kernel/iommu_groups 2>/dev/null | head -n 1 | sed 's/.*/iommu/'
 cat /sys/class/net/*/device/sriov_totalvfs 2>/dev/null | sort -n | tail -n 1 | sed 's/^/vfs=/'"""
-LISTED = "virsh -q list --all --name 2>&1"
+LIST = "virsh -q list --all --name 2>&1"
 
 
 def _look(place: Subject) -> Iterator[Finding]:
@@ -28,8 +28,8 @@ def _look(place: Subject) -> Iterator[Finding]:
                       "modprobe kvm_amd   # and VT-x or AMD-V on in the BIOS")  # fmt: skip
     functions = next((word[4:] for word in device if word.startswith("vfs=")), "")
     if "iommu" in device:
-        more = f"; a NIC has up to {functions} virtual functions" if functions else ""
-        yield Finding(OK, f"an IOMMU is on{more}")
+        addition = f"; a NIC has up to {functions} virtual functions" if functions else ""
+        yield Finding(OK, f"an IOMMU is on{addition}")
     else:
         yield Finding(WARNING, "no IOMMU: no device can be passed to a guest",
                       fix="intel_iommu=on iommu=pt on the kernel's command line, VT-d on in the "
@@ -38,11 +38,11 @@ def _look(place: Subject) -> Iterator[Finding]:
 
 
 def _guests(place: Subject) -> Iterator[Finding]:
-    listed = place.host.run("sh", "-c", LISTED, seconds=10)
-    if not listed.ok:
-        yield Finding(WARNING, "libvirt does not answer", listed.stdout, "systemctl start libvirtd")
+    result = place.host.run("sh", "-c", LIST, seconds=10)
+    if not result.ok:
+        yield Finding(WARNING, "libvirt does not answer", result.stdout, "systemctl start libvirtd")
     else:
-        names = ", ".join(listed.stdout.split())
+        names = ", ".join(result.stdout.split())
         yield Finding(OK if names else WARNING, f"guests: {names or 'none'}",
                       fix="" if names else "virt-install --help")  # fmt: skip
 

@@ -10,16 +10,16 @@ def _look(place: Subject) -> Iterator[Finding]:
     try:
         place.host.check("true", seconds=COMMAND_SECONDS)
     except LoginRefused as error:
-        other = f"   # or the right user = ... in [hosts.{place.role}] of {place.lab.path}"
-        yield Finding(FAILURE, error.what, error.said or error.hint, _copy_id(place) + other)
+        alternative = f"   # or the right user = ... in [hosts.{place.role}] of {place.lab.path}"
+        yield Finding(FAILURE, error.what, error.said or error.hint, _copy_id(place) + alternative)
         return
     if place.here:
         yield Finding(OK, "it is this machine: commands run here, without SSH")
         return
     took = 1000 * place.host.round_trip()
     at = place.host.transport.reached_at
-    where = f" at {at}" if at != place.target.address else ""
-    yield Finding(OK, f"{place.target.user} may log in{where}; {took:.1f} ms there and back")
+    address = f" at {at}" if at != place.target.address else ""
+    yield Finding(OK, f"{place.target.user} may log in{address}; {took:.1f} ms there and back")
 
 
 def _copy_id(place: Subject) -> str:

@@ -11,25 +11,25 @@ NETWORK = "cat /proc/sys/kernel/random/boot_id && readlink /proc/self/ns/net"
 
 
 def _look(place: Subject) -> Iterator[Finding]:
-    client, other = place.host, place.lab.host(place.roles[1])
-    if not place.lab.emulated and _network(client) == _network(other) != "":
+    client, peer = place.host, place.lab.host(place.roles[1])
+    if not place.lab.emulated and _network(client) == _network(peer) != "":
         yield Finding(
             FAILURE, "both are one machine, so test traffic never leaves it",
             fix=f"put another machine into [hosts.{place.roles[1]}] of {place.lab.path}",
         )  # fmt: skip
         return
-    sent = client.run("ping", "-c", "3", "-i", "0.2", "-W", "2", other.address, seconds=12)
-    if not sent.ok:
-        match = re.search(r"\d+% packet loss", sent.stdout)
+    result = client.run("ping", "-c", "3", "-i", "0.2", "-W", "2", peer.address, seconds=12)
+    if not result.ok:
+        match = re.search(r"\d+% packet loss", result.stdout)
         yield Finding(
-            FAILURE, f"no answer from {other.address} ({match[0] if match else 'ping failed'})",
-            sent.stderr or sent.stdout,
-            f"on {place.role}: ip route get {other.address}; on {place.roles[1]}: ip addr",
+            FAILURE, f"no answer from {peer.address} ({match[0] if match else 'ping failed'})",
+            result.stderr or result.stdout,
+            f"on {place.role}: ip route get {peer.address}; on {place.roles[1]}: ip addr",
         )  # fmt: skip
         return
-    times = re.search(r"= [\d.]+/([\d.]+)/", sent.stdout)
-    yield Finding(OK, f"{other.address} answers" + (f" in {times[1]} ms" if times else ""))
-    yield from _route(place, other.address)
+    times = re.search(r"= [\d.]+/([\d.]+)/", result.stdout)
+    yield Finding(OK, f"{peer.address} answers" + (f" in {times[1]} ms" if times else ""))
+    yield from _route(place, peer.address)
 
 
 # Hosts of one kernel are two where each has a network of its own.

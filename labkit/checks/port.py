@@ -17,9 +17,9 @@ def _look(place: Subject) -> Iterator[Finding]:
         return
     text = f"{first.address} port {first.port}"
     try:
-        with socket.create_connection((first.address, first.port), SECONDS) as dialled:
-            dialled.settimeout(SECONDS)
-            banner = dialled.recv(256).decode("utf-8", "replace").strip()
+        with socket.create_connection((first.address, first.port), SECONDS) as connection:
+            connection.settimeout(SECONDS)
+            banner = connection.recv(256).decode("utf-8", "replace").strip()
     except OSError as error:
         yield Finding(FAILURE, f"{text}: no SSH server answers", str(error), _fix(place, error))
         return
@@ -31,14 +31,14 @@ def _look(place: Subject) -> Iterator[Finding]:
     yield Finding(OK, f"{text}: {line}")
 
 
-def _fix(place: Subject, failed: OSError) -> str:
+def _fix(place: Subject, error: OSError) -> str:
     for role, server in place.lab.hosts.items():
-        if place.role in server.guests and not isinstance(failed, ConnectionRefusedError):
+        if place.role in server.guests and not isinstance(error, ConnectionRefusedError):
             machine = server.guests[place.role].vm
             return f"on {role}: virsh start {machine}   # if off; on ESXi: vim-cmd vmsvc/power.on"
-    if isinstance(failed, ConnectionRefusedError):
+    if isinstance(error, ConnectionRefusedError):
         return "on the host: systemctl enable --now ssh (on ESXi: Host > Actions > Services)"
-    if isinstance(failed, TimeoutError):
+    if isinstance(error, TimeoutError):
         return f"ping -c 3 {place.target.address}   # is it up, and does a firewall drop SSH?"
     return f"ip route get {place.target.address}"
 

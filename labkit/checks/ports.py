@@ -19,20 +19,20 @@ PORTS = {
 }  # fmt: skip
 # What shows a closed port from a silent one: any of these, as the client has them.
 TRY = beside(__file__, "ports_try.sh")
-REACHED = ("open", "refused")
+ANSWERS = ("open", "refused")
 
 
 def _look(place: Subject) -> Iterator[Finding]:
-    other = place.lab.host(place.roles[1])
-    text = place.shown(TRY, other.address, *map(str, PORTS))
+    peer = place.lab.host(place.roles[1])
+    text = place.shown(TRY, peer.address, *map(str, PORTS))
     answers = {line.split()[0]: line.partition(" ")[2] for line in text.splitlines() if line}
-    shut = {p: a for p, a in answers.items() if not any(word in a.lower() for word in REACHED)}
-    if not shut:
+    bars = {p: a for p, a in answers.items() if not any(word in a.lower() for word in ANSWERS)}
+    if not bars:
         yield Finding(OK, f"TCP {', '.join(map(str, PORTS))}")
         return
-    named = ", ".join(f"{port} ({PORTS[int(port)]})" for port in shut)
+    names = ", ".join(f"{port} ({PORTS[int(port)]})" for port in bars)
     yield Finding(
-        WARNING, f"{place.roles[1]} cannot be reached at TCP {named}", next(iter(shut.values())),
+        WARNING, f"{place.roles[1]} cannot be reached at TCP {names}", next(iter(bars.values())),
         f"on {place.roles[1]}: iptables -I INPUT -s {place.host.address} -j ACCEPT",
     )  # fmt: skip
 

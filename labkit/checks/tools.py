@@ -9,30 +9,30 @@ from labkit.programs.packages import brings, os_release, package_of, system_of
 
 PROGRAMS = ("ip", "netperf", "ping")
 
-BOTH, ASKS, ANSWERS = "both", "asks", "answers"
+BOTH_ENDS, ASKS, ANSWERS = "both", "asks", "answers"
 # Program: which end of a study needs it.
 TOOLS = {
     **dict.fromkeys(("ping", "netperf"), ASKS),
-    **dict.fromkeys(("ip", "tc", "ethtool", "taskset", "chrt", "sockperf", "iperf3"), BOTH),
+    **dict.fromkeys(("ip", "tc", "ethtool", "taskset", "chrt", "sockperf", "iperf3"), BOTH_ENDS),
     "netserver": ANSWERS,
 }
-REQUIRED = {"ping", "ip"}
+MUSTS = {"ping", "ip"}
 # Free tools of this list do their tests where they are missing.
 NOT_FREE = {tool for tool in TOOLS if package_of(tool).source}
-SHOWN = beside(__file__, "tools_shown.sh")
+SHOW = beside(__file__, "tools_shown.sh")
 # The paper's load, for two packets to the host itself: what counts is whether ping can do it.
 PING = ("ping", "-n", "-D", "-s", "256", "-i", "0.001", "-c", "2", "127.0.0.1")
 
 
 def _look(place: Subject) -> Iterator[Finding]:
     asks = place.role == "client"
-    wanted = [t for t, end in TOOLS.items() if end in (BOTH, ASKS if asks else ANSWERS)]
-    lines = place.shown(SHOWN, *wanted).splitlines()
+    tools = [t for t, end in TOOLS.items() if end in (BOTH_ENDS, ASKS if asks else ANSWERS)]
+    lines = place.shown(SHOW, *tools).splitlines()
     absent = [line[1:] for line in lines if line.startswith("-") and line[1:] not in NOT_FREE]
     versions = [_version(line[1:]) for line in lines if line.startswith("+")]
     system = next((line[1:] for line in lines if line.startswith("=")), "")
     if absent:
-        worst = FAILURE if REQUIRED & set(absent) else WARNING
+        worst = FAILURE if MUSTS & set(absent) else WARNING
         text = f"missing {', '.join(absent)}; workloads and settings with them cannot run"
         yield Finding(worst, text, fix=_install(system, absent))
     yield Finding(OK, ", ".join(versions) or "none")
@@ -41,11 +41,11 @@ def _look(place: Subject) -> Iterator[Finding]:
 
 
 def _pings(place: Subject) -> Iterator[Finding]:
-    tried = place.host.run(*PING, seconds=5)
-    if not tried.ok:
+    result = place.host.run(*PING, seconds=5)
+    if not result.ok:
         yield Finding(
             FAILURE, "its ping cannot send a request each millisecond (-i) and print the time (-D)",
-            tried.stderr or tried.stdout, f"iputils' ping, as root: {brings('ping')}",
+            result.stderr or result.stdout, f"iputils' ping, as root: {brings('ping')}",
         )  # fmt: skip
 
 
@@ -57,8 +57,8 @@ def _version(line: str) -> str:
 
 def _install(text: str, absent: list[str]) -> str:
     system = system_of(os_release(text))
-    how = brings(*absent, system=system)
-    return how if system else f"install {', '.join(absent)} (on Debian: {how})"
+    command = brings(*absent, system=system)
+    return command if system else f"install {', '.join(absent)} (on Debian: {command})"
 
 
 check = Check("the programs of workloads and settings are there", _look, "kind", kinds=("linux",))

@@ -14,19 +14,21 @@ def _look(place: Subject) -> Iterator[Finding]:
     greeting, back = place.greeting, place.labkit("restore", place.role)
     trouble = greeting.trouble(place.role)
     for chapter in history(place.host, SETS):
-        if lost := given_up(chapter):
-            what = f"change set #{chapter.name.partition('.')[0]} was given up, and not put back"
+        if losses := given_up(chapter):
+            sentence = (
+                f"change set #{chapter.name.partition('.')[0]} was given up, and not put back"
+            )
             fix = place.labkit("journal", place.role)
-            yield Finding(WARNING, f"{what}: {', '.join(lost)}", fix=fix)
-    left = [job for job in of_runs(place.host) if job.goes_on]
-    for job in left:
+            yield Finding(WARNING, f"{sentence}: {', '.join(losses)}", fix=fix)
+    jobs = [job for job in of_runs(place.host) if job.goes_on]
+    for job in jobs:
         if job.left:
             yield Finding(FAILURE, f"a killed run has left {job}", fix=back)
         else:
             yield Finding(
                 WARNING, f"busy with {job}", fix=f"wait; or, when it is over: {back} --break"
             )
-    if not trouble and not left:
+    if not trouble and not jobs:
         yield Finding(OK, "nothing is left to put back")
     elif trouble and greeting.held:
         yield Finding(WARNING, trouble, fix=f"wait; or, when that is over for sure: {back} --break")

@@ -4,7 +4,7 @@ import hashlib
 import zlib
 
 # Bits of a byte the other way round: zlib's CRC counts them from the other end than cksum's.
-_MIRRORED = bytes(int(f"{n:08b}"[::-1], 2) for n in range(256))
+_MIRROR = bytes(int(f"{n:08b}"[::-1], 2) for n in range(256))
 
 
 class Hashes:
@@ -16,7 +16,7 @@ class Hashes:
     def update(self, content: bytes) -> None:
         """Take some bytes more."""
         self._sha256.update(content)
-        self._crc = zlib.crc32(content.translate(_MIRRORED), self._crc)
+        self._crc = zlib.crc32(content.translate(_MIRROR), self._crc)
         self.size += len(content)
 
     @property
@@ -28,5 +28,5 @@ class Hashes:
     def cksum(self) -> str:
         """The checksum of POSIX cksum, in decimal as that prints it."""
         length = self.size.to_bytes(-(-self.size.bit_length() // 8), "little")
-        crc = zlib.crc32(length.translate(_MIRRORED), self._crc)
+        crc = zlib.crc32(length.translate(_MIRROR), self._crc)
         return str(int(f"{crc:032b}"[::-1], 2))

@@ -16,15 +16,15 @@ def get(host: Carries, path: str, *, most: int = MOST_IN_MEMORY, follow: bool = 
     return twice(lambda: _received(host, place, most, follow))
 
 
-def _received(host: Carries, place: Place, most: int, follow: bool) -> bytes:
+def _received(host: Carries, place: Place, limit: int, follow: bool) -> bytes:
     content, hashes = bytearray(), Hashes()
     with host.raw(*place.words(GET, "yes" if follow else "")) as pipe:
         while part := pipe.recv(CHUNK):
             content += part
             hashes.update(part)
-            if len(content) > most:
+            if len(content) > limit:
                 raise place.refused(
-                    "hold", f"it has more than {most} bytes", "allow more with most="
+                    "hold", f"it has more than {limit} bytes", "allow more with most="
                 )
         code, text = pipe.ended()
     if code or len(text.splitlines()) != 1:

@@ -33,14 +33,14 @@ def put(host: Carries, content: bytes | Path, path: str, mode: int | None = None
     hashes, own_mode = _looked_at(content)
     permissions = own_mode if mode is None else mode
 
-    def sent() -> str:
+    def send() -> str:
         words = place.words(
             PUT, f".labkit-{secrets.token_hex(6)}", f"{permissions:o}",
             str(-(-hashes.size // 1024)), str(hashes.size), hashes.sha256, hashes.cksum,
         )  # fmt: skip
         return _answer(host, place, words, content)
 
-    return Copied(path, hashes.size, twice(sent).strip())
+    return Copied(path, hashes.size, twice(send).strip())
 
 
 def _answer(host: Carries, place: Place, words: tuple[str, ...], content: bytes | Path) -> str:

@@ -52,28 +52,28 @@ def _frame(frame: bytes) -> tuple[Facts, Part]:
     return _facts(folder, fields), Part(offset, content)
 
 
-def _facts(folder: str, said: Mapping[str, list[list[str]]]) -> Facts:
-    boot, now = said["now"][0]
+def _facts(folder: str, rows: Mapping[str, list[list[str]]]) -> Facts:
+    boot, moment = rows["now"][0]
     # Before a job has begun, and before its command has ended, these lines are empty.
-    born_boot, begun, since, _, _ = said["born"][0] or ("", "0", "0", "", "")
-    (owner, *_) = said["owner"] or ([],)  # none in the answer of an older runner
-    kind, number, ended, *oom = said["main"][0] or ("", "0", "0")
-    guessed = kind == "code" and 128 < int(number) <= 128 + 64
-    end = ("signal", int(number) - 128) if guessed else (kind.replace("code", "exit"), int(number))
+    born_boot, start, since, _, _ = rows["born"][0] or ("", "0", "0", "", "")
+    (owner, *_) = rows["owner"] or ([],)  # none in the answer of an older runner
+    kind, number, until, *oom = rows["main"][0] or ("", "0", "0")
+    guess = kind == "code" and 128 < int(number) <= 128 + 64
+    end = ("signal", int(number) - 128) if guess else (kind.replace("code", "exit"), int(number))
     return Facts(
-        folder, boot=boot, now=int(now), born_boot=born_boot, begun=int(begun),
-        held=frozenset(said["held"][0]), end=end if kind else None, guessed=guessed,
-        ended=int(ended), oom=oom == ["oom"], cause="".join(said["why"][0]), streams=_streams(said),
+        folder, boot=boot, now=int(moment), born_boot=born_boot, begun=int(start),
+        held=frozenset(rows["held"][0]), end=end if kind else None, guessed=guess,
+        ended=int(until), oom=oom == ["oom"], cause="".join(rows["why"][0]), streams=_streams(rows),
         owner=tuple(owner), since=int(since),
     )  # fmt: skip
 
 
-def _streams(said: Mapping[str, list[list[str]]]) -> dict[str, Printed]:
-    full = dict(word.split(":") for word in said["full"][0])
+def _streams(rows: Mapping[str, list[list[str]]]) -> dict[str, Printed]:
+    full = dict(word.split(":") for word in rows["full"][0])
     streams = {}
     for name in ("out", "err"):
-        files = [(int(at), int(size)) for owner, at, size in said["file"] if owner == name]
-        dropped = int(full.get(name) or 0)
-        size = max((at + size for at, size in files), default=0) + dropped
+        files = [(int(at), int(size)) for owner, at, size in rows["file"] if owner == name]
+        drops = int(full.get(name) or 0)
+        size = max((at + size for at, size in files), default=0) + drops
         streams[name] = Printed(size, sum(size for _, size in files), name in full)
     return streams

@@ -108,10 +108,10 @@ class Job:
         until, longest = time.monotonic() + seconds, 0
         while True:
             status, _ = self._look(longest=longest, tell=tell, patience=patience)
-            left = until - time.monotonic()
-            if status.over or left <= 0:
+            rest_seconds = until - time.monotonic()
+            if status.over or rest_seconds <= 0:
                 return status
-            longest = math.ceil(min(PATIENT_SECONDS, left))
+            longest = math.ceil(min(PATIENT_SECONDS, rest_seconds))
 
     def output(self, offset: int = 0, stream: str = "out") -> bytes:
         """All that the host has kept from `offset` on, up to now."""
@@ -149,8 +149,8 @@ class Job:
     ) -> JobStatus:
         """Ask every process of it to end, kill those that are left after `grace` seconds."""
         words = (*RUNNER, "cancel", self.folder, str(math.ceil(grace)))
-        what, seconds = f"cancel job {self.key}", grace + ANSWER_SECONDS
-        _insisting(lambda: _run(self.host, what, words, seconds), str(self), silent, patience)
+        title, seconds = f"cancel job {self.key}", grace + ANSWER_SECONDS
+        _insisting(lambda: _run(self.host, title, words, seconds), str(self), silent, patience)
         return self.status()
 
     def go_on(self, owner: str) -> None:
@@ -282,23 +282,23 @@ def _refuse(words: Sequence[str], key: str, spool: str) -> None:
 
 
 # A status or a start can be asked for twice, so a lost answer is no failure until `patience` ends.
-def _insisting(ask: Callable[[], T], what: str, tell: Tell, patience: float) -> T:
+def _insisting(ask: Callable[[], T], title: str, tell: Tell, patience: float) -> T:
     until, turn = time.monotonic() + patience, 0
     while True:
         try:
-            asked = time.monotonic()
+            moment = time.monotonic()
             return ask()
         except (Unreachable, TimedOut) as error:
             turn += 1
             # A connection that was found dead at once is worth a new one, whatever the patience.
-            found_dead = turn == 1 and time.monotonic() - asked < HUNG_SECONDS
+            found_dead = turn == 1 and time.monotonic() - moment < HUNG_SECONDS
             if time.monotonic() > until and not found_dead:
                 raise Unreachable(
-                    f"{what}: its state is unknown, as the host does not answer",
+                    f"{title}: its state is unknown, as the host does not answer",
                     said=str(error),
                     hint="jobs already started continue; attach by the key and look again",
                 ) from error
-            tell(f"{what}: reconnecting ({turn}): {error.what}")
+            tell(f"{title}: reconnecting ({turn}): {error.what}")
             pause = min(0.1 * 2 ** min(turn, 10), LONGEST_PAUSE)
             time.sleep(pause * random.uniform(0.5, 1.0))
 
@@ -315,7 +315,7 @@ def _answers(
     raise HostError(f"{host.name}: an answer about jobs cannot be read", said=text)
 
 
-def _run(host: Runs, what: str, words: Sequence[str], seconds: float, hint: str = "") -> None:
+def _run(host: Runs, title: str, words: Sequence[str], seconds: float, hint: str = "") -> None:
     result = host.run(*words, seconds=seconds)
     if result.code:
-        raise HostError(f"{host.name}: cannot {what}", said=result.stderr, hint=hint)
+        raise HostError(f"{host.name}: cannot {title}", said=result.stderr, hint=hint)

@@ -54,7 +54,9 @@ class RunJob:
 
 def of_runs(host: Runs) -> list[RunJob]:
     """All jobs of runs on a host, by any user's process."""
-    return [RunJob(job, now) for job, now in listed(host).items() if OF_RUN.fullmatch(job.key)]
+    return [
+        RunJob(job, status) for job, status in listed(host).items() if OF_RUN.fullmatch(job.key)
+    ]
 
 
 def end_left(host: Runs, keep: str = "", everyones: bool = False) -> list[RunJob]:
@@ -63,9 +65,9 @@ def end_left(host: Runs, keep: str = "", everyones: bool = False) -> list[RunJob
     Keys that begin with `keep` stay, for somebody goes on with them. `everyones` ends those too
     whose process lives, or cannot be seen from here.
     """
-    ended = []
+    jobs = []
     for job in of_runs(host):
         if (job.left or everyones) and not (keep and job.job.key.startswith(keep)):
             job.end()
-            ended += [job] if job.goes_on else []
-    return ended
+            jobs += [job] if job.goes_on else []
+    return jobs

@@ -66,9 +66,9 @@ class JobStatus:
         return self.state is State.FINISHED and self.code == 0
 
     def __str__(self) -> str:
-        how = f" with code {self.code}" if self.code is not None else ""
-        how += f" by signal {self.signal}" if self.signal else ""
-        return f"{self.state.value}{how}" + (f": {self.why}" if self.why else "")
+        words = f" with code {self.code}" if self.code is not None else ""
+        words += f" by signal {self.signal}" if self.signal else ""
+        return f"{self.state.value}{words}" + (f": {self.why}" if self.why else "")
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,13 @@ CAUSES = {
 def judged(facts: Facts) -> JobStatus:
     """The state that the facts prove, and nothing that they do not."""
     if facts.gone:
-        why = f"nothing is kept in {facts.folder}: removed, or gone with a reboot"
-        return JobStatus(State.LOST, why)
-    state, why = _state(facts)
+        reason = f"nothing is kept in {facts.folder}: removed, or gone with a reboot"
+        return JobStatus(State.LOST, reason)
+    state, reason = _state(facts)
     code, name = _end(facts)
     until = facts.ended if facts.end else facts.now if facts.held else facts.begun
     return JobStatus(
-        state, why, code, name, (until - facts.begun) / 100, bool(facts.held - {"sup"}),
+        state, reason, code, name, (until - facts.begun) / 100, bool(facts.held - {"sup"}),
         facts.streams.get("out", Printed()), facts.streams.get("err", Printed()),
         facts.owner, facts.since,
     )  # fmt: skip
@@ -161,5 +161,5 @@ def _end(facts: Facts) -> tuple[int | None, str]:
 
 
 def _signal(number: int) -> str:
-    known = {Signal.value: Signal.name for Signal in signal.Signals}
-    return known.get(number, str(number)).removeprefix("SIG")
+    names = {Signal.value: Signal.name for Signal in signal.Signals}
+    return names.get(number, str(number)).removeprefix("SIG")

@@ -53,8 +53,10 @@ def judged(reading: Reading, margin: float | None = None) -> list[Verdict]:
         latency = study.unit in LATENCIES and claim.metric in WAITS
         verdict = doubts.on(verdict, names, latency, loads.of(claim))
         reach = reach_of(claim.names(), results)
-        measured = {name: b for name, b in reading.measured.items() if name not in study.unmeasured}
-        figure = local_figure(claim, verdict, measured, reading.kinds, reach, reading.units)
+        blocks_of = {
+            name: b for name, b in reading.measured.items() if name not in study.unmeasured
+        }
+        figure = local_figure(claim, verdict, blocks_of, reading.kinds, reach, reading.units)
         verdicts.append(replace(verdict, local=figure))
     return verdicts
 
@@ -63,21 +65,21 @@ def _plain(reading: Reading, noise: Noise | None, margin: float | None) -> list[
     study, results = reading.study, reading.results
     looks = kept_looks.look(results)
     silent = {**_untold(study, results), **study.unmeasured}
-    measured = {name: b for name, b in reading.measured.items() if name not in silent}
+    blocks_of = {name: b for name, b in reading.measured.items() if name not in silent}
     verdicts = claims.judge(
-        study.claims, measured, emulated=is_emulated(results), decided=decided(study, results),
+        study.claims, blocks_of, emulated=is_emulated(results), decided=decided(study, results),
         looks=looks, before=kept_looks.histories(results), margin=margin,
         floors=noise.margins if noise else {}, kinds=reading.kinds,
     )  # fmt: skip
     if margin is None:  # what another margin decides is for the one who asked for it
         kept_looks.remember(results, verdicts)
-    refused = {**results.asked.get("refused", {}), **watch.left_out(results)}
-    asked = results.asked.get("conditions") or [c.name for c in study.conditions]
-    without = {c.name: WITHOUT for c in study.conditions if c.name not in asked}
-    whys = {**without, **results.asked.get("unseen", {}), **refused, **silent}
-    other = [c.name for c in study.conditions if c.name in silent and c.name not in refused]
-    other += reading.measured.keys() & silent.keys()
-    return [replace(v, reasons=tuple(_explained(v, whys, other))) for v in verdicts]
+    refusals = {**results.asked.get("refused", {}), **watch.left_out(results)}
+    conditions = results.asked.get("conditions") or [c.name for c in study.conditions]
+    without = {c.name: WITHOUT for c in study.conditions if c.name not in conditions}
+    reasons_of = {**without, **results.asked.get("unseen", {}), **refusals, **silent}
+    unlike = [c.name for c in study.conditions if c.name in silent and c.name not in refusals]
+    unlike += reading.measured.keys() & silent.keys()
+    return [replace(v, reasons=tuple(_explained(v, reasons_of, unlike))) for v in verdicts]
 
 
 def _untold(study: Study, results: Results) -> Mapping[str, str]:
@@ -96,7 +98,7 @@ def _slower(study: Study, results: Results) -> bool:
 
 
 # Of each condition or metric that was not counted: why, or that it is not the document's.
-def _explained(v: Verdict, whys: Mapping[str, str], other: Sequence[str]) -> list[Reason]:
+def _explained(v: Verdict, reasons_of: Mapping[str, str], unlike: Sequence[str]) -> list[Reason]:
     reasons: list[Reason] = []
     for reason in v.reasons:
         if reason.what is not What.NOT_MEASURED:
@@ -105,12 +107,12 @@ def _explained(v: Verdict, whys: Mapping[str, str], other: Sequence[str]) -> lis
         by: dict[tuple[What, str], list[str]] = {}
         for name in reason.about:
             reason_said = next(
-                (why for key, why in whys.items() if Measurand.of(name).has(key)), ""
+                (text for key, text in reasons_of.items() if Measurand.of(name).has(key)), ""
             )
-            what = What.NOT_THE_DOCUMENTS if name in other else What.NOT_MEASURED
-            by.setdefault((what, reason_said), []).append(name)
+            kind = What.NOT_THE_DOCUMENTS if name in unlike else What.NOT_MEASURED
+            by.setdefault((kind, reason_said), []).append(name)
         reasons += [
-            Reason(what, tuple(about), reason_said) for (what, reason_said), about in by.items()
+            Reason(kind, tuple(about), reason_said) for (kind, reason_said), about in by.items()
         ]
     return reasons
 
@@ -123,10 +125,10 @@ def _in_noise(verdict: Verdict, noise: Noise | None) -> Verdict:
 
 
 # That it was given up counts as long as nothing was measured since.
-def _given_up(verdict: Verdict, kept: kept_looks.GivenUp | None) -> Verdict:
-    if kept is None or verdict.verdict != UNDECIDED or verdict.blocks > kept.blocks:
+def _given_up(verdict: Verdict, note: kept_looks.GivenUp | None) -> Verdict:
+    if note is None or verdict.verdict != UNDECIDED or verdict.blocks > note.blocks:
         return verdict
-    return replace(verdict, given_up=kept.why).also(Reason(What.GIVEN_UP, said=kept.why))
+    return replace(verdict, given_up=note.why).also(Reason(What.GIVEN_UP, said=note.why))
 
 
 # Each further block takes as long as those that were measured.
@@ -147,6 +149,6 @@ def lab_noise(study: Study, results: Results) -> Noise | None:
 
 def _doubts(reading: Reading) -> Doubts:
     study, results = reading.study, reading.results
-    tolerated = results.asked.get("lab", {}).get("tolerates", ())
-    borne = {condition.name: (*condition.expects, *tolerated) for condition in study.conditions}
+    gates = results.asked.get("lab", {}).get("tolerates", ())
+    borne = {condition.name: (*condition.expects, *gates) for condition in study.conditions}
     return Doubts(results, borne, steady.unsteady(reading.blocks))

@@ -29,23 +29,23 @@ def is_crowded(results: Results) -> bool:
 def decided(study: Study, results: Results) -> dict[str, str]:
     """Name the claims that these hosts decide by what they are: other kernels, or few CPUs."""
     kernels_of = results.asked.get("kernels", {})
-    compared = {item.id: [c.what.names for c in item.comparisons()] for item in study.claims}
-    whys = {claim: kernels.decided(names, kernels_of) for claim, names in compared.items()}
+    names_of = {item.id: [c.what.names for c in item.comparisons()] for item in study.claims}
+    reasons = {claim: kernels.decided(names, kernels_of) for claim, names in names_of.items()}
     if any(map(kernels.is_emulated, kernels_of.values())):
-        whys |= study.emulated
-    whys |= _few_cpus(study, results) | _shared_cpus(study, results) | _untold(study, results)
-    return {claim: why for claim, why in whys.items() if why}
+        reasons |= study.emulated
+    reasons |= _few_cpus(study, results) | _shared_cpus(study, results) | _untold(study, results)
+    return {claim: reason for claim, reason in reasons.items() if reason}
 
 
 def _few_cpus(study: Study, results: Results) -> dict[str, str]:
     hosts = results.asked.get("lab", {}).get("hosts", {}) if study.least_cpus else {}
     if not str(hosts.get("server", {}).get("cpus", "")).isdecimal():
         return {}
-    few = min(_server_cpus(study.workload, condition, hosts) for condition in study.conditions)
+    cpus = min(_server_cpus(study.workload, condition, hosts) for condition in study.conditions)
     return {
-        claim: f"it takes {least} CPUs for the servers, and here they have {few}"
-        for claim, least in study.least_cpus.items()
-        if few < least
+        claim: f"it takes {need} CPUs for the servers, and here they have {cpus}"
+        for claim, need in study.least_cpus.items()
+        if cpus < need
     }
 
 
@@ -54,12 +54,12 @@ def _shared_cpus(study: Study, results: Results) -> dict[str, str]:
     if not is_emulated(results):
         return {}
     lab = results.asked["lab"]
-    allowed = [
+    cpus_of_roles = [
         lab.get("hosts", {}).get(role, {}).get("allowed", "0") for role in ("client", "server")
     ]
-    client, server = ({*cpus_of(cpus)} for cpus in allowed)
-    shared = study.apart if client & server else {}
-    return {claim: f"{SHARED_CPUS}, {why}: {APART}" for claim, why in shared.items()}
+    client, server = ({*cpus_of(cpus)} for cpus in cpus_of_roles)
+    claims = study.apart if client & server else {}
+    return {claim: f"{SHARED_CPUS}, {reason}: {APART}" for claim, reason in claims.items()}
 
 
 # A substitute of an emulated lab may decide a claim whose every figure is measured there; one of

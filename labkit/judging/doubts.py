@@ -45,8 +45,8 @@ class Doubts:
         good = [(run, self._find_spoils(run, loads)) for run in runs if run.state == "finished"]
         remarks = [*_counted(good), *_invalid(runs), *self._changing(names)]
         if latency and (spoilt := _spoilt(good)):
-            decided = verdict.verdict in (HOLDS, CONTRADICTED, SAME)
-            reasons = (spoilt, *verdict.reasons) if decided else verdict.reasons
+            is_decided = verdict.verdict in (HOLDS, CONTRADICTED, SAME)
+            reasons = (spoilt, *verdict.reasons) if is_decided else verdict.reasons
             verdict = replace(verdict, verdict=UNDECIDED, reasons=reasons, more=None)
         return verdict.also(*remarks)
 
@@ -57,11 +57,11 @@ class Doubts:
 
     def _find_spoils(self, run: Run, loads: Sequence[Workload]) -> frozenset[str]:
         gates = generator.gates_of(run, loads, self.results.asked).values()
-        loaded = any(generator.ROLE in load.roles for load in loads)
+        makes_load = any(generator.ROLE in load.roles for load in loads)
         borne = self.borne.get(run.condition, ())
         return frozenset(
             name for name in SPOILS
-            if loaded and name not in borne and any(name in tripped for tripped in gates)
+            if makes_load and name not in borne and any(name in names for names in gates)
         )  # fmt: skip
 
     def _changing(self, names: Collection[str]) -> list[Reason]:
@@ -69,7 +69,7 @@ class Doubts:
         return [Reason(What.CHANGING, (name,), count=n, of=of) for name, (n, of) in counts.items()]
 
 
-Seen = tuple[Run, frozenset[str]]
+Sight = tuple[Run, frozenset[str]]
 
 
 def _invalid(runs: Sequence[Run]) -> list[Reason]:
@@ -77,18 +77,20 @@ def _invalid(runs: Sequence[Run]) -> list[Reason]:
     return [Reason(What.INVALID, count=bad)] if bad else []
 
 
-def _counted(good: Sequence[Seen]) -> list[Reason]:
+def _counted(good: Sequence[Sight]) -> list[Reason]:
     counts = {name: sum(name in spoils for _, spoils in good) for name in SPOILS}
     return [Reason(What.SPOILS, said=SPOILS[name], count=n, of=len(good))
             for name, n in counts.items() if n]  # fmt: skip
 
 
-def _spoilt(good: Sequence[Seen]) -> Reason | None:
+def _spoilt(good: Sequence[Sight]) -> Reason | None:
     by: dict[str, list[frozenset[str]]] = {}
     for run, spoils in good:
         by.setdefault(run.condition, []).append(spoils)
-    for name, why in SPOILS.items():
-        most = [c for c, runs in by.items() if sum(name in s for s in runs) >= SPOILT * len(runs)]
-        if most:
-            return Reason(What.SPOILT, tuple(most), why)
+    for name, reason in SPOILS.items():
+        conditions = [
+            c for c, runs in by.items() if sum(name in s for s in runs) >= SPOILT * len(runs)
+        ]
+        if conditions:
+            return Reason(What.SPOILT, tuple(conditions), reason)
     return None

@@ -12,7 +12,7 @@ from labkit.machine.units import capital
 from labkit.statistics.comparison import Comparison, Effect, found_of
 from labkit.verdict import NOT_TESTABLE, Verdict
 
-WHERE = {
+PLACES = {
     HARDWARE: "these hosts", KERNEL: "this machine's kernel", GUESTS: "emulated guests",
 }  # fmt: skip
 
@@ -31,8 +31,8 @@ class AnswerFigure:
         say, write = self.headline.says, self._write
         text = f"{say.format(self._with_unit(write(self.effect.value)))}, {self._within()}"
         local = "" if self.tested else ": this does not test the document's claim"
-        where = f"Measured on {WHERE[self.reach]}{local}."
-        return f"{capital(text)}; {self.headline.documented}. {where}"
+        place = f"Measured on {PLACES[self.reach]}{local}."
+        return f"{capital(text)}; {self.headline.documented}. {place}"
 
     def _within(self) -> str:
         e, write = self.effect, self._write
@@ -62,8 +62,8 @@ class AnswerFigure:
         apart = max(ends) - min(ends) if len(ends) > 1 else 0.0
         # Equal blocks differ by rounding alone.
         width = scale * (apart if apart > abs(x) / 10_000 else abs(x) / 10) or 1.0
-        least = 0 if scale == 100 or abs(x) >= 10 else 1 - math.floor(math.log10(abs(x) or 1))
-        digits = min(max(-math.floor(math.log10(width)), least, 0), 4)
+        fewest = 0 if scale == 100 or abs(x) >= 10 else 1 - math.floor(math.log10(abs(x) or 1))
+        digits = min(max(-math.floor(math.log10(width)), fewest, 0), 4)
         return f"{scale * x:,.{digits}f}"
 
 
@@ -74,14 +74,16 @@ def _repeats(blocks: int) -> str:
 
 def find_figure(reading: Reading, verdicts: Sequence[Verdict]) -> AnswerFigure | None:
     """The first of the study's headlines that was measured; None if none was."""
-    untested = {v.claim for v in verdicts if v.verdict == NOT_TESTABLE}
+    without_test = {v.claim for v in verdicts if v.verdict == NOT_TESTABLE}
     for headline in headlines(reading.study.name):
         if not all(reading.measured.get(name) for name in headline.what.names):
             continue
         comparison = Comparison(headline.what).asked_of(reading.measured, reading.kinds)
         if findings := found_of([comparison], reading.measured)[0]:
             reach = reach_of([*headline.what.names], reading.results)
-            return AnswerFigure(headline, findings[0].effect, reach, headline.claim not in untested)
+            return AnswerFigure(
+                headline, findings[0].effect, reach, headline.claim not in without_test
+            )
     return None
 
 
@@ -98,8 +100,8 @@ def headlines(study: str) -> tuple[Headline, ...]:
     return published.published(study).answers if study in published.names() else ()
 
 
-def _unanswered(first: Headline, asked: Mapping[str, object]) -> str:
-    refused = asked.get("refused", {})
-    whys = list(dict.fromkeys(refused.values())) if isinstance(refused, dict) else []
-    why = f": {whys[0]}" if whys else ""
-    return capital(f"not answered here{why}; {first.documented}.")
+def _unanswered(first: Headline, question: Mapping[str, object]) -> str:
+    refusals = question.get("refused", {})
+    reasons = list(dict.fromkeys(refusals.values())) if isinstance(refusals, dict) else []
+    reason = f": {reasons[0]}" if reasons else ""
+    return capital(f"not answered here{reason}; {first.documented}.")

@@ -26,9 +26,14 @@ class Loads:
         loads = self.study.loads
         if len(loads) == 1:
             return loads
-        named = {name.metric or plain(self.study.metric) for name in measurands(claim.names())}
+        metrics_named = {
+            name.metric or plain(self.study.metric) for name in measurands(claim.names())
+        }
         metrics = self._metrics
-        return tuple(load for load in loads if metrics.get(load.name, named) & named) or loads
+        return (
+            tuple(load for load in loads if metrics.get(load.name, metrics_named) & metrics_named)
+            or loads
+        )
 
     # What does not tell its metrics shows them in its runs.
     @cached_property

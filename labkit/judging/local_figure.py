@@ -24,13 +24,13 @@ OF_VERDICT = {HOLDS: AGREES, CONTRADICTED: DIFFERS}
 
 
 def local_figure(
-    claim: Claim, verdict: Verdict, measured: Mapping[str, Blocks], kinds: Mapping[str, str],
+    claim: Claim, verdict: Verdict, blocks_of: Mapping[str, Blocks], kinds: Mapping[str, str],
     reach: str, units: Mapping[str, str] | None = None,
 ) -> LocalFigure | None:  # fmt: skip
     """The figure beside the document's; None where nothing of the claim was measured."""
     comparisons = claim.comparisons()
-    able = [c for c in comparisons if all(measured.get(name) for name in c.what.names)]
-    findings, _ = found_of((c.asked_of(measured, kinds) for c in able), measured)
+    able = [c for c in comparisons if all(blocks_of.get(name) for name in c.what.names)]
+    findings, _ = found_of((c.asked_of(blocks_of, kinds) for c in able), blocks_of)
     if not findings:
         return None
     strongest = max(findings, key=lambda f: f.p)
@@ -45,10 +45,10 @@ def local_figure(
         unit = _unit(strongest.comparison, units or {})
         return LocalFigure(all_of, strongest.effect, reach, strongest.p, unit)
     effect = next((r.effect for r in verdict.reasons if r.effect), strongest.effect)
-    same = [f.comparison for f in findings if f.effect.what == effect.what]
-    unit = _unit(same[0], units or {}) if same else ""
-    decided = _decided(verdict, strongest.comparison)
-    return LocalFigure(decided, effect, reach, verdict.p or strongest.p, unit)
+    matches = [f.comparison for f in findings if f.effect.what == effect.what]
+    unit = _unit(matches[0], units or {}) if matches else ""
+    word = _decided(verdict, strongest.comparison)
+    return LocalFigure(word, effect, reach, verdict.p or strongest.p, unit)
 
 
 # What is a part of a whole has no unit that a reader would miss.

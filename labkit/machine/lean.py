@@ -22,9 +22,9 @@ def start_lean() -> None:
     atexit.register(gc.freeze)
 
 
-def words(module: str, *more: str) -> list[str]:
+def words(module: str, *arguments: str) -> list[str]:
     """The command that runs a module of ours in a process of its own."""
-    return [sys.executable, "-m", "labkit.machine.lean", module, *more]
+    return [sys.executable, "-m", "labkit.machine.lean", module, *arguments]
 
 
 if __name__ == "__main__":

@@ -13,11 +13,11 @@ from labkit.machine.scripts import beside
 OWN_PLACE = beside(__file__, "own_place.sh")
 """The function `own_place FOLDER MODE`, for scripts that hosts run."""
 MAKE = OWN_PLACE + 'place=$1-$(id -u); own_place "$place" 711 && echo "$place"'
-SHARED, LASTING = "/tmp/labkit", "/var/tmp/labkit"
+VOLATILE, LASTING = "/tmp/labkit", "/var/tmp/labkit"
 """Beginnings of the names of labkit's folders on hosts: one may go with a reboot, one stays."""
 
 
-def words(beginning: str = SHARED) -> tuple[str, ...]:
+def words(beginning: str = VOLATILE) -> tuple[str, ...]:
     """The command that makes and checks the folder of the host's user, and prints its name."""
     return ("sh", "-c", MAKE, "labkit", beginning)
 
@@ -26,8 +26,8 @@ def is_ours(folder: Path) -> bool:
     """Whether it is a folder of this user, no link, and nobody else may write to it."""
     with suppress(OSError):
         status = folder.lstat()
-        ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-        return ours and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+        return is_own and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     return False
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 from labkit.machine import account
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
-GONE, UNSEEN = "0", "?"
+NO_PROCESS, NOT_SEEN = "0", "?"
 """Instead of when a process began: there is none; there may be one, which we cannot look at."""
 
 
@@ -20,11 +20,11 @@ GONE, UNSEEN = "0", "?"
 class LabkitProcess:
     """A process by its user, machine, number and beginning."""
 
-    name: str = UNSEEN
-    controller: str = UNSEEN
-    pid: str = UNSEEN
-    started: str = UNSEEN
-    boot: str = UNSEEN
+    name: str = NOT_SEEN
+    controller: str = NOT_SEEN
+    pid: str = NOT_SEEN
+    started: str = NOT_SEEN
+    boot: str = NOT_SEEN
 
     @classmethod
     def me(cls) -> LabkitProcess:
@@ -46,7 +46,7 @@ class LabkitProcess:
     def ended(self) -> bool:
         """Whether it ran on this very machine and runs no more, as far as can be seen."""
         same_machine = (self.controller, self.boot) == (platform.node(), _boot())
-        return same_machine and _started(self.pid) not in (self.started, UNSEEN)
+        return same_machine and _started(self.pid) not in (self.started, NOT_SEEN)
 
     def __str__(self) -> str:
         return f"{self.name} on {self.controller} (process {self.pid})"
@@ -59,7 +59,7 @@ def _boot() -> str:
     try:
         processes = os.readlink("/proc/self/ns/pid")
     except OSError:
-        processes = UNSEEN
+        processes = NOT_SEEN
     return f"{BOOT.read_text().strip()} {processes}"
 
 
@@ -67,7 +67,7 @@ def _boot() -> str:
 def _started(pid: str) -> str:
     try:
         state, *words = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
-        return GONE if state in "ZX" else words[18]
+        return NO_PROCESS if state in "ZX" else words[18]
     except (OSError, LookupError, ValueError):
         return _unseen(pid)
 
@@ -77,7 +77,7 @@ def _unseen(pid: str) -> str:
     try:
         os.kill(int(pid), 0)
     except (ProcessLookupError, OverflowError):
-        return GONE
+        return NO_PROCESS
     except (PermissionError, ValueError):
         pass
-    return UNSEEN
+    return NOT_SEEN

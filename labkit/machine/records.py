@@ -75,11 +75,11 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ValueError("it is nested too deep") from None
 
 
-def unlike(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def unlike(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """The keys whose values differ, of a table also its own: `design (VM (knobs)), seed`."""
     words = []
-    for key in sorted(key for key in before.keys() | now if before.get(key) != now.get(key)):
-        a, b = before.get(key), now.get(key)
+    for key in sorted(key for key in before.keys() | after if before.get(key) != after.get(key)):
+        a, b = before.get(key), after.get(key)
         parts = unlike(a, b) if isinstance(a, dict) and isinstance(b, dict) else ""
         words.append(f"{key} ({parts})" if parts else key)
     return ", ".join(words)
@@ -91,13 +91,13 @@ def pretty(fields: Mapping[str, Any]) -> bytes:
 
 
 @contextmanager
-def keeping(what: str) -> Iterator[None]:
+def keeping(title: str) -> Iterator[None]:
     """Turn each refusal by the disk meanwhile into an error that says what could not be kept."""
     try:
         yield
     except OSError as error:
         hint = "is the disk full? what is there already is whole"
-        raise ResultsError(f"cannot keep {what}", said=str(error), hint=hint) from error
+        raise ResultsError(f"cannot keep {title}", said=str(error), hint=hint) from error
 
 
 @contextmanager
@@ -211,8 +211,8 @@ def _no_number(word: str) -> None:
     raise ValueError(f"{word} is not a number")
 
 
-def _shallow(whole: Any) -> None:
-    layer, depth = [whole], 0
+def _shallow(document: Any) -> None:
+    layer, depth = [document], 0
     while layer:
         inner = [list(x.values()) if isinstance(x, dict) else x for x in layer]
         layer = [y for x in inner if isinstance(x, list) for y in x]

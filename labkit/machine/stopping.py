@@ -34,11 +34,11 @@ def _hung_up(number: int, _: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def together(look: Callable[[A], B], those: Collection[A], at_once: int) -> list[B]:
+def together(look: Callable[[A], B], items: Collection[A], at_once: int) -> list[B]:
     """The results of `look` for each, side by side; a stop does not wait for a silent host."""
     pool = ThreadPoolExecutor(max(1, at_once))
     try:
-        futures = [pool.submit(look, item) for item in those]
+        futures = [pool.submit(look, item) for item in items]
         # A signal that comes just before Python waits is seen only when it waits no longer.
         while wait(futures, TURN_SECONDS).not_done:
             pass
@@ -66,7 +66,7 @@ class _PutOff:
 
 
 @contextmanager
-def undisturbed(what: str, back: str = "labkit restore --all") -> Iterator[None]:
+def undisturbed(title: str, back: str = "labkit restore --all") -> Iterator[None]:
     """Put a first Ctrl-C or its like off until the end of the block; a second one ends it at once.
 
     `back` is what to type then, for what is left. Of two such blocks the outer one counts. Signals
@@ -77,15 +77,15 @@ def undisturbed(what: str, back: str = "labkit restore --all") -> Iterator[None]
     if inner or threading.current_thread() is not threading.main_thread():
         yield
         return
-    put_off = _PutOff(what, back)
-    heard = [number for number in SIGNALS if before[number] is not signal.SIG_IGN]
-    for number in heard:
+    put_off = _PutOff(title, back)
+    signals = [number for number in SIGNALS if before[number] is not signal.SIG_IGN]
+    for number in signals:
         signal.signal(number, put_off)
     try:
         yield
     finally:
-        for number in heard:
-            gone = number == signal.SIGHUP and number in put_off.asked
-            signal.signal(number, signal.SIG_IGN if gone else before[number] or signal.SIG_DFL)
+        for number in signals:
+            hung_up = number == signal.SIGHUP and number in put_off.asked
+            signal.signal(number, signal.SIG_IGN if hung_up else before[number] or signal.SIG_DFL)
     if put_off.asked:
         raise KeyboardInterrupt

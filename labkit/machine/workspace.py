@@ -82,9 +82,9 @@ def errors() -> tuple[BadInput, ...]:
 def folders(kind: str) -> list[Path]:
     """The folders of this kind in all workspaces and installed packages."""
     inside = [folder / kind for folder in workspaces()]
-    brought = [*_installed(kind)] if kind in REGISTRIES else [
+    packages = [*_installed(kind)] if kind in REGISTRIES else [
         package.parent / kind for package in _installed("studies")]  # fmt: skip
-    return [folder for folder in (*inside, *brought) if folder.is_dir()]
+    return [folder for folder in (*inside, *packages) if folder.is_dir()]
 
 
 def extend(path: list[str], kind: str) -> None:
@@ -97,14 +97,16 @@ def extend(path: list[str], kind: str) -> None:
 
 def twice(kind: str) -> list[BadInput]:
     """The modules of workspaces that nobody reaches, as another of this name comes first."""
-    taken = {module.name: PACKAGE / kind for module in pkgutil.iter_modules([str(PACKAGE / kind)])}
+    folder_of = {
+        module.name: PACKAGE / kind for module in pkgutil.iter_modules([str(PACKAGE / kind)])
+    }
     odd = []
     for folder in folders(kind):
         for module in pkgutil.iter_modules([str(folder)]):
-            other = taken.setdefault(module.name, folder)
-            if other != folder:
-                what = f"{folder / module.name}.py: {other} has a {module.name} already"
-                odd.append(BadInput(what, hint="rename the file"))
+            first_folder = folder_of.setdefault(module.name, folder)
+            if first_folder != folder:
+                problem = f"{folder / module.name}.py: {first_folder} has a {module.name} already"
+                odd.append(BadInput(problem, hint="rename the file"))
     return odd
 
 
@@ -158,15 +160,15 @@ def place_of(odd: BaseException, file: Path, line: int = 0) -> str:
 def modules(package: str, path: Sequence[str]) -> tuple[list[ModuleType], list[BadInput]]:
     """The public modules of a registry that can be read, and the errors of the others."""
     read: list[ModuleType] = []
-    broken = []
+    faults = []
     for module in pkgutil.iter_modules(path):
         if module.name[0] != "_" and isinstance(module.module_finder, FileFinder):
             try:
                 with reading(Path(module.module_finder.path, f"{module.name}.py")):
                     read.append(importlib.import_module(f"{package}.{module.name}"))
             except BadInput as error:
-                broken.append(error)
-    return read, broken
+                faults.append(error)
+    return read, faults
 
 
 def _named() -> Iterator[Path]:
@@ -193,22 +195,22 @@ def _check(folder: Path) -> None:
         _check_version(Written.read(folder / MARK, "workspace", "labkit new study NAME --in DIR"))
 
 
-def _check_version(written: Written) -> None:
+def _check_version(toml: Written) -> None:
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
     from labkit import __version__
 
-    tables = written.tables()
-    written.insist_known(tables, {"needs"})
+    tables = toml.tables()
+    toml.insist_known(tables, {"needs"})
     needs = tables.get("needs", "")
     try:
-        wanted = SpecifierSet(needs)
+        specifier = SpecifierSet(needs)
     except (InvalidSpecifier, AttributeError, TypeError):
-        raise written.wrong(f"is no range of versions: {needs!r}", "needs",
-                            hint='such as: needs = ">=0.1"') from None  # fmt: skip
-    if not wanted.contains(__version__, prereleases=True):
-        what = f"it needs labkit {needs}, and this is {__version__}"
-        raise written.wrong(what, "needs", hint="install that labkit")
+        raise toml.wrong(f"is no range of versions: {needs!r}", "needs",
+                         hint='such as: needs = ">=0.1"') from None  # fmt: skip
+    if not specifier.contains(__version__, prereleases=True):
+        problem = f"it needs labkit {needs}, and this is {__version__}"
+        raise toml.wrong(problem, "needs", hint="install that labkit")
 
 
 def _installed(kind: str) -> list[Path]:
@@ -235,6 +237,6 @@ def _entries(kind: str) -> list[tuple[Path | None, BadInput | None]]:
         entries += [(Path(place), None) for place in places]
         if odd:
             owner = entry.dist.name if entry.dist else "a package"
-            what = f"{owner}: entry point {entry.name} of labkit.{kind}: {entry.value}"
-            entries.append((None, BadInput(what, said=odd, hint=f"reinstall or remove {owner}")))
+            problem = f"{owner}: entry point {entry.name} of labkit.{kind}: {entry.value}"
+            entries.append((None, BadInput(problem, said=odd, hint=f"reinstall or remove {owner}")))
     return entries

@@ -56,8 +56,8 @@ class Written:
 
     def line(self, *keys: str | int) -> int:
         """The line of a key, or of the nearest table above that stands in the text."""
-        for many in range(len(keys), 0, -1):
-            if number := self._lines.get(keys[:many]):
+        for length in range(len(keys), 0, -1):
+            if number := self._lines.get(keys[:length]):
                 return number
         return 1
 
@@ -65,9 +65,9 @@ class Written:
         """File and line, as editors and compilers write them."""
         return f"{self.path}:{self.line(*keys)}"
 
-    def wrong(self, what: str, *keys: str | int, hint: str = "") -> BadInput:
+    def wrong(self, problem: str, *keys: str | int, hint: str = "") -> BadInput:
         """The error for a value that makes no sense."""
-        return BadInput(self._placed(what, keys), hint=hint)
+        return BadInput(self._placed(problem, keys), hint=hint)
 
     @contextmanager
     def locating(self, *keys: str | int) -> Iterator[None]:
@@ -81,12 +81,12 @@ class Written:
     def _placed(self, text: str, keys: Keys) -> str:
         return ": ".join(filter(None, [self.at(*keys), self.about, text]))
 
-    def insist_known(self, table: Mapping[str, Any], known: set[str], *above: str | int) -> None:
+    def insist_known(self, table: Mapping[str, Any], keys: set[str], *above: str | int) -> None:
         """Refuse a key that nothing asks for."""
         for key in table:
-            if key not in known:
+            if key not in keys:
                 with self.locating(*above, key):
-                    raise Unknown("key", key, known)
+                    raise Unknown("key", key, keys)
 
     @cached_property
     def _lines(self) -> dict[Keys, int]:
@@ -104,8 +104,8 @@ class Written:
 
 
 # `[study.sweep]` belongs to the `[[study]]` above it.
-def _table(name: str, several: bool, counts: dict[str, int]) -> Keys:
-    first, *rest = name.split(".")
-    if several:
+def _table(name: str, is_list: bool, counts: dict[str, int]) -> Keys:
+    first, *keys = name.split(".")
+    if is_list:
         counts[first] = counts.get(first, -1) + 1
-    return (first, counts[first], *rest) if first in counts else (first, *rest)
+    return (first, counts[first], *keys) if first in counts else (first, *keys)

@@ -58,29 +58,29 @@ class Migrating:
         """Bytes a second that memory really goes at."""
         return min(self.efficiency * self.line, self.capacity)
 
-    def dirtied(self, seconds: float, slowed: float = 0.0) -> float:
+    def dirtied(self, seconds: float, brake: float = 0.0) -> float:
         """Bytes that are dirty after so long; each page counts once."""
-        number, written = self.working_set, self.dirty * (1 - slowed) * seconds
-        return number * -math.expm1(-written / number) if number else 0.0
+        number, bytes_written = self.working_set, self.dirty * (1 - brake) * seconds
+        return number * -math.expm1(-bytes_written / number) if number else 0.0
 
     def planned(self) -> Planned:
         """The predicted course of the migration."""
-        rounds, left, slowed = [self.memory / self.rate], 0.0, 0.0
+        rounds, remainder, brake = [self.memory / self.rate], 0.0, 0.0
         while len(rounds) < MOST_ROUNDS:
-            left = self.dirtied(rounds[-1], slowed)
-            if self.variant == "post-copy" or left <= self.rate * self.downtime:
+            remainder = self.dirtied(rounds[-1], brake)
+            if self.variant == "post-copy" or remainder <= self.rate * self.downtime:
                 break
             if sum(rounds) > self.deadline:
-                return Planned(tuple(rounds), left / self.rate + self.stop, 0.0, False, slowed)
-            if self.variant == "throttle" and left > FAIR * self.rate * rounds[-1]:
-                more = slowed + MORE_THROTTLE if slowed else FIRST_THROTTLE
-                slowed = min(MOST_THROTTLE, more)
-            rounds.append(left / self.rate)
-        rest = left / self.rate
+                return Planned(tuple(rounds), remainder / self.rate + self.stop, 0.0, False, brake)
+            if self.variant == "throttle" and remainder > FAIR * self.rate * rounds[-1]:
+                next_brake = brake + MORE_THROTTLE if brake else FIRST_THROTTLE
+                brake = min(MOST_THROTTLE, next_brake)
+            rounds.append(remainder / self.rate)
+        last = remainder / self.rate
         if self.variant == "post-copy":
-            return Planned(tuple(rounds), self.stop, rest, True, slowed)
-        fits = left <= self.rate * self.downtime
-        return Planned(tuple(rounds), rest + self.stop, 0.0, fits, slowed)
+            return Planned(tuple(rounds), self.stop, last, True, brake)
+        fits = remainder <= self.rate * self.downtime
+        return Planned(tuple(rounds), last + self.stop, 0.0, fits, brake)
 
 
 @dataclass(frozen=True)
@@ -127,42 +127,42 @@ class FittedMigration:
 
     def rows(self) -> list[dict[str, float | str]]:
         """The differences between model and runs: seconds of both."""
-        pairs = [(observed, self.applied(observed.asked).planned()) for observed in self.observed]
+        pairs = [(run, self.applied(run.asked).planned()) for run in self.observed]
         return [
-            {"run": observed.label, "measured (s)": round(observed.total, 2),
-             "model (s)": round(plan.total, 2), "rounds": observed.rounds,
+            {"run": run.label, "measured (s)": round(run.total, 2),
+             "model (s)": round(plan.total, 2), "rounds": run.rounds,
              "of the model": len(plan.rounds),
-             "stopped (s)": round(observed.stopped, 3), "by the model": round(plan.stopped, 3)}
-            for observed, plan in pairs
+             "stopped (s)": round(run.stopped, 3), "by the model": round(plan.stopped, 3)}
+            for run, plan in pairs
         ]  # fmt: skip
 
 
-def fitted(observed: Sequence[Observed]) -> FittedMigration:
+def fitted(runs: Sequence[Observed]) -> FittedMigration:
     """Fit efficiency, capacity and the cost of stopping, on logarithms of the times.
 
     Capacity is bound by runs only where a line was faster; its interval is open otherwise.
     """
     from scipy.optimize import least_squares
 
-    if len(observed) <= len(WORDS):
-        raise BadInput(f"{len(observed)} migrations are too few to fit {len(WORDS)} parameters")
-    first = observed[0].asked
-    fastest = max(point.asked.line for point in observed)
+    if len(runs) <= len(WORDS):
+        raise BadInput(f"{len(runs)} migrations are too few to fit {len(WORDS)} parameters")
+    first = runs[0].asked
+    fastest = max(point.asked.line for point in runs)
     start = np.log([0.8, 0.5 * fastest, max(first.stop, 1e-3)])
     bounds = (start - np.log([20, 1000, 1000]), start + np.log([1.4, 1000, 1000]))
 
     def away(logs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         values = dict(zip(WORDS, np.exp(logs).tolist(), strict=True))
-        plans = [_with(point.asked, values).planned() for point in observed]
-        total = [math.log(p.total / point.total) for p, point in zip(plans, observed, strict=True)]
+        plans = [_with(point.asked, values).planned() for point in runs]
+        total = [math.log(p.total / point.total) for p, point in zip(plans, runs, strict=True)]
         # Standing still is short and noisy, and weighs less.
         stop = [0.2 * math.log(max(p.stopped, 1e-4) / max(point.stopped, 1e-4))
-                for p, point in zip(plans, observed, strict=True)]  # fmt: skip
+                for p, point in zip(plans, runs, strict=True)]  # fmt: skip
         return np.array([*total, *stop])
 
     solution = least_squares(away, start, bounds=bounds)
     slopes: npt.NDArray[np.float64] = np.asarray(solution.jac, dtype=np.float64)
-    freedom = max(1, 2 * len(observed) - len(WORDS))
+    freedom = max(1, 2 * len(runs) - len(WORDS))
     spread = np.linalg.pinv(slopes.T @ slopes) * 2 * float(solution.cost) / freedom
     wide = student(freedom) * np.sqrt(np.diag(spread))
     wide[np.abs(slopes).sum(axis=0) < 1e-9] = np.inf
@@ -171,7 +171,7 @@ def fitted(observed: Sequence[Observed]) -> FittedMigration:
         dict(zip(WORDS, np.exp(point).tolist(), strict=True))
         for point in (at, at - wide, at + wide)
     ]
-    return FittedMigration(ends[0], ends[1], ends[2], tuple(observed))
+    return FittedMigration(ends[0], ends[1], ends[2], tuple(runs))
 
 
 def _with(migrating: Migrating, values: Mapping[str, float]) -> Migrating:

@@ -75,7 +75,7 @@ class Moment:
         switches, interrupts, running = (
             int(counts.get(name, [0])[0]) for name in ("ctxt", "intr", "procs_running")
         )
-        day = float(dated[1]) if (dated := DAY.search(text)) else 0.0
+        day = float(match_of_day[1]) if (match_of_day := DAY.search(text)) else 0.0
         return cls(float(at[1]), ticks, switches, interrupts, running, day)
 
 
@@ -84,13 +84,13 @@ def between(first: Moment, last: Moment) -> list[Sample]:
     seconds = last.at - first.at
     if seconds <= 0:
         raise ResultsError("both CPU time readings have the same timestamp")
-    if lost := first.ticks.keys() - last.ticks.keys():
-        raise ResultsError(f"the second CPU time reading lacks {', '.join(sorted(lost))}")
-    spent = sum((last.ticks[cpu] - first.ticks[cpu] for cpu in first.ticks), np.zeros(len(COLUMNS)))
-    number = max(float(spent.sum()), 1.0)
+    if missing := first.ticks.keys() - last.ticks.keys():
+        raise ResultsError(f"the second CPU time reading lacks {', '.join(sorted(missing))}")
+    ticks = sum((last.ticks[cpu] - first.ticks[cpu] for cpu in first.ticks), np.zeros(len(COLUMNS)))
+    number = max(float(ticks.sum()), 1.0)
     shares = {
-        "cpu busy": 1 - sum(spent[column] for column in IDLE) / number,
-        "cpu stolen": spent[STEAL] / number,
+        "cpu busy": 1 - sum(ticks[column] for column in IDLE) / number,
+        "cpu stolen": ticks[STEAL] / number,
     }
     rates = {
         "context switches": (last.switches - first.switches) / seconds,
@@ -130,9 +130,9 @@ def over_time(text: str) -> list[dict[str, Any]]:
 def _rows(looks: Sequence[Moment]) -> Iterator[dict[str, Any]]:
     for first, last in pairwise(looks):
         for cpu, ticks in last.ticks.items():
-            spent = ticks - first.ticks.get(cpu, ticks)
-            if number := float(spent.sum()):
-                busy = 1 - sum(spent[column] for column in IDLE) / number
-                begun, ended = (round(moment.at - looks[0].at, 3) for moment in (first, last))
-                yield {"cpu": cpu, "begun": begun, "ended": ended, "busy": round(float(busy), 4),
-                       "stolen": round(float(spent[STEAL]) / number, 4)}  # fmt: skip
+            ticks_between = ticks - first.ticks.get(cpu, ticks)
+            if number := float(ticks_between.sum()):
+                busy = 1 - sum(ticks_between[column] for column in IDLE) / number
+                start, end = (round(moment.at - looks[0].at, 3) for moment in (first, last))
+                yield {"cpu": cpu, "begun": start, "ended": end, "busy": round(float(busy), 4),
+                       "stolen": round(float(ticks_between[STEAL]) / number, 4)}  # fmt: skip

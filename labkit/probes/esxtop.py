@@ -32,12 +32,12 @@ folder=$(mktemp -d /tmp/labkit-esxtop-XXXXXX) || exit
 esxtop -b -d "$1" -n "$2" > "$folder/csv" 2> "$folder/err" </dev/null &
 echo "$! $folder" """
 # Its last line may be half of one while it runs.
-ENOUGH = beside(__file__, "esxtop_enough.sh")
+AWAIT = beside(__file__, "esxtop_enough.sh")
 END = 'kill "$1" 2>/dev/null; cat "$2/csv"; rm -rf "$2"'
 COUNTER = re.compile(r"\\\\[^\\]*\\(.+)\\([^\\]+)")
 GROUP = re.compile(r"Group Cpu\(\d+:(.+)\)")
 CPU = re.compile(r"Physical Cpu\((\d+)\)")
-WANTED = ("% Ready", "% Used")
+COUNTERS = ("% Ready", "% Used")
 
 
 @dataclass
@@ -51,18 +51,18 @@ class Watched:
 @contextmanager
 def watching(host: Host, machines: str, seconds: float) -> Iterator[Watched]:
     """esxtop runs while the block does, or longer, until it has said enough."""
-    watched = Watched(machines)
+    window = Watched(machines)
     rows = math.ceil(seconds / INTERVAL) + 10 * ROWS
     begin = ("sh", "-c", BEGIN, "begin", str(INTERVAL), str(rows))
     pid, folder = host.check(*begin).split()
     try:
-        yield watched
-        host.check("sh", "-c", ENOUGH, "enough", pid, folder, str(ROWS), seconds=90)
+        yield window
+        host.check("sh", "-c", AWAIT, "enough", pid, folder, str(ROWS), seconds=90)
     finally:
         result = host.run("sh", "-c", END, "end", pid, folder, cap=2**28, seconds=120)
     if result.stdout_size > len(result.stdout_bytes):
         raise HostError(f"{host.name}: esxtop printed {result.stdout_size} bytes, too many to keep")
-    watched.after = machines + _chosen(result.stdout, list(_named(machines).values()))
+    window.after = machines + _chosen(result.stdout, list(_named(machines).values()))
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,9 @@ class Esxtop:
         columns = {name: n for n, name in enumerate(read.names)}
         machines = _named(head)
         shares = {
-            guest: {what: float(read.values[1:, n].mean()) / 100 for what, n in columns_of.items()}
+            guest: {
+                counter: float(read.values[1:, n].mean()) / 100 for counter, n in columns_of.items()
+            }
             for guest, columns_of in ((g, _columns_of(vm, columns)) for g, vm in machines.items())
         }
         cpus = sorted({int(m[1]) for name in read.names if (m := CPU.fullmatch(_parts(name)[0]))})
@@ -110,8 +112,8 @@ class Esxtop:
     def turns(self, *guests: str) -> None:
         """esxtop does not say for a whole machine how often they were put on a CPU."""
 
-    def _sum(self, what: str, guests: tuple[str, ...]) -> float:
-        return self.seconds * sum(self.shares[guest][what] for guest in guests or self.shares)
+    def _sum(self, counter: str, guests: tuple[str, ...]) -> float:
+        return self.seconds * sum(self.shares[guest][counter] for guest in guests or self.shares)
 
 
 # The first moment's rates are of a time nobody chose, so that one alone is none.
@@ -139,7 +141,7 @@ def _chosen(text: str, machines: list[str]) -> str:
 
 def _wanted(thing: str, counter: str, machines: list[str]) -> bool:
     if match := GROUP.fullmatch(thing):
-        return match[1] in machines and counter in WANTED
+        return match[1] in machines and counter in COUNTERS
     return bool(CPU.fullmatch(thing)) and counter == "% Util Time"
 
 
@@ -148,12 +150,12 @@ def _columns_of(machine: str, columns: Mapping[str, int]) -> dict[str, int]:
     by_counter = {
         _parts(name)[1]: columns[name] for name, m in groups.items() if m and m[1] == machine
     }
-    if missing := [what for what in WANTED if what not in by_counter]:
-        known = sorted({m[1] for m in groups.values() if m})
-        if machine in known:
+    if missing := [counter for counter in COUNTERS if counter not in by_counter]:
+        names = sorted({m[1] for m in groups.values() if m})
+        if machine in names:
             raise ResultsError(f"esxtop: it says no {missing[0]} of {machine}")
-        raise Unknown("machine in what esxtop printed", machine, known)
-    return {what: by_counter[what] for what in WANTED}
+        raise Unknown("machine in what esxtop printed", machine, names)
+    return {counter: by_counter[counter] for counter in COUNTERS}
 
 
 def _parts(name: str) -> tuple[str, str]:

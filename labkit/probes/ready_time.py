@@ -25,7 +25,7 @@ PROGRAMS = ("esxtop", "pgrep")
 LOOK = beside(__file__, "ready_time_look.sh")
 TASK = re.compile(r"task (\S+) (\d+) (\d+) (\d+) (\d+)", re.ASCII)
 CPU = re.compile(r"cpu(\d+)((?: \d+){7,10})", re.ASCII)
-LISTED = re.compile(r"cpus \d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*", re.ASCII)
+CPU_LIST = re.compile(r"cpus \d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*", re.ASCII)
 IDLE = (3, 4)
 """The columns of /proc/stat in which a CPU did nothing: idle, and waiting for a disk."""
 NS = 1e9
@@ -53,10 +53,10 @@ class ReadyLook:
             if task := TASK.fullmatch(line):
                 tasks[task[1], task[2]] = (int(task[3]), int(task[4]), int(task[5]))
             elif cpu := CPU.fullmatch(line.rstrip()):
-                spent = [int(word) for word in cpu[2].split()]
+                counts = [int(word) for word in cpu[2].split()]
                 # Time of a guest of KVM is in the first two columns already.
-                ticks[int(cpu[1])] = sum(spent[:8]), sum(spent[column] for column in IDLE)
-            elif LISTED.fullmatch(line):
+                ticks[int(cpu[1])] = sum(counts[:8]), sum(counts[column] for column in IDLE)
+            elif CPU_LIST.fullmatch(line):
                 cpus = line[5:].strip()
             elif re.fullmatch(r"at \d+\.\d+", line, re.ASCII):
                 at = float(line[3:])
@@ -111,24 +111,24 @@ class Between:
 
     def busy(self, cpus: tuple[int, ...] | None = None) -> float:
         """The share of time that something ran on these CPUs, or on all of the host."""
-        chosen = [
+        cpus_of_both = [
             cpu
             for cpu in (cpus or self.last.cpus)
             if cpu in self.first.ticks.keys() & self.last.ticks.keys()
         ]
         total, idle = (
-            sum(self.last.ticks[cpu][i] - self.first.ticks[cpu][i] for cpu in chosen)
+            sum(self.last.ticks[cpu][i] - self.first.ticks[cpu][i] for cpu in cpus_of_both)
             for i in (0, 1)
         )
         return 1 - idle / total if total else 0.0
 
     # A thread that is new has counted from 0; what it has of that is from between the looks.
     def _sum(self, column: int, guests: tuple[str, ...]) -> int:
-        chosen = guests or tuple(self.guests)
+        names = guests or tuple(self.guests)
         return sum(
-            counted[column] - self.first.tasks.get(task, (0, 0, 0))[column]
-            for task, counted in self.last.tasks.items()
-            if task[0] in chosen
+            counts[column] - self.first.tasks.get(task, (0, 0, 0))[column]
+            for task, counts in self.last.tasks.items()
+            if task[0] in names
         )
 
 
@@ -162,22 +162,22 @@ class ReadyTime(Probe):
         """Yield what the host says before and after the block, which takes about `seconds`."""
         before = self.look(host)
         if before.startswith(esxtop.WORD):
-            with esxtop.watching(host, before, seconds) as watched:
-                yield watched
+            with esxtop.watching(host, before, seconds) as window:
+                yield window
             return
-        watched = Watched(before)
-        yield watched
-        watched.after = self.look(host)
+        window = Watched(before)
+        yield window
+        window.after = self.look(host)
 
     @staticmethod
     def parse(before: str, after: str) -> list[Sample]:
         """Per guest: `ready time of NAME`, and `CPU time of NAME`."""
         times = between(before, after)
         return [
-            Sample.single(f"{what} of {guest}", "ms/s", 1000 * spent / times.seconds)
+            Sample.single(f"{title} of {guest}", "ms/s", 1000 * seconds / times.seconds)
             for guest in times.guests
-            for what, spent in (("ready time", times.waited(guest)),
-                                ("CPU time", times.ran(guest)))
+            for title, seconds in (("ready time", times.waited(guest)),
+                                   ("CPU time", times.ran(guest)))
         ]  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from labkit.errors import Unknown
 TABLE = Path(__file__).with_name("packages.toml")
 SCRIPT = Path(__file__).with_name("install.sh")
 """Installs packages by the system's own package tool, and starts no service."""
-SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Folders to search for programs: a plain user's PATH, and root's after su, lack the sbin part."""
 SYSTEMS = {
     "debian": ("apt-get", "install", "-y", "--no-install-recommends"),
@@ -114,7 +114,7 @@ def absent(programs: Iterable[str]) -> list[str]:
 def _is_here(program: str) -> bool:
     if program.startswith("/"):
         return bool(glob(program))
-    return bool(shutil.which(program, path=SEARCHED))
+    return bool(shutil.which(program, path=SEARCH_PATH))
 
 
 def names_of(programs: Iterable[str], system: str, free: bool = False) -> list[str]:
@@ -133,15 +133,15 @@ def system_of(release: Mapping[str, str]) -> str:
     words = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
     like = {"rhel": "fedora", "centos": "fedora", "sles": "suse", "opensuse": "suse"}
     systems = (like.get(word, word.partition("-")[0]) for word in words)
-    called = next((like.get(word, word) for word in systems if like.get(word, word) in SYSTEMS), "")
-    older = f"{called}{release.get('VERSION_ID', '')}"
-    return older if older in OLDER else called
+    name = next((like.get(word, word) for word in systems if like.get(word, word) in SYSTEMS), "")
+    older = f"{name}{release.get('VERSION_ID', '')}"
+    return older if older in OLDER else name
 
 
 def os_release(line: str) -> Mapping[str, str]:
     """Read the line of a host: the number of its release, its name, and what it is like."""
-    version, _, called = line.partition(" ")
-    name, _, like = called.partition(" ")
+    version, _, description = line.partition(" ")
+    name, _, like = description.partition(" ")
     return {"VERSION_ID": version, "ID": name, "ID_LIKE": like.strip()}
 
 

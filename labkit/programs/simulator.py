@@ -86,8 +86,8 @@ def _downloaded(folder: Path, tell: Tell) -> str:
     return str(folder / "go/bin/go")
 
 
-def _run(words: list[str], more: Mapping[str, str], problem: str) -> None:
-    ran = subprocess.run(words, env={**os.environ, **more}, capture_output=True, text=True,
+def _run(words: list[str], variables: Mapping[str, str], problem: str) -> None:
+    ran = subprocess.run(words, env={**os.environ, **variables}, capture_output=True, text=True,
                          timeout=BUILD_SECONDS)  # fmt: skip
     if ran.returncode:
         raise HostError(problem, said=ran.stderr or ran.stdout,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 JOINED_NAME = re.compile(r' +[-\d.]+"(.*)"')
 EXACT_TIME = r"^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(\.\d{1,6})?$"
 TIME = "%m/%d/%Y %H:%M:%S%.f"
-SEARCHED = 1 << 20
+SEARCH_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ def read(path: Path, names: Sequence[str] | None = None) -> Columns:
     """The counters of these names, or all of them."""
     with opened(path) as file:
         head = _head(path, file)
-    every = list(range(1, len(head.names) + 1))
-    wanted = every if names is None else _places(path, head.names, names)
-    times, values, cut = _read(path, head, wanted)
+    places_all = list(range(1, len(head.names) + 1))
+    places = places_all if names is None else _places(path, head.names, names)
+    times, values, cut = _read(path, head, places)
     if not times.size:
         raise ResultsError(f"{path}: holds no rows, only a header", said=cut)
     return Columns(times, head.names if names is None else tuple(names), values, cut)
@@ -113,41 +113,41 @@ def of_text(text: str) -> Columns:
         try:
             return read(file)
         except ResultsError as error:
-            what = error.what.replace(str(file), "esxtop")
-            raise ResultsError(what, said=error.said, hint=error.hint) from None
+            problem = error.what.replace(str(file), "esxtop")
+            raise ResultsError(problem, said=error.said, hint=error.hint) from None
 
 
-def _read(path: Path, head: _Head, wanted: Sequence[int]) -> tuple[Times, Numbers, str]:
+def _read(path: Path, head: _Head, places: Sequence[int]) -> tuple[Times, Numbers, str]:
     try:
-        return *_as_it_lies(path, head.lines, len(head.names) + 1, wanted), ""
+        return *_as_it_lies(path, head.lines, len(head.names) + 1, places), ""
     except _Odd:
         pass
     with opened(path) as file:
         for _ in range(head.lines):
             file.readline()
         rows = Rows(path, file, head.line, head.lines + 1, len(head.names) + 1)
-        return *by_hand(rows, wanted), rows.cut
+        return *by_hand(rows, places), rows.cut
 
 
 # The last field of a row is there, and none after it, only if polars found all fields of the row.
 def _as_it_lies(
-    path: Path, skipped: int, fields: int, wanted: Sequence[int]
+    path: Path, above: int, fields: int, places: Sequence[int]
 ) -> tuple[Times, Numbers]:
     import polars as pl
 
     last, after = str(fields - 1), str(fields)
     schema: dict[str, type[pl.DataType]] = dict.fromkeys(map(str, range(fields)), pl.Float64)
     schema |= dict.fromkeys(("0", last, after), pl.String)
-    chosen = list(dict.fromkeys(["0", *map(str, wanted), last, after]))
+    columns = list(dict.fromkeys(["0", *map(str, places), last, after]))
     try:
         frame_scanned = pl.scan_csv(
-            path, has_header=False, skip_lines=skipped, schema=schema, missing_columns="insert",
+            path, has_header=False, skip_lines=above, schema=schema, missing_columns="insert",
             empty_string_is_null=False, glob=False,
         )  # fmt: skip
         with ThreadPoolExecutor(1) as beside:
             ends_of_lines = beside.submit(_line_ends, path)
-            frame = frame_scanned.select(chosen).collect()
-        rows = ends_of_lines.result() - skipped
+            frame = frame_scanned.select(columns).collect()
+        rows = ends_of_lines.result() - above
         ends = frame[last].null_count(), frame[after].null_count()
         if rows < 1 or frame.height != rows or ends != (0, frame.height):
             raise _Odd
@@ -155,18 +155,18 @@ def _as_it_lies(
         frame = frame.with_columns(text.cast(pl.Float64))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         raise _Odd from None
-    return _times(frame["0"]), _numbers(frame, wanted)
+    return _times(frame["0"]), _numbers(frame, places)
 
 
 # An infinite number may be one that is too large, and NaN a word: they are looked at by hand.
-def _numbers(data_frame: pl.DataFrame, wanted: Sequence[int]) -> Numbers:
-    once = list(dict.fromkeys(wanted))
+def _numbers(data_frame: pl.DataFrame, places: Sequence[int]) -> Numbers:
+    once = list(dict.fromkeys(places))
     frame = data_frame.select(map(str, once))
     values: Numbers = frame.to_numpy(order="fortran")
     lacking = sum(frame.null_count().row(0))
     if np.count_nonzero(np.isfinite(values)) != values.size - lacking:
         raise _Odd
-    return values if len(once) == len(wanted) else values[:, [once.index(n) for n in wanted]]
+    return values if len(once) == len(places) else values[:, [once.index(n) for n in places]]
 
 
 def _times(series: pl.Series) -> Times:
@@ -179,7 +179,7 @@ def _times(series: pl.Series) -> Times:
 
 # A search, ten times as fast as a look at each byte where lines are long; none if the last is cut.
 def _line_ends(path: Path) -> int:
-    count, text, last = 0, bytearray(SEARCHED), bytearray()
+    count, text, last = 0, bytearray(SEARCH_BYTES), bytearray()
     with opened(path) as file:
         while size := file.readinto(text):
             at = text.find(b"\n", 0, size)
@@ -192,7 +192,7 @@ def _line_ends(path: Path) -> int:
 def opened(path: Path) -> BufferedReader:
     """The file from its beginning, or the error of who cannot open it."""
     try:
-        return BufferedReader(FileIO(path), SEARCHED)
+        return BufferedReader(FileIO(path), SEARCH_BYTES)
     except OSError as error:
         raise BadInput(f"{path}: cannot be opened", said=error.strerror or str(error)) from None
 
@@ -234,28 +234,28 @@ def _names(path: Path, line: bytes) -> tuple[str, ...]:
     return tuple(fields[1:])
 
 
-def _place(names: tuple[str, ...], name: str, where: str) -> int:
+def _place(names: tuple[str, ...], name: str, file: str) -> int:
     count = names.count(name)
     if count == 1:
         return names.index(name)
     if count:
-        raise BadInput(f"{where}: {count} counters have the name {name!r}", hint="read all of them")
+        raise BadInput(f"{file}: {count} counters have the name {name!r}", hint="read all of them")
     # A list of 20,000 known names helps nobody.
-    near = [known for known in names if name.lower() in known.lower()][:3]
+    near = [name_near for name_near in names if name.lower() in name_near.lower()][:3]
     raise BadInput(
-        f"{where}: none of {len(names)} counters is named {name!r}",
+        f"{file}: none of {len(names)} counters is named {name!r}",
         hint=f"did you mean {' or '.join(map(repr, near))}?" if near else "",
     )
 
 
-def _places(path: Path, known: tuple[str, ...], names: Sequence[str]) -> list[int]:
+def _places(path: Path, names_all: tuple[str, ...], names: Sequence[str]) -> list[int]:
     if not names:
         raise BadInput(f"{path}: no counter is asked for")
     # All are looked for on one way through the 20,000; the time of day is field 0.
     names_asked = set(names)
-    found = [(name, place) for place, name in enumerate(known, 1) if name in names_asked]
-    places = dict(found)
-    if not len(places) == len(found) == len(names_asked):
+    pairs = [(name, place) for place, name in enumerate(names_all, 1) if name in names_asked]
+    places = dict(pairs)
+    if not len(places) == len(pairs) == len(names_asked):
         for name in names:
-            _place(known, name, str(path))
+            _place(names_all, name, str(path))
     return [places[name] for name in names]

@@ -17,12 +17,12 @@ Numbers = npt.NDArray[np.float64]
 
 LONGEST_LINE = 1 << 26
 MARK = b"\xef\xbb\xbf"
-PROVEN = re.compile(rb'".*"\r?')
+PROOF = re.compile(rb'".*"\r?')
 LOOSE_TIME = re.compile(rb"(\d\d?)/(\d\d?)/(\d{4}) (\d\d?):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?")
 NUMBER = re.compile(rb" *([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) *")
 NO_VALUE = re.compile(rb" *(?:nan)? *", re.IGNORECASE)
 # With no comma between, esxtop -a prints A/MPERF before the next value in quotes.
-JOINED = re.compile(rb' +[-\d.]+("[^"]*")')
+JOINT = re.compile(rb' +[-\d.]+("[^"]*")')
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Row:
         try:
             return np.datetime64(datetime(year, month, day, hour, minute, second, micro), "us")
         except ValueError as error:
-            what = f"{self.path}: line {self.number} has an impossible time"
-            raise ResultsError(what, said=str(error)) from None
+            problem = f"{self.path}: line {self.number} has an impossible time"
+            raise ResultsError(problem, said=str(error)) from None
 
     def number_in(self, field: bytes, place: int) -> float:
         """The number in a field, exactly as Python reads it; NaN for anything else."""
@@ -55,19 +55,19 @@ class Row:
             return float("nan")
         raise self._refused(text, place + 1)
 
-    def _plain(self, field: bytes, shown: int) -> bytes:
+    def _plain(self, field: bytes, number: int) -> bytes:
         quotes = field[:1] == b'"', field[-1:] == b'"'
         if all(quotes) and len(field) > 1:
             return field[1:-1]
         if not any(quotes):
             return field
-        if not (joined := JOINED.fullmatch(field)):
-            raise self._refused(field, shown)
-        return joined[1][1:-1]
+        if not (match := JOINT.fullmatch(field)):
+            raise self._refused(field, number)
+        return match[1][1:-1]
 
-    def _refused(self, field: bytes, shown: int, hint: str = "") -> ResultsError:
-        what = f"{self.path}: cannot read line {self.number}, field {shown}"
-        return ResultsError(what, said=_shown(field, 80), hint=hint)
+    def _refused(self, field: bytes, number: int, hint: str = "") -> ResultsError:
+        problem = f"{self.path}: cannot read line {self.number}, field {number}"
+        return ResultsError(problem, said=_shown(field, 80), hint=hint)
 
     def ragged(self, fields: int) -> ResultsError:
         """The error that names the number of fields found and the number expected."""
@@ -109,7 +109,7 @@ class Rows:
     # Only a closing quote proves that the last number is whole: 12.3 may have been 12.34.
     def _proven(self, row: Row) -> bool:
         count = row.text.count(b",") + 1
-        if count == self.fields and PROVEN.fullmatch(row.text.rpartition(b",")[2]):
+        if count == self.fields and PROOF.fullmatch(row.text.rpartition(b",")[2]):
             return True
         if row.text.strip():
             self.cut = f"the last line is not whole ({count} of {self.fields} fields)"
@@ -118,8 +118,10 @@ class Rows:
     def _after(self, words: Row, row: Row) -> ResultsError:
         if words.text.count(b",") + 1 != self.fields:
             return words.ragged(self.fields)
-        what = f"{self.path}: line {row.number} is a row after a line of text; text may only end it"
-        return ResultsError(what, said=_shown(words.text, 60))
+        problem = (
+            f"{self.path}: line {row.number} is a row after a line of text; text may only end it"
+        )
+        return ResultsError(problem, said=_shown(words.text, 60))
 
     # A tool that was started again, into the same file, wrote its header again.
     def _again(self, row: Row) -> None:
@@ -137,8 +139,8 @@ def _is_words(line: bytes) -> bool:
     return line[:1] in b"\r\n" or line[:1] >= b"A"
 
 
-def _shown(text: bytes, most: int) -> str:
-    return text[:most].decode("utf-8", "replace").strip()
+def _shown(text: bytes, limit: int) -> str:
+    return text[:limit].decode("utf-8", "replace").strip()
 
 
 def long_lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
@@ -152,11 +154,11 @@ def long_lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
         raise ResultsError(f"{path}: cannot be read", said=str(error)) from None
 
 
-def by_hand(rows: Rows, wanted: Sequence[int]) -> tuple[Times, Numbers]:
+def by_hand(rows: Rows, places: Sequence[int]) -> tuple[Times, Numbers]:
     """The times and the wanted numbers, field by field; the first that is odd is refused."""
     times, values = [], []
     for row in rows:
         fields = row.text.rstrip(b"\r").split(b",")
         times.append(row.moment(fields[0]))
-        values.append([row.number_in(fields[place], place) for place in wanted])
-    return np.array(times, "datetime64[us]"), np.array(values).reshape(-1, len(wanted))
+        values.append([row.number_in(fields[place], place) for place in places])
+    return np.array(times, "datetime64[us]"), np.array(values).reshape(-1, len(places))

@@ -15,18 +15,18 @@ INSTANCE = re.compile(r".*\((?:\d+:)?(.+)\)")
 
 def matching(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
     """The names that a pattern is a part of; * and ? stand for any text and any letter."""
-    found: dict[str, None] = {}
+    matches: dict[str, None] = {}
     for pattern in patterns:
-        meant = re.compile(translate(f"*{_literal(pattern)}*"), re.IGNORECASE)
-        fitting = [name for name in names if meant.match(name)]
+        regex = re.compile(translate(f"*{_literal(pattern)}*"), re.IGNORECASE)
+        fitting = [name for name in names if regex.match(name)]
         if not fitting:
-            known = sorted({(PARTS.fullmatch(name) or ["", "", name])[2] for name in names})
-            if len(known) <= MOST_KNOWN:
-                raise Unknown("counter", pattern, known)
+            parts = sorted({(PARTS.fullmatch(name) or ["", "", name])[2] for name in names})
+            if len(parts) <= MOST_KNOWN:
+                raise Unknown("counter", pattern, parts)
             hint = "`labkit columns FILE` lists them all"
             raise BadInput(f"no counter of {len(names)} has {pattern!r} in its name", hint=hint)
-        found |= dict.fromkeys(fitting)
-    return list(found)
+        matches |= dict.fromkeys(fitting)
+    return list(matches)
 
 
 # Names have brackets of their own.

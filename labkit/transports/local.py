@@ -17,7 +17,7 @@ from labkit.ssh.shell import Channel, Gone
 from labkit.ssh.sudo import Sudo
 from labkit.ssh.through_shell import ThroughShell
 
-MANY = 1 << 20
+LARGE = 1 << 20
 # A thread that gives input looks up so often whether its pipe has been closed.
 TURN_SECONDS = 0.1
 
@@ -88,14 +88,14 @@ class Process:
 
     def send(self, part: bytes | memoryview) -> None:
         """Give it input."""
-        left = memoryview(part)
+        content = memoryview(part)
         try:
-            while left:
+            while content:
                 select.select([], [self._stdin], [], TURN_SECONDS)
                 with self._sending, suppress(BlockingIOError):
-                    left = left[os.write(self._stdin.fileno(), left) :]
-        except (OSError, ValueError) as closed:
-            raise Gone from closed
+                    content = content[os.write(self._stdin.fileno(), content) :]
+        except (OSError, ValueError) as error:
+            raise Gone from error
 
     def finish(self) -> None:
         """Close its input."""
@@ -106,7 +106,7 @@ class Process:
         """Read what has come on each stream."""
         parts = [b"", b""]
         for key, _ in [] if self.ended else self._pipes.select(seconds):
-            parts[key.data] = os.read(key.fd, MANY)
+            parts[key.data] = os.read(key.fd, LARGE)
             if not parts[key.data]:
                 self._pipes.unregister(key.fileobj)
         return parts[0], parts[1]

@@ -71,14 +71,14 @@ class Ssh(ThroughShell):
 
     @contextmanager
     def _turn(self, words: tuple[str, ...], seconds: float) -> Iterator[float]:
-        with self._all.turn(seconds) as waited:
-            if waited is None:
+        with self._all.turn(seconds) as wait_seconds:
+            if wait_seconds is None:
                 raise TimedOut(
                     f"{self.name}: `{shlex.join(words)}` was not started within {seconds:g} s",
                     said=f"{SESSIONS} commands of ours were still running there",
                     hint="allow more time with seconds=, or fewer at once",
                 )
-            yield waited
+            yield wait_seconds
 
     @contextmanager
     def _channel(self, script: str, spare: bool) -> Iterator[Channel]:
@@ -95,8 +95,8 @@ class Ssh(ThroughShell):
     @contextmanager
     def _ready(self) -> Iterator[Shell | None]:
         with (
-            self._all.turn(0) as waited,
-            self._lent(None if waited is None else self._idle()) as shell,
+            self._all.turn(0) as wait_seconds,
+            self._lent(None if wait_seconds is None else self._idle()) as shell,
         ):
             yield shell
 
@@ -109,11 +109,11 @@ class Ssh(ThroughShell):
 
     # Until it is given back.
     @contextmanager
-    def _lent(self, found: tuple[Shell, Session] | None) -> Iterator[Shell | None]:
-        if found is None:
+    def _lent(self, pair: tuple[Shell, Session] | None) -> Iterator[Shell | None]:
+        if pair is None:
             yield None
             return
-        shell, session = found
+        shell, session = pair
         try:
             yield shell
         finally:
@@ -132,12 +132,12 @@ class Ssh(ThroughShell):
         return Shell(session, once=False), session
 
     def _kept(self, seconds: float) -> tuple[Shell, Session] | None:
-        while found := self._all.take(self.sudo):
-            shell, session = found
-            if _answered_lately(*found):
-                return found
+        while pair := self._all.take(self.sudo):
+            shell, session = pair
+            if _answered_lately(*pair):
+                return pair
             if shell.fit and self._answers(shell, session, seconds):
-                return found
+                return pair
             session.close()
         return None
 

@@ -175,7 +175,7 @@ def test_down_leaves_nothing_of_a_box_with_containers_whose_maker_was_killed(tur
 
 
 def test_an_engine_that_is_not_there_is_refused(monkeypatch):
-    monkeypatch.setattr(container, "SEARCHED", "/nonexistent")
+    monkeypatch.setattr(container, "SEARCH_PATH", "/nonexistent")
     assert container.choice("any") == ""
     with pytest.raises(BoxError, match="cannot be run by docker here") as refused:
         container.choice("docker")

@@ -22,7 +22,7 @@ ABOUT_GUESTS = (
 
 
 def why_not(kind):
-    reasons = getattr(kind, "elsewhere", full_reservation.REASONS)
+    reasons = getattr(kind, "gaps", full_reservation.REASONS)
     return reasons["box"].removeprefix(": ")
 
 

@@ -8,7 +8,7 @@ from functools import cache
 
 from trees import nodes
 
-from labkit.programs.packages import SEARCHED, TABLE, packages, unpackaged
+from labkit.programs.packages import SEARCH_PATH, TABLE, packages, unpackaged
 
 
 @cache
@@ -51,7 +51,7 @@ def known(word):
     """Whether it is a program: of the table, or of this machine."""
     listed = {program for package in packages() for program in package.programs}
     return word in listed | unpackaged().keys() or (
-        word not in SAID and bool(shutil.which(word, path=SEARCHED))
+        word not in SAID and bool(shutil.which(word, path=SEARCH_PATH))
     )
 
 

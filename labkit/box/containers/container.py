@@ -10,7 +10,7 @@ import re
 import shutil
 from dataclasses import dataclass, replace
 
-from labkit.box.needs import SEARCHED
+from labkit.box.needs import SEARCH_PATH
 from labkit.box.rootless.inside import inside
 from labkit.errors import BadInput, BoxError, Unknown
 
@@ -84,4 +84,4 @@ def lacking() -> str:
 def absent(name: str) -> list[str]:
     """The programs of an engine that the machine does not have."""
     programs = DOCKER if name == "docker" else (name,)
-    return [word for word in programs if not shutil.which(word, path=SEARCHED)]
+    return [word for word in programs if not shutil.which(word, path=SEARCH_PATH)]

@@ -32,7 +32,7 @@ def choice(kind: str, tell: Tell) -> str:
     if kind == "uml":
         return "" if needs.NEEDS["guest"].absent else "uml"
     if reason := lacking():
-        no_qemu = not shutil.which(QEMU, path=needs.SEARCHED)
+        no_qemu = not shutil.which(QEMU, path=needs.SEARCH_PATH)
         hint = needs.how_to_get(needs.NEEDS["qemu"].package) if no_qemu else kernel.HINT
         raise BoxError("guests of QEMU cannot be made here", said=reason, hint=hint)
     if kind == "qemu" and (preferred() == "tcg" or (preferred() != "kvm" and not kvm.works(tell))):
@@ -70,7 +70,7 @@ def _shares_files() -> bool:
 
 def lacking() -> str:
     """The part that is missing for guests of QEMU; empty if nothing is."""
-    if not shutil.which(QEMU, path=needs.SEARCHED):
+    if not shutil.which(QEMU, path=needs.SEARCH_PATH):
         return f"no {QEMU}: package qemu-system-x86"
     if not kernel.find():
         return f"no kernel that can be read, in /boot or {kernel.FETCHES}"

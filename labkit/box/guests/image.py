@@ -20,7 +20,7 @@ from labkit.box.folder import BOXES, Tell
 from labkit.box.guests import kernel
 from labkit.box.guests.cpio import Archive
 from labkit.box.guests.kernel import Kernel, cache
-from labkit.box.needs import SEARCHED
+from labkit.box.needs import SEARCH_PATH
 from labkit.errors import BoxError
 
 MUST_HAVE = """
@@ -71,7 +71,7 @@ def _forget_unused(images: Path) -> None:
 def _programs(names: str, welcome: str) -> Iterator[tuple[str, Path]]:
     musts = names.split()
     for name in (*musts, *welcome.split(), *LOADERS):
-        if place := shutil.which(name, path=SEARCHED):
+        if place := shutil.which(name, path=SEARCH_PATH):
             yield name, Path(place).resolve()
         elif name in musts:
             raise BoxError(

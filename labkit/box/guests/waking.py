@@ -135,7 +135,7 @@ CALL = "syscall"
 
 def best() -> str:
     """The wake-ups that guests can have on this machine."""
-    program = shutil.which("linux.uml", path=needs.SEARCHED)
+    program = shutil.which("linux.uml", path=needs.SEARCH_PATH)
     return WAKEUPS[0] if program and possible(Path(program)) else WAKEUPS[1]
 
 

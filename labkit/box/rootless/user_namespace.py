@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.box.folder import BOXES, Tell
-from labkit.box.needs import SEARCHED, TUN, is_root
+from labkit.box.needs import SEARCH_PATH, TUN, is_root
 from labkit.box.rootless.inside import MARK, TIER
 from labkit.errors import BoxError
 from labkit.machine import account
@@ -146,7 +146,7 @@ class Rootless:
         return {
             **os.environ,
             MARK: str(self.path),
-            "PATH": f"{os.environ.get('PATH', '')}:{SEARCHED}",
+            "PATH": f"{os.environ.get('PATH', '')}:{SEARCH_PATH}",
         }
 
     def _keep(self) -> None:
@@ -226,12 +226,16 @@ def possible() -> bool:
 @functools.cache
 def lacking() -> tuple[str, str]:
     """Find by a try why this user cannot have such a box, and the one command that helps."""
-    if not shutil.which("newuidmap", path=SEARCHED):
+    if not shutil.which("newuidmap", path=SEARCH_PATH):
         return "no newuidmap (package uidmap)", f"sudo {' '.join(install_words())} uidmap"
     words = [*OUTER, *TRIAL]
     try:
         result = subprocess.run(
-            words, capture_output=True, text=True, timeout=10, env={"PATH": SEARCHED, "LC_ALL": "C"}
+            words,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            env={"PATH": SEARCH_PATH, "LC_ALL": "C"},
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"unshare: {error}", "use Debian 12 or newer, or a similar system"
