@@ -148,13 +148,13 @@ class _Visit:
     def _through(self) -> None:
         for check in self.checks:
             self.at = check.name
-            findings = self._one(check)
+            findings = self._make(check)
             if self._left:
                 return
             self.found += findings
         self.at = ""
 
-    def _one(self, check: Check) -> list[Finding]:
+    def _make(self, check: Check) -> list[Finding]:
         if check.after in self.failed:
             self.failed.add(check.name)
             place = " on both" if check.about == "pair" and not self.found else ""
@@ -193,19 +193,19 @@ def look_over(
     """Make all checks: of the hosts, then of pairs of them, then of the lab."""
     by = {about: [check for check in checks if check.about == about] for about in ABOUT}
     hosts = [_Visit(Subject(lab, (role,)), by["host"]) for role in lab.hosts]
-    findings = _made(hosts, seconds)
+    findings = _make_all(hosts, seconds)
     failures = {visit.place.role: visit.failed for visit in hosts}
     ways = sorted(set(pairs))
     two = [
         _Visit(Subject(lab, way), by["pair"], failures[way[0]] | failures[way[1]]) for way in ways
     ]
-    findings += _made(two, seconds)
+    findings += _make_all(two, seconds)
     well = tuple(role for role, wrong in failures.items() if "kind" not in wrong)
     cut = frozenset(visit.place.roles for visit in two if "path" in visit.failed)
-    return [*findings, *_made([_Visit(Subject(lab, well, cut), by["lab"])], seconds)]
+    return [*findings, *_make_all([_Visit(Subject(lab, well, cut), by["lab"])], seconds)]
 
 
-def _made(visits: Sequence[_Visit], seconds: float) -> list[Finding]:
+def _make_all(visits: Sequence[_Visit], seconds: float) -> list[Finding]:
     end = time.monotonic() + seconds
     threads = [visit.begin() for visit in visits]
     for thread in threads:

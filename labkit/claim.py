@@ -82,7 +82,7 @@ class Claim(ABC):
         """Holds if every comparison clearly comes out as claimed; contradicted if any does not."""
         if wrong := [f for f in findings if f.clear and not f.good]:
             finding = min(wrong, key=lambda f: f.p)
-            return self._verdict(CONTRADICTED, [self._seen(finding)], finding)
+            return self._verdict(CONTRADICTED, [self._reason(finding)], finding)
         clear, clearly = sum(f.clear for f in findings), (self._clearly,)
         so_far = [Reason(What.AS_CLAIMED, clearly, count=clear, of=len(findings))] if clear else []
         if waiting := [f for f in findings if not f.clear and not f.same]:
@@ -94,7 +94,7 @@ class Claim(ABC):
             close = Reason(What.CLOSE, effect=finding.effect, low=low, high=high)
             return self._verdict(SAME, [*so_far, close], finding)
         finding = max(findings, key=lambda f: f.p)
-        sight = self._seen(finding)
+        sight = self._reason(finding)
         if len(findings) > 1:
             sight = replace(sight, of=len(findings), about=(self._many,))
         return self._verdict(HOLDS, [sight], finding)
@@ -114,7 +114,7 @@ class Claim(ABC):
     _clearly: ClassVar[str] = "clearly as claimed"
     _many: ClassVar[str] = "comparisons, all as claimed"
 
-    def _seen(self, finding: Found) -> Reason:
+    def _reason(self, finding: Found) -> Reason:
         c = finding.comparison
         low, high = (None if math.isinf(limit) else limit for limit in (c.low, c.high))
         return Reason(What.SEEN, effect=finding.effect, low=low, high=high, side=finding.side)
@@ -152,19 +152,19 @@ class Order(Claim):
         """Neighbours of the order, at each percentile."""
         chains = [*([self.conditions] if self.conditions else []), *self.chains]
         return [
-            replace(Comparison.lower(a, b, q, self.metric), printed=self._printed(a, b, q))
+            replace(Comparison.lower(a, b, q, self.metric), printed=self._document_ratio(a, b, q))
             for q in self.percentiles
             for chain in chains
             for a, b in pairwise(chain)
         ]
 
-    def _printed(self, a: str, b: str, q: Statistic) -> float | None:
+    def _document_ratio(self, a: str, b: str, q: Statistic) -> float | None:
         if isinstance(q, str):
             return None
         over, under = (self.published.get(name, {}).get(q) for name in (a, b))
         return over / under if over and under else None
 
-    def _seen(self, finding: Found) -> Reason:
+    def _reason(self, finding: Found) -> Reason:
         return Reason(What.SEEN if finding.good else What.REVERSED, effect=finding.effect)
 
 

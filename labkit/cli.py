@@ -41,7 +41,7 @@ def main(words: Sequence[str] | None = None) -> int:
         try:
             stop_politely()
             try:
-                return _call(_asked(words))
+                return _call(_parse(words))
             finally:
                 sys.stdout.flush()
         except LabkitError as error:
@@ -51,7 +51,7 @@ def main(words: Sequence[str] | None = None) -> int:
             print("labkit: stopped", file=sys.stderr)
             return 130
         except OSError as error:
-            print(f"labkit: {_said(error)}", file=sys.stderr)
+            print(f"labkit: {_describe(error)}", file=sys.stderr)
             return 1
         except ModuleNotFoundError as lacking:
             if str(lacking.name).startswith(("labkit.", "None")):
@@ -70,7 +70,7 @@ def _lacks(name: str) -> str:
     return f"the Python package {name} is not installed\n  hint: {command}"
 
 
-def _asked(words: Sequence[str] | None) -> Namespace:
+def _parse(words: Sequence[str] | None) -> Namespace:
     words = list(sys.argv[1:] if words is None else words)
     args, odd_words = _parser().parse_known_args(words)
     # Options may stand before the command that is measured, where argparse takes no more words.
@@ -99,7 +99,7 @@ def _parser() -> ArgumentParser:
 
 
 # What no part of labkit has said in words of its own.
-def _said(error: OSError) -> str:
+def _describe(error: OSError) -> str:
     place = readable(f"{error.filename}: " if error.filename else "")
     return f"{place}{error.strerror or error}{_hint(error)}"
 

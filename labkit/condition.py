@@ -113,12 +113,12 @@ class Condition:
     def asked(self, lab: Lab) -> list[Setting]:
         """The settings that concern this lab, in order."""
         optional = (setting for setting in self.optional if setting.role in lab.hosts)
-        return [*optional, *self.settings, *self._brought(lab)]
+        return [*optional, *self.settings, *self._event_settings(lab)]
 
     def _without_power(self, lab: Lab) -> list[str]:
         return [role for event in self.events for role in event.cuts_power(lab)]
 
-    def _brought(self, lab: Lab) -> list[Setting]:
+    def _event_settings(self, lab: Lab) -> list[Setting]:
         settings = (setting for event in self.events for setting in event.settings(lab))
         return [setting for setting in settings if setting.role in lab.hosts]
 
@@ -173,9 +173,9 @@ class Condition:
         if not self.in_guest and (reason := _no_linux(self.pairs(lab, workload), plan)):
             return [reason]
         off = self._without_power(lab)
-        reasons = {step.setting: step.why or _forgotten(step, off) for step in plan.steps}
+        reasons = {step.setting: step.why or _forgets(step, off) for step in plan.steps}
         stand_ins = {setting.instead_of for setting in self.asked(lab) if not reasons[setting]}
-        settings = (*self.settings, *self._brought(lab))
+        settings = (*self.settings, *self._event_settings(lab))
         unmade: dict[type[Setting], str] = {}
         for setting in settings:
             if reasons[setting] and setting not in stand_ins:
@@ -185,7 +185,7 @@ class Condition:
 
 
 # What lasts until a host starts again would not last through the run.
-def _forgotten(step: Step, off: Collection[str]) -> str:
+def _forgets(step: Step, off: Collection[str]) -> str:
     if step.setting.role not in off or not step.way or step.way.more.persists:
         return ""
     return f"{step.host} loses its power meanwhile, and with it its {step.thing}"

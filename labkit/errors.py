@@ -75,7 +75,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
     return plain[near[0]] if near else ""
 
 
-def _hinted(line: str) -> str:
+def _hint_line(line: str) -> str:
     return f"{'' if line.startswith(' ') else HINT:<{len(HINT)}}{line.strip()}"
 
 
@@ -98,7 +98,7 @@ class LabkitError(Exception):
 
     def __str__(self) -> str:
         texts = [f"  {line}" for line in self.said.splitlines()]
-        return "\n".join([self.what, *texts, *map(_hinted, self.hint.splitlines())])
+        return "\n".join([self.what, *texts, *map(_hint_line, self.hint.splitlines())])
 
     # A notebook shows what happened, not the way through our code (IPython looks for this name).
     def _render_traceback_(self) -> list[str]:

@@ -197,7 +197,7 @@ class Happening:
     def begun(self) -> None:
         """The load is steady from now on."""
         if self.events and self._thread is None:
-            self._thread = threading.Thread(target=self._each, daemon=True)
+            self._thread = threading.Thread(target=self._happen, daemon=True)
             self._thread.start()
 
     @property
@@ -210,24 +210,24 @@ class Happening:
         """Whether the load has to go on."""
         return bool(self.events) and not self._over.is_set()
 
-    def _each(self) -> None:
+    def _happen(self) -> None:
         try:
             for event in self.events:
                 if self._given_up.wait(event.after):
                     return
-                self._one(event)
+                self._happen_once(event)
                 self._given_up.wait(event.settle)
         except BaseException as error:
             self.failed.append(error)
         finally:
             self._over.set()
 
-    def _one(self, event: Event) -> None:
+    def _happen_once(self, event: Event) -> None:
         say = self.said[f"{event.name}.txt"] = Say()
         say.clocks(self.clocks.result() if self.clocks else {})
         event.happen(self.lab, say)
 
-    def _ended(self) -> None:
+    def _end(self) -> None:
         self._given_up.set()
         if self._thread:
             self._thread.join(LEFT_SECONDS)
@@ -247,7 +247,7 @@ def happening(events: Sequence[Event], lab: Lab) -> Iterator[Happening]:
         try:
             yield beside
         finally:
-            beside._ended()
+            beside._end()
     if beside.failed:
         raise beside.failed[0]
 

@@ -99,9 +99,9 @@ def taking(reason: Reason, seconds: float) -> Reason:
 def figures(e: Effect, unit: str = "") -> str:
     """A figure with its interval, or the blocks where there are too few for one."""
     if e.each:
-        return f"{e.what} = {short(e.value)}{unit} ({in_blocks(e.each, short)}){_where(e)}"
+        return f"{e.what} = {short(e.value)}{unit} ({in_blocks(e.each, short)}){_place(e)}"
     if e.equal and not e.counts:
-        return f"{e.what} = {short(e.value)}{unit} (in each of {e.blocks} blocks){_where(e)}"
+        return f"{e.what} = {short(e.value)}{unit} (in each of {e.blocks} blocks){_place(e)}"
     values = [e.value, *(end for end in (e.low, e.high) if end is not None)]
     # Two digits of the interval's width, so that its ends never look like 1 when they are not.
     width = max(values) - min(values) if len(values) > 1 else abs(e.value)
@@ -117,10 +117,10 @@ def figures(e: Effect, unit: str = "") -> str:
     student = f"Student's t of the blocks {ends(*e.student, write)}" if e.student else ""
     parts = (e.counts, within, lacking(e.low, e.high, e.blocks), student, COARSE * e.coarse)
     around = "; ".join(part for part in parts if part)
-    return f"{e.what} = {write(e.value)}{unit} ({around}){_where(e)}"
+    return f"{e.what} = {write(e.value)}{unit} ({around}){_place(e)}"
 
 
-def _where(e: Effect) -> str:
+def _place(e: Effect) -> str:
     metric = f" of {e.metric.replace('_', ' ')}" if e.metric else ""
     return (f" at {named(e.percentile)}" if e.percentile else "") + metric
 
@@ -129,13 +129,13 @@ def _effect(r: Reason) -> str:
     return figures(r.effect) if r.effect else ""
 
 
-def _joined(*parts: str, by: str = ", ") -> str:
+def _join(*parts: str, by: str = ", ") -> str:
     return by.join(filter(None, parts))
 
 
-def _seen(r: Reason) -> str:
-    selection = f"the least clear of {_joined(str(r.of), *r.about, by=' ')}" if r.of else ""
-    return _joined(_joined(_effect(r), _beside(r)), selection, by="; ")
+def _describe_effect(r: Reason) -> str:
+    selection = f"the least clear of {_join(str(r.of), *r.about, by=' ')}" if r.of else ""
+    return _join(_join(_effect(r), _beside(r)), selection, by="; ")
 
 
 # Beside one limit, two, or two around what the document prints.
@@ -177,7 +177,7 @@ def _unclear(r: Reason) -> str:
     among = f" among {r.of} comparisons" if r.of > 1 else ""
     over = f" at look {r.count}" if r.count > 1 else " at a first look" if not among else ""
     crowd = f"not clear{among}{over}" if r.of else ""
-    return _joined(_joined(_effect(r), crowd), _blocks(r), by=": ")
+    return _join(_join(_effect(r), crowd), _blocks(r), by=": ")
 
 
 def _few_samples(r: Reason) -> str:
@@ -187,7 +187,7 @@ def _few_samples(r: Reason) -> str:
 
 def _close(r: Reason) -> str:
     band = f"{figure(r.low or 0.0, 3)} to {figure(r.high or 0.0, 3)}"
-    return _joined(_effect(r), f"within {band}: too close to matter")
+    return _join(_effect(r), f"within {band}: too close to matter")
 
 
 def _names(r: Reason) -> str:
@@ -211,8 +211,8 @@ def _no_study(r: Reason) -> str:
 
 
 WORDS: Mapping[What, Callable[[Reason], str]] = {
-    What.SEEN: _seen,
-    What.REVERSED: lambda r: _joined("the other way round", _effect(r), by=": "),
+    What.SEEN: _describe_effect,
+    What.REVERSED: lambda r: _join("the other way round", _effect(r), by=": "),
     What.AS_CLAIMED: lambda r: f"{r.count} of {r.of} {_names(r)}",
     What.UNCLEAR: _unclear,
     What.FEW_BLOCKS: lambda r: f"{r.count} of {r.of} blocks: {_blocks(r)}",
@@ -220,7 +220,7 @@ WORDS: Mapping[What, Callable[[Reason], str]] = {
     What.CLOSE: _close,
     What.DECIDED: lambda r: f"decided at {r.count} blocks",
     What.NOT_MEASURED: _missing,
-    What.NOT_THE_DOCUMENTS: lambda r: _joined(
+    What.NOT_THE_DOCUMENTS: lambda r: _join(
         _names(r), f"not the document's here: {r.said}", by=": "
     ),
     What.HARDWARE: lambda r: f"the figure is of the document's hardware: {r.said}",

@@ -125,7 +125,7 @@ class Run:
     def text(self, name: str) -> str:
         """The raw text that was kept under `name`, checked against its checksum."""
         path = self.path / "raw" / f"{name}.gz"
-        content = _unpacked(path)
+        content = _unpack(path)
         if hashlib.sha256(content).hexdigest() != self.raw.get(name):
             raise ResultsError(f"{path}: is not what was measured (its checksum differs)")
         return content.decode("utf-8")
@@ -295,7 +295,7 @@ class Results:
         path = self.path / "runs" / (name or run.name)
         with records.keeping(f"a run in {path.parent}"), records.half(path) as half:
             self._fill(half, record, raw)
-            return replace(record, path=self._placed(half, path))
+            return replace(record, path=self._place(half, path))
 
     def _fill(self, half: Path, run: Run, raw: Mapping[str, str]) -> None:
         (half / "raw").mkdir(parents=True)
@@ -310,7 +310,7 @@ class Results:
 
     # A failed run and its later repetition have the same name, so have those of two notebooks at
     # once; all of them stay, for a folder never takes the place of one that is not empty.
-    def _placed(self, half: Path, place: Path) -> Path:
+    def _place(self, half: Path, place: Path) -> Path:
         path, number = place, 1
         while True:
             try:
@@ -388,7 +388,7 @@ def _is_figure(value: object) -> bool:
 
 
 # A few bytes of gzip can hold more than the memory does.
-def _unpacked(file: Path) -> bytes:
+def _unpack(file: Path) -> bytes:
     unpacker = zlib.decompressobj(wbits=31)
     try:
         data = unpacker.decompress(file.read_bytes(), MOST_TEXT)

@@ -21,7 +21,7 @@ KINDS = ("esxi", "box", "kvm", "docker", "linux")
 """Kinds of host, the most particular first; a host may be of several: box, docker and linux."""
 
 
-def _anything(_: str) -> str:
+def _allow(_: str) -> str:
     return ""
 
 
@@ -49,7 +49,7 @@ class Details:
     held: Callable[[str], tuple[Way, str]] | None = None
     """For a device that can get another name, or be replaced by one of its name: from what `reads`
     printed, the way to that very device, and what the `reads` of that way prints."""
-    foretold: Callable[[str], str] = _anything
+    foretold: Callable[[str], str] = _allow
     """Output of `reads` once it is in force, by what it printed before; empty if only a
     try shows it. What shows that at once need not be seen to stand still."""
     several: Words = ()
@@ -89,7 +89,7 @@ class Way:
     """The commands that bring about a value: `wanted`, or what `value` made of an earlier text."""
     value: Callable[[str], str] = str.strip
     """The value in a text that `reads` printed."""
-    refuses: Callable[[str], str] = _anything
+    refuses: Callable[[str], str] = _allow
     """Reason why a host that shows this text cannot take the setting; empty if it can."""
     needs: frozenset[str] = frozenset()
     """The needs of the change: root, a guest restart, a reboot."""

@@ -345,7 +345,7 @@ class Study:
 
         tier = str(results.asked.get("lab", {}).get("tier", ""))
         parts = [
-            _framed(sample, facts_of(run, {"metric": sample.metric, "unit": sample.unit}), tier)
+            _frame(sample, facts_of(run, {"metric": sample.metric, "unit": sample.unit}), tier)
             for run in results.finished()
             for sample in self.samples(run)
         ]
@@ -389,7 +389,7 @@ def _describe(load: Workload) -> dict[str, Any]:
     return {"name": type(load).__name__, **knobs}
 
 
-def _framed(sample: Sample, facts: Mapping[str, Any], tier: str) -> pl.DataFrame:
+def _frame(sample: Sample, facts: Mapping[str, Any], tier: str) -> pl.DataFrame:
     import polars as pl
 
     numbers = np.arange(1, len(sample.values) + 1)

@@ -164,9 +164,9 @@ def looked(looks_taken: Iterable[tuple[Sequence[int], float | None]]) -> str:
     often = "once" if len(looks) == 1 else f"{len(looks)} times"
     took = f"that took {100 * risk:.2g} % of the risk of 5 %"
     blocks = "block" if looks[-1] == 1 else "blocks"
-    return f"These results were judged {often}, at {_listed(looks)} {blocks}: {took}."
+    return f"These results were judged {often}, at {_list_looks(looks)} {blocks}: {took}."
 
 
-def _listed(looks: Sequence[int]) -> str:
+def _list_looks(looks: Sequence[int]) -> str:
     first = ", ".join(map(str, looks[:-1]))
     return f"{first} and {looks[-1]}" if first else str(looks[-1])

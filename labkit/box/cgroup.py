@@ -121,7 +121,7 @@ class Cgroup:
             if limits.mebibytes:
                 self._limit_memory(role, limits.mebibytes << 20)
             if limits.cpus and (root := limited_by("cpuset")):
-                place = self._made(root, role, "cpuset")
+                place = self._make(root, role, "cpuset")
                 _give(place / "cpuset.cpus", limits.cpus)
 
     def delegate(self, role: str) -> None:
@@ -129,7 +129,7 @@ class Cgroup:
         with self._refusals_named(self.path / role):
             for root in version_1():
                 if not (root / self.path.name / role).exists():
-                    self._made(root, role, root.name)
+                    self._make(root, role, root.name)
             for controller in _words(self.path / "cgroup.controllers"):
                 _give(self.path / "cgroup.subtree_control", f"+{controller}")
 
@@ -145,7 +145,7 @@ class Cgroup:
         root = limited_by("memory")
         if root is None:
             raise BoxError("no control group limits memory here", hint=NO_MEMORY)
-        place = self._made(root, role, "memory")
+        place = self._make(root, role, "memory")
         _give(place / "memory.max", str(limit))
         _give(place / "memory.limit_in_bytes", str(limit))
         # Nothing goes to swap instead, where there is some.
@@ -153,7 +153,7 @@ class Cgroup:
         _give(place / "memory.memsw.limit_in_bytes", str(limit))
 
     # Version 1 wants the CPUs and the nodes of each group named before a process may be in it.
-    def _made(self, root: Path, role: str, controller: str) -> Path:
+    def _make(self, root: Path, role: str, controller: str) -> Path:
         place = root / self.path.name / role
         place.mkdir(parents=True, exist_ok=True)
         if root == self.path.parent:

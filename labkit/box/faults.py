@@ -47,7 +47,7 @@ class Faults:
     @contextmanager
     def cut(self, role: str, network: str = "data") -> Iterator[None]:
         """No packet passes between `role` and that network, and no link goes down for it."""
-        with self._made("cut", role, network):
+        with self._make("cut", role, network):
             yield
 
     @contextmanager
@@ -70,7 +70,7 @@ class Faults:
         Each direction has it: a round trip takes twice the delay longer. Texts with units, as in a
         topology: "100 Mbit/s", "2 ms", "0.1 %"; what is not named is as it comes.
         """
-        with self._made("shape", role, rate, delay, jitter, loss) as link:
+        with self._make("shape", role, rate, delay, jitter, loss) as link:
             yield link
 
     @contextmanager
@@ -84,13 +84,13 @@ class Faults:
     @contextmanager
     def freeze(self, role: str) -> Iterator[None]:
         """Nothing runs on `role`, as when its hypervisor pauses it; its guests stand still too."""
-        with self._made("freeze", role):
+        with self._make("freeze", role):
             yield
 
     @contextmanager
     def _freeze(self, role: str) -> Iterator[None]:
         # A guest's kernel traces its processes: they stop with it, and our signal would reach them.
-        pids = [pid for pid in self._processes(role) if not _traced(pid)]
+        pids = [pid for pid in self._processes(role) if not _is_traced(pid)]
         try:
             _tell(pids, signal.SIGSTOP)
             yield
@@ -102,7 +102,7 @@ class Faults:
 
         A host takes its guests along, and the box is then broken until it is made again.
         """
-        with self._made("lose", role):
+        with self._make("lose", role):
             pass
 
     @contextmanager
@@ -113,7 +113,7 @@ class Faults:
     @contextmanager
     def fill(self, role: str, folder: str = "/tmp") -> Iterator[None]:
         """No space is left in the file system of `folder` on `role`."""
-        with self._made("fill", role, folder):
+        with self._make("fill", role, folder):
             yield
 
     @contextmanager
@@ -133,7 +133,7 @@ class Faults:
 
         Only a guest has a clock of its own: the hosts of a box share this machine's.
         """
-        with self._made("skew", guest, seconds):
+        with self._make("skew", guest, seconds):
             yield
 
     @contextmanager
@@ -151,7 +151,7 @@ class Faults:
             finally:
                 _step(host, -seconds)
 
-    def _made(self, fault: str, *words: Any) -> AbstractContextManager[Any]:
+    def _make(self, fault: str, *words: Any) -> AbstractContextManager[Any]:
         if needs.is_root():
             fault_made: AbstractContextManager[Any] = getattr(self, f"_{fault}")(*words)
             return fault_made
@@ -259,7 +259,7 @@ def _user(pid: int) -> int:
     return -1
 
 
-def _traced(pid: int) -> bool:
+def _is_traced(pid: int) -> bool:
     with suppress(OSError):
         return "\nTracerPid:\t0\n" not in Path(f"/proc/{pid}/status").read_text()
     return True

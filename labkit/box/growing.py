@@ -80,7 +80,7 @@ def grown(
     }  # fmt: skip
     if len(copies) < sum(numbers.values()):
         raise BadInput(f"{name}: a guest that is there {MANY} times has the name of another")
-    containers = dict(_contained(name, document.get("containers", {}), numbers))
+    containers = dict(_copies_of(name, document.get("containers", {}), numbers))
     parts = {"guests": copies, "containers": containers}
     return {**document, **{kind: tables for kind, tables in parts.items() if kind in document}}
 
@@ -94,12 +94,12 @@ def numbered(role: str, count: int) -> tuple[str, ...]:
 # Where they would not fit the memory, there are fewer.
 def _fitting(families: Mapping[str, _Family], on: Mapping[str, int], free: int) -> dict[str, int]:
     cpus = {role: 1 << max(1, count.bit_length() - 1) for role, count in on.items()}
-    while _wanted(families, cpus) > ROOM * free and max(cpus.values(), default=0) > 2:
+    while _memory_of(families, cpus) > ROOM * free and max(cpus.values(), default=0) > 2:
         cpus = {role: max(2, count // 2) for role, count in cpus.items()}
     return cpus
 
 
-def _wanted(families: Mapping[str, _Family], cpus: Mapping[str, int]) -> int:
+def _memory_of(families: Mapping[str, _Family], cpus: Mapping[str, int]) -> int:
     return sum(family.number(cpus[role]) * family.memory[0] for role, family in families.items())
 
 
@@ -116,7 +116,7 @@ def _sizes(table: Tables, sizes: Mapping[str, str]) -> dict[str, str]:
 
 
 # Those on a guest are dealt out in turn, each guest its own first.
-def _contained(
+def _copies_of(
     name: str, tables: Tables, numbers: Mapping[str, int]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     for role, table in tables.items():

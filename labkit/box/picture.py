@@ -43,7 +43,10 @@ def draw(status: BoxStatus) -> Picture:
     width = GAP + len(columns) * (WIDTH + GAP)
     height = TOP + HEIGHT + tallest * (GUEST_HEIGHT + GAP // 2) + GAP
     parts = _networks(width) if columns else []
-    notes = [*map(_said, status.links), *(_stored(guest) for guest in status.guests if guest.disks)]
+    notes = [
+        *map(_describe, status.links),
+        *(_describe_disks(guest) for guest in status.guests if guest.disks),
+    ]
     if columns and notes:
         parts += [_words(GAP, height + 16 * n, note) for n, note in enumerate(notes)]
         height += 16 * len(notes)
@@ -56,13 +59,13 @@ def draw(status: BoxStatus) -> Picture:
     return Picture(_svg(max(width, 240), height, parts, text), text)
 
 
-def _said(link: LinkStatus) -> str:
+def _describe(link: LinkStatus) -> str:
     notes = {key: f" (measured {text})" for key, text in link.measured.items()}
     texts = [f"{key} {text}{notes.get(key, '')}" for key, text in link.asked.items()]
     return f"link of {link.role}: {', '.join(texts)}"
 
 
-def _stored(guest: GuestStatus) -> str:
+def _describe_disks(guest: GuestStatus) -> str:
     return f"disks of {guest.name}: " + ", ".join(f"{d} {t}" for d, t in guest.disks.items())
 
 

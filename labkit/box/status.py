@@ -203,14 +203,16 @@ def _looked_at(folder: Folder, layout: Layout, link: LinkStatus) -> LinkStatus:
 # Who may not read the key still sees the rest.
 def _inner(lab: Path, layout: Layout, verb: str, roles: Sequence[str]) -> tuple[GuestStatus, ...]:
     with opened(lab) as box:
-        statuses = [_one(box.host(layout.on(role)), verb, role, layout.on(role)) for role in roles]
+        statuses = [
+            _ask_guest(box.host(layout.on(role)), verb, role, layout.on(role)) for role in roles
+        ]
     disks = {role: layout.disks_of(role) for role in layout.with_disks}
     return tuple(
         replace(status_now, disks=disks.get(status_now.name, {})) for status_now in statuses
     )
 
 
-def _one(host: Host, verb: str, role: str, on: str) -> GuestStatus:
+def _ask_guest(host: Host, verb: str, role: str, on: str) -> GuestStatus:
     try:
         state = host.check(verb, f"@{role}", "state").strip()
         lines = host.check(verb, f"@{role}", "get").split()

@@ -115,17 +115,17 @@ def render(report: Report) -> str:
             checks.append(("", f"{'':<12}to get it: {check.fix}"))
     return "\n\n".join(
         [
-            _aligned(
+            _align(
                 [
                     ("tier", f"{report.tier}: {report.means}"),
                     ("next", report.next),
                     *([("lacks", report.lacks)] if report.lacks else []),
                 ]
             ),
-            _aligned(
+            _align(
                 (name.replace("_mib", " (MiB)"), value) for name, value in report.machine.items()
             ),
-            _aligned(checks, 4),
+            _align(checks, 4),
         ]
     )
 
@@ -137,7 +137,7 @@ def ready(report: Report) -> str:
     return f"ready: {READY[report.tier]}" + (f"; to do more: {addition}" if addition else "")
 
 
-def _aligned(rows: Iterable[tuple[str, object]], width: int = 16) -> str:
+def _align(rows: Iterable[tuple[str, object]], width: int = 16) -> str:
     return "\n".join(f"{name:<{width}}{value}".rstrip() for name, value in rows)
 
 
@@ -155,7 +155,7 @@ def _next(checks: Iterable[Ability], tier: str) -> str:
 
 
 def _python_checks() -> list[Ability]:
-    absent = [name for name in _dependencies() if not _installed(name)]
+    absent = [name for name in _dependencies() if not _is_installed(name)]
     text = f"missing {', '.join(absent)}" if absent else f"Python {platform.python_version()}"
     lacking = ["-e", str(HOME)] if CHECKOUT else absent
     fix = shlex.join([sys.executable, "-m", "pip", "install", *lacking])
@@ -169,7 +169,7 @@ def _dependencies() -> list[str]:
     return ["labkit"]
 
 
-def _installed(name: str) -> bool:
+def _is_installed(name: str) -> bool:
     try:
         return bool(metadata.version(name))
     except metadata.PackageNotFoundError:

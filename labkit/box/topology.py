@@ -74,7 +74,7 @@ class HostPlan:
             first, last = (half * (len(cpus) // 2) for half in HALVES[part])
             share = cpus[first:] if HALVES[part][1] == 2 else cpus[first:last]
             return share or cpus
-        return tuple(_listed(self.role, self.cpus))
+        return tuple(_parse_cpus(self.role, self.cpus))
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Topology:
     def _check_host(self, host: HostPlan) -> None:
         if host.scratch not in SCRATCHES:
             raise Unknown(f"scratch of {host.role}", host.scratch, SCRATCHES[1:])
-        _ = host.cpus in PARTS or _listed(host.role, host.cpus)
+        _ = host.cpus in PARTS or _parse_cpus(host.role, host.cpus)
         if not host.memory:
             return
         _refuse(
@@ -187,7 +187,7 @@ class Topology:
             container.on in alone and bool(container.cpus), self.name,
             f"cannot give {container.role} CPUs of its own", f"{container.on} has one CPU",
         )  # fmt: skip
-        _ = container.cpus in ("", *HALVES) or _listed(container.role, container.cpus)
+        _ = container.cpus in ("", *HALVES) or _parse_cpus(container.role, container.cpus)
 
     @property
     def roles(self) -> list[str]:
@@ -282,7 +282,7 @@ def _read(path: Path, machine: Machine | None) -> Topology:
 
 def from_tables(name: str, document: Mapping[str, Any], machine: Machine | None = None) -> Topology:
     """The topology that tables of TOML or JSON describe."""
-    _known(name, "table", document, {"hosts", "guests", "containers", "links"})
+    _check_keys(name, "table", document, {"hosts", "guests", "containers", "links"})
     hosts = [HostPlan(role, **_texts(name, role, table, HOST_KEYS))
              for role, table in _tables(name, document, "hosts")]  # fmt: skip
     if growing.grows(document):
@@ -330,7 +330,7 @@ def _texts(
     musts: set[str] = frozenset(),  # type: ignore[assignment]
 ) -> dict[str, str]:
     _refuse(not isinstance(table, dict), name, f"{role} is not a table", f"write [hosts.{role}]")
-    _known(name, f"key of {role}", table, keys)
+    _check_keys(name, f"key of {role}", table, keys)
     for key in sorted(musts - set(table)):
         raise BadInput(f"{name}: {role} lacks {key} = ...", hint=f"{DOCS} explains it")
     for key, value in table.items():
@@ -338,7 +338,7 @@ def _texts(
     return dict(table)
 
 
-def _known(name: str, kind: str, table: Mapping[str, Any], keys: set[str]) -> None:
+def _check_keys(name: str, kind: str, table: Mapping[str, Any], keys: set[str]) -> None:
     for key in table:
         if key not in keys:
             raise Unknown(f"{kind} in {name}", key, keys)
@@ -349,7 +349,7 @@ def _refuse(wrong: bool, name: str, problem: str, hint: str) -> None:
         raise BadInput(f"{name}: {problem}", hint=hint)
 
 
-def _listed(role: str, text: str) -> set[int]:
+def _parse_cpus(role: str, text: str) -> set[int]:
     cpus: set[int] = set()
     for part in text.split(","):
         span = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", part.strip(), re.ASCII)

@@ -94,7 +94,7 @@ def guest_files(
             **{f"{place}/run/{path}": replace(file, owner=uid) for path, file in inner.items()},
         }
         if plan.accelerator != "uml":
-            root = _loaded(layout, plan.role) if plan.root else own_root(inner)
+            root = _pack(layout, plan.role) if plan.root else own_root(inner)
             contents[f"{place}/run/own.cpio"] = File(root, 0o600, uid)
     return contents
 
@@ -145,7 +145,7 @@ def own_root(contents: Mapping[str, File]) -> bytes:
 
 
 # It has its host's files, its own among them; containers take more drivers.
-def _loaded(layout: Layout, guest: str) -> bytes:
+def _pack(layout: Layout, guest: str) -> bytes:
     lists = "order contained" if layout.topology.containers_on(guest) else "order"
     archive = Archive()
     text = script("qemu_loader.sh").replace("GUEST", guest).replace("LISTS", lists)

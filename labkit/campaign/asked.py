@@ -92,8 +92,8 @@ class Campaign:
             name, path.resolve(), toml.text,
             tuple(_study(toml, tables, entry, n) for n, entry in enumerate(entries)),
             order,
-            _whole(toml, tables, "seed", 1, 0, 2**31),
-            _whole(toml, tables, "retries", 2, 0, MOST_RETRIES),
+            _whole_number(toml, tables, "seed", 1, 0, 2**31),
+            _whole_number(toml, tables, "retries", 2, 0, MOST_RETRIES),
             _span(toml, tables, "deadline"),
             _span(toml, tables, "limit"),
         )  # fmt: skip
@@ -110,7 +110,7 @@ def _study(toml: Written, tables: Values, values: Values, n: int) -> AskedStudy:
     labs = _labs(toml, name, values if "labs" in values else tables, keys_above, "labs" in values)
     holder, at = (values, keys_above) if "repetitions" in values else (tables, ())
     return AskedStudy(
-        name, labs, _whole(toml, holder, "repetitions", 1, 1, MOST_REPETITIONS, at),
+        name, labs, _whole_number(toml, holder, "repetitions", 1, 1, MOST_REPETITIONS, at),
         *_values(toml, name, values, keys_above, labs[0]),
     )  # fmt: skip
 
@@ -201,7 +201,7 @@ def _insist_list(toml: Written, tables: Values, key: str, kind: type) -> list[An
     return entries
 
 
-def _whole(
+def _whole_number(
     toml: Written, tables: Values, key: str, usual: int, low: int, high: int,
     above: tuple[str | int, ...] = (),
 ) -> int:  # fmt: skip

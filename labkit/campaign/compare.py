@@ -73,7 +73,7 @@ class Comparisons:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Comparison:
     """One comparison that is asked for: what it is about, and the claim that it is of."""
 
     order: Order
@@ -92,7 +92,7 @@ class _Pair:
     old: list[Attempt]
     new: list[Attempt]
     folders: tuple[CampaignFolder, CampaignFolder]
-    asked: list[_Asked] = field(default_factory=list)
+    asked: list[_Comparison] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     """Conditions that only the old one has measured."""
 
@@ -109,7 +109,7 @@ def compare(a: CampaignFolder, b: CampaignFolder, margin: float = MARGIN) -> Com
     why_not: list[str] = []
     for pair in pairs:
         try:
-            blocks_of |= _asked(pair)
+            blocks_of |= _ask(pair)
         except LabkitError as error:
             why_not.append(f"{pair.name}: {error.what}")
     orders = [asked_comparison.order for pair in pairs for asked_comparison in pair.asked]
@@ -117,7 +117,7 @@ def compare(a: CampaignFolder, b: CampaignFolder, margin: float = MARGIN) -> Com
         problem = f"{a.name} and {b.name} have no finished point in common"
         raise ResultsError(problem, said="\n".join(why_not), hint="labkit campaign report NAME")
     verdicts = {verdict.claim: verdict for verdict in judge(orders, blocks_of)}
-    comparisons = [comparison for pair in pairs for comparison in _compared(pair, verdicts, margin)]
+    comparisons = [comparison for pair in pairs for comparison in _compare(pair, verdicts, margin)]
     absent = (*absent, *(f"{pair.name}: {name}" for pair in pairs for name in pair.lost))
     units = {_unit(pair) for pair in pairs if pair.asked}
     return Comparisons(
@@ -135,7 +135,7 @@ def _unit(pair: _Pair) -> str:
 
 
 def _pairs(a: CampaignFolder, b: CampaignFolder) -> tuple[list[_Pair], tuple[str, ...]]:
-    old, new = _finished(a), _finished(b)
+    old, new = _attempts(a), _attempts(b)
     if len({lab for _, lab in old}) == len({lab for _, lab in new}) == 1:
         old, new = (
             {(ask, ""): attempts for (ask, _), attempts in finished.items()}
@@ -143,15 +143,15 @@ def _pairs(a: CampaignFolder, b: CampaignFolder) -> tuple[list[_Pair], tuple[str
         )
     keys = [key for key in old if key in new]
     pairs = [
-        _Pair(n, _said(old[key][0][0], key[1]), studies.find(old[key][0][0].study),
+        _Pair(n, _describe(old[key][0][0], key[1]), studies.find(old[key][0][0].study),
               [attempt for _, attempt in old[key]], [attempt for _, attempt in new[key]], (a, b))
         for n, key in enumerate(keys)
     ]  # fmt: skip
-    absent = tuple(_said(old[key][0][0], key[1]) for key in old if key not in new)
+    absent = tuple(_describe(old[key][0][0], key[1]) for key in old if key not in new)
     return pairs, absent
 
 
-def _finished(
+def _attempts(
     folder: CampaignFolder,
 ) -> dict[tuple[str, str], list[tuple[CampaignPoint, Attempt]]]:
     attempts_of: dict[tuple[str, str], list[tuple[CampaignPoint, Attempt]]] = defaultdict(list)
@@ -163,15 +163,15 @@ def _finished(
     return dict(attempts_of)
 
 
-def _said(point: CampaignPoint, lab: str) -> str:
+def _describe(point: CampaignPoint, lab: str) -> str:
     values = f" ({point.said})" if point.said else ""
     return f"{point.study}{values}{f' on {lab}' if lab else ''}"
 
 
 # What was measured on both sides, under names of their own, and what is to be compared of it.
-def _asked(pair: _Pair) -> dict[str, Blocks]:
-    old = _measured(pair, pair.old, pair.folders[0], -1)
-    new = _measured(pair, pair.new, pair.folders[1], 1)
+def _ask(pair: _Pair) -> dict[str, Blocks]:
+    old = _measure(pair, pair.old, pair.folders[0], -1)
+    new = _measure(pair, pair.new, pair.folders[1], 1)
     names = [name for name in old if name in new]
     pair.lost += [name for name in old if name not in new and ": " not in name]
     for name in (name for name in names if ": " not in name):
@@ -181,19 +181,21 @@ def _asked(pair: _Pair) -> dict[str, Blocks]:
             _add(pair, f"'{name}'", q, f"{name}, {_statistic(q)}", ratio)
     verdicts = {v["claim"]: v["verdict"] for v in (*pair.old[0].verdicts, *pair.new[0].verdicts)}
     for claim in pair.study.claims:
-        if verdicts.get(claim.id, NOT_TESTABLE) == NOT_TESTABLE or claim.missing(_only(old, names)):
+        if verdicts.get(claim.id, NOT_TESTABLE) == NOT_TESTABLE or claim.missing(
+            _select(old, names)
+        ):
             continue
         for comparison in claim.comparisons():
-            text = _keyed(comparison.what)
+            text = _key_names(comparison.what)
             title = f"{claim.id}: {comparison.what.shown}, {_statistic(comparison.what.statistic)}"
             _add(pair, text, comparison.what.statistic, title, claim=claim.id)
     return {
-        _own(name, pair.number, side): blocks
+        _side_name(name, pair.number, side): blocks
         for side, measured in (("old", old), ("new", new)) for name, blocks in measured.items()
     }  # fmt: skip
 
 
-def _only(blocks_of: Measured, names: Sequence[str]) -> Measured:
+def _select(blocks_of: Measured, names: Sequence[str]) -> Measured:
     return {name: blocks_of[name] for name in names}
 
 
@@ -201,12 +203,12 @@ def _only(blocks_of: Measured, names: Sequence[str]) -> Measured:
 def _add(
     pair: _Pair, text: str, q: Statistic, title: str, ratio: bool = False, claim: str = ""
 ) -> None:
-    new, old = (_renamed(text, pair.number, side) for side in ("new", "old"))
+    new, old = (_rename(text, pair.number, side) for side in ("new", "old"))
     if not claim:
         new, old = new.strip("'"), old.strip("'")
     name = f"{pair.number}/{len(pair.asked)}"
     order = Order(name, "new is lower than old", "", percentiles=(q,), conditions=(new, old))
-    pair.asked.append(_Asked(order, title, ratio, claim))
+    pair.asked.append(_Comparison(order, title, ratio, claim))
 
 
 # Where each run gives one value there is only their mean; a session has several.
@@ -218,7 +220,7 @@ def _statistics(pair: _Pair, blocks: Sequence[Any]) -> tuple[Statistic, ...]:
 
 
 # A claim's names with their metric, as `Study.measured` calls them.
-def _keyed(quantity: Quantity) -> str:
+def _key_names(quantity: Quantity) -> str:
     def key(match: re.Match[str]) -> str:
         name = match[1] or match[2]
         return (
@@ -228,11 +230,13 @@ def _keyed(quantity: Quantity) -> str:
     return NAME_IN_TEXT.sub(key, quantity.text)
 
 
-def _renamed(text: str, number: int, side: str) -> str:
-    return NAME_IN_TEXT.sub(lambda match: f"'{_own(match[1] or match[2], number, side)}'", text)
+def _rename(text: str, number: int, side: str) -> str:
+    return NAME_IN_TEXT.sub(
+        lambda match: f"'{_side_name(match[1] or match[2], number, side)}'", text
+    )
 
 
-def _own(name: str, number: int, side: str) -> str:
+def _side_name(name: str, number: int, side: str) -> str:
     return f"{name} ({side} {number})"
 
 
@@ -241,7 +245,7 @@ def _statistic(q: Statistic) -> str:
 
 
 # Blocks of two sides have nothing to do with each other, so no number is on both.
-def _measured(
+def _measure(
     pair: _Pair, attempts: Sequence[Attempt], folder: CampaignFolder, sign: int
 ) -> dict[str, dict[int, Any]]:
     values_by_name: dict[str, dict[int, Any]] = defaultdict(dict)
@@ -258,7 +262,7 @@ def _measured(
     return {name: blocks for name, blocks in values_by_name.items() if len(blocks) >= fewest}
 
 
-def _compared(pair: _Pair, verdicts: Mapping[str, Verdict], margin: float) -> Iterator[Compared]:
+def _compare(pair: _Pair, verdicts: Mapping[str, Verdict], margin: float) -> Iterator[Compared]:
     better = more_is_better(pair.study.metric, pair.study.unit)
     for comparison in pair.asked:
         verdict = verdicts[comparison.order.id]

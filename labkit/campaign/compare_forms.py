@@ -42,7 +42,7 @@ def _plural(word: str, count: int) -> str:
 
 def text(comparisons: Comparisons) -> str:
     """For a terminal: what changed first, and what did not in a number."""
-    rows = tuple(_row(comparison) for comparison in _shown(comparisons))
+    rows = tuple(_row(comparison) for comparison in _list_changes(comparisons))
     parts = [
         paragraph(found(comparisons)), Table(HEAD, rows).text() if rows else "",
         *(paragraph(f"missing: {name}") for name in comparisons.lost),
@@ -53,7 +53,7 @@ def text(comparisons: Comparisons) -> str:
 
 def markdown(result: Comparisons) -> str:
     """For a comment on a change."""
-    rows = tuple(_row(comparison) for comparison in _shown(result))
+    rows = tuple(_row(comparison) for comparison in _list_changes(result))
     parts = [
         f"**{'Passed' if result.passed else 'Failed'}: {found(result)}**",
         Table(HEAD, rows).markdown() if rows else "",
@@ -106,7 +106,7 @@ def _suite(root: ElementTree.Element, name: str, figures: list[Compared]) -> Non
 
 
 # What changed, the worst first.
-def _shown(comparisons: Comparisons) -> list[Compared]:
+def _list_changes(comparisons: Comparisons) -> list[Compared]:
     changes = [
         comparison
         for comparison in comparisons.each

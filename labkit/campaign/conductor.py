@@ -109,9 +109,9 @@ class Conductor:
                 self._step()
         except KeyboardInterrupt as stop:
             self._stop_all(str(stop) or "you stopped it")
-            raise self._stopped() from None
+            raise self._interruption() from None
 
-    def _stopped(self) -> Stopped:
+    def _interruption(self) -> Stopped:
         number = len(self.folder.points) - self.finished
         return Stopped(
             f"stopped; {self.finished} of {len(self.folder.points)} points are finished",
@@ -125,7 +125,7 @@ class Conductor:
         needs = {lab: self.at.needs(lab) for lab in {point.lab for point in self.folder.points}}
         last: dict[str, Attempt] = {}
         for point in self.folder.points:
-            tries = [self._settled(point, attempt) for attempt in self.folder.attempts(point)]
+            tries = [self._settle(point, attempt) for attempt in self.folder.attempts(point)]
             for attempt_settled in tries:
                 if point.lab not in last or attempt_settled.began > last[point.lab].began:
                     last[point.lab] = attempt_settled
@@ -139,7 +139,7 @@ class Conductor:
         return Waiting(point, needs, after, self.foreseen[point.name].seconds)
 
     # Its conductor has died, and it ends by itself as soon as it has noticed.
-    def _settled(self, point: CampaignPoint, attempt: Attempt) -> Attempt:
+    def _settle(self, point: CampaignPoint, attempt: Attempt) -> Attempt:
         until, is_announced = time.monotonic() + ORPHAN_SECONDS, False
         while attempt.alive:
             if not is_announced:
@@ -163,7 +163,7 @@ class Conductor:
                 worker.stop(f"it took longer than its limit of {self.limit:.0f} s")
             if (attempt := worker.ended()) is not None:
                 self.working.remove(worker)
-                self._ended(worker, attempt)
+                self._end(worker, attempt)
         if self._is_late():
             self._leave_off()
         self._begin_more()
@@ -175,7 +175,7 @@ class Conductor:
     def _say_waiting(self, worker: PointAtWork) -> None:
         if worker.said.startswith(WAITS) and worker.said != self._said.get(worker.point.name):
             self._said[worker.point.name] = worker.said
-            self.note(f"{_called(worker.point)}: {worker.said}")
+            self.note(f"{_title(worker.point)}: {worker.said}")
 
     def _is_late(self) -> bool:
         return self.deadline is not None and time.monotonic() - self._begun > self.deadline
@@ -203,13 +203,13 @@ class Conductor:
         self.dirty.discard(point.lab)
         self.working.append(self.at.begin(self.folder, point, number, words))
 
-    def _ended(self, point_at_work: PointAtWork, attempt: Attempt) -> None:
+    def _end(self, point_at_work: PointAtWork, attempt: Attempt) -> None:
         point = point_at_work.point
         if attempt.state == FINISHED:
             self.finished += 1
             self._took += attempt.seconds
             self._expected += self.foreseen[point.name].seconds
-            self.note(f"{_called(point)}: finished in {attempt.seconds:.0f} s{_verdicts(attempt)}")
+            self.note(f"{_title(point)}: finished in {attempt.seconds:.0f} s{_verdicts(attempt)}")
             return
         if _leaves_settings(attempt):
             self.dirty.add(point.lab)
@@ -217,11 +217,11 @@ class Conductor:
         if not point_at_work.asked and tries <= self.retries and _passes(attempt):
             after = time.monotonic() + pause(tries)
             self.waiting.put_first(self._waiting(point, point_at_work.needs, after))
-            self.note(f"{_called(point)}: {_first(attempt.why)}; again in {pause(tries):.0f} s")
+            self.note(f"{_title(point)}: {_first(attempt.why)}; again in {pause(tries):.0f} s")
             return
         if not self.late:
             self.failed[point.name] = attempt
-        self.note(f"{_called(point)}: {attempt.state}: {point_at_work.why or _first(attempt.why)}")
+        self.note(f"{_title(point)}: {attempt.state}: {point_at_work.why or _first(attempt.why)}")
 
     # Once more from the terminal is passed on: settings may then stay in force.
     def _stop_all(self, reason: str) -> None:
@@ -242,13 +242,13 @@ class Conductor:
 
     def standing(self) -> CampaignStanding:
         """The campaign's current standing."""
-        texts = tuple(f"{_called(worker.point)}: {worker.said}" for worker in self.working)
+        texts = tuple(f"{_title(worker.point)}: {worker.said}" for worker in self.working)
         return CampaignStanding(
-            self.finished, len(self.failed), len(self.folder.points), texts, self._left()
+            self.finished, len(self.failed), len(self.folder.points), texts, self._seconds_left()
         )  # fmt: skip
 
     # By what points took so far beside what was foreseen of them.
-    def _left(self) -> float:
+    def _seconds_left(self) -> float:
         pace = self._took / self._expected if self._expected else 1.0
         times = [(needs, pace * seconds) for needs, seconds in self.waiting.left()]
         for worker in self.working:
@@ -260,7 +260,7 @@ class Conductor:
         return together(times)
 
 
-def _called(point: CampaignPoint) -> str:
+def _title(point: CampaignPoint) -> str:
     repetition = f", repetition {point.repetition}" if point.repetition > 1 else ""
     values = f" ({point.said})" if point.said else ""
     return f"{point.number:04d} {point.study} on {point.place}{values}{repetition}"

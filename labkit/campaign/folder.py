@@ -70,14 +70,14 @@ class CampaignFolder:
                 )
             return existing
         campaign_folder = cls(path, campaign.name, tuple(points), campaign.text, str(campaign.path))
-        return campaign_folder._kept()
+        return campaign_folder._keep()
 
     @classmethod
     def alone(cls, at: Path, name: str, point: CampaignPoint) -> CampaignFolder:
         """The folder of a single point of a campaign, below another folder of measurements."""
-        return cls(at / "campaigns" / name, name, (point,), "", "")._kept()
+        return cls(at / "campaigns" / name, name, (point,), "", "")._keep()
 
-    def _kept(self) -> CampaignFolder:
+    def _keep(self) -> CampaignFolder:
         with records.keeping(f"the campaign {self.name}"):
             self.path.mkdir(parents=True, exist_ok=True)
             records.write(self.path / "campaign.json", self.record)

@@ -74,7 +74,7 @@ def best_known(point: CampaignPoint, before: Earlier) -> Foreseen:
     if (budget := until_decided.asked(repeats)) is not None:
         return Foreseen(60 * budget.minutes + AROUND_SECONDS, "its budget")
     blocks = int(repeats)
-    times = _stored(study, point.lab)
+    times = _stored_seconds(study, point.lab)
     if times:
         return Foreseen(blocks * times + AROUND_SECONDS, "stored runs")
     plan = Demand.of(study, study.conditions, blocks)
@@ -82,7 +82,7 @@ def best_known(point: CampaignPoint, before: Earlier) -> Foreseen:
 
 
 # Seconds of a block of the newest results of the same load on the same lab; 0 if there are none.
-def _stored(study: Study, lab: str) -> float:
+def _stored_seconds(study: Study, lab: str) -> float:
     load = study.asked(lab, 1)["workload"]
     for path in reversed(stored(study.name)):
         with suppress(LabkitError):

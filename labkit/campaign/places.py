@@ -73,14 +73,14 @@ def held(needs: Needs, waiting: Callable[[str], None]) -> Iterator[tuple[int, ..
     numbers: list[int] = []
     try:
         for host in sorted(needs.hosts):  # in one order, so that no two wait for each other
-            numbers.append(_taken(host, waiting))
+            numbers.append(_take(host, waiting))
         yield tuple(numbers)
     finally:
         for number in numbers:
             os.close(number)
 
 
-def _taken(host: str, waiting: Callable[[str], None]) -> int:
+def _take(host: str, waiting: Callable[[str], None]) -> int:
     file = account.state() / "held" / hashlib.sha256(host.encode()).hexdigest()[:16]
     file.parent.mkdir(parents=True, exist_ok=True)
     number, is_announced = os.open(file, os.O_RDWR | os.O_CREAT, 0o600), False

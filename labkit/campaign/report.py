@@ -37,7 +37,7 @@ def write(folder: CampaignFolder) -> Path:
         for remains in (half, old):
             shutil.rmtree(remains, ignore_errors=True)
         (half / "points").mkdir(parents=True)
-        copies = {point.name: _copied(folder, point, half) for point in folder.points}
+        copies = {point.name: _copy(folder, point, half) for point in folder.points}
         (half / "campaign.json").write_text(json.dumps(document, indent=1, default=str), "utf-8")
         for name, page in _pages(folder, document, copies):
             (half / name).write_text(page, "utf-8")
@@ -49,7 +49,7 @@ def write(folder: CampaignFolder) -> Path:
 
 
 # The page and the notebook of a point, by their suffix; of one that never ended what it came to.
-def _copied(folder: CampaignFolder, point: CampaignPoint, half: Path) -> dict[str, str]:
+def _copy(folder: CampaignFolder, point: CampaignPoint, half: Path) -> dict[str, str]:
     copies, own_page = {}, folder.of(point) / PAGE
     if not own_page.exists() and (folder.of(point) / NOTEBOOK).exists():
         pages.write(folder.of(point) / NOTEBOOK, own_page)
@@ -79,7 +79,7 @@ def _pages(
         yield name, filled("campaign", title=title, index=False, pages=(), points=rows[n:last])
         pages.append((name, n + 1, last))
     yield "index.html", filled(
-        "campaign", title=f"Campaign {folder.name}", index=True, found=_found(points),
+        "campaign", title=f"Campaign {folder.name}", index=True, found=_summarize(points),
         facts=_facts(points), of=len(points), studies=[*_studies(folder, points)],
         failed=[facts for facts in points if facts["state"] not in (FINISHED, NOT_BEGUN)],
         waiting=sum(facts["state"] == NOT_BEGUN for facts in points),
@@ -88,7 +88,7 @@ def _pages(
     )  # fmt: skip
 
 
-def _found(points: Sequence[Told]) -> str:
+def _summarize(points: Sequence[Told]) -> str:
     states = Counter(str(point["state"]) for point in points)
     verdicts = Counter(v["verdict"] for point in points for v in point["verdicts"])
     text = f"{states[FINISHED]} of {len(points)} points are finished"

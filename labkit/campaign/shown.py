@@ -78,8 +78,8 @@ def ended(facts: Mapping[str, Any]) -> str:
     states = Counter(str(point["state"]) for point in points)
     verdicts = Counter(str(v["verdict"]) for point in points for v in point["verdicts"])
     lines = [
-        f"{facts['name']}: {_counted(states)}",
-        f"verdicts  {_counted(verdicts)}" if verdicts else "",
+        f"{facts['name']}: {_describe(states)}",
+        f"verdicts  {_describe(verdicts)}" if verdicts else "",
     ]
     wrong = [
         (row["number"], row["study"], row["state"], row["attempts"], row["why"].splitlines()[0])
@@ -90,5 +90,5 @@ def ended(facts: Mapping[str, Any]) -> str:
     return "\n".join(line for n, line in enumerate(lines) if line or n > 1)
 
 
-def _counted(counts: Mapping[str, int]) -> str:
+def _describe(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {word}" for word, number in counts.items())

@@ -34,15 +34,15 @@ def sweeps(folder: CampaignFolder) -> Iterator[str]:
     for point in folder.points:
         points[point.study, point.place].append(point)
     for (study, place), group in points.items():
-        for name in _varied(group):
+        for name in _parameters(group):
             try:
-                chart = _drawn(folder, study, place, name, group)
+                chart = _draw(folder, study, place, name, group)
             except LabkitError:  # its points say what is wrong with them
                 continue
             yield bundle(chart.to_dict())["image/svg+xml"]
 
 
-def _varied(points: Sequence[CampaignPoint]) -> list[str]:
+def _parameters(points: Sequence[CampaignPoint]) -> list[str]:
     names = dict.fromkeys(name for point in points for name in point.values if name != "seed")
     return [name for name in names if _numbers({point.values.get(name) for point in points})]
 
@@ -51,7 +51,7 @@ def _numbers(values: set[Any]) -> bool:
     return len(values) > 1 and all(type(value) in (int, float) for value in values)
 
 
-def _drawn(
+def _draw(
     folder: CampaignFolder, study: str, place: str, name: str, points: Sequence[CampaignPoint]
 ) -> alt.LayerChart:  # fmt: skip
     study_of, label = studies.find(study), ""
@@ -62,7 +62,7 @@ def _drawn(
             label = note(results)
             for condition, blocks in of_metric(study_of, results, plain(study_of.metric)).items():
                 first = PER_SESSION * point.repetition
-                key = f"{condition}{_others(point, name)}", float(point.values[name])
+                key = f"{condition}{_describe_rest(point, name)}", float(point.values[name])
                 blocks_at[key] = {**blocks_at[key], **{first + b: v for b, v in blocks.items()}}
     metric = f"{study_of.metric} ({shown(study_of.unit)})"
     rows = [_row(condition, at, blocks) for (condition, at), blocks in blocks_at.items()]
@@ -71,7 +71,7 @@ def _drawn(
 
 
 # What else was swept tells lines apart.
-def _others(point: CampaignPoint, name: str) -> str:
+def _describe_rest(point: CampaignPoint, name: str) -> str:
     values = {k: v for k, v in point.values.items() if k not in ("seed", name)}
     return "".join(f", {k} {v}" for k, v in values.items())
 

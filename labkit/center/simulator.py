@@ -59,12 +59,12 @@ class SoapSession:
     def at(self, path: str) -> str:
         """The end of an inventory path."""
         body = f"<inventoryPath>{path}</inventoryPath>"
-        return _returned(self.ask("FindByInventoryPath", "SearchIndex", body))
+        return _value_in(self.ask("FindByInventoryPath", "SearchIndex", body))
 
     def names(self, kind: str) -> list[str]:
         """The names of all machines of a kind."""
         body = f'<container type="Folder">group-d1</container><type>{kind}</type>'
-        view = _returned(self.ask("CreateContainerView", "ViewManager",
+        view = _value_in(self.ask("CreateContainerView", "ViewManager",
                                   f"{body}<recursive>true</recursive>"))  # fmt: skip
         request = LISTING.format(kind=kind, view=view)
         answer = self.ask("RetrievePropertiesEx", "PropertyCollector", request, "propertyCollector")
@@ -81,7 +81,7 @@ class SoapSession:
         self.ask("CreateVM_Task", "Folder", body, folder)
 
 
-def _returned(text: str) -> str:
+def _value_in(text: str) -> str:
     match = RETURN_VALUE.search(text)
     if not match:
         raise NoSimulator(f"it returned nothing: {text[:200]}")

@@ -9,7 +9,7 @@ from labkit.changes.journal import (
     Line,
     Look,
     ScriptReply,
-    Seen,
+    Sight,
     ask,
     beat,
     command,
@@ -81,7 +81,7 @@ class ChangeSet:
         refuse(self.host, answers)
         return answers
 
-    def look(self, looks: Sequence[Look]) -> dict[str, Seen]:
+    def look(self, looks: Sequence[Look]) -> dict[str, Sight]:
         """Look at some things on the host as they are now; it hears that we are there."""
         texts = show(self.host, looks, self.token)
         self.heard = time.monotonic()
@@ -117,10 +117,10 @@ class ChangeSet:
         self, verb: str, lines: Sequence[Line], seconds: float, *words: str
     ) -> list[ScriptReply]:
         flags = "joining" if self.token else "first"
-        answers = self._told(verb, flags, lines, seconds, words)
+        answers = self._tell(verb, flags, lines, seconds, words)
         holder = next((answer_of for answer_of in answers if answer_of.word == "held"), None)
         if holder and Lease.told(holder.fields).ended:
-            answers = self._told(verb, "breaking", lines, seconds, words)
+            answers = self._tell(verb, "breaking", lines, seconds, words)
         for answer in answers:
             if answer.word == "token":
                 self.token, self.lease = (*answer.fields, "")[:2]
@@ -132,7 +132,7 @@ class ChangeSet:
         self._copy(verb, "answered", [(answer_of.word, *answer_of.fields) for answer_of in answers])
         return answers
 
-    def _told(
+    def _tell(
         self, verb: str, flags: str, lines: Sequence[Line], seconds: float,
         words: Sequence[str],
     ) -> list[ScriptReply]:  # fmt: skip

@@ -89,7 +89,7 @@ class InForce:
         if reasons := [self.steps[setting].why for setting in settings if self.steps[setting].why]:
             raise Impossible(reasons[0])
         with undisturbed("a change of settings", self._restores()), self._lock:
-            roles = self._replaced(settings, left)
+            roles = self._roles_to_replace(settings, left)
             self._refuse_others(roles, settings)
             for role in roles:
                 self._outdate(role)
@@ -98,7 +98,7 @@ class InForce:
             if later := [setting for setting in settings if setting.role in roles]:
                 self.learn(later)  # of the devices that are there now
                 self._make([*first, *later], left)
-            self._good = _now()
+            self._good = _timestamp()
 
     def _make(self, settings: Sequence[Setting], left: Collection[str]) -> None:
         ops = self._ops(settings, left)
@@ -118,7 +118,7 @@ class InForce:
         return self.changed.get(step.thing) == step.setting
 
     # The guests whose devices others take the place of in this move.
-    def _replaced(self, settings: Sequence[Setting], left: Collection[str]) -> list[str]:
+    def _roles_to_replace(self, settings: Sequence[Setting], left: Collection[str]) -> list[str]:
         steps = [op.step for op in self._ops(settings, left) if self._moves(op)]
         roles = [replaced(step, self.hosts[step.setting.role]) for step in steps]
         return [role for role in dict.fromkeys(roles) if role in self.hosts]
@@ -203,7 +203,7 @@ class InForce:
                 for role, steps in roles.items()
             }
             drifts = on_all(read)
-            after, self._good = self._good, _now()
+            after, self._good = self._good, _timestamp()
         every_drift = [drift for of_host in drifts.values() for drift in of_host]
         return [replace(drift, after=after, seen=self._good) for drift in every_drift]
 
@@ -237,12 +237,12 @@ class InForce:
         hosts = [*self.hosts.values()]
         return hosts[0].verb("restore", *(host.name for host in hosts[1:])) if hosts else "nothing"
 
-    def _barred(self) -> bool:
+    def _is_barred(self) -> bool:
         return any(self.steps[setting].barrier for setting in self.changed.values())
 
     def _put_back_all(self) -> list[str]:
         order = list(reversed(self.sets))
-        if len(order) > 1 and self._barred():
+        if len(order) > 1 and self._is_barred():
             with suppress(LabkitError):
                 self.move_to([])
         return self._put_back_on([role for role in order if role in self.sets])
@@ -254,7 +254,7 @@ class InForce:
         heirs = {replaced(step, self.hosts[step.setting.role]) for step in steps}
         first = [role for role in order if role in heirs & {step.setting.role for step in steps}]
         last = [role for role in order if role not in first]
-        if self._barred():
+        if self._is_barred():
             return [reason for role in (*first, *last) for reason in self._put_back(role)]
         reasons = [on_all({role: partial(self._put_back, role) for role in changes})
                    for changes in (first, last) if changes]  # fmt: skip
@@ -280,22 +280,22 @@ class InForce:
         fresh = ChangeSet(self.hosts[role], self.owner, self.silence, self.deadman)
         changes = self.sets.setdefault(role, fresh)
         try:
-            answers = self._asked(changes, role, ops)
+            answers = self._ask(changes, role, ops)
         except Busy:
             if not self._started_anew(role):
                 raise
             changes.anew()
-            answers = self._asked(changes, role, ops)
+            answers = self._ask(changes, role, ops)
         steps = {op.step.thing: op.step for op in ops if not op.back}
         for answer in answers:
             if answer.word == "made":
-                self._made(steps.pop(answer.fields[0]), *answer.fields[1:])
+                self._note_change(steps.pop(answer.fields[0]), *answer.fields[1:])
             elif answer.word == "back":
                 self._went_back(role, answer)
         if steps:
             raise HostError(f"{self.hosts[role].name}: no answer about {', '.join(steps)}")
 
-    def _asked(self, changes: ChangeSet, role: str, ops: Sequence[Op]) -> list[ScriptReply]:
+    def _ask(self, changes: ChangeSet, role: str, ops: Sequence[Op]) -> list[ScriptReply]:
         holds = {
             step.thing: step
             for step in self.steps.values()
@@ -313,7 +313,7 @@ class InForce:
         self.greetings[role] = greeting
         return True
 
-    def _made(self, step: Step, text: str, before: str, tenths: str, output: str) -> None:
+    def _note_change(self, step: Step, text: str, before: str, tenths: str, output: str) -> None:
         assert step.way
         value = step.way.value(text)
         self.changed.pop(step.thing, None)
@@ -393,5 +393,5 @@ def _put_back_after(first: BaseException, changes: InForce) -> None:
         raise SettingRefused(first.what, said=text, hint=second.hint) from first
 
 
-def _now() -> str:
+def _timestamp() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -131,7 +131,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Sight:
     """A host's answer about one thing: its text, or why it has none."""
 
     thing: str
@@ -208,21 +208,21 @@ def refusals(host: Host, answers: Sequence[ScriptReply]) -> Iterator[HostError]:
             yield refusal(host, answer.fields)
 
 
-def _failed(host: Host, fields: Sequence[str]) -> HostError:
+def _failure(host: Host, fields: Sequence[str]) -> HostError:
     return HostError(
         f"{host.name}: nothing more was changed", said=fields[0],
         hint=f"the journal holds the changes: {host.verb('restore')}",
     )  # fmt: skip
 
 
-def _held(host: Host, fields: Sequence[str]) -> HostError:
+def _busy(host: Host, fields: Sequence[str]) -> HostError:
     return Busy(
         f"{host.name} is held by {Lease.told(fields)}",
         hint=f"wait; or, if that has certainly ended: {host.verb('restore')} --break",
     )
 
 
-def _fenced(host: Host, fields: Sequence[str]) -> HostError:
+def _fence(host: Host, fields: Sequence[str]) -> HostError:
     end = "it was put back meanwhile, or its journal is gone"
     state = f"it is held by {Lease.told(fields[1:])}" if fields[1:] else end
     return Busy(
@@ -231,14 +231,14 @@ def _fenced(host: Host, fields: Sequence[str]) -> HostError:
     )
 
 
-def _damaged(host: Host, fields: Sequence[str]) -> HostError:
+def _damage(host: Host, fields: Sequence[str]) -> HostError:
     return JournalDamaged(
         f"{host.name}: the journal {fields[0]} is damaged, so nothing is put back by guessing",
         hint=f"{host.verb('journal')} shows the readable part",
     )
 
 
-def _gone(host: Host, _: Sequence[str]) -> HostError:
+def _closed_set(host: Host, _: Sequence[str]) -> HostError:
     return HostError(
         f"{host.name}: the change set is closed or gone",
         hint="another process may have put it back, or the host rebooted: "
@@ -247,7 +247,7 @@ def _gone(host: Host, _: Sequence[str]) -> HostError:
     )
 
 
-def _changed(host: Host, fields: Sequence[str]) -> HostError:
+def _foreign_change(host: Host, fields: Sequence[str]) -> HostError:
     thing, value, before = (repr(field.strip()) for field in fields[:3])
     return SettingRefused(
         f"{host.name}: {thing[1:-1]} was changed by somebody else from {before} to {value}; "
@@ -256,13 +256,13 @@ def _changed(host: Host, fields: Sequence[str]) -> HostError:
     )
 
 
-def _refused(host: Host, fields: Sequence[str]) -> HostError:
+def _refusal(host: Host, fields: Sequence[str]) -> HostError:
     return SettingRefused(f"{host.name}: {fields[0]} was refused", said=fields[1])
 
 
 REFUSALS = {
-    "failed": _failed, "held": _held, "fenced": _fenced, "damaged": _damaged, "gone": _gone,
-    "changed": _changed, "refused": _refused,
+    "failed": _failure, "held": _busy, "fenced": _fence, "damaged": _damage, "gone": _closed_set,
+    "changed": _foreign_change, "refused": _refusal,
 }  # fmt: skip
 
 
@@ -289,7 +289,7 @@ def _open_set(fields: Sequence[str]) -> OpenSet:
     return OpenSet(fields[0], Lease.told(fields[2:]))
 
 
-def show(host: Host, looks: Sequence[Look], token: str = "") -> dict[str, Seen]:
+def show(host: Host, looks: Sequence[Look], token: str = "") -> dict[str, Sight]:
     """Ask a host to show some things; with a token it also hears that the owner is there."""
     lines = [
         ("show", look.thing, *map(_line, (look.probe, look.live, look.reads, look.several)))
@@ -298,7 +298,9 @@ def show(host: Host, looks: Sequence[Look], token: str = "") -> dict[str, Seen]:
     beats = [("beat", token)] if token else []
     answers = ask(host, "show", lines=[*beats, *lines], kept=bool(token))
     refuse(host, answers)
-    return {answer.fields[0]: _seen(*answer.fields) for answer in answers if answer.word == "state"}
+    return {
+        answer.fields[0]: _sight(*answer.fields) for answer in answers if answer.word == "state"
+    }
 
 
 def beat(host: Host, token: str) -> None:
@@ -311,8 +313,8 @@ def _line(words: Words) -> str:
     return command([words]) if words else ""
 
 
-def _seen(thing: str, state: str, text: str, live: str) -> Seen:
-    return Seen(thing, text, "", live) if state == "is" else Seen(thing, "", text or "?", "")
+def _sight(thing: str, state: str, text: str, live: str) -> Sight:
+    return Sight(thing, text, "", live) if state == "is" else Sight(thing, "", text or "?", "")
 
 
 @dataclass(frozen=True)

@@ -94,10 +94,10 @@ def cksum(text: str) -> str:
 
 @cache
 def _table() -> tuple[int, ...]:
-    return tuple(_divided(byte << 24) for byte in range(256))
+    return tuple(_divide(byte << 24) for byte in range(256))
 
 
-def _divided(crc: int) -> int:
+def _divide(crc: int) -> int:
     for _ in range(8):
         crc = (crc << 1) & 0xFFFFFFFF ^ (0x04C11DB7 if crc & 0x80000000 else 0)
     return crc

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any
 
-from labkit.changes.journal import Greeting, Look, Seen, command, hello, show
+from labkit.changes.journal import Greeting, Look, Sight, command, hello, show
 from labkit.errors import Impossible, LabkitError, SettingRefused, Unknown
 from labkit.host import Host
 from labkit.machine.stopping import together
@@ -149,7 +149,7 @@ def plan(
         settings_of.setdefault(setting.role, []).append(setting)
 
     def ask(role: str) -> tuple[Greeting, list[Step]]:
-        return _planned(hosts[role], settings_of[role], (greetings_known or {}).get(role))
+        return _plan(hosts[role], settings_of[role], (greetings_known or {}).get(role))
 
     steps_of = dict(zip(settings_of, together(ask, settings_of, AT_ONCE), strict=True))
     steps = _in_place(
@@ -178,7 +178,7 @@ def _warnings(greetings: Mapping[str, Greeting], hosts: Mapping[str, Host]) -> I
             yield trouble if greeting.held else f"{trouble}: {hosts[role].verb('restore')}"
 
 
-def _planned(
+def _plan(
     host: Host, settings: Sequence[Setting], greeting_known: Greeting | None
 ) -> tuple[Greeting, list[Step]]:
     greeting = greeting_known or hello(host)
@@ -196,7 +196,7 @@ def _planned(
     }
     values = show(host, list(looks.values())) if looks else {}
     return greeting, [
-        _seen(step, values[step.thing], host) if not step.why else step for step in ways
+        _look_at(step, values[step.thing], host) if not step.why else step for step in ways
     ]
 
 
@@ -210,7 +210,7 @@ def _way(setting: Setting, host: Host, greeting: Greeting) -> Step:
     return Step(setting, host.name, kind, way, why=reason)
 
 
-def _seen(step: Step, sight: Seen, host: Host) -> Step:
+def _look_at(step: Step, sight: Sight, host: Host) -> Step:
     assert step.way
     if sight.why:
         return _impossible(step, f"{host.name}: {sight.why.strip()}")

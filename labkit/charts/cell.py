@@ -41,7 +41,7 @@ def filling(spec: Mapping[str, Any]) -> dict[str, Any]:
         line = text if len(text) <= LINE else _fitting(meta.get("brief", ()))
         picture = {**picture, "title": {**spec["title"], "subtitle": [line] if line else []}}
     if len(text) > LINE:
-        picture = _signed(picture, about)
+        picture = _sign(picture, about)
     if spec.get("width") == WIDTH:
         picture["params"] = [*picture.get("params", ()), *_FOLLOWING]
     return picture
@@ -56,7 +56,7 @@ def _fitting(phrases: Iterable[str]) -> str:
     return capital(line)
 
 
-def _signed(spec: dict[str, Any], about: Mapping[str, str]) -> dict[str, Any]:
+def _sign(spec: dict[str, Any], about: Mapping[str, str]) -> dict[str, Any]:
     tips = [{"field": name, "type": "nominal"} for name, text in about.items() if text]
     sign = {
         "name": SIGN, "data": {"values": [about]},

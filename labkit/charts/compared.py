@@ -65,9 +65,9 @@ def ratios(
     quotients = [measured_ratio(n, by, blocks, statistic, runs) for n, by in bases.items()]
     rows, numbers = ends.reaching(quotients, 1.0), (published or {}).items()
     paper: Rows = [{"condition": n, "value": v} for n, v in numbers if n in names]
-    names = _titled(names, titles or {}, *rows, *paper)
+    names = _title_all(names, titles or {}, *rows, *paper)
     bands = [band for band in (noise, margin) if band]
-    x = alt.X("value:Q", title=f"{metric}, {base_name} = 1", axis=_labelled(rows, paper, bands))
+    x = alt.X("value:Q", title=f"{metric}, {base_name} = 1", axis=_label(rows, paper, bands))
     x = x.scale(**even(rows))
     base = alt.Chart(inline(rows)).encode(
         y=alt.Y("condition:N", sort=names, title=None), color=_plain(names),
@@ -109,7 +109,7 @@ def _bases(native: str | Mapping[str, str], blocks_of: Mapping[str, Blocks]) -> 
 
 
 # An axis of ratios on which every mark has its number.
-def _labelled(rows: Rows, document: Rows, bands: Sequence[float]) -> alt.Axis:
+def _label(rows: Rows, document: Rows, bands: Sequence[float]) -> alt.Axis:
     edges = (end for band in bands for end in (1 / (1 + band), 1 + band))
     values = [1.0, *edges, *(end for row in (*rows, *document) for end in ends.drawn_of(row))]
     if min(values) <= 0:
@@ -119,7 +119,7 @@ def _labelled(rows: Rows, document: Rows, bands: Sequence[float]) -> alt.Axis:
                     labelExpr="format(datum.value, ',~f')")  # fmt: skip
 
 
-def _titled(names: list[str], titles: Mapping[str, str], *rows: dict[str, Any]) -> list[str]:
+def _title_all(names: list[str], titles: Mapping[str, str], *rows: dict[str, Any]) -> list[str]:
     for row in rows:
         row["condition"] = titles.get(row["condition"], row["condition"])
     return [titles.get(name, name) for name in names]

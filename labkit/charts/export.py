@@ -73,7 +73,7 @@ def save(chart: alt.TopLevelMixin, file: Path | str) -> Path:
         return save_csv(frame(chart), path)
     if path.suffix not in _FORMS:
         raise Unknown("kind of picture", path.suffix or path.name, [*_FORMS, ".csv"])
-    return _written(path, _FORMS[path.suffix](whole(chart.to_dict())))
+    return _write(path, _FORMS[path.suffix](whole(chart.to_dict())))
 
 
 def save_csv(rows: pl.DataFrame, file: Path | str) -> Path:
@@ -83,7 +83,7 @@ def save_csv(rows: pl.DataFrame, file: Path | str) -> Path:
     lists = [name for name, kind in rows.schema.items() if kind.is_nested()]
     plain = rows.with_columns(pl.col(name).cast(pl.List(pl.String)).list.join("; ")
                               for name in lists)  # fmt: skip
-    return _written(Path(file), plain.write_csv().encode())
+    return _write(Path(file), plain.write_csv().encode())
 
 
 def frame(chart: alt.TopLevelMixin) -> pl.DataFrame:
@@ -110,7 +110,7 @@ def _rows(part: Mapping[str, Any], datasets: Mapping[str, Any]) -> list[dict[str
     return [{"layer": mark, **row} for row in rows]
 
 
-def _written(path: Path, content: bytes) -> Path:
+def _write(path: Path, content: bytes) -> Path:
     with records.keeping(f"{path}"), records.half(path) as half:
         half.write_bytes(content)
         os.replace(half, path)

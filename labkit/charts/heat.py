@@ -53,12 +53,12 @@ def _fewer(rows: Rows) -> Rows:
     for cpu in dict.fromkeys(row["cpu"] for row in rows):
         rows_of_cpu = [row for row in rows if row["cpu"] == cpu]
         rows_kept += [
-            _joined(rows_of_cpu[n : n + at_once]) for n in range(0, len(rows_of_cpu), at_once)
+            _join(rows_of_cpu[n : n + at_once]) for n in range(0, len(rows_of_cpu), at_once)
         ]
     return rows_kept
 
 
-def _joined(group: Sequence[dict[str, object]]) -> dict[str, object]:
+def _join(group: Sequence[dict[str, object]]) -> dict[str, object]:
     rows = list(group)
     cpu = str(rows[0]["cpu"])
     steal = max(float(str(row["stolen"])) for row in rows)

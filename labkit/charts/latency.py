@@ -57,9 +57,9 @@ def ladder(
     """
     insist(blocks_of, scale)
     rows = ends.reaching(_rungs(blocks_of, percentiles, runs))
-    paper = _published(published, list(blocks_of), percentiles)
+    paper = _document_rows(published, list(blocks_of), percentiles)
     names = list(among or blocks_of)
-    ticks = _each(blocks_of, percentiles, runs)
+    ticks = _rows_of(blocks_of, percentiles, runs)
     axis = time_axis(metric, unit, scale, [*rows, *paper, *ticks])
     selection, opacity = fading()
     base = alt.Chart(inline(rows)).encode(
@@ -159,7 +159,9 @@ def _bar(interval: stats.Interval | None, blocks: int) -> dict[str, object]:
 
 
 # The percentile of each run by itself: how far runs differ, and which of them is the odd one.
-def _each(blocks_of: Mapping[str, Blocks], percentiles: Sequence[float], runs: Runs | None) -> Rows:
+def _rows_of(
+    blocks_of: Mapping[str, Blocks], percentiles: Sequence[float], runs: Runs | None
+) -> Rows:
     if max(len(blocks) for blocks in blocks_of.values()) > MOST_TICKS:
         return []
     return [
@@ -170,7 +172,7 @@ def _each(blocks_of: Mapping[str, Blocks], percentiles: Sequence[float], runs: R
     ]  # fmt: skip
 
 
-def _published(
+def _document_rows(
     rows: Iterable[Mapping[str, str]], names: Sequence[str], percentiles: Sequence[float]
 ) -> Rows:
     at = {("median" if q == 50 else f"p{q:g}"): named(q) for q in percentiles}

@@ -26,14 +26,14 @@ def around(study: Study, run: Run, *, unit: str = "1/s", note: str = "") -> alt.
     if not series:
         raise BadInput(f"the load of {study.name} has no figures over time")
     metric = next(iter(series))
-    return _drawn(series, line, metric, unit, run.condition, run.path.name, note)
+    return _draw(series, line, metric, unit, run.condition, run.path.name, note)
 
 
 def bandwidth(study: Study, run: Run, *, note: str = "") -> alt.LayerChart:
     """Draw what came in at the destination in each half second, and the CPU time of both sides."""
     series = seen_over_time(_text(study, run))
     line, of = _line(study, run), (run.condition, run.path.name)
-    return _drawn(series, line, BANDWIDTH, UNIT, *of, note)
+    return _draw(series, line, BANDWIDTH, UNIT, *of, note)
 
 
 def seen_live(text: str, condition: str, note: str = "") -> alt.LayerChart | None:
@@ -44,10 +44,10 @@ def seen_live(text: str, condition: str, note: str = "") -> alt.LayerChart | Non
         return None
     if not any(at.size for at, _ in series.values()):
         return None
-    return _drawn(series, line, BANDWIDTH, UNIT, condition, "by hand", note)
+    return _draw(series, line, BANDWIDTH, UNIT, condition, "by hand", note)
 
 
-def _drawn(
+def _draw(
     series_found: Mapping[str, Series], line: TimeLine, metric: str, unit: str,
     condition: str, run: str, note: str,
 ) -> alt.LayerChart:  # fmt: skip

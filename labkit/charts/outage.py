@@ -28,7 +28,7 @@ def outages(rows: Steps, names: Sequence[str], note: str = "") -> alt.LayerChart
         f"{row}: " + ", ".join(f"{n} {s:.1f}" for n, s in zip(names, times, strict=True) if s)
         for row, times in rows.items()
     )
-    return _drawn(parts, list(rows), names, "What the time is made of", note, sentence)
+    return _draw(parts, list(rows), names, "What the time is made of", note, sentence)
 
 
 def time_line(line: TimeLine, note: str = "") -> alt.LayerChart:
@@ -39,7 +39,7 @@ def time_line(line: TimeLine, note: str = "") -> alt.LayerChart:
     ]
     names = [phase.name for phase in line.phases]
     sentence = ", ".join(f"{phase.name} {phase.seconds:.2f} s" for phase in line.phases)
-    return _drawn(parts, names, names, f"Time line of a {line.event}", note, sentence)
+    return _draw(parts, names, names, f"Time line of a {line.event}", note, sentence)
 
 
 def detection(
@@ -88,7 +88,7 @@ def _part(row: str, step: str, start: float, seconds: float) -> dict[str, Any]:
             "ended": rounded(start + seconds)}  # fmt: skip
 
 
-def _drawn(
+def _draw(
     parts: Rows, rows: Sequence[str], names: Sequence[str],
     title: str, note: str, sentence: str,
 ) -> alt.LayerChart:  # fmt: skip

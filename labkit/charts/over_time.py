@@ -65,7 +65,7 @@ def over_time(
     """
     panels = [(f"{metric} ({shown(unit)})", series), *(below or {}).items()]
     series_all = {name: pair for _, group in panels for name, pair in group.items()}
-    bins = {name: _binned(name, *pair) for name, pair in series_all.items()}
+    bins = {name: _bin(name, *pair) for name, pair in series_all.items()}
     rows = [row for group in bins.values() for row in group]
     if not rows:
         raise BadInput("nothing to draw: there are no values", hint="run the study first")
@@ -105,7 +105,7 @@ def _panel(
     return [band, line.encode(y=y, tooltip=tips, strokeDash=dash(list(names)))]
 
 
-def _binned(name: str, at: npt.ArrayLike, values: npt.ArrayLike) -> Rows:
+def _bin(name: str, at: npt.ArrayLike, values: npt.ArrayLike) -> Rows:
     x, y = np.asarray(at, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if x.shape != y.shape or x.ndim != 1 or not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise BadInput(f"{name}: there must be a number for each moment, and nothing else")
@@ -140,7 +140,7 @@ def marked(
     return [
         base.mark_rect(opacity=0.2, color=GREY).encode(x2="end:Q"),
         base.mark_rule(color=GREY, strokeDash=[4, 3]),
-        *(_label(place, x, group) for place, group in _placed(rows, min(ends), max(ends)).items()),
+        *(_label(place, x, group) for place, group in _place(rows, min(ends), max(ends)).items()),
     ]  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def _label(place: tuple[int, bool], x: alt.X, rows: Rows) -> alt.Chart:
 
 # The line and the side on which each name is written, so that none runs out or over another; for
 # what has no room the rule speaks when it is hovered. The last come first: a switch-over is last.
-def _placed(rows: Rows, first: float, last: float) -> dict[tuple[int, bool], Rows]:
+def _place(rows: Rows, first: float, last: float) -> dict[tuple[int, bool], Rows]:
     starts = [last] * LINES
     labels: dict[tuple[int, bool], Rows] = {}
     for row in sorted(rows, key=lambda row: row["at"], reverse=True):

@@ -39,7 +39,7 @@ def of_metric(study: Study, results: Results, metric: str) -> dict[str, Blocks]:
 
     Conditions come in the order of the study, whatever was measured first.
     """
-    blocks_of = _found(study, results, metric)
+    blocks_of = _select(study, results, metric)
     names = [
         name
         for condition in study.conditions
@@ -49,7 +49,7 @@ def of_metric(study: Study, results: Results, metric: str) -> dict[str, Blocks]:
     return {name: blocks_of[name] for name in dict.fromkeys([*names, *blocks_of])}
 
 
-def _found(study: Study, results: Results, metric: str) -> dict[str, Blocks]:
+def _select(study: Study, results: Results, metric: str) -> dict[str, Blocks]:
     blocks_of: Mapping[str, Blocks] = study.measured(results)
     if metric == plain(study.metric):
         metric = ""
@@ -76,7 +76,7 @@ def both_sides(study: Study, results: Results, metrics: Iterable[str]) -> list[d
     ]
     return [
         {"condition": name} | {
-            _headed(metric, units.get(metric, "")):
+            _title(metric, units.get(metric, "")):
                 cells.get(name, "") if cells else "not reported by this lab"
             for metric, cells in columns.items()
         }
@@ -84,7 +84,7 @@ def both_sides(study: Study, results: Results, metrics: Iterable[str]) -> list[d
     ]  # fmt: skip
 
 
-def _headed(metric: str, unit: str) -> str:
+def _title(metric: str, unit: str) -> str:
     title = metric.replace("_", " ")
     return f"{title} ({unit})" if unit else title
 

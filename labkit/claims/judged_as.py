@@ -102,7 +102,7 @@ class Claimed:
             raise Unknown(f"condition of {self.study}", condition, metrics_of)
         samples = self.samples(condition, tool_samples)
         if not samples:
-            raise _which(condition, metrics_of[condition], tool_samples, units, place)
+            raise _ambiguity(condition, metrics_of[condition], tool_samples, units, place)
         for sample in samples:
             check_unit(sample, units.get(sample.metric, ""), place)
         return samples
@@ -125,7 +125,7 @@ class Claimed:
         of_means = {
             question.id for question, was in zip(questions, plain, strict=True) if question != was
         }
-        doubts = {claim.id: _untold(claim, blocks_of) for claim in questions}
+        doubts = {claim.id: _lack_of_values(claim, blocks_of) for claim in questions}
         able = (claim for claim in questions if not doubts[claim.id])
         verdicts = judge(able, blocks_of, looks=looks, before=before, margin=margin)
         verdict_of = {v.claim: _with_mean(v) if v.claim in of_means else v for v in verdicts}
@@ -174,7 +174,7 @@ def _with_mean(verdict: Verdict) -> Verdict:
     return verdict.also(Reason(What.OF_MEANS))
 
 
-def _untold(claim: Claim, blocks_of: Mapping[str, Blocks]) -> str:
+def _lack_of_values(claim: Claim, blocks_of: Mapping[str, Blocks]) -> str:
     terms = [pair for c in claim.comparisons() for pair in c.what.percentiles.items()]
     lacking = [(q, name) for name, q in terms if _single(blocks_of.get(name, {}))]
     if not lacking or claim.missing(blocks_of):
@@ -189,7 +189,7 @@ def _single(blocks: Blocks) -> bool:
     return bool(blocks) and count(blocks) == len(blocks)
 
 
-def _which(
+def _ambiguity(
     condition: str, metrics: Sequence[str], samples: Sequence[Sample], units: Mapping[str, str],
     place: str,
 ) -> BadInput:  # fmt: skip
@@ -200,7 +200,7 @@ def _which(
     way = alike[0] if alike else f"1e6 / '{samples[0].metric}'"
     return BadInput(
         f"{place}: which of its metrics is {names} of {condition}?",
-        said=f"it has {_named(samples)}",
+        said=f"it has {_list_names(samples)}",
         hint=f'such as --metric "{first}={way}", or of several '
         f"--metric \"{first}='one' + 'other'\"",
     )
@@ -237,6 +237,6 @@ def _with_unit(name: str, unit: str) -> str:
     return f"{name} ({shown(unit)})" if unit else name
 
 
-def _named(samples: Sequence[Sample]) -> str:
+def _list_names(samples: Sequence[Sample]) -> str:
     first = ", ".join(_with_unit(sample.metric, sample.unit) for sample in samples[:MOST_NAMED])
     return first + (f", and {len(samples) - MOST_NAMED} more" if len(samples) > MOST_NAMED else "")

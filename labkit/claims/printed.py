@@ -99,7 +99,7 @@ def chosen(all_figures: Sequence[PrintedFigure], choices: Iterable[str]) -> list
 def words(printed_figures: Iterable[PrintedFigure]) -> str:
     """Figures as text: `response time, median: Native = 18 µs, VM-Default = 34 µs`."""
     groups = groupby(printed_figures, key=lambda figure: figure.about)
-    return "; ".join(f"{about}: {', '.join(_each(list(group)))}" for about, group in groups)
+    return "; ".join(f"{about}: {', '.join(_describe(list(group)))}" for about, group in groups)
 
 
 def _fits(figure: PrintedFigure, choice: str) -> bool:
@@ -111,7 +111,7 @@ def _fits(figure: PrintedFigure, choice: str) -> bool:
 
 
 # The two ends of a range are two rows of the file.
-def _each(group: Sequence[PrintedFigure]) -> list[str]:
+def _describe(group: Sequence[PrintedFigure]) -> list[str]:
     highs = {f.condition: f.value for f in group if f.statistic.startswith("range_high")}
     parts = []
     for f in group:

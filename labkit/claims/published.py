@@ -175,7 +175,7 @@ def read(
     with toml.locating("statistics"):
         list(map(_statistic, tables["statistics"]))
     printed_figures = figures(study, folder)
-    figures_of = _printed(printed_figures, tables)
+    figures_of = _figures_of(printed_figures, tables)
     claims: list[Claim] = []
     for n, table in enumerate(tables["claim"]):
         fields = {"statistics": tables["statistics"], **table, "main": tables["metric"]}
@@ -276,7 +276,7 @@ def _values(
     kind: type[Claim], fields: Mapping[str, Any], statistics: tuple[Statistic, ...],
     figures_of: Mapping[str, Mapping[float, float]],
 ) -> dict[str, Any]:  # fmt: skip
-    values = {key: _frozen(value) for key, value in fields.items()}
+    values = {key: _freeze(value) for key, value in fields.items()}
     if kind is Order:
         values |= {"percentiles": statistics, "published": figures_of}
     elif kind is not NotHere:
@@ -326,12 +326,12 @@ def _quotient(value: Any) -> float:
     return value[0] / value[1] if isinstance(value, tuple) else float(value)
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+def _freeze(value: Any) -> Any:
+    return tuple(map(_freeze, value)) if isinstance(value, list) else value
 
 
 # Condition -> percentile -> figure, for the metric and the point that the claims are about.
-def _printed(
+def _figures_of(
     printed_figures: Sequence[PrintedFigure], tables: Mapping[str, Any]
 ) -> dict[str, dict[float, float]]:
     figures_of: dict[str, dict[float, float]] = {}

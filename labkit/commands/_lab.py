@@ -45,7 +45,7 @@ def settings_of(texts: Sequence[str], roles: Sequence[str]) -> list[Setting]:
 def open_lab(args: argparse.Namespace, topology: str = "") -> Lab:
     """The lab that was asked for; a box is made of `topology` when none is up."""
     is_new = _makes(args, topology)
-    lab = _opened(args, topology, is_new)
+    lab = _open(args, topology, is_new)
     if is_new:
         down = f"labkit box down --name {topology}" if topology else "labkit box down"
         print(f"the box {topology or 'lab'} stays up until `{down}`", file=sys.stderr)
@@ -59,7 +59,7 @@ def lab_for_now(args: argparse.Namespace, topology: str = "") -> Iterator[Lab]:
 
     is_new = _makes(args, topology)
     try:
-        yield _opened(args, topology, is_new)
+        yield _open(args, topology, is_new)
     finally:
         if is_new:
             box.down(topology or "lab")
@@ -70,7 +70,7 @@ def _makes(args: argparse.Namespace, topology: str) -> bool:
     return bool(args.lab == "box" and not _is_up(topology or "lab"))
 
 
-def _opened(args: argparse.Namespace, topology: str, is_new: bool) -> Lab:
+def _open(args: argparse.Namespace, topology: str, is_new: bool) -> Lab:
     from labkit.running import open_lab as where
 
     if is_new:

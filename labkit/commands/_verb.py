@@ -69,12 +69,12 @@ def verb(verbs: Any, name: str, call: Any, text: str, *examples: str) -> Parser:
         name, help=text, description=f"{capital(text)}.", formatter_class=Help
     )
     if examples:
-        parser.epilog = _shown(parser.prog, examples)
+        parser.epilog = _format_examples(parser.prog, examples)
     parser.set_defaults(call=call, parser=parser)
     return parser
 
 
-def _shown(prog: str, examples: Sequence[str]) -> str:
+def _format_examples(prog: str, examples: Sequence[str]) -> str:
     parts = [example.partition(" | ")[::2] for example in examples]
     lines = [(f"{prog} {words}".rstrip(), text) for words, text in parts]
     width = max(len(line) for line, _ in lines)

@@ -58,7 +58,7 @@ def _apply(args: argparse.Namespace) -> None:
     from labkit.changes.in_force import InForce
     from labkit.changes.lease import Owner
 
-    request = _typed(args) if looks_like_setting(args.what[0]) else _of_study(args)
+    request = _parse(args) if looks_like_setting(args.what[0]) else _of_study(args)
     changes = InForce(request.lab.hosts, Owner.me(request.purpose))
     with busy(f"asking {', '.join(request.lab.hosts)}"):
         plan = changes.learn(request.settings)
@@ -94,7 +94,7 @@ def _make(args: argparse.Namespace, request: _Request, changes: InForce) -> None
         print(f"It stays so until: {request.lab.host(first).verb('restore', *names)}")
 
 
-def _typed(args: argparse.Namespace) -> _Request:
+def _parse(args: argparse.Namespace) -> _Request:
     if args.condition:
         raise BadInput("--condition is for a study, not for settings")
     settings = settings_of(args.what, args.on)

@@ -130,7 +130,7 @@ def _run(args: argparse.Namespace) -> int:
             conductor.conduct()
         finally:
             line.draw("writing the report")
-            index = _written(folder)
+            index = _write(folder)
     _show(args, folder, index)
     if conductor.late:
         return LATE
@@ -156,11 +156,11 @@ def _report(args: argparse.Namespace) -> None:
 
     folder = named_campaign(args.campaign)
     with busy("writing the report"):
-        index = _written(folder)
+        index = _write(folder)
     _show(args, folder, index)
 
 
-def _written(folder: CampaignFolder) -> Path:
+def _write(folder: CampaignFolder) -> Path:
     from labkit.campaign.report import write
 
     return write(folder)

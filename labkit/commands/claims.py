@@ -90,7 +90,7 @@ def _check(args: argparse.Namespace) -> int:
         print_json({"file": str(file), "claims": _rows(paper), "conditions": names,
                     "wrong": [*map(str, wrong)], "doubts": doubts})  # fmt: skip
     else:
-        print(_told(file, paper, names, doubts, len(wrong)))
+        print(_describe(file, paper, names, doubts, len(wrong)))
         for error in wrong:
             print(f"labkit: {error}", file=sys.stderr)
     return int(bool(wrong))
@@ -117,7 +117,7 @@ def _test(comparison: Any) -> str:
     return f"{quantity.shown}{f' ({quantity.metric})' if quantity.metric else ''}: {ends}"
 
 
-def _told(file: Path, paper: Published, names: list[str], doubts: list[str], wrong: int) -> str:
+def _describe(file: Path, paper: Published, names: list[str], doubts: list[str], wrong: int) -> str:
     from labkit.pages import terminal
 
     rows = [(row["claim"], row["form"], "; ".join(row["tests"]) or "cannot be tested")

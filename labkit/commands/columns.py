@@ -52,11 +52,11 @@ def _columns(args: argparse.Namespace) -> None:
         raise BadInput(f"{args.file}: several counters have the name {matches[0]!r}")
     with busy(f"reading {args.file}"):
         columns = read(args.file, alone)
-    files = _written(args, columns)
+    files = _write(args, columns)
     _print(args, columns, files, len(matches) - len(alone))
 
 
-def _written(args: argparse.Namespace, columns: Columns) -> list[Path]:
+def _write(args: argparse.Namespace, columns: Columns) -> list[Path]:
     from labkit.charts.counters import counters_over_time
     from labkit.charts.export import save, save_csv
 

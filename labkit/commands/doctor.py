@@ -128,14 +128,14 @@ def _checks(findings: Sequence[Finding]) -> list[Row]:
     for finding in findings:
         if finding.state != "not looked at":
             rows.append((SIGNS[finding.state], finding.check, finding.found))
-            rows += [("", "", line) for line in _mended(finding)]
+            rows += [("", "", line) for line in _describe_fix(finding)]
     if not_seen := [finding for finding in findings if finding.state == "not looked at"]:
         names = ", ".join(finding_not_seen.check for finding_not_seen in not_seen)
         rows.append((SIGNS["not looked at"], "", f"{not_seen[0].found}; then: {names}"))
     return rows
 
 
-def _mended(finding: Finding) -> list[str]:
+def _describe_fix(finding: Finding) -> list[str]:
     if finding.state not in ("warning", "failed"):
         return []
     texts = [f"it says: {line}" for line in finding.said.splitlines() if line.strip()]
@@ -151,7 +151,7 @@ def _conditions(findings: Sequence[Finding]) -> list[Row]:
     for alike in groups.values():
         finding, places = alike[0], [finding_alike.where.partition(": ") for finding_alike in alike]
         rows.append((SIGNS[finding.state], "", finding.found))
-        rows += [("", "", line) for line in _mended(finding)]
+        rows += [("", "", line) for line in _describe_fix(finding)]
         for study in dict.fromkeys(study for study, _, _ in places):
             rows.append(("", study, "; ".join(name for of, _, name in places if of == study)))
     return rows

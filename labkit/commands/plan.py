@@ -120,7 +120,7 @@ def _plan_study(args: argparse.Namespace) -> None:
             }
         )
     else:
-        parts = [_told(scale)] if scale else []
+        parts = [_describe(scale)] if scale else []
         able = (c for c in study.conditions if c.name not in refusals)
         used = None if args.condition else {s for c in able for s in c.asked(lab)}
         parts += [rendered(study.title, plan, refusals, used), demanded(demand, capacities)]
@@ -160,7 +160,7 @@ def _at_scale(args: argparse.Namespace, study: Study) -> bool:
     if scale["lacks"] and args.json:
         print_json({"study": study.name, "lab": args.lab, "scale": scale})
     elif scale["lacks"]:
-        print(study.title, _told(scale), sep="\n\n")
+        print(study.title, _describe(scale), sep="\n\n")
     return not scale["lacks"]
 
 
@@ -172,7 +172,7 @@ def _scale(study: Study, capacities: Mapping[str, Capacity]) -> dict[str, list[s
     return {"takes": lacking.takes(study), "lacks": lacking.of_hosts(study, capacities)}
 
 
-def _told(scale: Mapping[str, list[str]]) -> str:
+def _describe(scale: Mapping[str, list[str]]) -> str:
     lines = ["The document's scale takes:", *(f"  {line}" for line in scale["takes"])]
     if scale["lacks"]:
         lines += ["This lab lacks, so that nothing would be measured:"]
@@ -231,9 +231,9 @@ def rendered(
 
     steps = [step for step in plan.steps if used is None or step.setting in used]
     seconds = sum(step.told()["seconds"] for step in steps)
-    parts = [*map(paragraph, (title, *plan.warnings)), _changed(steps)]
+    parts = [*map(paragraph, (title, *plan.warnings)), _describe_changes(steps)]
     reasons_of = refusals or {}
-    parts += _listed(
+    parts += _list_lines(
         "Left out there:", [(name, reason) for name in reasons_of for reason in reasons_of[name]]
     )
     reasons = {"", *(reason for reasons_of_one in reasons_of.values() for reason in reasons_of_one)}
@@ -241,13 +241,13 @@ def rendered(
     lacking = (s for s in steps if s.why not in reasons and s.setting.instead_of not in able)
     not_possible = [(type(s.setting).__name__, s.why) for s in lacking]
     addition = "" if refusals is None else "; no condition is left out for it"
-    parts += _listed(f"Not possible there{addition}:", not_possible)
+    parts += _list_lines(f"Not possible there{addition}:", not_possible)
     end = f"About {seconds:.0f} s to make all of it once; plan {plan.digest}."
     return "\n\n".join([*parts, f"{end}\nNo setting was touched."])
 
 
 # Guests of one host are changed alike.
-def _changed(steps: Sequence[Step]) -> str:
+def _describe_changes(steps: Sequence[Step]) -> str:
     from labkit.pages.terminal import paragraph
 
     things: dict[str, list[str]] = {}
@@ -277,7 +277,7 @@ def _together(names: Sequence[str]) -> str:
 
 
 # A lab without guests lacks the same thing dozens of times.
-def _listed(head: str, names_and_whys: Sequence[tuple[str, str]]) -> list[str]:
+def _list_lines(head: str, names_and_whys: Sequence[tuple[str, str]]) -> list[str]:
     from labkit.pages.terminal import paragraph
 
     names_of: dict[str, list[str]] = {}

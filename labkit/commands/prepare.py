@@ -55,14 +55,14 @@ def _prepare(args: argparse.Namespace) -> int:
         lacks = lacking(studies, lab, args.non_free)
     if not args.json:
         print(rendered(lacks))
-    if any(lack.packages or lack.built for lack in lacks) and (args.yes or _agreed(args)):
+    if any(lack.packages or lack.built for lack in lacks) and (args.yes or _agree(args)):
         _install(lab, lacks, args)
         lacks = lacking(studies, lab, args.non_free)
         if not args.json:
             print(rendered(lacks))
     ready = not any(lack.packages or lack.built or lack.trouble for lack in lacks)
     silent = {lack.host for lack in lacks if lack.trouble}
-    answers = [_brought(load, host, args, ready) for load, host in unpackaged_of(studies, lab)
+    answers = [_bring(load, host, args, ready) for load, host in unpackaged_of(studies, lab)
                if host.name not in silent]  # fmt: skip
     ready = ready and all(answers)
     if args.json:
@@ -80,7 +80,7 @@ def _studies(args: argparse.Namespace) -> list[Study]:
     return [studies.find(name) for name in args.study] or studies.readable()[0]
 
 
-def _agreed(args: argparse.Namespace) -> bool:
+def _agree(args: argparse.Namespace) -> bool:
     if args.json or not (sys.stdin and sys.stdin.isatty()):
         return False
     return input("Install them now? [y/N] ").strip().lower() in ("y", "yes")
@@ -95,11 +95,11 @@ def _install(lab: Lab | None, lacks: Sequence[Lack], args: argparse.Namespace) -
 
 
 # Where packages are missing, it could not be installed.
-def _brought(load: Workload, host: Host, args: argparse.Namespace, able: bool) -> bool:
+def _bring(load: Workload, host: Host, args: argparse.Namespace, able: bool) -> bool:
     if load.there(host):
         return True
     print(f"{host.name}: {load.brings} is missing (for {load.name})", file=sys.stderr)
-    if not able or not (args.yes or _agreed(args)):
+    if not able or not (args.yes or _agree(args)):
         return False
     load.install(host)
     print(f"{host.name}: {load.brings} is there", file=sys.stderr)

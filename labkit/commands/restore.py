@@ -47,7 +47,7 @@ def _restore(args: argparse.Namespace) -> int:
     outcomes: dict[str, Any] = {}
     # A guest cannot be reached while its host has it stopped: it has its turn again after the rest.
     for second_turn in (False, True):
-        outcomes |= _each(
+        outcomes |= _restore_all(
             {n: h for n, h in hosts.items() if not second_turn or outcomes[n].get("again")}, args
         )
     if args.json:
@@ -62,7 +62,7 @@ def _restore(args: argparse.Namespace) -> int:
     return 0 if all(outcome["ok"] for outcome in outcomes.values()) else 1
 
 
-def _each(hosts: Mapping[str, Host], args: argparse.Namespace) -> dict[str, Any]:
+def _restore_all(hosts: Mapping[str, Host], args: argparse.Namespace) -> dict[str, Any]:
     from labkit.changes.restore import restore
 
     outcomes: dict[str, Any] = {}

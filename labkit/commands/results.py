@@ -119,7 +119,7 @@ def _list(args: argparse.Namespace) -> None:
     rows = [
         (r["study"] or "?", r["lab"] or "?", f"{r['finished']:.0f} of {r['runs']}",
          (r["started"] or "")[:10],
-         _short(r) + (f"  DAMAGED: {r['damaged']}" if r["damaged"] else _rest(r)))
+         _short(r) + (f"  DAMAGED: {r['damaged']}" if r["damaged"] else _count_rest(r)))
         for r in rows_found
     ]  # fmt: skip
     head = ("study", "lab", "finished", "started", "where")
@@ -139,7 +139,7 @@ def _short(row: dict[str, Any]) -> str:
     return f"STUDY/{path.name}" if path.parent.parent == out() / "results" else str(path)
 
 
-def _rest(row: dict[str, Any]) -> str:
+def _count_rest(row: dict[str, Any]) -> str:
     kinds = {"failed or not used": row["not_used"], "damaged": row["broken"]}
     texts = [f"{count:.0f} {kind}" for kind, count in kinds.items() if count]
     return f"  ({', '.join(texts)})" if texts else ""
@@ -148,13 +148,17 @@ def _rest(row: dict[str, Any]) -> str:
 def _show(args: argparse.Namespace) -> None:
     from labkit.pages import tables
 
-    results, run = _named(args.what)
+    results, run = _open(args.what)
     if args.json:
-        print_json(_told(run) if run else _whole(results))
+        print_json(_describe_run(run) if run else _describe(results))
         return
     if run:
-        rows_of_run = [_marked(row) for row in run.rows]
-        print(tables.table(_pairs({**_told(run), "rows": rows_of_run}), ("what", "value")).text())
+        rows_of_run = [_mark(row) for row in run.rows]
+        print(
+            tables.table(
+                _pairs({**_describe_run(run), "rows": rows_of_run}), ("what", "value")
+            ).text()
+        )
         if "~" in str(rows_of_run):
             print("~ marks a percentile with too few samples beyond it")
         return
@@ -166,7 +170,7 @@ def _show(args: argparse.Namespace) -> None:
     print(tables.Table(("run", "state", "found", "why"), tuple(rows)).text())
 
 
-def _marked(row: Mapping[str, Any]) -> dict[str, Any]:
+def _mark(row: Mapping[str, Any]) -> dict[str, Any]:
     lacking = {name for name in row if _lacks(name, row.get("n"))}
     return {name: f"~{value}" if name in lacking else value for name, value in row.items()}
 
@@ -188,13 +192,13 @@ def _figures(run: Run) -> str:
     return ", ".join(first) + (f", and {len(run.rows) - 2} more" if len(run.rows) > 2 else "")
 
 
-def _whole(results: Results) -> dict[str, Any]:
+def _describe(results: Results) -> dict[str, Any]:
     runs, faults = results.readable()
     return {"path": str(results.path), "asked": dict(results.asked),
-            "runs": [_told(run) for run in runs], "damaged": faults}  # fmt: skip
+            "runs": [_describe_run(run) for run in runs], "damaged": faults}  # fmt: skip
 
 
-def _told(run: Run) -> dict[str, Any]:
+def _describe_run(run: Run) -> dict[str, Any]:
     return {**asdict(run), "path": str(run.path)}
 
 
@@ -221,7 +225,7 @@ def _verify(args: argparse.Namespace) -> int:
     from labkit.runs.index import found, places
 
     wrong: list[str] = []
-    paths = [_named(name)[0].path for name in args.what] or list(found(places()))
+    paths = [_open(name)[0].path for name in args.what] or list(found(places()))
     for path in paths:
         with busy(f"checking {path}"):
             wrong += _wrong(path)
@@ -258,7 +262,7 @@ def _wrong(path: Path) -> list[str]:
 def _diff(args: argparse.Namespace) -> None:
     from labkit.pages.old_and_new import old_and_new
 
-    (old, old_run), (new, new_run) = _named(args.old), _named(args.new)
+    (old, old_run), (new, new_run) = _open(args.old), _open(args.new)
     if (old_run is None) != (new_run is None):
         raise BadInput("one is a run and the other is not", hint="name two runs, or none")
     sides = old_and_new(old, new, (old_run, new_run) if old_run and new_run else None)
@@ -284,7 +288,7 @@ def _side_by_side(facts: Sequence[Fact]) -> str:
 def _export(args: argparse.Namespace) -> None:
     from labkit.runs import bundle
 
-    results = _named(args.what)[0]
+    results = _open(args.what)[0]
     file = args.output or Path(f"{results.study}-{results.path.name}{bundle.SUFFIX}")
     if file.suffix == ".csv":
         _csv(results.frame(), file, args.json)
@@ -329,7 +333,7 @@ def _query(args: argparse.Namespace) -> None:
         print(tables.table(rows).text() if rows else "no rows")
 
 
-def _named(name: str) -> tuple[Results, Run | None]:
+def _open(name: str) -> tuple[Results, Run | None]:
     from labkit.results import Run
     from labkit.running.open_lab import named_results
 

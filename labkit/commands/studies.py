@@ -42,7 +42,7 @@ def _studies(args: argparse.Namespace) -> int:
 
     if args.study:
         study = studies.find(args.study)
-        print_json(_plain(study)) if args.json else print(_whole(study))
+        print_json(_plain(study)) if args.json else print(_describe(study))
         return 0
     if args.write:
         from labkit.running.new_study import write_tables
@@ -97,7 +97,7 @@ def _plain(study: Study) -> dict[str, Any]:
 
 
 # What one wants to know before it is run: where it is, what it asks, what can be changed.
-def _whole(study: Study) -> str:
+def _describe(study: Study) -> str:
     from labkit import studies
     from labkit.pages.terminal import paragraph, table
     from labkit.running import notebook

@@ -92,10 +92,10 @@ def trust_host(file: Path, name: str, fingerprint: str, *, as_json: bool = False
             raise
     is_known = trust.is_known(target, keys)
     if fingerprint:
-        choice = _chosen(target, keys, fingerprint)
+        choice = _choose(target, keys, fingerprint)
     else:
         command = ("labkit", "trust", name, "--lab", str(file), "--yes", "FINGERPRINT")
-        choice = () if is_known else _agreed(target, keys, command, may_ask=not as_json)
+        choice = () if is_known else _agree(target, keys, command, may_ask=not as_json)
     keys_to_keep = () if is_known else choice
     if keys_to_keep:
         trust.keep(kept_in, target, keys_to_keep)
@@ -143,7 +143,7 @@ def _no_role(silent: HostError, lab: Lab) -> LabkitError:
 
 
 # A human compares, once; nobody else is asked (under papermill or cron there is nobody to ask).
-def _agreed(
+def _agree(
     target: Target, keys: tuple[Shown, ...], command: Sequence[str], *, may_ask: bool
 ) -> tuple[Shown, ...]:
     if not (may_ask and sys.stdin.isatty() and sys.stderr.isatty()):
@@ -158,11 +158,11 @@ def _agreed(
     print(f"\n{COMPARE}\nIs this the host? (yes, no, or a fingerprint) ", end="", file=sys.stderr)
     sys.stderr.flush()
     answer = sys.stdin.readline().strip()
-    return keys if answer == "yes" else _chosen(target, keys, answer)
+    return keys if answer == "yes" else _choose(target, keys, answer)
 
 
 # One fingerprint proves one key: the others might come from somebody in between.
-def _chosen(target: Target, keys: Sequence[Shown], answer: str) -> tuple[Shown, ...]:
+def _choose(target: Target, keys: Sequence[Shown], answer: str) -> tuple[Shown, ...]:
     matches = tuple(key for key in keys if key.fingerprint == answer)
     if not matches:
         raise HostKeyRefused(

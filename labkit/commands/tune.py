@@ -58,7 +58,7 @@ def _tune(args: argparse.Namespace) -> int:
     if not args.words:
         _show(args, profile)
     elif args.once:
-        return _run_once(args, _tuned(args, profile))
+        return _run_once(args, _side_of(args, profile))
     else:
         _compare(args, profile)
     return 0
@@ -86,13 +86,13 @@ def _show(args: argparse.Namespace, profile: Profile) -> None:
     from labkit.changes.plan import plan
     from labkit.commands.plan import rendered
 
-    side = _tuned(args, profile)
+    side = _side_of(args, profile)
     with lab_for_now(args) as lab, busy(f"asking {args.on}"):
         steps = plan([*side.settings, *side.optional], {args.on: lab.host(args.on)})
     print_json(steps.told()) if args.json else print(rendered(profile.what, steps))
 
 
-def _tuned(args: argparse.Namespace, profile: Profile) -> Side:
+def _side_of(args: argparse.Namespace, profile: Profile) -> Side:
     from labkit.running.comparing import Side
 
     return Side(
@@ -105,7 +105,7 @@ def _tuned(args: argparse.Namespace, profile: Profile) -> Side:
 def _compare(args: argparse.Namespace, profile: Profile) -> None:
     from labkit.running.comparing import A, B, Comparing, Side
 
-    side = _tuned(args, profile)
+    side = _side_of(args, profile)
     sides = {A: Side(side.words, side.role), B: side}
     measure_and_show(args, Comparing(sides, load_of(args), args.margin))
 

@@ -22,7 +22,7 @@ then may be the cause; only a change of it can prove that.
 def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verb(
-        verbs, "why", _why, "show what kernels do while the slowest requests are slow",
+        verbs, "why", _explain, "show what kernels do while the slowest requests are slow",
         "--lab lab.toml | ping for five seconds, and print a table",
         "--lab lab.toml --chart why.html | also draw one time line",
     )  # fmt: skip
@@ -37,7 +37,7 @@ def add(verbs: Any) -> None:
     json_flag(parser)
 
 
-def _why(args: argparse.Namespace) -> None:
+def _explain(args: argparse.Namespace) -> None:
     from labkit.running import why
     from labkit.workloads.ping import Ping
 

@@ -13,10 +13,10 @@ GET = beside(__file__, "get.sh")
 def get(host: Carries, path: str, *, most: int = MOST_IN_MEMORY, follow: bool = False) -> bytes:
     """The bytes of a file, no more than `most`; a link is read through only with `follow`."""
     place = Place.at(host.name, path)
-    return twice(lambda: _received(host, place, most, follow))
+    return twice(lambda: _receive(host, place, most, follow))
 
 
-def _received(host: Carries, place: Place, limit: int, follow: bool) -> bytes:
+def _receive(host: Carries, place: Place, limit: int, follow: bool) -> bytes:
     content, hashes = bytearray(), Hashes()
     with host.raw(*place.words(GET, "yes" if follow else "")) as pipe:
         while part := pipe.recv(CHUNK):

@@ -63,17 +63,17 @@ def _read(name: str, ask: Callable[[], str]) -> ClockReading:
 
 def seconds(name: str, text: str) -> float:
     """The middle of the times that what a host prints may stand for."""
-    return float(_told(name, text)[0]) + _resolution(name, text)
+    return float(_match(name, text)[0]) + _resolution(name, text)
 
 
 # A clock cuts off what is finer than its last digit: so it may be that much later, and is half of
 # it on the average. Few hosts print nanoseconds.
 def _resolution(name: str, text: str) -> float:
-    return 10.0 ** -len(_told(name, text)[2] or "") / 2
+    return 10.0 ** -len(_match(name, text)[2] or "") / 2
 
 
 # BusyBox's date knows no fractions, and repeats the letters that should become one.
-def _told(name: str, text: str) -> re.Match[str]:
+def _match(name: str, text: str) -> re.Match[str]:
     match = _TIME.match(text)
     if not match:
         raise HostError(f"{name}: its clock says {text!r}")

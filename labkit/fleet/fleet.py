@@ -62,7 +62,7 @@ class Outcomes(Mapping[str, T | LabkitError], Generic[T]):
     def check(self) -> dict[str, T]:
         """All answers; if a host failed, one error that names every host that did."""
         if failures := self.failed:
-            lines = [f"{name}: {_why(name, outcome)}" for name, outcome in failures.items()]
+            lines = [f"{name}: {_explain(name, outcome)}" for name, outcome in failures.items()]
             raise FleetFailed(
                 f"{len(failures)} of {len(self.all)} hosts failed: {', '.join(failures)}",
                 said="\n".join(lines[:3]),
@@ -77,17 +77,17 @@ class Start(Outcomes[Started]):
     @property
     def spread(self) -> float:
         """Seconds between the first start and the last, by the hosts' clocks."""
-        moments = [command.begun_here for command in self._started]
+        moments = [command.begun_here for command in self._starts]
         return max(moments) - min(moments) if moments else 0.0
 
     @property
     def bound(self) -> float:
         """Seconds by which the spread may be wrong, for clocks are not known exactly."""
-        bounds = sorted((command.bound for command in self._started), reverse=True)
+        bounds = sorted((command.bound for command in self._starts), reverse=True)
         return sum(bounds[:2])
 
     @property
-    def _started(self) -> list[Started]:
+    def _starts(self) -> list[Started]:
         return [outcome for outcome in self.all.values() if isinstance(outcome, Started)]
 
 
@@ -112,7 +112,7 @@ class StartLine:
         for command in order:
             command.release(moment)
         deadline = time.monotonic() + lead + far + seconds
-        return Start(_each(self.waiting, lambda waiting: waiting.done(deadline)))
+        return Start(_map(self.waiting, lambda waiting: waiting.done(deadline)))
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Fleet:
         tell: Callable[[str], None] | None = None,
     ) -> Outcomes[Completed]:  # fmt: skip
         """Run a command on every host; `tell` is called with the name of each that is done."""
-        admit, commands = self._admitted(), dict[str, Begun]()
+        admit, commands = self._admission(), dict[str, Begun]()
 
         def finish(name: str, host: Host) -> Completed:
             if name in commands:
@@ -143,9 +143,9 @@ class Fleet:
             if not stdin:
                 self._begin(commands, words, seconds, cap)
             if len(commands) == len(self.hosts):
-                outcomes = _heard(commands, tell)
+                outcomes = _collect(commands, tell)
             hosts_left = {name: host for name, host in self.hosts.items() if name not in outcomes}
-            outcomes |= _each(
+            outcomes |= _map(
                 {name: name for name in hosts_left},
                 lambda name: finish(name, hosts_left[name]),
                 tell,
@@ -161,9 +161,9 @@ class Fleet:
         self, action: Callable[[Host], T], *, tell: Callable[[str], None] | None = None
     ) -> Outcomes[T]:
         """Do something with every host, such as `lambda host: host.put(...)`."""
-        admit = self._admitted()
+        admit = self._admission()
         try:
-            return Outcomes(_each(self.hosts, lambda host: action(admit(host)), tell))
+            return Outcomes(_map(self.hosts, lambda host: action(admit(host)), tell))
         except BaseException:  # Ctrl-C: nobody waits for a host any longer
             self.close()
             raise
@@ -184,7 +184,7 @@ class Fleet:
         """
         if missing := set(commands) - set(ready):
             raise BadInput(f"no ready= for {', '.join(sorted(missing))}")
-        with self._entered(
+        with self._enter(
             commands,
             lambda name, host: starts.served(host, commands[name], ready[name], seconds),
         ):
@@ -196,7 +196,7 @@ class Fleet:
 
         Leaving ends what has not ended, or not started.
         """
-        with self._entered(
+        with self._enter(
             commands, lambda name, host: starts.armed(host, commands[name])
         ) as waiting:
             yield StartLine(waiting)
@@ -217,12 +217,12 @@ class Fleet:
 
     # All at once; and where one cannot, none stays.
     @contextmanager
-    def _entered(
+    def _enter(
         self, names: Iterable[str], open_on: Callable[[str, Host], AbstractContextManager[T]]
     ) -> Iterator[dict[str, T]]:
         for name in set(names) - set(self.hosts):
             raise Unknown("host", name, self.hosts)
-        admit, contexts = self._admitted(), {n: open_on(n, self.hosts[n]) for n in names}
+        admit, contexts = self._admission(), {n: open_on(n, self.hosts[n]) for n in names}
 
         def enter(name: str) -> T:
             admit(self.hosts[name])
@@ -232,7 +232,7 @@ class Fleet:
 
         with ExitStack() as stack:
             try:
-                values = Outcomes(_each({name: name for name in contexts}, enter)).check()
+                values = Outcomes(_map({name: name for name in contexts}, enter)).check()
             except LabkitError:
                 raise
             except BaseException:  # Ctrl-C: some may still be on their way in
@@ -240,13 +240,13 @@ class Fleet:
                 raise
             yield values
 
-    def _crowded(self) -> set[Any]:
+    def _crowded_doors(self) -> set[Any]:
         doors = Counter(_door(host) for host in self.hosts.values())
         return {door for door, n in doors.items() if n > LOGINS_AT_ONCE}
 
     # Hosts that are reached through one sshd log in some at a time.
-    def _admitted(self) -> Callable[[Host], Host]:
-        gates = {door: Semaphore(LOGINS_AT_ONCE) for door in self._crowded()}
+    def _admission(self) -> Callable[[Host], Host]:
+        gates = {door: Semaphore(LOGINS_AT_ONCE) for door in self._crowded_doors()}
 
         def admit(host: Host) -> Host:
             if gate := gates.get(_door(host)):
@@ -262,7 +262,7 @@ def _door(host: Host) -> Any:
     return (at.control, at.port) if at else None
 
 
-def _each(
+def _map(
     items: Mapping[str, Any],
     action: Callable[[Any], T],
     tell: Callable[[str], None] | None = None,
@@ -288,7 +288,7 @@ def _each(
 
 
 # Those that end within a moment; the others are left to threads, for each may print a lot.
-def _heard(
+def _collect(
     commands: dict[str, Begun], tell: Callable[[str], None] | None
 ) -> dict[str, Completed | LabkitError]:
     outcomes: dict[str, Completed | LabkitError] = {}
@@ -311,7 +311,7 @@ def _well(outcome: object) -> bool:
     return bool(getattr(outcome, "ok", True))
 
 
-def _why(name: str, outcome: Any) -> str:
+def _explain(name: str, outcome: Any) -> str:
     if isinstance(outcome, LabkitError):
         return str(outcome).removeprefix(f"{name}: ").replace("\n", " ")
     text = " ".join((outcome.stderr or "").split())[-200:]

@@ -72,10 +72,10 @@ class Worker:
             thread.join()
 
     def _through(self) -> None:
-        while wish := self._taken():
+        while wish := self._take():
             self._do(*wish)
 
-    def _taken(self) -> Wish | None:
+    def _take(self) -> Wish | None:
         with self._turn:
             if self._next:
                 return self._next.pop()

@@ -36,7 +36,7 @@ class FrontPage:
         self.worker = Worker(self.speaker)
         self.lab = LabSection(self._of_lab)
         self.results = ResultsSection(self._show_cards)
-        self.runner = Runner(self.running, self._where)
+        self.runner = Runner(self.running, self._place_of)
         self.tiles = Tiles([card.study.name for card in self.known.cards()], self.runner.press)
         self.runner.changed = self._at_work
         self.again = button("Refresh page", "Look at labs and results again", "refresh")
@@ -108,7 +108,7 @@ class FrontPage:
 
     # A box of the study's own is made where the one that is open has no host for it; where there
     # can be no lab, the recorded run is judged again.
-    def _where(self, study: str) -> str:
+    def _place_of(self, study: str) -> str:
         lab, ready = self.lab.lab, (self.known.ready or {}).get(study)
         fits = ready is None or ready.state != readiness.NO
         if lab is not None and (fits or not lab.emulated):

@@ -66,10 +66,10 @@ def first_choice(labs: Mapping[str, Path | None]) -> str:
 
 def hosts_now(lab: Lab) -> list[HostNow]:
     """Ask all hosts of a lab at the same time; one that is silent says why."""
-    return together(lambda role: _now(lab.host(role), role), lab.hosts, len(lab.hosts))
+    return together(lambda role: _look_at(lab.host(role), role), lab.hosts, len(lab.hosts))
 
 
-def _now(host: Host, role: str) -> HostNow:
+def _look_at(host: Host, role: str) -> HostNow:
     facts = look(host, role)
     kernel, cpus = facts.get("kernel", ""), facts.get("cpus", "")
     row = HostNow(role, facts["address"], facts["state"], kernel, cpus)

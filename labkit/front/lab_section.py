@@ -41,7 +41,7 @@ class LabSection:
         )  # fmt: skip
         self.again = button("Refresh lab", "Ask all hosts of this lab again", "refresh")
         self.again.on_click(lambda _: self.begin())
-        self.choice.observe(self._chosen, names="value")
+        self.choice.observe(self._choose, names="value")
         self.restores = widgets.HBox(layout=widgets.Layout(flex_flow="row wrap"))
         self.view = widgets.VBox(
             [heading("The lab"), wrapped([self.choice, self.again]), self.shown.widget,
@@ -80,14 +80,14 @@ class LabSection:
         head = f"{role}: put back" if outcome.ok else f"{role}: not everything was put back"
         return "\n".join([head, *(f"  {line}" for line in outcome.lines)])
 
-    def _chosen(self, _: object) -> None:
+    def _choose(self, _: object) -> None:
         self.begin()
 
     # The page's own choice is no wish of the reader.
     def _prefer(self, name: str) -> None:
-        self.choice.unobserve(self._chosen, names="value")
+        self.choice.unobserve(self._choose, names="value")
         self.choice.value = name
-        self.choice.observe(self._chosen, names="value")
+        self.choice.observe(self._choose, names="value")
 
     def _open(self, path: Path | None) -> None:
         if self.lab is not None:
@@ -118,11 +118,11 @@ def hosts_table(hosts: Sequence[HostNow]) -> Table:
     rows = [
         {"role": host.role, "address": host.address, "state": host.state, "kernel": host.kernel,
          "cpus": host.cpus, "held by": host.held or ("nobody" if host.answers else ""),
-         "not put back": "\n".join(host.unfinished) or host.trouble or _nothing(host)}
+         "not put back": "\n".join(host.unfinished) or host.trouble or _state_word(host)}
         for host in hosts
     ]  # fmt: skip
     return table(rows, HEAD)
 
 
-def _nothing(host_now: HostNow) -> str:
+def _state_word(host_now: HostNow) -> str:
     return "nothing" if host_now.answers else ""

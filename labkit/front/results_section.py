@@ -66,7 +66,7 @@ class ResultsSection:
 
     def write(self) -> str:
         """Write the report of the chosen results, and link to it."""
-        item = self._picked(self.new.value)
+        item = self._pick(self.new.value)
         file = item.report or write_report(item)
         self.found.show(f"<p>The report of {safe(item.name)}: {link(file, file.name)}</p>")
         self.show()
@@ -75,14 +75,14 @@ class ResultsSection:
 
     def set_beside(self) -> str:
         """Compare the chosen results with the older ones."""
-        new, old = self._picked(self.new.value), self._picked(self.old.value)
+        new, old = self._pick(self.new.value), self._pick(self.old.value)
         self.found.show(
             f"<h3>{safe(new.name)}, compared to {safe(old.name)}</h3>"
             f'<div class="lk-scroll">{compared_page(new, old)}</div>'
         )
         return "Compared; the table is below."
 
-    def _picked(self, name: str) -> Shelved:
+    def _pick(self, name: str) -> Shelved:
         items = names_of(self.shelved)
         if not name:
             hint = "type part of its name, then choose from the list"

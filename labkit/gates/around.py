@@ -80,7 +80,7 @@ def between(before: str, after: str) -> OtherWork | None:
         seconds, cpus = float(last["at"]) - float(first["at"]), int(last["cpus"])
         ticks = [[int(n) for n in lines[STAT].split()[1:9]] for lines in (first, last)]
         times = [b - a for a, b in zip(*ticks, strict=True)]
-        first_wait, last_wait = (_waited(lines.get(PRESSURE, "")) for lines in (first, last))
+        first_wait, last_wait = (_wait_seconds(lines.get(PRESSURE, "")) for lines in (first, last))
         wait = (
             None
             if first_wait is None or last_wait is None
@@ -169,6 +169,6 @@ def _lines(text: str) -> dict[str, str]:
 
 
 # `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`, in microseconds.
-def _waited(line: str) -> float | None:
+def _wait_seconds(line: str) -> float | None:
     words: Sequence[str] = line.split("total=")
     return float(words[1]) if len(words) == 2 else None

@@ -41,13 +41,13 @@ class Counters:
         """The host's counts; asked for again if the program has ended, as with its machine."""
         if host in self._there:
             try:
-                return self._asked(host)
+                return self._ask(host)
             except HostError:
                 self._forget(host)
         self._open(host)
-        return self._asked(host)
+        return self._ask(host)
 
-    def _asked(self, host: Host) -> str:
+    def _ask(self, host: Host) -> str:
         _, pipe = self._there[host]
         pipe.send(b"\n")
         size = clock.line_of(pipe, host.name)

@@ -79,9 +79,9 @@ def gates(
     try:
         span = _Span(_Reading.of(before), _Reading.of(after), seconds)
         return (
-            _steal(span), _throttled(span), _swapped(span), _retransmitted(span), _nic_errors(span),
-            _clock_stepped(span, step), _paused(span, slack),
-            _foreign_load(span, {*names, *DAEMONS}), *_saturated(span, client),
+            _steal(span), _throttling(span), _swap(span), _retransmits(span), _nic_errors(span),
+            _clock_stepped(span, step), _pause(span, slack),
+            _foreign_load(span, {*names, *DAEMONS}), *_saturation(span, client),
             _in_time(seconds, limit),
         )  # fmt: skip
     except (ValueError, IndexError, KeyError) as error:
@@ -199,7 +199,7 @@ def _steal(span: _Span) -> Gate:
     return Gate("steal", share <= STEAL, f"{percent(share)} of its CPU time was stolen from it")
 
 
-def _throttled(span: _Span) -> Gate:
+def _throttling(span: _Span) -> Gate:
     heat = sum(span.grown(r".*/thermal_throttle/.*").values())
     groups = [file for file in span.after.lines if file.endswith("/cpu.stat")]
     # Microseconds in version 2 of cgroups, nanoseconds of all CPUs in version 1.
@@ -217,14 +217,14 @@ def _throttled(span: _Span) -> Gate:
     return Gate("throttling", True, "neither heat nor a CPU limit held it back")
 
 
-def _swapped(span: _Span) -> Gate:
+def _swap(span: _Span) -> Gate:
     if "/proc/vmstat" not in span.after.lines:
         return Gate("swap", None, "this host does not count what it swaps")
     pages = sum(_grown_in(span, "/proc/vmstat", word) for word in ("pswpin", "pswpout"))
     return Gate("swap", pages == 0, f"{pages:.0f} pages were swapped")
 
 
-def _retransmitted(span: _Span) -> Gate:
+def _retransmits(span: _Span) -> Gate:
     old, new = span.before.tcp, span.after.tcp
     if not {"OutSegs", "RetransSegs"} <= set(old) & set(new):
         return Gate("retransmits", None, "this host does not count TCP segments")
@@ -255,7 +255,7 @@ def _clock_stepped(span: _Span, step: float) -> Gate:
     return Gate("clock step", ok, f"its time of day moved {off:+.2f} s against its uptime")
 
 
-def _paused(span: _Span, slack: float) -> Gate:
+def _pause(span: _Span, slack: float) -> Gate:
     # A virtual machine that is paused, saved or moved finds its clock behind the controller's.
     if span.uptime is None:
         return Gate("paused", None, "this host does not report its uptime")
@@ -287,7 +287,7 @@ def _foreign_load(span: _Span, own_names: Collection[str]) -> Gate:
 
 
 # A closed loop is never late; but where its client has no CPU time left, figures are about that.
-def _saturated(span: _Span, client: bool) -> Iterator[Gate]:
+def _saturation(span: _Span, client: bool) -> Iterator[Gate]:
     if not client:
         return
     shares = {cpu: 1 - (t[3] + t[4]) / sum(t[:8]) for cpu, t in span.cpus.items()

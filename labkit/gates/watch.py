@@ -51,11 +51,11 @@ class Watch:
 
     def begin(self) -> None:
         """Ask every host at the same time what it has counted so far."""
-        self._before.update(self._asked())
+        self._before.update(self._ask())
 
     def end(self) -> None:
         """Ask every host again."""
-        self._after.update(self._asked())
+        self._after.update(self._ask())
 
     def raw(self) -> dict[str, str]:
         """The counts, by the name of the file to keep them in."""
@@ -85,8 +85,8 @@ class Watch:
         }
         return {role: gates for role, gates in gates_of.items() if gates}
 
-    def _asked(self) -> dict[str, _Counts]:
-        outcomes = Fleet(self.hosts).each(self._counted)
+    def _ask(self) -> dict[str, _Counts]:
+        outcomes = Fleet(self.hosts).each(self._count)
         if failures := [
             failure for role, failure in outcomes.failed.items() if role in self.between
         ]:
@@ -97,13 +97,13 @@ class Watch:
 
     # A guest that a setting has started again since has lost its connection; to ask twice does no
     # harm.
-    def _counted(self, host: Host) -> _Counts:
+    def _count(self, host: Host) -> _Counts:
         try:
-            return self._timed(host)
+            return self._time(host)
         except OutcomeUnknown:
-            return self._timed(host)
+            return self._time(host)
 
-    def _timed(self, host: Host) -> _Counts:
+    def _time(self, host: Host) -> _Counts:
         start, ahead = time.monotonic(), time.time() - time.monotonic()
         return self.collect(host), start, time.monotonic() - start, ahead
 
@@ -171,7 +171,7 @@ def remarks(results: Results, loads: Sequence[Workload] = ()) -> list[str]:
     runs = results.readable()[0]
     used = [run for run in runs if run.state == "finished"]
     gates = [generator.gates_of(run, loads, results.asked) for run in used]
-    return [*_invalid(runs, len(used)), *_doubted(gates)]
+    return [*_invalid(runs, len(used)), *_describe_doubts(gates)]
 
 
 def _invalid(runs: Sequence[Run], used: int) -> list[str]:
@@ -189,7 +189,7 @@ def _invalid(runs: Sequence[Run], used: int) -> list[str]:
     ]
 
 
-def _doubted(gates: Sequence[generator.Gates]) -> list[str]:
+def _describe_doubts(gates: Sequence[generator.Gates]) -> list[str]:
     blocks: dict[tuple[str, str], list[str]] = {}
     for roles in gates:
         for role, reasons in roles.items():

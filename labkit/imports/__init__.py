@@ -87,7 +87,7 @@ def text_of(file: Path) -> str:
         raise ResultsError(f"{file}: cannot be read", said=str(error)) from None
     for first, unpacker in UNPACKERS.items():
         if content and content.startswith(first):
-            content = _unpacked(file, content, unpacker)
+            content = _unpack(file, content, unpacker)
     if content is None:
         raise ResultsError(f"{file}: is larger than {MOST_BYTES >> 20} MiB")
     try:
@@ -136,7 +136,7 @@ def take_in(
                for name, files_of in files.items() for file in files_of]  # fmt: skip
     sources = [(name, replace(file, tool=file.tool.replace("-", "_"))) for name, file in sources]
     # Everything is read before anything is written.
-    parts = list(_numbered(
+    parts = list(_number(
         replace(part, number=number)
         for number, file in enumerate(sources) for part in _parts(*file, trials)
     ))  # fmt: skip
@@ -206,7 +206,7 @@ def _trials(part: _Part) -> Iterator[_Part]:
         yield replace(part, source=source, block=0, text=text, samples=samples)
 
 
-def _numbered(parts: Iterable[_Part]) -> Iterator[_Part]:
+def _number(parts: Iterable[_Part]) -> Iterator[_Part]:
     blocks_of: dict[tuple[str, str], dict[int, Path]] = {}
     for part in parts:
         blocks = blocks_of.setdefault((part.condition, part.source.tool), {})
@@ -305,7 +305,7 @@ def _insist_one_unit(parts: Sequence[_Part], claims: Claimed | None) -> None:
 
 
 # A packed file may have been appended to, and is then several in a row. None is too large a text.
-def _unpacked(file: Path, content: bytes, unpacker: Callable[[], _Unpacker]) -> bytes | None:
+def _unpack(file: Path, content: bytes, unpacker: Callable[[], _Unpacker]) -> bytes | None:
     text = b""
     while content:
         unpacker_of, room = unpacker(), MOST_BYTES - len(text)

@@ -56,10 +56,10 @@ def insist(samples: list[Sample], tool: str) -> list[Sample]:
     alike: dict[str, list[Sample]] = {}
     for figure in samples:
         alike.setdefault(figure.metric, []).append(figure)
-    return [_joined(group) for group in alike.values()]
+    return [_join(group) for group in alike.values()]
 
 
-def _joined(group: list[Sample]) -> Sample:
+def _join(group: list[Sample]) -> Sample:
     first = group[0]
     if len(group) == 1:
         return first

@@ -57,14 +57,14 @@ def _goes_on(run: Mapping[str, Any], successor: Mapping[str, Any]) -> bool:
     jobs, later = _jobs(run), _jobs(successor)
     if [at(job, "jobname") for job in jobs] != [at(job, "jobname") for job in later]:
         return False
-    if jobs and abs(_begun(run, jobs[0]) - _begun(successor, later[0])) > SAME_BEGIN:
+    if jobs and abs(_begin_ms(run, jobs[0]) - _begin_ms(successor, later[0])) > SAME_BEGIN:
         return False
     parts = [(a.get(kind), b.get(kind)) for a, b in zip(jobs, later, strict=True) for kind in KINDS]
     return all(_grew(a, b) for a, b in parts if isinstance(a, dict) and isinstance(b, dict))
 
 
 # In milliseconds; `elapsed` is in seconds, rounded up.
-def _begun(run: Mapping[str, Any], job: Mapping[str, Any]) -> float:
+def _begin_ms(run: Mapping[str, Any], job: Mapping[str, Any]) -> float:
     end = run.get("timestamp_ms", number(run.get("timestamp", 0), "timestamp") * 1000)
     return number(end, "timestamp_ms") - number(job.get("elapsed", 0), "elapsed") * 1000
 

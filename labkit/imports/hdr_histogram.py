@@ -22,10 +22,10 @@ def read(text: str) -> list[Sample]:
             raise unread("HdrHistogram", number, line)
         tag = next((f.removeprefix("Tag=") for f in fields if f.startswith("Tag=")), "value")
         by_tag.setdefault(tag, []).append((number, code))
-    return insist([_merged(tag, lines) for tag, lines in by_tag.items()], "HdrHistogram")
+    return insist([_merge(tag, lines) for tag, lines in by_tag.items()], "HdrHistogram")
 
 
-def _merged(tag: str, lines: list[tuple[int, str]]) -> Sample:
+def _merge(tag: str, lines: list[tuple[int, str]]) -> Sample:
     values = []
     for number, code in lines:
         try:

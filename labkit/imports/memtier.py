@@ -40,7 +40,7 @@ def _of_json(text: str) -> Iterator[Sample]:
 
 def _kind(kind: str, fields: Mapping[str, Any]) -> Iterator[Sample]:
     for key in RATES:
-        yield sample(*_named(kind, key), number(at(fields, key), f"{kind} {key}"))
+        yield sample(*_name(kind, key), number(at(fields, key), f"{kind} {key}"))
     yield sample(f"{kind} latency mean", "ms", number(at(fields, "Average Latency"), kind))
     levels = fields.get("Percentile Latencies", {})
     for key, value in levels.items() if isinstance(levels, dict) else ():
@@ -66,10 +66,10 @@ def _row(columns: Sequence[str], kind: str, *cells: str) -> Iterator[Sample]:
         raise ResultsError(f"{kind} has {len(cells)} figures under {len(columns)} columns")
     for column, cell in zip(columns, cells, strict=True):
         if "---" not in cells[-2] and column not in ("Hits/sec", "Misses/sec"):
-            yield sample(*_named(kind, column), number(cell, f"{kind} {column}"))
+            yield sample(*_name(kind, column), number(cell, f"{kind} {column}"))
 
 
-def _named(kind: str, column: str) -> tuple[str, str]:
+def _name(kind: str, column: str) -> tuple[str, str]:
     if column == "Ops/sec":
         return f"{kind} throughput", "1/s"
     if column == "KB/sec":

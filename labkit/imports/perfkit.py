@@ -32,7 +32,7 @@ LONGEST = 40
 
 
 @dataclass(frozen=True)
-class _Told:
+class _Entry:
     metric: str
     unit: str
     values: list[float]
@@ -41,14 +41,14 @@ class _Told:
 
 def read(text: str) -> list[Sample]:
     """One metric for each test, metric, unit and condition; the values in the order written."""
-    groups: dict[tuple[str, str], list[_Told]] = {}
+    groups: dict[tuple[str, str], list[_Entry]] = {}
     for fields in _samples(text):
         groups.setdefault((fields.metric, fields.unit), []).append(fields)
     samples = [figure for group in groups.values() for figure in _split(group)]
     return insist(samples, "PerfKit")
 
 
-def _split(group: list[_Told]) -> Iterator[Sample]:
+def _split(group: list[_Entry]) -> Iterator[Sample]:
     names = {name for fields in group for name in fields.labels} - VALUE_LABELS
     telling = sorted(name for name in names if _tells(name, [fields.labels for fields in group]))
     parts: dict[str, list[float]] = {}
@@ -75,7 +75,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _samples(text: str) -> Iterator[_Told]:
+def _samples(text: str) -> Iterator[_Entry]:
     for n, line in enumerate(text.splitlines(), 1):
         # Some make one list of the lines, to have a JSON document.
         line = line.strip().removeprefix("[").rstrip(",]")
@@ -88,13 +88,13 @@ def _samples(text: str) -> Iterator[_Told]:
             continue
         labels, place = _labels(fields), f"line {n}: the value"
         value = number(fields["value"], place)
-        values = [value] if value or not VALUE_LABELS & labels.keys() else _held(labels, place)
+        values = [value] if value or not VALUE_LABELS & labels.keys() else _values(labels, place)
         if not values:
             continue
         names = (fields.get("test"), fields["metric"] or labels.get("Name"), labels.get("Subname"))
         metric = ": ".join(str(part) for part in names if part)
         texts = {name: str(label) for name, label in labels.items()}
-        yield _Told(metric, str(fields["unit"] or ""), values, texts)
+        yield _Entry(metric, str(fields["unit"] or ""), values, texts)
 
 
 # As "|name:value|,|name:value|", with "||" between in tables that were exported, or as an object
@@ -116,7 +116,7 @@ def _labels(fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _held(labels: dict[str, Any], place: str) -> list[float]:
+def _values(labels: dict[str, Any], place: str) -> list[float]:
     if "values" in labels and "timestamps" in labels:
         series = _inner(labels["values"], place)
         return [number(value, place) for value in series] if isinstance(series, list) else []

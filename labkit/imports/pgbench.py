@@ -31,7 +31,7 @@ def left_out(text: str) -> str:
 def read(text: str) -> list[Sample]:
     """Throughput and latency; of a log, the latency of each transaction."""
     if LOG_LINE.match(text):
-        return _logged(whole_lines(text))
+        return _read_log(whole_lines(text))
     insist_ended(text, r"^tps = [\d.]+ \(.*\)$", "pgbench")
     samples = insist(list(found_in(text, FIGURES)), "pgbench")
     losses = sum(map(int, FAILURES.findall(text)))
@@ -41,7 +41,7 @@ def read(text: str) -> list[Sample]:
     ]
 
 
-def _logged(text: str) -> list[Sample]:
+def _read_log(text: str) -> list[Sample]:
     values, losses = [], 0
     for n, line in enumerate(text.splitlines(), 1):
         match = LOG_LINE.fullmatch(line)

@@ -32,16 +32,16 @@ class _Node:
     text: str = ""
     below: list[_Node] = field(default_factory=list)
 
-    def all(self, name: str) -> list[_Node]:
+    def children(self, name: str) -> list[_Node]:
         return [node for node in self.below if node.name == name]
 
-    def one(self, name: str) -> str:
-        return next((node.text.strip() for node in self.all(name)), "")
+    def text_of(self, name: str) -> str:
+        return next((node.text.strip() for node in self.children(name)), "")
 
 
 def read(text: str) -> list[Sample]:
     """One metric for each result, or for each system where the file compares several."""
-    rows = list(_told(text))
+    rows = list(_read(text))
     samples = [sample(metric, unit, trials) for metric, unit, trials in rows if trials]
     if rows and not samples:
         raise ResultsError("no test of this file gave a result", said=rows[0][0])
@@ -50,28 +50,34 @@ def read(text: str) -> list[Sample]:
 
 def left_out(text: str) -> str:
     """The words about tests that failed: they have no value."""
-    failures = [metric for metric, _, trials in _told(text) if not trials]
+    failures = [metric for metric, _, trials in _read(text) if not trials]
     return f"{len(failures)} without a result: {', '.join(failures)[:200]}" if failures else ""
 
 
-def _told(text: str) -> Iterator[tuple[str, str, list[float]]]:
+def _read(text: str) -> Iterator[tuple[str, str, list[float]]]:
     results = _results(text)
     has_several = (
-        len({entry.one("Identifier") for result_read in results for entry in _entries(result_read)})
+        len(
+            {
+                entry.text_of("Identifier")
+                for result_read in results
+                for entry in _entries(result_read)
+            }
+        )
         > 1
     )
     for name, result in zip(_names(results), results, strict=True):
         for system, trials in (_by_system(result, name) or {"": []}).items():
             metric = f"{name} ({system})" if has_several and system else name
-            yield metric, result.one("Scale"), trials
+            yield metric, result.text_of("Scale"), trials
 
 
 def _results(text: str) -> list[_Node]:
     return [
         element
-        for element in _tree(text).all("Result")
-        if element.one("DisplayFormat") not in NO_NUMBERS
-        and element.one("Description") not in NOTES
+        for element in _tree(text).children("Result")
+        if element.text_of("DisplayFormat") not in NO_NUMBERS
+        and element.text_of("Description") not in NOTES
     ]
 
 
@@ -79,29 +85,29 @@ def _results(text: str) -> list[_Node]:
 # in their arguments, which are commands: these keep their order, which one that failed counts in.
 def _names(results: list[_Node]) -> list[str]:
     titles = [
-        ": ".join(filter(None, map(result.one, ("Title", "Description")))) for result in results
+        ": ".join(filter(None, map(result.text_of, ("Title", "Description")))) for result in results
     ]
     units: dict[str, set[str]] = {}
     for title, result_read in zip(titles, results, strict=True):
-        units.setdefault(title, set()).add(result_read.one("Scale"))
+        units.setdefault(title, set()).add(result_read.text_of("Scale"))
     names, counts = [], Counter[str]()
     for title, result_read in zip(titles, results, strict=True):
-        name = f"{title} ({result_read.one('Scale')})" if len(units[title]) > 1 else title
+        name = f"{title} ({result_read.text_of('Scale')})" if len(units[title]) > 1 else title
         counts[name] += 1
         names.append(f"{name} #{counts[name]}" if counts[name] > 1 else name)
     return names
 
 
 def _entries(result: _Node) -> list[_Node]:
-    return [entry for part in result.all("Data") for entry in part.all("Entry")]
+    return [entry for part in result.children("Data") for entry in part.children("Entry")]
 
 
 def _by_system(result: _Node, title: str) -> dict[str, list[float]]:
     by_system: dict[str, list[float]] = {}
     for entry in _entries(result):
-        text = entry.one("RawString") or entry.one("Value")
+        text = entry.text_of("RawString") or entry.text_of("Value")
         trials = [number(v, title) for v in re.split("[:,]", text)] if text else []
-        by_system.setdefault(entry.one("Identifier"), []).extend(trials)
+        by_system.setdefault(entry.text_of("Identifier"), []).extend(trials)
     return by_system
 
 
@@ -119,8 +125,8 @@ def _tree(text: str) -> _Node:
 
     parser.StartElementHandler, parser.CharacterDataHandler = begin, words
     parser.EndElementHandler = lambda _: path.pop() and None
-    parser.StartDoctypeDeclHandler = _refused
-    parser.EntityDeclHandler = _refused
+    parser.StartDoctypeDeclHandler = _refuse
+    parser.EntityDeclHandler = _refuse
     try:
         parser.Parse(text, True)
     except expat.ExpatError as error:
@@ -128,5 +134,5 @@ def _tree(text: str) -> _Node:
     return path[0].below[0]
 
 
-def _refused(*_: object) -> None:
+def _refuse(*_: object) -> None:
     raise ResultsError("the XML declares a document type; Phoronix writes none")

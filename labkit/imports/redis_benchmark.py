@@ -45,11 +45,11 @@ def _csv(lines: list[str]) -> list[Sample]:
         if len(cells) != len(heads):
             raise unread("redis-benchmark", n, line)
         for head, value in zip(heads[1:], cells[1:], strict=True):
-            samples.append(_named(cells[0], head, value))
+            samples.append(_figure(cells[0], head, value))
     return samples
 
 
-def _named(command: str, head: str, value: str, at: str = "") -> Sample:
+def _figure(command: str, head: str, value: str, at: str = "") -> Sample:
     figure = number(value, f"{command} {head}")
     if head == "rps":
         return sample(f"{command} throughput{at}", "1/s", figure)
@@ -59,9 +59,9 @@ def _named(command: str, head: str, value: str, at: str = "") -> Sample:
 def _quiet(text: str) -> list[Sample]:
     samples = []
     for command, rate, p50 in QUIET.findall(text):
-        samples.append(_named(command, "rps", rate))
+        samples.append(_figure(command, "rps", rate))
         if p50:
-            samples.append(_named(command, "p50_latency_ms", p50))
+            samples.append(_figure(command, "p50_latency_ms", p50))
     return samples
 
 
@@ -73,11 +73,11 @@ def _long(lines: list[str]) -> list[Sample]:
         elif clients := CLIENTS.match(line):
             at = f" [clients={clients[1]}]" if clients[1] != USUAL_CLIENTS else ""
         elif command and (rate := RATE.search(line)):
-            samples.append(_named(command, "rps", rate[1] or rate[2], at))
+            samples.append(_figure(command, "rps", rate[1] or rate[2], at))
         elif command and line.startswith("latency summary (msec)"):
             heads, values = (" ".join(lines[n + k : n + k + 1]).split() for k in (1, 2))
             if not heads or len(heads) != len(values):
                 raise unread("redis-benchmark", n + 3, " ".join(values))
             pairs = zip(heads, values, strict=True)
-            samples += [_named(command, f"{head}_latency_ms", value, at) for head, value in pairs]
+            samples += [_figure(command, f"{head}_latency_ms", value, at) for head, value in pairs]
     return samples

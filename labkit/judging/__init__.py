@@ -64,7 +64,7 @@ def judged(reading: Reading, margin: float | None = None) -> list[Verdict]:
 def _plain(reading: Reading, noise: Noise | None, margin: float | None) -> list[Verdict]:
     study, results = reading.study, reading.results
     looks = kept_looks.look(results)
-    silent = {**_untold(study, results), **study.unmeasured}
+    silent = {**_silences(study, results), **study.unmeasured}
     blocks_of = {name: b for name, b in reading.measured.items() if name not in silent}
     verdicts = claims.judge(
         study.claims, blocks_of, emulated=is_emulated(results), decided=decided(study, results),
@@ -79,10 +79,10 @@ def _plain(reading: Reading, noise: Noise | None, margin: float | None) -> list[
     reasons_of = {**without, **results.asked.get("unseen", {}), **refusals, **silent}
     unlike = [c.name for c in study.conditions if c.name in silent and c.name not in refusals]
     unlike += reading.measured.keys() & silent.keys()
-    return [replace(v, reasons=tuple(_explained(v, reasons_of, unlike))) for v in verdicts]
+    return [replace(v, reasons=tuple(_explain(v, reasons_of, unlike))) for v in verdicts]
 
 
-def _untold(study: Study, results: Results) -> Mapping[str, str]:
+def _silences(study: Study, results: Results) -> Mapping[str, str]:
     whys = study.untold if is_emulated(results) or _slower(study, results) else {}
     return {**whys, **(study.crowded if is_crowded(results) else {})}
 
@@ -98,7 +98,7 @@ def _slower(study: Study, results: Results) -> bool:
 
 
 # Of each condition or metric that was not counted: why, or that it is not the document's.
-def _explained(v: Verdict, reasons_of: Mapping[str, str], unlike: Sequence[str]) -> list[Reason]:
+def _explain(v: Verdict, reasons_of: Mapping[str, str], unlike: Sequence[str]) -> list[Reason]:
     reasons: list[Reason] = []
     for reason in v.reasons:
         if reason.what is not What.NOT_MEASURED:

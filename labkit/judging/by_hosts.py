@@ -33,7 +33,7 @@ def decided(study: Study, results: Results) -> dict[str, str]:
     reasons = {claim: kernels.decided(names, kernels_of) for claim, names in names_of.items()}
     if any(map(kernels.is_emulated, kernels_of.values())):
         reasons |= study.emulated
-    reasons |= _few_cpus(study, results) | _shared_cpus(study, results) | _untold(study, results)
+    reasons |= _few_cpus(study, results) | _shared_cpus(study, results) | _silences(study, results)
     return {claim: reason for claim, reason in reasons.items() if reason}
 
 
@@ -64,7 +64,7 @@ def _shared_cpus(study: Study, results: Results) -> dict[str, str]:
 
 # A substitute of an emulated lab may decide a claim whose every figure is measured there; one of
 # every lab, where labkit has nothing but a substitute.
-def _untold(study: Study, results: Results) -> dict[str, str]:
+def _silences(study: Study, results: Results) -> dict[str, str]:
     whys = {**(study.untold if is_emulated(results) else {}), **study.unmeasured}
     return {claim.id: whys[claim.id] for claim in study.claims if claim.id in whys}
 

@@ -43,7 +43,7 @@ class Doubts:
             return verdict
         runs = [run for run in self._runs if run.condition in names]
         good = [(run, self._find_spoils(run, loads)) for run in runs if run.state == "finished"]
-        remarks = [*_counted(good), *_invalid(runs), *self._changing(names)]
+        remarks = [*_count(good), *_invalid(runs), *self._changing(names)]
         if latency and (spoilt := _spoilt(good)):
             is_decided = verdict.verdict in (HOLDS, CONTRADICTED, SAME)
             reasons = (spoilt, *verdict.reasons) if is_decided else verdict.reasons
@@ -77,7 +77,7 @@ def _invalid(runs: Sequence[Run]) -> list[Reason]:
     return [Reason(What.INVALID, count=bad)] if bad else []
 
 
-def _counted(good: Sequence[Sight]) -> list[Reason]:
+def _count(good: Sequence[Sight]) -> list[Reason]:
     counts = {name: sum(name in spoils for _, spoils in good) for name in SPOILS}
     return [Reason(What.SPOILS, said=SPOILS[name], count=n, of=len(good))
             for name, n in counts.items() if n]  # fmt: skip

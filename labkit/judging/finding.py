@@ -92,7 +92,7 @@ def sentence(reading: Reading, verdicts: Sequence[Verdict]) -> str:
     first = next(iter(headlines(reading.study.name)), None)
     if first is None:
         return ""
-    return str(find_figure(reading, verdicts) or _unanswered(first, reading.results.asked))
+    return str(find_figure(reading, verdicts) or _describe_silence(first, reading.results.asked))
 
 
 def headlines(study: str) -> tuple[Headline, ...]:
@@ -100,7 +100,7 @@ def headlines(study: str) -> tuple[Headline, ...]:
     return published.published(study).answers if study in published.names() else ()
 
 
-def _unanswered(first: Headline, question: Mapping[str, object]) -> str:
+def _describe_silence(first: Headline, question: Mapping[str, object]) -> str:
     refusals = question.get("refused", {})
     reasons = list(dict.fromkeys(refusals.values())) if isinstance(refusals, dict) else []
     reason = f": {reasons[0]}" if reasons else ""

@@ -47,7 +47,7 @@ def local_figure(
     effect = next((r.effect for r in verdict.reasons if r.effect), strongest.effect)
     matches = [f.comparison for f in findings if f.effect.what == effect.what]
     unit = _unit(matches[0], units or {}) if matches else ""
-    word = _decided(verdict, strongest.comparison)
+    word = _decide(verdict, strongest.comparison)
     return LocalFigure(word, effect, reach, verdict.p or strongest.p, unit)
 
 
@@ -58,7 +58,7 @@ def _unit(c: Comparison, units: Mapping[str, str]) -> str:
 
 
 # An order that is the same within the margin is none.
-def _decided(verdict: Verdict, comparison: Comparison) -> str:
+def _decide(verdict: Verdict, comparison: Comparison) -> str:
     if verdict.verdict == SAME and comparison.order:
         return DIFFERS
     return OF_VERDICT.get(verdict.verdict, UNCLEAR)

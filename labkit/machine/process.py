@@ -30,7 +30,7 @@ class LabkitProcess:
     def me(cls) -> LabkitProcess:
         """The current one."""
         pid = str(os.getpid())
-        return cls(account.name(), platform.node(), pid, _started(pid), _boot())
+        return cls(account.name(), platform.node(), pid, _start_of(pid), _boot())
 
     @classmethod
     def told(cls, words: Sequence[str]) -> LabkitProcess:
@@ -46,7 +46,7 @@ class LabkitProcess:
     def ended(self) -> bool:
         """Whether it ran on this very machine and runs no more, as far as can be seen."""
         same_machine = (self.controller, self.boot) == (platform.node(), _boot())
-        return same_machine and _started(self.pid) not in (self.started, NOT_SEEN)
+        return same_machine and _start_of(self.pid) not in (self.started, NOT_SEEN)
 
     def __str__(self) -> str:
         return f"{self.name} on {self.controller} (process {self.pid})"
@@ -64,16 +64,16 @@ def _boot() -> str:
 
 
 # In ticks since the machine's start, so that a new process of the same number is another one.
-def _started(pid: str) -> str:
+def _start_of(pid: str) -> str:
     try:
         state, *words = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
         return NO_PROCESS if state in "ZX" else words[18]
     except (OSError, LookupError, ValueError):
-        return _unseen(pid)
+        return _probe(pid)
 
 
 # /proc can be mounted so that it hides what others run (hidepid); a signal finds them all the same.
-def _unseen(pid: str) -> str:
+def _probe(pid: str) -> str:
     try:
         os.kill(int(pid), 0)
     except (ProcessLookupError, OverflowError):

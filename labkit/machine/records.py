@@ -46,7 +46,7 @@ def parse_json(content: bytes, name: str, *, unique: bool = True, large: int = 1
     try:
         if content.count(b"[") + content.count(b"{") > MOST_LISTS * large:
             raise ValueError(f"it has more than {MOST_LISTS * large} lists and objects")
-        pairs = _unrepeated if unique else dict
+        pairs = _check_unique if unique else dict
         read = json.loads(content, object_pairs_hook=pairs, parse_constant=_no_number)
         _shallow(read)
     except (ValueError, RecursionError) as error:
@@ -199,7 +199,7 @@ def listed(folder: Path) -> dict[str, str]:
     return {match[2]: match[1] for match in matches if match}
 
 
-def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _check_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)

@@ -46,7 +46,7 @@ HINT = f"give it to yourself (chown), or name it: {VARIABLE}=FOLDER"
 def _look() -> tuple[tuple[Path, ...], tuple[BadInput, ...]]:
     good: list[Path] = []
     bad: list[BadInput] = []
-    for folder in dict.fromkeys((*_named(), *_above(Path.cwd()))):
+    for folder in dict.fromkeys((*_named_folders(), *_above(Path.cwd()))):
         try:
             _check(folder)
             good.append(folder)
@@ -82,8 +82,8 @@ def errors() -> tuple[BadInput, ...]:
 def folders(kind: str) -> list[Path]:
     """The folders of this kind in all workspaces and installed packages."""
     inside = [folder / kind for folder in workspaces()]
-    packages = [*_installed(kind)] if kind in REGISTRIES else [
-        package.parent / kind for package in _installed("studies")]  # fmt: skip
+    packages = [*_entry_folders(kind)] if kind in REGISTRIES else [
+        package.parent / kind for package in _entry_folders("studies")]  # fmt: skip
     return [folder for folder in (*inside, *packages) if folder.is_dir()]
 
 
@@ -112,7 +112,7 @@ def twice(kind: str) -> list[BadInput]:
 
 def is_inside(file: Path | str) -> bool:
     """Whether a file belongs to a workspace or to a package that brings such modules."""
-    places = [*workspaces(), *(folder for kind in REGISTRIES for folder in _installed(kind))]
+    places = [*workspaces(), *(folder for kind in REGISTRIES for folder in _entry_folders(kind))]
     return any(Path(file).is_relative_to(place) for place in places)
 
 
@@ -171,7 +171,7 @@ def modules(package: str, path: Sequence[str]) -> tuple[list[ModuleType], list[B
     return read, faults
 
 
-def _named() -> Iterator[Path]:
+def _named_folders() -> Iterator[Path]:
     for word in os.environ.get(VARIABLE, "").split(os.pathsep):
         if word:
             yield Path(word).expanduser().resolve()
@@ -187,7 +187,7 @@ def _above(folder: Path) -> Iterator[Path]:
 def _check(folder: Path) -> None:
     if not folder.is_dir():
         raise BadInput(f"{VARIABLE}: no folder {folder}")
-    if folder not in set(_named()):
+    if folder not in set(_named_folders()):
         status = folder.stat()
         if status.st_uid != os.geteuid() or status.st_mode & stat.S_IWOTH:
             raise BadInput(f"{folder / MARK} is not used: others may write there", hint=HINT)
@@ -213,7 +213,7 @@ def _check_version(toml: Written) -> None:
         raise toml.wrong(problem, "needs", hint="install that labkit")
 
 
-def _installed(kind: str) -> list[Path]:
+def _entry_folders(kind: str) -> list[Path]:
     return [folder for folder, _ in _entries(kind) if folder is not None]
 
 

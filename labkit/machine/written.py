@@ -67,7 +67,7 @@ class Written:
 
     def wrong(self, problem: str, *keys: str | int, hint: str = "") -> BadInput:
         """The error for a value that makes no sense."""
-        return BadInput(self._placed(problem, keys), hint=hint)
+        return BadInput(self._with_place(problem, keys), hint=hint)
 
     @contextmanager
     def locating(self, *keys: str | int) -> Iterator[None]:
@@ -75,10 +75,10 @@ class Written:
         try:
             yield
         except BadInput as error:
-            problem = self._placed(error.what, keys)
+            problem = self._with_place(error.what, keys)
             raise BadInput(problem, said=error.said, hint=error.hint) from None
 
-    def _placed(self, text: str, keys: Keys) -> str:
+    def _with_place(self, text: str, keys: Keys) -> str:
         return ": ".join(filter(None, [self.at(*keys), self.about, text]))
 
     def insist_known(self, table: Mapping[str, Any], keys: set[str], *above: str | int) -> None:

@@ -166,7 +166,7 @@ def _read(
 
 
 def _rows(study: Study, results: Results) -> list[dict[str, Any]]:
-    rows, losses, by_condition = [], _lost(results), study.blocks(results)
+    rows, losses, by_condition = [], _count_losses(results), study.blocks(results)
     single = all(count(blocks) == len(blocks) for blocks in by_condition.values())
     for condition, blocks in by_condition.items():
         rows_of = _mean(blocks) if single else _tails(blocks)
@@ -189,7 +189,7 @@ def _mean(blocks: Blocks) -> list[tuple[float | None, Interval]]:
     return [(None, estimated(Quantity("'runs'", "mean"), {"runs": blocks}).interval())]
 
 
-def _lost(results: Results) -> Counter[str]:
+def _count_losses(results: Results) -> Counter[str]:
     losses: Counter[str] = Counter()
     for run in results.finished():
         losses[run.condition] += sum(row["lost"] for row in run.rows)
@@ -203,8 +203,8 @@ def rendered(study: Study, facts: Answer) -> str:
         paragraph(facts.answer),
         paragraph(f"{facts.note}. These are not the figures of hardware.") if facts.note else "",
         "\n".join(map(paragraph, facts.controls)),
-        _measured(study, facts.rows),
-        _judged(facts.verdicts),
+        _describe_figures(study, facts.rows),
+        _judge(facts.verdicts),
         one_risk(v["among"] for v in facts.verdicts),
         looked((v["looks"], v["spent"]) for v in facts.verdicts),
         "\n".join(map(paragraph, facts.remarks)),
@@ -215,7 +215,7 @@ def rendered(study: Study, facts: Answer) -> str:
 
 
 # The figure and the reasons share the column that wraps.
-def _judged(verdicts: Sequence[Mapping[str, Any]]) -> str:
+def _judge(verdicts: Sequence[Mapping[str, Any]]) -> str:
     rows: list[tuple[str, str, str]] = []
     for v in verdicts:
         first, *others = [text for text in (v["measured"], v["why"]) if text] or [""]
@@ -223,7 +223,7 @@ def _judged(verdicts: Sequence[Mapping[str, Any]]) -> str:
     return table(rows, ["claim", "verdict", "what was measured here, and why"])
 
 
-def _measured(study: Study, rows: list[dict[str, Any]]) -> str:
+def _describe_figures(study: Study, rows: list[dict[str, Any]]) -> str:
     by_condition: dict[str, list[str]] = {}
     for row in rows:
         by_condition.setdefault(row["condition"], []).append(_cell(row))

@@ -70,7 +70,7 @@ def _page(results: Results, card: Scorecard) -> str:
 
 
 def _facts(results: Results, line: ScoreLine) -> Table:
-    repeat = _command(results, line.blocks) if line.blocks and not _imported(results) else ""
+    repeat = _command(results, line.blocks) if line.blocks and not _is_imported(results) else ""
     facts = {
         "study": results.judged_as, "on": f"{line.lab} ({ran_on(line)})",
         "runs": f"{line.runs} in {line.blocks} blocks, {spoken(_seconds(results.finished()))}",
@@ -86,7 +86,7 @@ def _command(results: Results, blocks: int) -> str:
     return f"labkit run {results.study} {place}-p repeats={blocks}"
 
 
-def _imported(results: Results) -> bool:
+def _is_imported(results: Results) -> bool:
     return results.judged_as != results.study
 
 
@@ -100,7 +100,7 @@ def _row(results: Results, line: ScoreLine, claim: Claim) -> dict[str, Any]:
     figure, document_figure = found_and_printed(line)
     return {
         "claim": line.claim, "statement": line.statement, "source": line.source,
-        "form": line.form, "tested": [_tested(comparison) for comparison in comparisons],
+        "form": line.form, "tested": [_describe_test(comparison) for comparison in comparisons],
         "tolerance": list(dict.fromkeys(_tolerance(c, claim) for c in comparisons)),
         "verdict": line.verdict, "measured": figure, "printed": document_figure, "why": line.reason,
         "dispute": line.dispute, "runs": len(runs), "seconds": round(_seconds(runs), 1),
@@ -117,7 +117,7 @@ def _seconds(runs: Sequence[Run]) -> float:
     return sum(run.seconds for run in runs)
 
 
-def _tested(test: Comparison) -> str:
+def _describe_test(test: Comparison) -> str:
     of = f"p{test.what.statistic:g}" if isinstance(test.what.statistic, int | float) else ""
     of = {"p50": "median", "": str(test.what.statistic)}.get(of, of)
     return f"{test.what.shown} ({', '.join(filter(None, (of, test.what.metric)))})"

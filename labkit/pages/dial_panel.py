@@ -96,7 +96,7 @@ class Dialling:
     measured: int = 0
 
     def __post_init__(self) -> None:
-        self._turned = threading.Lock()
+        self._turn = threading.Lock()
         self.position = {dial: choices[0] for dial, choices in self.dials.items()} | self.position
 
     @staticmethod
@@ -123,7 +123,7 @@ class Dialling:
     def turn(self, dial: str, choice: str) -> None:
         """Want another position of one dial; what was measured so far is kept to compare."""
         self.settings({dial: choice})  # refuses what is no dial
-        with self._turned:
+        with self._turn:
             if self.position[dial] != choice:
                 self.position[dial] = choice
                 if self.now:
@@ -143,7 +143,7 @@ class Dialling:
             texts: dict[str, str] = {}
             apart = not plan([Neighbour("busy", PLACES[1])], self.lab.hosts).steps[0].why
             while not stop.is_set() and (not limit or self.measured < limit):
-                with self._turned:
+                with self._turn:
                     goal, into = dict(self.position), self.now
                 if goal != texts:
                     tell("turning the dial")
@@ -156,7 +156,7 @@ class Dialling:
 
     def values(self) -> dict[str, Values]:
         """The measurements to show: the last ones, and those before the last turn."""
-        with self._turned:
+        with self._turn:
             runs_of = {PRESENT: list(self.now), BEFORE: list(self.before)}
         return {name: np.concatenate(runs) for name, runs in runs_of.items() if runs}
 
@@ -274,17 +274,17 @@ class DialPanel:
 
     def _dial(self, dial: str, choices: tuple[str, ...]) -> widgets.ToggleButtons:
         buttons = widgets.ToggleButtons(options=list(choices), tooltips=[dial] * len(choices))
-        buttons.observe(lambda change: self._turned(dial, change["new"]), names="value")
+        buttons.observe(lambda change: self._turn(dial, change["new"]), names="value")
         return buttons
 
-    def _turned(self, dial: str, choice: str) -> None:
+    def _turn(self, dial: str, choice: str) -> None:
         if self.dialling is not None:
             self.dialling.turn(dial, choice)
 
     def _measure(self) -> None:
         assert self.dialling is not None
         try:
-            self.dialling.measure(self._stop, self._told)
+            self.dialling.measure(self._stop, self._tell)
             self.say(
                 f"Stopped after {self.dialling.measured} measurements; everything was put back"
             )
@@ -292,7 +292,7 @@ class DialPanel:
             self.say(f"Failed: {error}")
         self.start.disabled, self.stop.disabled = False, True
 
-    def _told(self, words: str) -> None:
+    def _tell(self, words: str) -> None:
         assert self.dialling is not None
         self.say("; ".join([words, *self.dialling.words()]))
         if self.dialling.values() and not words.startswith("turning"):

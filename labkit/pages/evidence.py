@@ -61,7 +61,7 @@ def _with_claims(judgements: Judgements, names: Iterable[str]) -> Judgements:
     for name in names:
         try:
             if name not in lines_of and name not in refusals:
-                lines_of[name] = _untested(name)
+                lines_of[name] = _list_untested(name)
                 if name in studies.names():
                     studies.find(name)
         except BadInput as odd:
@@ -95,10 +95,10 @@ def _lab_of(results: Results) -> str:
 # A line for each claim of its study.
 def _judge(evidence: Evidence, margin: float | None) -> Evidence:
     results = Results.open(Path(evidence.folder)).read_once()
-    return replace(evidence, lines=tuple(_judged(results, evidence, margin)))
+    return replace(evidence, lines=tuple(_judge_lines(results, evidence, margin)))
 
 
-def _judged(results: Results, evidence: Evidence, margin: float | None) -> list[ScoreLine]:
+def _judge_lines(results: Results, evidence: Evidence, margin: float | None) -> list[ScoreLine]:
     study = evidence.study
     claims_of = {claim.id: claim for claim in claims.of(study)}
     verdicts, answer = _verdicts(results, claims_of, margin)
@@ -113,7 +113,7 @@ def _judged(results: Results, evidence: Evidence, margin: float | None) -> list[
     )  # fmt: skip
     return [
         replace(
-            _filled(about, claims_of[v.claim], v),
+            _fill(about, claims_of[v.claim], v),
             kernel=", ".join(kernels.labels(claims_of[v.claim].names(), on)),
         )
         for v in verdicts
@@ -128,21 +128,21 @@ def _verdicts(
         return [replace(c.not_testable(partly), verdict=UNDECIDED) for c in claims_of.values()], ""
     if results.study == imports.STUDY:
         verdicts = [v for v in measured.judged(results, margin) if v.claim in claims_of]
-        return [v.also(*_more(v)) for v in verdicts], ""
+        return [v.also(*_add_reasons(v)) for v in verdicts], ""
     reading = Reading.of(studies.find(results.study), results)
     verdicts = [v for v in judged(reading, margin) if v.claim in claims_of]
     return verdicts, sentence(reading, verdicts)
 
 
-def _more(verdict: Verdict) -> list[Reason]:
+def _add_reasons(verdict: Verdict) -> list[Reason]:
     lacks = any(reason.what is What.NOT_MEASURED for reason in verdict.reasons)
     return [Reason(What.IMPORT_TOGETHER)] if lacks else []
 
 
-def _untested(study: str) -> tuple[ScoreLine, ...]:
+def _list_untested(study: str) -> tuple[ScoreLine, ...]:
     has_study, about = study in studies.names(), _about(study)
     return tuple(
-        _filled(about, c, c.not_testable(_not_yet(c, study, has_study))) for c in claims.of(study)
+        _fill(about, c, c.not_testable(_not_yet(c, study, has_study))) for c in claims.of(study)
     )
 
 
@@ -162,7 +162,7 @@ def _not_yet(claim: Claim, study: str, has_study: bool) -> Reason:
     return Reason(What.NO_STUDY, (study, *claim.names()), of)
 
 
-def _filled(about: ScoreLine, claim: Claim, v: Verdict) -> ScoreLine:
+def _fill(about: ScoreLine, claim: Claim, v: Verdict) -> ScoreLine:
     return replace(
         about, claim=v.claim, statement=v.statement, form=v.form, verdict=v.verdict,
         effect=v.effect, low=v.low, high=v.high, published=v.published, reasons=v.reasons,

@@ -67,7 +67,7 @@ class ScoreStore:
         """Read what was kept of results that are as they were; of another labkit nothing."""
         for file in self.files:
             with suppress(LabkitError, KeyError, TypeError, ValueError, AttributeError):
-                return _known(records.read_json(file, large=LARGE), stamps)
+                return _read_judgements(records.read_json(file, large=LARGE), stamps)
         return Judgements()
 
     def write(self, scores: Judgements, before: Mapping[str, Stamp]) -> None:
@@ -94,7 +94,7 @@ class ScoreStore:
                 return
 
 
-def _known(document: Mapping[str, Any], stamps: Mapping[str, Stamp]) -> Judgements:
+def _read_judgements(document: Mapping[str, Any], stamps: Mapping[str, Stamp]) -> Judgements:
     if document["code"] != _code():
         raise ValueError("it was kept by another labkit, or with other claims")
     lines_of = {name: tuple(map(line_of, lines)) for name, lines in document["untested"].items()}

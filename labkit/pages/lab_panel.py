@@ -92,9 +92,11 @@ class LabPanel:
         """A description of the lab in one line."""
         if self.lab is None:
             keys = ("tier", "accelerator", "containers")
-            machine = _made(*(self.facts.get(key, "") for key in keys))
+            machine = _origin(*(self.facts.get(key, "") for key in keys))
             return f"{self.facts.get('name', 'lab')}, as it was recorded: {machine}"
-        return f"{self.lab.name}: {_made(self.lab.tier, self.lab.accelerator, self.lab.containers)}"
+        return (
+            f"{self.lab.name}: {_origin(self.lab.tier, self.lab.accelerator, self.lab.containers)}"
+        )
 
     def hosts(self) -> Table:
         """The hosts as a table, asked now."""
@@ -191,7 +193,7 @@ class LadderPanel:
 
     def draw(self, chart: Callable[[], alt.LayerChart] | None = None) -> None:
         """Show the picture below the choices, or why there is none."""
-        self.picture.show(_tried(chart or self.chart))
+        self.picture.show(_try(chart or self.chart))
 
 
 def _saving(save: Callable[[], list[Path]]) -> widgets.HBox:
@@ -208,7 +210,7 @@ def _saving(save: Callable[[], list[Path]]) -> widgets.HBox:
     return wrapped([button, message])
 
 
-def _tried(draw: Callable[[], alt.LayerChart]) -> dict[str, Any]:
+def _try(draw: Callable[[], alt.LayerChart]) -> dict[str, Any]:
     try:
         return charts.bundle(draw().to_dict())
     except LabkitError as error:
@@ -236,7 +238,7 @@ def _tick(name: str, meaning: str) -> widgets.Checkbox:
     return widgets.Checkbox(value=True, **options)
 
 
-def _made(tier: str, accelerator: str, containers: str) -> str:
+def _origin(tier: str, accelerator: str, containers: str) -> str:
     if tier == "hosts":
         return "real hosts"
     guests = f"guests by {accelerator.upper()}" if accelerator else "no guests"

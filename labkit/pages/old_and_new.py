@@ -50,7 +50,7 @@ class OldAndNew:
     @property
     def changed(self) -> list[tuple[Verdict, Sides]]:
         """The figures that are clearly lower or higher than they were."""
-        return [(v, s) for v, s in self._each() if v.verdict in (HOLDS, CONTRADICTED)]
+        return [(v, s) for v, s in self._pairs() if v.verdict in (HOLDS, CONTRADICTED)]
 
     def found(self) -> str:
         """The finding, in a sentence."""
@@ -66,7 +66,7 @@ class OldAndNew:
 
     def rows(self) -> list[tuple[str, ...]]:
         """Of each figure its condition, what it is, and the five columns."""
-        return [(s.condition, _statistic(s), *_five(v, s)) for v, s in self._each()]
+        return [(s.condition, _statistic(s), *_five(v, s)) for v, s in self._pairs()]
 
     def table(self) -> Table:
         """The rows as a table."""
@@ -76,7 +76,7 @@ class OldAndNew:
         """The figures that a chart can show as new over old: those above 0."""
         return [
             Changed(_figure_of(s), v.effect, v.low, v.high, compared.OUTCOMES[v.verdict], v.each)
-            for v, s in self._each() if s.ratio and v.effect
+            for v, s in self._pairs() if s.ratio and v.effect
         ]  # fmt: skip
 
     def told(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class OldAndNew:
         parts = [self.found(), f"old  {self.difference.old}\nnew  {self.difference.new}"]
         parts += [self.beside, self.note]
         parts = [readable(terminal.paragraph(p) if p is not parts[1] else p) for p in parts if p]
-        parts.append("\n".join(self._headed(lines)) if self.rows() else "")
+        parts.append("\n".join(self._add_heads(lines)) if self.rows() else "")
         parts += [terminal.paragraph(self._caption())]
         parts += ["\n".join(map(terminal.paragraph, self._why_not()))]
         return readable("\n\n".join(part for part in parts if part))
@@ -129,10 +129,10 @@ class OldAndNew:
         ]
         return "\n".join(filter(None, parts))
 
-    def _each(self) -> Iterator[tuple[Verdict, Sides]]:
+    def _pairs(self) -> Iterator[tuple[Verdict, Sides]]:
         yield from zip(self.difference.effects, self.difference.sides, strict=True)
 
-    def _headed(self, lines: list[str]) -> Iterator[str]:
+    def _add_heads(self, lines: list[str]) -> Iterator[str]:
         yield lines[0]
         before = ""
         for (condition, *_), line in zip(self.rows(), lines[1:], strict=True):
@@ -143,7 +143,7 @@ class OldAndNew:
 
     # What is not clear yet, and what was not compared at all.
     def _why_not(self) -> list[str]:
-        without = [f"{s.condition}, {_statistic(s)}: {v.why}" for v, s in self._each()
+        without = [f"{s.condition}, {_statistic(s)}: {v.why}" for v, s in self._pairs()
                    if v.verdict == UNDECIDED]  # fmt: skip
         return [*without, *self.difference.why_not]
 

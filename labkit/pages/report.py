@@ -84,7 +84,7 @@ NO_HEAD = ReportHead("")
 
 
 @dataclass
-class _Shown:
+class _Placed:
     """What stands where in the page; the marks are put in before the export, the HTML after."""
 
     mark: str = field(default_factory=lambda: f"labkit-{secrets.token_hex(8)}")
@@ -131,7 +131,7 @@ def get_ready() -> None:
 def write(notebook: Path, report: Path, head: ReportHead = NO_HEAD) -> None:
     """Write the report of an executed notebook: all of it, or nothing; `head` stands above it."""
     document = _read(notebook)
-    insets, wrong = _Shown(), _wrong(document)
+    insets, wrong = _Placed(), _wrong(document)
     for output in _outputs(document):
         output["data"] = _made_safe(output["data"], insets)
     document.metadata.pop("widgets", None)
@@ -142,7 +142,7 @@ def write(notebook: Path, report: Path, head: ReportHead = NO_HEAD) -> None:
     lesson, end, after = living(body).rpartition("</main>")
     page = f"{before}{main}{folded(lesson)}{end}{after}"
     top = _top(title, wrong, head.html(chart), notebook.name)
-    _write(report, _framed(insets.filled(page), top, insets))
+    _write(report, _frame(insets.filled(page), top, insets))
 
 
 def _read(notebook: Path) -> Any:
@@ -168,7 +168,7 @@ def _outputs(notebook: Any) -> Iterator[Any]:
         yield from (output for output in cell.get("outputs", ()) if "data" in output)
 
 
-def _made_safe(bundle: Any, insets: _Shown) -> dict[str, Any]:
+def _made_safe(bundle: Any, insets: _Placed) -> dict[str, Any]:
     if V5 in bundle:
         insets.charts.append(len(insets.parts))
         return insets.instead(chart_html(bundle[V5]))
@@ -216,7 +216,7 @@ def _title(notebook: Any, fallback: str) -> str:
     return fallback
 
 
-def _framed(page: str, top: str, insets: _Shown) -> str:
+def _frame(page: str, top: str, insets: _Placed) -> str:
     nonce = secrets.token_urlsafe(16)
     # The policy must come before anything that it forbids, our style after the notebook's.
     forbid = f'<meta http-equiv="Content-Security-Policy" content="{policy(nonce)}">'

@@ -57,7 +57,7 @@ def _document(name: str, lines: Sequence[ScoreLine], best: Sequence[ScoreLine]) 
         "title": name, "url": url if url.startswith(WEB) else "", "best": _counts(best),
         "labs": {lab: _counts(lines_of_lab) for lab, lines_of_lab in labs.items()},
         "answers": [*dict.fromkeys(line.answer for line in lines if line.answer)],
-        "lines": [_told(line) for line in sorted(lines, key=_rank)],
+        "lines": [_row(line) for line in sorted(lines, key=_rank)],
     }  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def _rank(line: ScoreLine) -> int:
     return ALL_WORDS.index(line.verdict)
 
 
-def _told(line: ScoreLine) -> dict[str, Any]:
+def _row(line: ScoreLine) -> dict[str, Any]:
     figure, document = found_and_printed(line)
     address = Path(line.evidence).resolve().as_uri() if line.evidence else ""
     return {

@@ -115,11 +115,11 @@ class Scorecard:
             parts.append("\n".join(filter(None, (title, rule, url))))
             groups = groupby(lines, key=lambda line: (line.study, line.evidence))
             parts += [_group(list(group)) for _, group in groups]
-        parts.append(self._counted() if self.lines else "No claim matches.")
+        parts.append(self._count() if self.lines else "No claim matches.")
         return "\n\n".join(part for part in parts if part)
 
     # As sentences, which fit any terminal and can be read aloud.
-    def _counted(self) -> str:
+    def _count(self) -> str:
         table = self.counts()
         lines = []
         for name, total, *numbers in table.rows:

@@ -63,7 +63,7 @@ class Several:
         """For a terminal: each figure is a heading, so that the table fits 80 columns."""
         lines = terminal.table([row[2:] for row in self.rows()], ("", *COLUMNS)).splitlines()
         parts = [*map(terminal.paragraph, self.found().splitlines()), *self._busy(),
-                 "\n".join(self._headed(lines)), terminal.paragraph(CAPTION)]  # fmt: skip
+                 "\n".join(self._add_heads(lines)), terminal.paragraph(CAPTION)]  # fmt: skip
         return readable("\n\n".join(parts))
 
     def markdown(self) -> str:
@@ -102,7 +102,7 @@ class Several:
             *dict.fromkeys(filter(None, (comparison.beside for comparison in self.comparisons)))
         ]
 
-    def _headed(self, lines: list[str]) -> Iterator[str]:
+    def _add_heads(self, lines: list[str]) -> Iterator[str]:
         yield lines[0]
         before: tuple[str, ...] = ()
         cells = iter(lines[1:])

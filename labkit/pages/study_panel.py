@@ -172,7 +172,7 @@ class StudyPanel:
 
     def show(self) -> None:
         """Show the panel here."""
-        present = self._now("", "ready")
+        present = self._present("", "ready")
         if alone():
             print(
                 f"{self.study.name}: {present.done} of {present.of} runs are there{self._source()}"
@@ -214,7 +214,7 @@ class StudyPanel:
         page = replace(table(rows), caption=caption)
         self._kept.show(page._repr_mimebundle_())
 
-    def _now(self, words: str, state: str) -> Standing:
+    def _present(self, words: str, state: str) -> Standing:
         latest = max((run.block for run in self.results.finished()), default=0)
         # Nothing will be added to what is recorded; until it is decided, nobody knows how much.
         growing = isinstance(self.repeats, str)
@@ -290,12 +290,12 @@ class StudyPanel:
 
     def _tell(self, words: str, state: str) -> None:
         if self._view is not None:
-            present = self._now(words, state)
+            present = self._present(words, state)
             self._view.draw(present)
             if state not in ("running", "stopping"):
                 self._keep(present)
         elif state not in ("running", "stopping"):
-            present = self._now(words, state)
+            present = self._present(words, state)
             print(f"{words}: {present.done} of {present.of} runs")
             self._print_remarks()
 

@@ -27,7 +27,7 @@ def table(rows: Sequence[Sequence[Any]], head: Sequence[str]) -> str:
     room = max(24, shutil.get_terminal_size().columns - sum(widths[:-1]) - 2 * (len(head) - 1))
     lines: list[str] = []
     for row in cells:
-        first, *others = _wrapped(row[-1], room)
+        first, *others = _wrap(row[-1], room)
         columns = "  ".join(
             cell.ljust(width) for cell, width in zip(row, widths[:-1], strict=False)
         )
@@ -63,14 +63,14 @@ def paragraph(text: str) -> str:
     """Text that wraps at the width of the terminal, each line indented as the first is."""
     indent = " " * (len(text) - len(text.lstrip()))
     room = max(24, shutil.get_terminal_size().columns - len(indent))
-    return "\n".join(f"{indent}{line}" for line in _wrapped(text, room))
+    return "\n".join(f"{indent}{line}" for line in _wrap(text, room))
 
 
 def _one_line(cell: Any) -> str:
     return readable("; ".join(str(cell).strip().splitlines()))
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def _wrap(text: str, width: int) -> list[str]:
     lines = [""]
     for word in text.split():
         if len(lines[-1]) + len(word) + 1 > width and lines[-1]:
@@ -127,7 +127,7 @@ class ProgressLine:
         if progress.remark:
             self.note("; ".join(progress.remark.splitlines()))
         if progress.step == "measuring" or progress.step == "finished":
-            self._plain(_drawn(progress, progress.seconds_left))
+            self._plain(_draw(progress, progress.seconds_left))
         self.progress, self.since = progress, time.monotonic()
 
     # A dumb terminal, such as a shell in an editor, cannot wipe a line.
@@ -144,7 +144,7 @@ class ProgressLine:
             seconds = time.monotonic() - self.since
             progress = self.progress
             line = (
-                _drawn(progress, max(0.0, progress.seconds_left - seconds))
+                _draw(progress, max(0.0, progress.seconds_left - seconds))
                 if progress
                 else self._busy(seconds)
             )
@@ -156,7 +156,7 @@ class ProgressLine:
         return f"{self.text} ({seconds:.0f} s)" if seconds > 2 else self.text
 
 
-def _drawn(progress: Progress, seconds: float) -> str:
+def _draw(progress: Progress, seconds: float) -> str:
     full = round(BAR * progress.share)
     if progress.step == "finished":
         left_out = "" if progress.done == progress.of else "; the others were invalid"

@@ -62,7 +62,7 @@ def watching(host: Host, machines: str, seconds: float) -> Iterator[Watched]:
         result = host.run("sh", "-c", END, "end", pid, folder, cap=2**28, seconds=120)
     if result.stdout_size > len(result.stdout_bytes):
         raise HostError(f"{host.name}: esxtop printed {result.stdout_size} bytes, too many to keep")
-    window.after = machines + _chosen(result.stdout, list(_named(machines).values()))
+    window.after = machines + _choose(result.stdout, list(_machine_names(machines).values()))
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Esxtop:
         head = "".join(line for line in lines if line.startswith(f"{WORD} "))
         read = _read("".join(line for line in lines if not line.startswith(WORD)))
         columns = {name: n for n, name in enumerate(read.names)}
-        machines = _named(head)
+        machines = _machine_names(head)
         shares = {
             guest: {
                 counter: float(read.values[1:, n].mean()) / 100 for counter, n in columns_of.items()
@@ -127,19 +127,19 @@ def _read(text: str) -> Columns:
 
 
 # Thousands of columns are printed; of some a run has use.
-def _chosen(text: str, machines: list[str]) -> str:
+def _choose(text: str, machines: list[str]) -> str:
     rows = list(csv.reader(io.StringIO(text)))
     if not rows or not rows[0]:
         raise ResultsError("esxtop printed nothing")
     head = rows[0]
-    places = [n for n, name in enumerate(head) if n == 0 or _wanted(*_parts(name), machines)]
+    places = [n for n, name in enumerate(head) if n == 0 or _is_wanted(*_parts(name), machines)]
     out = io.StringIO()
     writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
     writer.writerows([row[n] for n in places] for row in rows if len(row) == len(head))
     return out.getvalue()
 
 
-def _wanted(thing: str, counter: str, machines: list[str]) -> bool:
+def _is_wanted(thing: str, counter: str, machines: list[str]) -> bool:
     if match := GROUP.fullmatch(thing):
         return match[1] in machines and counter in COUNTERS
     return bool(CPU.fullmatch(thing)) and counter == "% Util Time"
@@ -164,6 +164,6 @@ def _parts(name: str) -> tuple[str, str]:
 
 
 # "esxtop guest lab": which machine plays which guest.
-def _named(head: str) -> dict[str, str]:
+def _machine_names(head: str) -> dict[str, str]:
     words = (line.split(" ", 2) for line in head.splitlines())
     return {guest: machine for _, guest, machine in words}

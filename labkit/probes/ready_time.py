@@ -64,7 +64,7 @@ class ReadyLook:
                 raise ResultsError(f"ready time: cannot read line {number}", said=line)
         if not at or not cpus:
             raise ResultsError("ready time: what was read is not whole", said=text[-200:])
-        return cls(at, _listed(cpus), tasks, ticks)
+        return cls(at, _parse_list(cpus), tasks, ticks)
 
 
 @dataclass(frozen=True)
@@ -186,6 +186,6 @@ def between(before: str, after: str) -> Between | Esxtop:
     return Esxtop.of(after) if after.startswith(esxtop.WORD) else Between.of(before, after)
 
 
-def _listed(text: str) -> tuple[int, ...]:
+def _parse_list(text: str) -> tuple[int, ...]:
     pairs = [part.partition("-")[::2] for part in text.split(",")]
     return tuple(n for a, b in pairs for n in range(int(a), int(b or a) + 1))

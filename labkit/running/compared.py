@@ -70,7 +70,7 @@ class Difference:
 
 def of_runs(old: tuple[Results, Run], new: tuple[Results, Run]) -> Difference:
     """The differences between two runs."""
-    facts = _facts(*({**_asked(results), **_told(run)} for results, run in (old, new)))
+    facts = _facts(*({**_parameters(results), **_facts_of(run)} for results, run in (old, new)))
     before, after = ({s.metric: s for s in measured.samples(*side)} for side in (old, new))
     effects, sides = [], []
     for metric, sample in before.items():
@@ -91,7 +91,7 @@ def of_results(old: Results, new: Results) -> Difference:
     if scales[0] != scales[1]:
         problem = f"{old.path} is of scale {scales[0]}, {new.path} of {scales[1]}: not comparable"
         raise BadInput(problem, hint="measure both at one scale: labkit run STUDY -p scale=...")
-    facts = _facts(*({**_asked(results), **_conditions(results)} for results in (old, new)))
+    facts = _facts(*({**_parameters(results), **_conditions(results)} for results in (old, new)))
     metrics = [measured.main_metric(results) for results in (old, new)]
     if metrics[0] != metrics[1]:
         raise BadInput(f"{old.path} measured {metrics[0]}, {new.path} {metrics[1]}: not comparable")
@@ -158,11 +158,11 @@ def _sides(name: str, q: Statistic, unit: str, blocks_of: Mapping[str, Blocks]) 
     return Sides(name, q, unit, old, new, ratio)
 
 
-def _asked(results: Results) -> dict[str, str]:
+def _parameters(results: Results) -> dict[str, str]:
     return {name: text for name, text in _flat(results.asked) if name not in NO_FACTS}
 
 
-def _told(run: Run) -> dict[str, str]:
+def _facts_of(run: Run) -> dict[str, str]:
     return dict(_flat({k: v for k, v in asdict(run).items() if k not in ALWAYS}))
 
 

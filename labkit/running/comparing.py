@@ -160,11 +160,11 @@ def compare_sides(
     """Measure both in shuffled blocks, until it is decided or the budget is spent."""
     check_margin(comparing.margin)
     until_decided.asked(repeats)  # refused before a command is tried
-    able = _fitted(comparing, lab)
+    able = _fit(comparing, lab)
     if refusals := possible.refusals(able.study(), lab):
         name, reason = next(iter(refusals.items()))
         raise BadInput(f"{name} cannot be measured on {lab.name}: {reason}")
-    trial = _tried(able, lab)
+    trial = _try_out(able, lab)
     study = trial.study()
     results = study_results(study, lab, "", label=label, extras=trial.kept())
     loop.run(study, lab, results, repeats=repeats, tell=tell)
@@ -189,7 +189,7 @@ def study_of(results: Results) -> Study:
 
 
 # Optional settings that a host cannot take are left out, and said.
-def _fitted(comparing: Comparing, lab: Lab) -> Comparing:
+def _fit(comparing: Comparing, lab: Lab) -> Comparing:
     sides = {name: fitted(side, lab) for name, side in comparing.sides.items()}
     return replace(comparing, sides=sides)
 
@@ -221,7 +221,7 @@ def _changes_nothing(side: Side, steps: Sequence[Step], lab: Lab) -> BadInput:
 # A setting that does not take, and a command that fails or prints nothing that the pattern finds,
 # do so before anything is kept; the settings first, as a command may take long. How long it takes
 # says how often it fits into one run.
-def _tried(comparing: Comparing, lab: Lab) -> Comparing:
+def _try_out(comparing: Comparing, lab: Lab) -> Comparing:
     sides = [*comparing.sides.values()]
     with in_force(lab.hosts, STUDY) as changes:
         for side in reversed(sides):

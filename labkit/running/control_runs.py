@@ -66,7 +66,7 @@ def measure(
     steps = list(_order(sides, blocks, seed))
     for at, (block, side) in enumerate(steps, 1):
         say(f"controls: {at} of {len(steps)} runs: {side}")
-        with _delayed(lab, {SOME_DELAY: PUT_IN_MS, MORE_DELAY: 2 * PUT_IN_MS}.get(side, 0)):
+        with _delay(lab, {SOME_DELAY: PUT_IN_MS, MORE_DELAY: 2 * PUT_IN_MS}.get(side, 0)):
             _run(lab, results, Run(side, block, at, "finished"))
     return of_results(results)
 
@@ -90,7 +90,7 @@ def _run(lab: Lab, results: Results, run: Run) -> None:
 # Both delays are made by the same means, so that its own work is in both and cancels. In a box each
 # direction of the link has its half; a setting holds what leaves the client, and is journaled.
 @contextmanager
-def _delayed(lab: Lab, ms: float) -> Iterator[None]:
+def _delay(lab: Lab, ms: float) -> Iterator[None]:
     if not ms:
         yield
     elif lab.emulated:
@@ -106,7 +106,7 @@ def _lacking(lab: Lab) -> str:
     try:
         if not lab.emulated:
             return plan([Link(0, PUT_IN_MS, role="client")], lab.hosts).steps[0].why
-        with _delayed(lab, PUT_IN_MS):
+        with _delay(lab, PUT_IN_MS):
             return ""
     except (BadInput, BoxError, SettingRefused) as error:
         return error.what

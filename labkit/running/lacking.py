@@ -19,7 +19,7 @@ GIB = 1 << 20
 def takes(study: Study) -> list[str]:
     """Sizes and machines of the document, and the line between them: a text each."""
     sizes = ", ".join(f"{name} = {value}" for name, value in study.document.sizes.items())
-    machines = [f"{role}: {_told(had)}" for role, had in study.document.machines.items()]
+    machines = [f"{role}: {_describe(had)}" for role, had in study.document.machines.items()]
     line = [f"line: {study.document.line:g} Gbit/s"] if study.document.line else []
     return [*([sizes] if sizes else []), *machines, *line]
 
@@ -62,7 +62,7 @@ def refuse(study: Study, place: str, lacks: list[str]) -> None:
         )
 
 
-def _told(had: Had) -> str:
+def _describe(had: Had) -> str:
     parts = {"CPUs": had.cpus, "GiB": had.gib, "NUMA nodes": had.nodes}
     return ", ".join(f"{value:g} {unit}" for unit, value in parts.items() if value)
 

@@ -42,7 +42,7 @@ def put_back_on(lab: Lab) -> list[str]:
     for _ in range(TURNS):
         for role, host in list(hosts.items()):
             try:
-                texts[role] = _restored(host)
+                texts[role] = _restore(host)
                 del hosts[role]
             except LabkitError as error:
                 texts[role] = [f"{error.what}: {host.verb('restore')}"]
@@ -50,7 +50,7 @@ def put_back_on(lab: Lab) -> list[str]:
     return lines or ["nothing to put back"]
 
 
-def _restored(host: Host) -> list[str]:
+def _restore(host: Host) -> list[str]:
     lines = restore(host, "a killed run").lines if hello(host).open else []
     jobs = [job for job in of_runs(host) if job.goes_on and job.left]
     return lines + [f"{job} goes on: the next run continues or ends it" for job in jobs]

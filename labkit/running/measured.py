@@ -25,7 +25,7 @@ def samples(results: Results, run: Run) -> list[Sample]:
     """Everything that one run measured; of imported ones first what claims ask of it."""
     if results.study != imports.STUDY:
         return study_of(results).samples(run)
-    return with_claimed(Claimed.of(results.asked), run.condition, _told(results, run))
+    return with_claimed(Claimed.of(results.asked), run.condition, _read(results, run))
 
 
 def main_metric(results: Results) -> str:
@@ -73,7 +73,7 @@ def of_claims(results: Results) -> Measured:
     claims_of, values = Claimed.of(results.asked), defaultdict[str, dict[int, Values]](dict)
     if claims_of:
         for run in first_of_each(results.finished()):
-            for name, sample in claims_of.by_name(run.condition, _told(results, run)).items():
+            for name, sample in claims_of.by_name(run.condition, _read(results, run)).items():
                 values[name][run.block] = sample.values
     return dict(values)
 
@@ -86,7 +86,7 @@ def lacking(results: Results) -> list[str]:
 
 
 # What other tools reported, by their own names; each text is called after its tool.
-def _told(results: Results, run: Run) -> list[Sample]:
+def _read(results: Results, run: Run) -> list[Sample]:
     usual = str(results.asked.get("workload", {}).get("name", ""))
     return [sample for name in run.raw
             for sample in imports.find(_tool(name) or usual).read(run.text(name))]  # fmt: skip

@@ -68,14 +68,14 @@ def write(file: Path, hosts: Sequence[NewHost], *, overwrite: bool = False) -> N
 
 def complete(lab: Lab, hosts: Sequence[NewHost]) -> list[NewHost]:
     """Fill in the links of these hosts, and add the guests that libvirt runs on them."""
-    tables = [_linked(host, lab, hosts) for host in hosts]
+    tables = [_link(host, lab, hosts) for host in hosts]
     for host in hosts:
         addresses = {table.role: table.control for table in tables}
         tables += _guests(lab.host(host.role), addresses, host)
     return tables
 
 
-def _linked(new: NewHost, lab: Lab, hosts: Sequence[NewHost]) -> NewHost:
+def _link(new: NewHost, lab: Lab, hosts: Sequence[NewHost]) -> NewHost:
     peer = next((host.control for host in hosts if host.role != new.role), "")
     way = lab.host(new.role).run("ip", "-o", "route", "get", peer).stdout if peer else ""
     link = LINE.search(way)
@@ -85,7 +85,7 @@ def _linked(new: NewHost, lab: Lab, hosts: Sequence[NewHost]) -> NewHost:
 # Guests whose address libvirt knows, with roles that are free.
 def _guests(host: Host, addresses_of: Mapping[str, str], like: NewHost) -> list[NewHost]:
     result = host.run(*QEMU, "list", "--name")
-    addresses = [_leased(host, name) for name in result.stdout.split()] if result.ok else []
+    addresses = [_lease_of(host, name) for name in result.stdout.split()] if result.ok else []
     new = [address for address in addresses if address and address not in addresses_of.values()]
     roles = (role for n in range(1, len(new) + len(addresses_of) + 2)
              if (role := f"guest{n if n > 1 else ''}") not in addresses_of)  # fmt: skip
@@ -93,7 +93,7 @@ def _guests(host: Host, addresses_of: Mapping[str, str], like: NewHost) -> list[
             for role, address in zip(roles, new, strict=False)]  # fmt: skip
 
 
-def _leased(host: Host, guest: str) -> str:
+def _lease_of(host: Host, guest: str) -> str:
     for source in ("lease", "agent", "arp"):
         result = host.run(*QEMU, "domifaddr", guest, "--source", source)
         if result.ok and (match := LEASE.search(result.stdout)):

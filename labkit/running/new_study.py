@@ -132,7 +132,7 @@ def write(study: NewStudy) -> list[Path]:
     importlib.invalidate_caches()
     sources = printed.FOLDER / "SOURCES.md"
     if rows:
-        sources.write_text(_listed(sources.read_text("utf-8"), study.words), "utf-8")
+        sources.write_text(_list_sources(sources.read_text("utf-8"), study.words), "utf-8")
     return [*files, *([sources] if rows else []), *([] if study.folder else write_tables())]
 
 
@@ -163,7 +163,7 @@ def remove(name: str) -> None:
     if is_built_in:
         published.published.cache_clear()
         sources = printed.FOLDER / "SOURCES.md"
-        sources.write_text(_unlisted(sources.read_text("utf-8"), name), "utf-8")
+        sources.write_text(_list_without(sources.read_text("utf-8"), name), "utf-8")
         write_tables()
 
 
@@ -194,7 +194,7 @@ def _refuse_name(name: str) -> None:
 
 
 # A document that is known gets one more study in its row, and any other a row below the last.
-def _listed(sources: str, words: Mapping[str, str]) -> str:
+def _list_sources(sources: str, words: Mapping[str, str]) -> str:
     lines = sources.split("\n")
     rows = [n for n, line in enumerate(lines[: lines.index("", _head(lines))]) if line[:2] == "| "]
     rows_of_document = [
@@ -210,7 +210,7 @@ def _listed(sources: str, words: Mapping[str, str]) -> str:
 
 
 # The row of a document without this study; without any study the row goes.
-def _unlisted(sources: str, name: str) -> str:
+def _list_without(sources: str, name: str) -> str:
     lines = []
     for line in sources.split("\n"):
         *before, last, end = line.split("|") if line.count("|") > 2 else ("", "", line, "")

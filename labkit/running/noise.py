@@ -29,7 +29,7 @@ def measure(
     """Run a condition of the study (the first that the lab can do) against itself, and keep it."""
     check_label(label)
     study = possible.with_free_tools(study, lab)
-    subject = _chosen(study, lab, condition)
+    subject = _choose(study, lab, condition)
     sides = (replace(subject, name=ONE), replace(subject, name=OTHER))
     itself = replace(study, conditions=sides, claims=())
     question = {
@@ -61,7 +61,7 @@ def _finds(noise: Noise, level: Level) -> str:
 
 def told(noise: Noise) -> dict[str, Any]:
     """For JSON: an end that the measurements do not bind is None, and so is a floor beyond it."""
-    return {**asdict(noise), "levels": [_told(level) | _foreseen(noise, level)
+    return {**asdict(noise), "levels": [_describe(level) | _foreseen(noise, level)
                                         for level in noise.levels]}  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def _foreseen(noise: Noise, level: Level) -> dict[str, Any]:
                       for n, number in differences.items()}}  # fmt: skip
 
 
-def _told(level: Level) -> dict[str, Any]:
+def _describe(level: Level) -> dict[str, Any]:
     ends = {"low": level.ratio.least, "high": level.ratio.most}
     floor = level.floor if level.floor <= FAR else None
     return {**asdict(level), "ratio": asdict(level.ratio) | ends, "floor": floor}
@@ -95,7 +95,7 @@ def check_condition(study: Study, name: str) -> None:
         raise Unknown(f"condition of {study.name}", name, [c.name for c in study.conditions])
 
 
-def _chosen(study: Study, lab: Lab, name: str) -> Condition:
+def _choose(study: Study, lab: Lab, name: str) -> Condition:
     check_condition(study, name)
     refusals = possible.refusals(study, lab)
     able = [c for c in study.conditions if c.name not in refusals and (not name or c.name == name)]

@@ -146,7 +146,7 @@ class Rerun:
 
     def execute(self, tell: Callable[[Progress], None]) -> None:
         """Execute to the end; an interrupt lets the study put its settings back first."""
-        with _watched(self.temporary) as progress, answering():
+        with _watch_cells(self.temporary) as progress, answering():
             threading.Thread(target=self._papermill, args=(progress.parent,), daemon=True).start()
             was_interrupted = self._watch(progress, tell)
         if isinstance(self.failure, DeadKernelError):
@@ -159,7 +159,7 @@ class Rerun:
         if was_interrupted and isinstance(self.failure, RuntimeError):
             raise Stopped("stopped before anything was measured")
         if self.failure is not None:
-            raise _told(self.failure, self.target, was_interrupted)
+            raise _explain(self.failure, self.target, was_interrupted)
         # Between two cells a kernel hears no interrupt.
         if was_interrupted:
             raise Stopped(f"stopped after {self.target.name} had finished", hint=f"{self.target}")
@@ -220,7 +220,7 @@ class Rerun:
             papermill.execute_notebook(
                 str(self.source), str(half), dict(self.values),
                 kernel_name="python3", progress_bar=False, engine_name=AtTheEnd.__name__,
-                kernel_manager_class=_recorded(self.kernels, self.keeps), store_widget_state=False,
+                kernel_manager_class=_recorder(self.kernels, self.keeps), store_widget_state=False,
                 iopub_timeout=IDLE_SECONDS, extra_arguments=[QUIET, _lean(self.keeps)],
                 config=Config({"KernelManager": {
                     "transport": "ipc", "ip": str(sockets / "kernel"),
@@ -258,7 +258,7 @@ def _lean(keeps: tuple[int, ...]) -> str:
     return f"{LEAN}; import os; {alone}; del os" if keeps else LEAN
 
 
-def _recorded(
+def _recorder(
     kernels: list[AsyncKernelManager], keeps: tuple[int, ...]
 ) -> type[AsyncKernelManager]:
     class Recorded(AsyncKernelManager):
@@ -276,7 +276,7 @@ def _recorded(
 
 
 @contextmanager
-def _watched(below: Path | None) -> Iterator[Path]:
+def _watch_cells(below: Path | None) -> Iterator[Path]:
     with own_place.temporary(WATCHING, below) as folder:
         progress = folder / "progress.jsonl"
         before = {name: os.environ.get(name) for name in (PROGRESS_VARIABLE, "LABKIT_BATCH")}
@@ -293,7 +293,7 @@ def _watched(below: Path | None) -> Iterator[Path]:
 def _keep_whole(half: Path, target: Path, died: bool, beside: Path) -> None:
     with suppress(OSError, ValueError):
         document = json.loads(half.read_bytes())
-        if _corrected(document, died) | _attached(document, beside):
+        if _correct(document, died) | _attach(document, beside):
             half.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
         half.replace(target)
     with suppress(OSError):  # such as a file where its folder should be
@@ -302,7 +302,7 @@ def _keep_whole(half: Path, target: Path, died: bool, beside: Path) -> None:
 
 # papermill (2.7) notes the cells after a dead kernel as completed, and no exception at all. The
 # cell in which it died has a number if the kernel still came to say so.
-def _corrected(document: dict[str, Any], died: bool) -> bool:
+def _correct(document: dict[str, Any], died: bool) -> bool:
     cells_noted = [cell for cell in _code(document) if "papermill" in cell["metadata"]]
     cells_begun = [cell for cell in cells_noted if cell["metadata"]["papermill"].get("start_time")]
     unsure = [cell for cell in cells_noted if cell["execution_count"] is None]
@@ -317,7 +317,7 @@ def _corrected(document: dict[str, Any], died: bool) -> bool:
 
 
 # Pictures lie beside the source, and what was executed lies elsewhere: they become a part of it.
-def _attached(document: dict[str, Any], beside: Path) -> bool:
+def _attach(document: dict[str, Any], beside: Path) -> bool:
     changes = False
     for cell in document["cells"]:
         text = "".join(cell["source"])
@@ -343,7 +343,7 @@ def _insist_complete(file: Path) -> None:
         raise LabkitError(f"{file}: {missing} of {len(code)} cells never ran")
 
 
-def _told(failure: BaseException, target: Path, was_interrupted: bool) -> LabkitError:
+def _explain(failure: BaseException, target: Path, was_interrupted: bool) -> LabkitError:
     if isinstance(failure, LabkitError):
         return failure
     if isinstance(failure, OSError):

@@ -261,16 +261,16 @@ def with_parameters(
 
 def shortened(study: Study, place: str) -> Study:
     """The study with the conditions of a short run alone; of stored results, as it is."""
-    return _only(study, place, study.few)
+    return _select(study, place, study.few)
 
 
 def usual(study: Study, place: str) -> Study:
     """The study without its extra conditions; of stored results, as it is."""
     names = [condition.name for condition in study.conditions if condition.name not in study.extra]
-    return _only(study, place, names)
+    return _select(study, place, names)
 
 
-def _only(study: Study, place: str, names: Collection[str]) -> Study:
+def _select(study: Study, place: str, names: Collection[str]) -> Study:
     conditions = tuple(c for c in study.conditions if c.name in names)
     others = tuple(c.name for c in study.conditions if c.name not in names)
     if is_stored(place) or not conditions:
@@ -315,7 +315,7 @@ def note(results: Results) -> Note:
     sizes_here = results.asked.get("scaled", "")
     odd = f"Emulated or not: {integrity.EDIT_REMARK}" if integrity.edited(results) else ""
     tools = results.asked.get("substitutes", "")
-    parts = (odd, _made(results), f"Sizes here: {sizes_here}" if sizes_here else "",
+    parts = (odd, _describe(results), f"Sizes here: {sizes_here}" if sizes_here else "",
              f"Tools here: {tools}" if tools else "")  # fmt: skip
     return Note(". ".join(filter(None, parts)), "edited by hand" if odd else _brief(results))
 
@@ -328,7 +328,7 @@ def _brief(results: Results) -> str:
     return kernels.brief(on) if on else "emulated"
 
 
-def _made(results: Results) -> str:
+def _describe(results: Results) -> str:
     lab: Mapping[str, Any] = results.asked["lab"]
     if lab["tier"] == IMPORTS:
         return f"Imported: {lab['name']}, measured elsewhere"

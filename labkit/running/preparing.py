@@ -77,10 +77,10 @@ def needed(studies: Iterable[Study], lab: Lab | None) -> dict[str, dict[str, str
 def _of_conditions(study: Study) -> Iterable[dict[str, str]]:
     for condition in study.conditions:
         for load in study.loads:
-            yield _called(condition.load(load))
-            yield _called(load.freed())
+            yield _calls(condition.load(load))
+            yield _calls(load.freed())
         for setting in (*condition.settings, *condition.optional):
-            yield _called(setting)
+            yield _calls(setting)
 
 
 def _of_lab(studies: Iterable[Study], lab: Lab) -> dict[str, dict[str, str]]:
@@ -95,7 +95,7 @@ def _of_lab(studies: Iterable[Study], lab: Lab) -> dict[str, dict[str, str]]:
                             lacks.setdefault(pair[role].name, {}).update(callers)
             for setting in condition.asked(lab):
                 if setting.role in lacks:
-                    lacks[setting.role].update(_called(setting))
+                    lacks[setting.role].update(_calls(setting))
     if tools := dict(row for study in studies for row in _compiled_for(study).items()):
         lacks[THIS_MACHINE] = tools
     return lacks
@@ -107,11 +107,11 @@ def _compiled_for(study: Study) -> dict[str, str]:
 
 
 def _called_by(load: Workload, role: str) -> dict[str, str]:
-    callers = _called(load).items()
+    callers = _calls(load).items()
     return {program: caller for program, caller in callers if load.only.get(program, role) == role}
 
 
-def _called(caller: object) -> dict[str, str]:
+def _calls(caller: object) -> dict[str, str]:
     words = {word for word in of_class(type(caller)) if installable(word) and word not in OF_KIND}
     words |= set(getattr(caller, "tools", ()))
     return dict.fromkeys(sorted(words), type(caller).__name__)
@@ -122,7 +122,7 @@ def lacking(studies: Iterable[Study], lab: Lab | None, non_free: bool = False) -
     needs = needed(list(studies), lab)
     hosts = _hosts(lab)
     names = [name for name in needs if name in hosts]
-    return list(together(lambda n: _asked(hosts[n], needs[n], non_free), names, AT_ONCE))
+    return list(together(lambda n: _ask(hosts[n], needs[n], non_free), names, AT_ONCE))
 
 
 def _hosts(lab: Lab | None) -> Mapping[str, Host]:
@@ -130,7 +130,7 @@ def _hosts(lab: Lab | None) -> Mapping[str, Host]:
     return {**lab.hosts, **hosts} if lab else hosts
 
 
-def _asked(host: Host, calls: Callers, non_free: bool) -> Lack:
+def _ask(host: Host, calls: Callers, non_free: bool) -> Lack:
     try:
         if host.name != THIS_MACHINE and "esxi" in hello(host).kinds:
             return Lack(host.name, "esxi", {}, (), "", {}, {})

@@ -81,7 +81,7 @@ def fitted(study: Study, lab: Lab | None) -> Study:
     study = grown(study, lab)
     with all_on(lab, possible.plan(study, lab)):
         study = possible.with_free_tools(study, lab)
-        return _fitted(study, found(study, lab))
+        return _fit(study, found(study, lab))
 
 
 def grown(study: Study, lab: Lab | None) -> Study:
@@ -120,7 +120,7 @@ def _capacities(hosts: Mapping[str, Host]) -> dict[str, Capacity]:
     return dict(zip(hosts, together(capacity, hosts.values(), AT_ONCE), strict=True))
 
 
-def _fitted(study: Study, capacities: Mapping[str, Capacity]) -> Study:
+def _fit(study: Study, capacities: Mapping[str, Capacity]) -> Study:
     places = list(capacities.values())
     return replace(study, workload=study.workload.fitted(places)) if places else study
 
@@ -147,7 +147,7 @@ def foretold(
     }  # fmt: skip
     capacities = _capacities(_places(awake, study, lab))
     able = [c for c in conditions if c.name not in refusals]
-    return Demand.of(_fitted(study, capacities), able, repeats), capacities, refusals
+    return Demand.of(_fit(study, capacities), able, repeats), capacities, refusals
 
 
 def substitutes(study: Study) -> str:

@@ -73,7 +73,7 @@ class Trends:
 def trend(study: str, folders: Sequence[Path] = (), *, since: str = "", lab: str = "") -> Trends:
     """Look for changes in the sessions of a study since a day, a time, or a session's label."""
     study_of = studies.find(study)
-    sessions_all, unread = _stored(study_of, folders)
+    sessions_all, unread = _read_sessions(study_of, folders)
     if not sessions_all:
         raise ResultsError(f"there are no results of {study} here", hint=f"labkit run {study}")
     lab = lab or _lab(sessions_all[-1][1])
@@ -95,7 +95,7 @@ def trend(study: str, folders: Sequence[Path] = (), *, since: str = "", lab: str
     )  # fmt: skip
 
 
-def _stored(
+def _read_sessions(
     study: Study, folders: Sequence[Path]
 ) -> tuple[list[tuple[str, Results]], tuple[str, ...]]:
     read, unread = [], []
@@ -153,7 +153,7 @@ def _design(results: Results) -> dict[str, Any]:
 
 
 def _session(study: Study, at: str, results: Results) -> TrendSession:
-    figures = _compared(study, results)
+    figures = _compare(study, results)
     for name, blocks in study.blocks(results).items():
         medians = sorted(percentile(values, 50) for values in blocks.values())
         figures[f"median of {name}"] = medians[len(medians) // 2]
@@ -163,7 +163,7 @@ def _session(study: Study, at: str, results: Results) -> TrendSession:
 
 
 # Each comparison of a claim is a series. No verdict is made, so that no look is taken.
-def _compared(study: Study, results: Results) -> dict[str, float]:
+def _compare(study: Study, results: Results) -> dict[str, float]:
     blocks_of, kinds, figures = study.measured(results), study.kinds_of(study.read(results)), {}
     for claim in study.claims:
         if claim.missing(blocks_of):

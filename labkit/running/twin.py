@@ -21,7 +21,7 @@ def beside(study: Study, guests: Collection[str]) -> Study:
     bare = [condition.name for condition in study.conditions if not _is_in(condition, guests)]
     if len(bare) == len(study.conditions):
         return study
-    conditions = (_moved(c) if c.name in bare else c for c in study.conditions)
+    conditions = (_move(c) if c.name in bare else c for c in study.conditions)
     return replace(study, conditions=tuple(conditions))
 
 
@@ -32,7 +32,7 @@ def _is_in(condition: Condition, guests: Collection[str]) -> bool:
     return bool(players & {*guests})
 
 
-def _moved(condition: Condition) -> Condition:
+def _move(condition: Condition) -> Condition:
     players_of = {role: condition.players(role) for role in (SERVER, *condition.roles)}
     roles = {
         role: tuple(TWIN if player == SERVER else player for player in players)

@@ -112,7 +112,7 @@ def following(study: Study, results: Results, before: Stage, budget: Budget) -> 
         conditions = _of(study, [verdict], before.conditions)
         affordable = budget.blocks(study, results, max(len(conditions), 1))
         # Half of a pair decides nothing, so all conditions of a claim are measured or none is.
-        complete = len(conditions) == len(_of(study, [verdict], _measured(study, results)))
+        complete = len(conditions) == len(_of(study, [verdict], _conditions(study, results)))
         if conditions and complete and can_hope(verdict.more or 1, affordable):
             hopeful.append(verdict)
         else:
@@ -145,7 +145,7 @@ def _of(
     return tuple(condition for condition in among if condition.name in of)
 
 
-def _measured(study: Study, results: Results) -> list[Condition]:
+def _conditions(study: Study, results: Results) -> list[Condition]:
     names = {run.condition for run in results.finished()}
     return [c for c in study.conditions if c.name in names]
 

@@ -79,7 +79,7 @@ class Visit:
         self.done, self.looks = len(steps) - len(lacking), len(looks.taken(self.results))
         todo = [step for step in lacking if step.of not in self.left_out]
         if todo:
-            _both(lambda: self._prepare(todo), lambda: self._take(todo))
+            _do_both(lambda: self._prepare(todo), lambda: self._take(todo))
         looks.set_unfinished(self.results, unfinished=bool(todo))
         with ThreadPoolExecutor(1) as self._writer:
             for step in todo:
@@ -108,7 +108,7 @@ class Visit:
     # that cannot be asked now is asked when it matters.
     def _prepare(self, todo: list[PlannedRun]) -> None:
         of_ours = results_key(str(self.results.path))
-        for jobs in Fleet(self._loaded(todo)).each(partial(end_left, keep=of_ours)).values():
+        for jobs in Fleet(self._ends_of_load(todo)).each(partial(end_left, keep=of_ours)).values():
             for job in jobs if isinstance(jobs, list) else ():
                 self._say("setting up", todo[0], len(todo), f"ended what was left: {job}")
         if self.lab.emulated:
@@ -116,7 +116,7 @@ class Visit:
             hosts = {role: host for watch in watches for role, host in watch.hosts.items()}
             Fleet(hosts).each(self.counters.collect)
 
-    def _loaded(self, todo: list[PlannedRun]) -> dict[str, Host]:
+    def _ends_of_load(self, todo: list[PlannedRun]) -> dict[str, Host]:
         pairs_of = [step.condition.pairs(self.lab, load) for step in todo for load in self.loads]
         ends = [hosts for roles in pairs_of for hosts in roles.values()]
         return {host.name: host for hosts in ends for host in hosts.values()}
@@ -124,9 +124,9 @@ class Visit:
     # A run is written while the settings of the next are made, never while that is measured.
     def _keep(self, run: Run, raw: Mapping[str, str], note: Future[Run]) -> None:
         self._settle()
-        self._unwritten.append(self._writer.submit(self._kept, run, raw, note))
+        self._unwritten.append(self._writer.submit(self._write, run, raw, note))
 
-    def _kept(self, run: Run, raw: Mapping[str, str], note: Future[Run]) -> Run:
+    def _write(self, run: Run, raw: Mapping[str, str], note: Future[Run]) -> Run:
         record = self.results.keep(run, raw)
         self.results.forget(note.result())
         return record
@@ -145,7 +145,7 @@ class Visit:
     def _valid(self, step: PlannedRun, of: int) -> None:
         drifts, remark = 0, ""
         for _ in range(GATE_TRIES):
-            run, by_somebody = self._one(step, of, remark)
+            run, by_somebody = self._visit(step, of, remark)
             self.spent.append(run.seconds)
             if run.state == "finished":
                 self.done += 1
@@ -160,10 +160,10 @@ class Visit:
         self.left_out.add(step.of)
         self._say("left out", step, of, f"{remark}; left out after {GATE_TRIES} invalid runs")
 
-    def _one(self, step: PlannedRun, of: int, remark: str) -> tuple[Run, bool]:
+    def _visit(self, step: PlannedRun, of: int, remark: str) -> tuple[Run, bool]:
         changes = self.changes
         settings = [s for s in step.condition.asked(self.lab) if not changes.steps[s].why]
-        start, run = time.monotonic(), self._begun(step, settings)
+        start, run = time.monotonic(), self._begin(step, settings)
         note = self._note(run)
         raw: dict[str, str] = {}
         watch = replace(step.condition.watch(self.lab, self.loads), collect=self.counters.collect)
@@ -181,14 +181,14 @@ class Visit:
             before = len(changes.drifts)
             seconds = self._measure(step, raw)
             raw |= self._around(around.AFTER)
-            _, drifts_seen = _both(watch.end, lambda: changes.drifted(settings, BEAT_SECONDS))
+            _, drifts_seen = _do_both(watch.end, lambda: changes.drifted(settings, BEAT_SECONDS))
             drifts = [*drifts_seen, *changes.drifts[before:]]
             raw.update(watch.raw())
             rows = self._rows(step.condition, raw)
         except BaseException as error:
             if isinstance(error, LabkitError) and not error.what.startswith(step.condition.name):
                 error.what = f"{step.condition.name}: {error.what}"
-            state, reason = _ended(error)
+            state, reason = _end(error)
             took = time.monotonic() - start
             self._keep(replace(run, state=state, why=reason, seconds=took), raw, note)
             self._settle()
@@ -218,7 +218,7 @@ class Visit:
                 rows += map(row, pairs.parse(load, raw[f"{load.name}.txt"]))
         return *rows, *map(row, event_samples(condition.events, self.loads, raw.get))
 
-    def _begun(self, step: PlannedRun, settings: list[Setting]) -> Run:
+    def _begin(self, step: PlannedRun, settings: list[Setting]) -> Run:
         values = {setting.thing: setting.wanted for setting in settings}
         moment = datetime.now(UTC).isoformat(timespec="milliseconds")
         return Run(
@@ -288,7 +288,7 @@ class Visit:
         self.tell(progress)
 
 
-def _ended(by: BaseException) -> tuple[str, str]:
+def _end(by: BaseException) -> tuple[str, str]:
     if isinstance(by, LabkitError):
         return "failed", str(by)
     if isinstance(by, Exception):
@@ -297,7 +297,7 @@ def _ended(by: BaseException) -> tuple[str, str]:
 
 
 # Hosts are asked for two things at once, as each of them takes its time to answer.
-def _both(first_task: Callable[[], S], second_task: Callable[[], T]) -> tuple[S, T]:
+def _do_both(first_task: Callable[[], S], second_task: Callable[[], T]) -> tuple[S, T]:
     with ThreadPoolExecutor(1) as beside:
         first = beside.submit(first_task)
         second = second_task()

@@ -130,16 +130,16 @@ class Ways:
         if self.lab.emulated or asks != "client":
             return ""
         ways = [(pair[asks], pair[role]) for pair in pairs for role in roles]
-        losses = (self._lost(host, two, load) for host, two in ways if host.name != two.name)
+        losses = (self._explain(host, two, load) for host, two in ways if host.name != two.name)
         return next(filter(None, losses), "")
 
     # A guest may get its way only from a setting. Where echoes are filtered, others may pass.
-    def _lost(self, client: Host, peer: Host, load: Workload) -> str:
+    def _explain(self, client: Host, peer: Host, load: Workload) -> str:
         if _guest(self.lab, peer.name) or _guest(self.lab, client.name):
             return ""
         way = client.name, peer.address
         if way not in self._tried:
-            self._tried[way] = _unanswered(client, peer.address)
+            self._tried[way] = _ping(client, peer.address)
         text = self._tried[way]
         if not text or (load.name != "ping" and not any(word in text for word in NOBODY)):
             return ""
@@ -149,7 +149,7 @@ class Ways:
         )
 
 
-def _unanswered(client: Host, address: str) -> str:
+def _ping(client: Host, address: str) -> str:
     ping = client.run(*PING, address, seconds=ASKED_SECONDS)
     # Where there is no ping, that is said elsewhere.
     return "" if ping.ok or ping.code == 127 else ping.stdout + ping.stderr or "nothing"

@@ -90,7 +90,7 @@ def export(
 
 def examine(file: Path) -> Bundle:
     """Look at a bundle without unpacking it: is it one, and is it safe to unpack?"""
-    with _opened(file) as archive:
+    with _open(file) as archive:
         manifest = records.parse_json(
             _read(archive, MANIFEST, records.MOST_JSON), f"{file}: {MANIFEST}"
         )
@@ -98,7 +98,7 @@ def examine(file: Path) -> Bundle:
             raise ResultsError(
                 f"{file}: is a bundle of format {manifest.get('bundle')!r}; this labkit reads "
                 f"{FORMAT}", hint="a newer labkit wrote it; update yours")  # fmt: skip
-        digests = _listed(file, manifest)
+        digests = _list_files(file, manifest)
         has_crate = manifest["bundle"] != 1
         _insist(file, archive, {*digests, *([crate.FILE] if has_crate else [])})
         if has_crate:
@@ -112,7 +112,7 @@ def unpack(bundle: Bundle, folder: Path) -> Results:
     if folder.exists():
         raise BadInput(f"{folder} is there already; nothing is overwritten")
     with (
-        _opened(bundle.path) as archive,
+        _open(bundle.path) as archive,
         records.keeping(f"{folder}"),
         records.half(folder) as half,
     ):
@@ -209,7 +209,7 @@ ODD = (
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
+def _open(file: Path) -> Iterator[zipfile.ZipFile]:
     with _said_of(file), ExitStack() as stack:
         try:
             archive = stack.enter_context(zipfile.ZipFile(stack.enter_context(_archive(file))))
@@ -235,7 +235,7 @@ def _said_of(file: Path) -> Iterator[None]:
 
 def read_json(bundle: Bundle, name: str) -> dict[str, Any]:
     """One of the files that a bundle holds, read where it lies."""
-    with _opened(bundle.path) as archive:
+    with _open(bundle.path) as archive:
         return records.parse_json(_read(archive, name, records.MOST_JSON), f"{bundle.path}: {name}")
 
 
@@ -243,12 +243,12 @@ def _archive(file: Path) -> IO[bytes]:
     with file.open("rb") as stream:
         if stream.read(len(XZ)) != XZ:
             return file.open("rb")
-    return io.BytesIO(_unpacked(file, file.stat().st_mtime_ns))
+    return io.BytesIO(_unpack(file, file.stat().st_mtime_ns))
 
 
 # The next to open it is most often the same reader.
 @lru_cache(1)
-def _unpacked(file: Path, _: int) -> bytes:
+def _unpack(file: Path, _: int) -> bytes:
     packer = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_MEMORY)
     content = packer.decompress(file.read_bytes(), MOST_SMALL)
     if not packer.eof or packer.unused_data:
@@ -295,7 +295,7 @@ def _beside(folder: str, name: str) -> str:
     return os.path.normpath(f"{folder}/{name}")
 
 
-def _listed(file: Path, manifest: Mapping[str, Any]) -> dict[str, str]:
+def _list_files(file: Path, manifest: Mapping[str, Any]) -> dict[str, str]:
     study, name, files = (manifest.get(key) for key in ("study", "name", "files"))
     if not (isinstance(study, str) and STUDY.fullmatch(study)):
         raise ResultsError(f"{file}: {str(study)[:80]!r} is not a name of a study")

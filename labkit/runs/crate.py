@@ -28,8 +28,8 @@ def metadata(results: Results, name: str, manifest: str, document: Mapping[str, 
         "@id": "./", "@type": "Dataset", "name": f"{results.study}: {name}",
         "description": f"Measurements of {results.study} by labkit {__version__}: {len(runs)} runs",
         "datePublished": _times(runs)[1][:10], "license": LICENSE,
-        "hasPart": _named(parts), "mentions": {"@id": "#measurement"},
-        **({"citation": _named(about)} if about else {}),
+        "hasPart": _references(parts), "mentions": {"@id": "#measurement"},
+        **({"citation": _references(about)} if about else {}),
     }  # fmt: skip
     graph = [_descriptor(), root, *parts, *about, *_software(), _action(runs)]
     content = {"@context": f"{PROFILE}/context", "@graph": graph}
@@ -73,10 +73,10 @@ def _action(runs: Sequence[Run]) -> Entity:
     start, end = _times(runs)
     return {"@id": "#measurement", "@type": "CreateAction", "name": "The measurement",
             "instrument": {"@id": "#labkit"}, "startTime": start, "endTime": end,
-            "object": {"@id": "study.json"}, "result": _named(map(_of_run, runs))}  # fmt: skip
+            "object": {"@id": "study.json"}, "result": _references(map(_of_run, runs))}  # fmt: skip
 
 
-def _named(entities: Iterable[Entity]) -> list[Entity]:
+def _references(entities: Iterable[Entity]) -> list[Entity]:
     return [{"@id": entity["@id"]} for entity in entities]
 
 

@@ -23,18 +23,18 @@ def remarks(results: Results) -> list[str]:
     texts = [
         *unreadable.values(),
         *(f"what was measured as number {gap} is gone" for gap in gaps),
-        *copies(runs), *_links(runs), *_changed(runs), *_mixed(runs),
+        *copies(runs), *_links(runs), *_find_edits(runs), *_find_mixture(runs),
     ]  # fmt: skip
     return [*texts, ASK] if texts else []
 
 
 def edited(results: Results) -> bool:
     """Whether what says on which lab all was measured is not what was written then."""
-    return any(change == EDIT_REMARK for change in _changed(results.readable()[0]))
+    return any(change == EDIT_REMARK for change in _find_edits(results.readable()[0]))
 
 
 # Once for all runs, as they share study.json.
-def _changed(runs: list[Run]) -> Iterator[str]:
+def _find_edits(runs: list[Run]) -> Iterator[str]:
     files = {run.path.name: records.listed(run.path) for run in runs if run.path.is_dir()}
     if bare := [name for name, sums in files.items() if not sums]:
         yield f"{bare[0]}: {records.SUMS} is gone, so changes cannot be detected"
@@ -83,7 +83,7 @@ def first_of_each(runs: Sequence[Run]) -> list[Run]:
 
 
 # One condition is one design: what somebody edited between two runs makes them another.
-def _mixed(runs: list[Run]) -> Iterator[str]:
+def _find_mixture(runs: list[Run]) -> Iterator[str]:
     settings: dict[str, dict[str, str]] = {}
     odd = set()
     for run in runs:

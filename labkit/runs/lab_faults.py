@@ -17,7 +17,7 @@ def remarks(results: Results) -> list[str]:
     interfaces, addresses = lab.get("interfaces", {}), lab.get("elsewhere", {})
     return [
         *_one_machine(hosts), *_no_interface(hosts, interfaces),
-        *_elsewhere(addresses, interfaces),
+        *_describe(addresses, interfaces),
     ]  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def _no_interface(
             yield f"{role} has no interface {interface}, so settings of it were left out"
 
 
-def _elsewhere(addresses: Mapping[str, str], interfaces: Mapping[str, str]) -> Iterator[str]:
+def _describe(addresses: Mapping[str, str], interfaces: Mapping[str, str]) -> Iterator[str]:
     for role, address in addresses.items():
         yield (
             f"{role}: {interfaces.get(role)} does not have the address {address}, so test "

@@ -23,7 +23,7 @@ def remarks(results: Results) -> list[str]:
     for run in results.finished():
         for way in _full(run, rates[name]):
             conditions.setdefault(way, []).append(run.condition)
-    return [_told(way, names, name, rates[name]) for way, names in sorted(conditions.items())]
+    return [_describe(way, names, name, rates[name]) for way, names in sorted(conditions.items())]
 
 
 def _mbit(link: Mapping[str, str]) -> float:
@@ -36,7 +36,7 @@ def _full(run: Run, limit: float) -> list[str]:
     return [row["metric"] for row in streams if row["metric"].startswith(STREAM)]
 
 
-def _told(way: str, conditions: list[str], link: str, limit: float) -> str:
+def _describe(way: str, conditions: list[str], link: str, limit: float) -> str:
     names = ", ".join(dict.fromkeys(conditions))
     return (
         f"{way} reaches the limit of the link of {link}, {limit:g} Mbit/s, in {names}: that hides "

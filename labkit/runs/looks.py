@@ -52,7 +52,7 @@ class GivenUp:
 def taken(results: Results) -> tuple[int, ...]:
     """The blocks that there were at each look so far; refused if some of the looks are gone."""
     file, runs = results.path / FILE, results.runs()
-    looks = tuple(sorted({*_read(results)["blocks"], *_elsewhere(results, runs)}))
+    looks = tuple(sorted({*_read(results)["blocks"], *_ledger_looks(results, runs)}))
     latest = max(runs, key=lambda run: run.looks, default=None)
     if latest and latest.looks > len(looks):
         raise ResultsError(
@@ -156,7 +156,7 @@ def _note(results: Results, count: int) -> None:
 
 
 # Earlier looks at runs that are all among these: at these results, a copy, or an earlier import.
-def _elsewhere(results: Results, runs: Sequence[Run]) -> list[int]:
+def _ledger_looks(results: Results, runs: Sequence[Run]) -> list[int]:
     ledger, looks = _ledger(results), []
     if ledger is None or not ledger.is_file():
         return []
@@ -171,10 +171,10 @@ def _elsewhere(results: Results, runs: Sequence[Run]) -> list[int]:
 
 def _read(results: Results) -> dict[str, Any]:
     file = results.path / FILE
-    return _parsed(file) if file.exists() else {"format": FORMAT, "blocks": [], "at": []}
+    return _parse(file) if file.exists() else {"format": FORMAT, "blocks": [], "at": []}
 
 
-def _parsed(file: Path) -> dict[str, Any]:
+def _parse(file: Path) -> dict[str, Any]:
     content = records.read_json(file)
     looks, at = content.get("blocks"), content.get("at")
     sound = (

@@ -72,18 +72,18 @@ def of_vmx(machine: str, goal: str, lines: Mapping[str, str | None]) -> Way:
 
     Edited while the machine is off; one that runs is shut down and started again.
     """
-    wishes = _listed({key.lower(): value for key, value in lines.items()}, lines)
+    wishes = _join_values({key.lower(): value for key, value in lines.items()}, lines)
 
     def value(text: str) -> str:
         pairs = (line.partition("=") for line in text.splitlines())
         values = {key.strip().lower(): part.strip().strip('"') for key, _, part in pairs}
-        state = _listed(values, lines)
+        state = _join_values(values, lines)
         if "stopped" in values:
             return f"{state}, and stopped"
         return goal if state == wishes else state
 
     def writes(value: str) -> tuple[Words, ...]:
-        new = dict(_pair(word) for word in _parted(wishes if value == goal else value, lines))
+        new = dict(_pair(word) for word in _split(wishes if value == goal else value, lines))
         edits = {key: "" if part == ABSENT else f'{key} = "{part}"' for key, part in new.items()}
         return (
             script(EDIT_LINES, quoted(machine), *(word for edit in edits.items() for word in edit)),
@@ -96,7 +96,7 @@ def of_vmx(machine: str, goal: str, lines: Mapping[str, str | None]) -> Way:
     )  # fmt: skip
 
 
-def _listed(values: Mapping[str, str | None], lines: Mapping[str, str | None]) -> str:
+def _join_values(values: Mapping[str, str | None], lines: Mapping[str, str | None]) -> str:
     texts = {key: values.get(key.lower()) for key in lines}
     return ", ".join(f"{key}={ABSENT if value is None else value}" for key, value in texts.items())
 
@@ -107,7 +107,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 # Values may have blanks and commas in them, so only the known keys part them.
-def _parted(value: str, keys: Mapping[str, str | None]) -> list[str]:
+def _split(value: str, keys: Mapping[str, str | None]) -> list[str]:
     parts: list[str] = []
     for word in value.split(", "):
         if word.partition("=")[0] in keys or not parts:

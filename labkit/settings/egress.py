@@ -168,7 +168,7 @@ def _value(text: str) -> str:
         return "somebody else's" if _foreign(text) else DEFAULT
     options = root["options"]
     if root["kind"] == "htb":
-        return _shared(text)
+        return _describe_shares(text)
     delay = options.get("delay", {}).get("delay", 0) * 1000
     rate = (options["rate"]["rate"] if root["kind"] == "netem" and "rate" in options
             else options.get("rate", 0)) * 8e-6  # fmt: skip
@@ -176,7 +176,7 @@ def _value(text: str) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _shared(text: str) -> str:
+def _describe_shares(text: str) -> str:
     classes = {number: (line, rate, ceil) for line in text.splitlines()
                for number, rate, ceil in CLASS.findall(line)}  # fmt: skip
     ports = sorted((int(port, 16), number) for number, port in PORT.findall(text))

@@ -34,7 +34,7 @@ def _check_options(options: tuple[str, ...]) -> None:
         matching("option of a driver", option, r"[A-Za-z]\w*=[\w,.]+", "max_vfs=8,8")
 
 
-def _sorted(options: Iterable[str]) -> str:
+def _sort(options: Iterable[str]) -> str:
     return " ".join(sorted(options)) or EMPTY
 
 
@@ -45,7 +45,7 @@ class ModuleOptions(OnHost):
     """
 
     module: str = field(metadata=NAMING | name("module"))
-    options: tuple[str, ...] = field(metadata=value(_check_options, _sorted))
+    options: tuple[str, ...] = field(metadata=value(_check_options, _sort))
     gaps: ClassVar = {
         "linux": "drivers of the kernel have them elsewhere: Coalescing, NicQueues, Sriov"
     }
@@ -55,7 +55,7 @@ class ModuleOptions(OnHost):
         return since_boot(f"options-{self.module}", Way(
             script(OPTIONS, self.module),
             lambda value: ((*MODULE, "set", "-m", self.module, "-p", value.replace(EMPTY, "")),),
-            lambda text: _sorted(text.split()),
+            lambda text: _sort(text.split()),
             more=Details(seconds=1),
         ))  # fmt: skip
 

@@ -92,7 +92,7 @@ class ExclusiveCpu(OfGuest):
 
         return Way(
             script(PINS, vm), lambda value: (script(PIN, vm, str(nth), str(of), *_pins(value)),),
-            lambda text: _pinned(text, nth, of), refuse, needs=ROOT,
+            lambda text: _describe_pins(text, nth, of), refuse, needs=ROOT,
             legal="exclusive or not",
             more=Details(
                 seconds=1,
@@ -113,7 +113,7 @@ def _pins(value: str) -> list[str]:
     return {EXCLUSIVE: ["exclusive"], ALL_CPUS: ["shared"]}.get(value, value.split())
 
 
-def _pinned(text: str, nth: int, of: int) -> str:
+def _describe_pins(text: str, nth: int, of: int) -> str:
     guest, emulator, cpus = (line.strip() for line in text.strip("\n").split("\n"))
     cpus_owned, count = cpus_of(cpus), len(guest.split())
     last = [str(cpu) for cpu in cpus_owned[: len(cpus_owned) - nth * count][-count:]]

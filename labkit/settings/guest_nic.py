@@ -111,20 +111,20 @@ class GuestNic(OfGuest):
             return (script(MOVE, vm, RESTART_SCRIPT, EDIT, *texts), self.answers(host, "kvm"))
 
         return Way(
-            look, writes, self._placed, self._no_network,
+            look, writes, self._describe_place, self._no_network,
             needs=RESTART,
             legal=f"path {' or '.join(PATHS)}, lro on or off on the first",
             more=Details(
-                persists=True, seconds=60, stands_for=self._less(), replaces=self.named,
+                persists=True, seconds=60, stands_for=self._describe_limits(), replaces=self.named,
             ),
         )  # fmt: skip
 
-    def _less(self) -> str:
+    def _describe_limits(self) -> str:
         if self.path == "direct":
             return "" if self.batch == 128 and self.lro else "the path alone"
         return "" if self.batch == 128 else "merging alone: virtio gathers no packets by time"
 
-    def _placed(self, text: str) -> str:
+    def _describe_place(self, text: str) -> str:
         path, *guest = _words(text) or [""]
         off = {word.partition("=")[0] for word in guest if word.endswith("='off'")}
         switches_off = set(MERGES) & off

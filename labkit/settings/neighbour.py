@@ -68,7 +68,7 @@ class Neighbour(OnHost):
 
     def _way(self, count_owners: str, *words: str) -> Way:
         def writes(value: str) -> tuple[Words, ...]:
-            return (script(f"{count_owners}\n{START}", *words, MARK, *_told(value)),)
+            return (script(f"{count_owners}\n{START}", *words, MARK, *_parse(value)),)
 
         return Way(
             script(f"{count_owners}\n{READS}", *words, MARK), writes, _value, self._refused,
@@ -114,7 +114,7 @@ class GuestNeighbour(Neighbour):
         return Neighbour(self.kind, self.of)
 
 
-def _told(value: str) -> tuple[str, str]:
+def _parse(value: str) -> tuple[str, str]:
     kind, _, place = value.partition(" on ")
     words = {PLACES[0]: "all", PLACES[1]: "rest"}
     return kind, words.get(place) or " ".join(map(str, cpus_of(place) if place else ()))

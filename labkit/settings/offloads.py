@@ -32,34 +32,34 @@ class Offloads(Setting):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self._asked():
+        if not self._wishes():
             raise BadInput("name an offload", hint=f"known: {', '.join(FEATURES)}")
 
     @property
     def thing(self) -> str:
         """Settings that name different offloads of one host are about different things."""
-        return f"{super().thing}: {' '.join(self._asked())}"
+        return f"{super().thing}: {' '.join(self._wishes())}"
 
     @property
     def wanted(self) -> str:
         """The named offloads, each on or off."""
-        return _value({short: _word(on) for short, on in self._asked().items()})
+        return _value({short: _word(on) for short, on in self._wishes().items()})
 
     def way(self, kind: str, host: Host) -> Way:
         """Some drivers fix an offload; then it can only stay as it is."""
         if kind not in ("box", "linux"):
             raise Impossible(f"offloads need ethtool, which {kind} hosts lack")
-        features, driver = self._asked(), f"{host.name}: the driver of {nic(host)}"
+        features, driver = self._wishes(), f"{host.name}: the driver of {nic(host)}"
         look = ";".join(f"s/^{FEATURES[short]}: /{short}=/p" for short in features)
         return of_nic(host, Way(
             picked(look, "ethtool", "-k", NIC),
             lambda value: (("ethtool", "-K", NIC, *value.replace("=", " ").split()),),
             lambda text: _value({short: _states(text).get(short, "") for short in features}),
-            lambda text: _fixed(features, text, driver),
+            lambda text: _find_fixed(features, text, driver),
             needs=ROOT, legal=f"{', '.join(FEATURES)}: on or off",
         ))  # fmt: skip
 
-    def _asked(self) -> dict[str, bool]:
+    def _wishes(self) -> dict[str, bool]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {short: values[short] for short in FEATURES if values[short] is not None}
 
@@ -70,7 +70,7 @@ def _states(text: str) -> dict[str, str]:
     return {short: state for short, _, state in pairs}
 
 
-def _fixed(switches: dict[str, bool], text: str, driver: str) -> str:
+def _find_fixed(switches: dict[str, bool], text: str, driver: str) -> str:
     states = _states(text)
     for short, on in switches.items():
         state, *marks = states.get(short, "").split() or ["", "missing"]

@@ -63,7 +63,7 @@ class OtherCpus(OnHost):
             return (script(PIN, vm, " ".join(owners), *texts),)
 
         return Way(
-            script(PINS, vm, *owners), writes, _pinned, self._no_rest, needs=ROOT,
+            script(PINS, vm, *owners), writes, _describe_pins, self._no_rest, needs=ROOT,
             legal="apart or not",
             more=Details(seconds=1, persists=True),
         )  # fmt: skip
@@ -108,7 +108,7 @@ def _value(text: str) -> str:
     return "; ".join(texts)
 
 
-def _pinned(text: str) -> str:
+def _describe_pins(text: str) -> str:
     guest, emulator, owners, online = text.splitlines()
     cpus_all = cpus_of(online)
     words = {cpus_all[: len(cpus_all) - int(owners)]: APART, cpus_all: ALL_CPUS}

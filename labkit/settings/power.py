@@ -70,7 +70,7 @@ class PowerPolicy(OnHost):
     def on_linux(self, host: Host) -> Way:
         """The governor of each CPU's frequency."""
         return Way(
-            script(GOVERNORS), _govern, _governed,
+            script(GOVERNORS), _govern, _policy_of,
             lambda text: "there is no such governor on Linux" if self.policy == "custom" else "",
             needs=ROOT, legal="performance, balanced or saving",
             more=Details(probe=script(OWN_KERNEL)),
@@ -87,7 +87,7 @@ class PowerPolicy(OnHost):
         )
 
 
-def _governed(text: str) -> str:
+def _policy_of(text: str) -> str:
     values = dict(line.split("=") for line in text.split())
     if len(set(values.values())) > 1:
         return " ".join(text.split())
@@ -115,7 +115,7 @@ class IdleStates(OnHost):
     def on_linux(self, host: Host) -> Way:
         """The switch of each state of each CPU."""
         return Way(
-            script(STATES), lambda value: (_slept(value),), self._slept,
+            script(STATES), lambda value: (_write_states(value),), self._read_states,
             needs=ROOT, more=Details(probe=script(OWN_KERNEL)),
         )  # fmt: skip
 
@@ -128,7 +128,7 @@ class IdleStates(OnHost):
             writes=lambda value: way.writes(value.removesuffix(" us")),
         ).plus(Details(after=("PowerPolicy",)))
 
-    def _slept(self, text: str) -> str:
+    def _read_states(self, text: str) -> str:
         rows = [line.split() for line in text.splitlines()]
         if all((int(latency) > self.most_usecs) == (off == "1") for _, latency, off in rows):
             return self.wanted
@@ -137,7 +137,7 @@ class IdleStates(OnHost):
         return " ".join(f"{state}={off}" for state, _, off in rows)
 
 
-def _slept(value: str) -> Words:
+def _write_states(value: str) -> Words:
     if value == ALL_STATES:
         return script(AWAKE, str(2**31 - 1))
     if value.endswith(" us"):

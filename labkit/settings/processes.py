@@ -55,7 +55,7 @@ class ProcessCpus(OnHost):
         )  # fmt: skip
 
 
-def _placed(cpus: str) -> str:
+def _place(cpus: str) -> str:
     return cpus if cpus == FIRST_NODE else cpu_list(cpus)
 
 
@@ -70,7 +70,7 @@ class InterruptCpus(OnHost):
         metadata=NAMING
         | pattern("name of an interrupt", r"[A-Za-z][\w.:@-]{0,40}", "eth1 or virtio2")
     )
-    cpus: str = field(metadata=value(_placed, _placed, "a list such as 0-1"))
+    cpus: str = field(metadata=value(_place, _place, "a list such as 0-1"))
     gaps: ClassVar = {
         "box": "interrupts are the machine's",
         "esxi": "VMkernel routes them itself; AdvancedOption has its /Irq/... options",

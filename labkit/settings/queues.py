@@ -30,7 +30,7 @@ class _OfNic(OnHost):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not _named(self._list_values()):
+        if not _names(self._list_values()):
             names = ", ".join(self._list_values())
             raise BadInput(f"name at least one of {self.what}", hint=f"known: {names}")
 
@@ -42,7 +42,7 @@ class _OfNic(OnHost):
     def wanted(self) -> str:
         """The named values."""
         values = self._list_values()
-        return " ".join(sorted(f"{name}={_word(values[name])}" for name in _named(values)))
+        return " ".join(sorted(f"{name}={_word(values[name])}" for name in _names(values)))
 
 
 class NicQueues(_OfNic):
@@ -74,7 +74,7 @@ class NicRing(_OfNic):
         """`esxcli network nic ring`; what the NIC allows is its preset."""
         dev = nic(host, *VMNIC)
         command, flags = ("esxcli", "network", "nic", "ring", "current"), {"rx": "-r", "tx": "-t"}
-        lines = ";".join(f"/^   {name.upper()}: /p" for name in _named(self._list_values()))
+        lines = ";".join(f"/^   {name.upper()}: /p" for name in _names(self._list_values()))
         return Way(
             picked(lines, *command, "get", "-n", dev),
             lambda value: ((*command, "set", "-n", dev, *_options(value, flags)),),
@@ -107,7 +107,7 @@ class Coalescing(_OfNic):
         columns = {"adaptive-rx": 6, "rx-usecs": 2, "rx-frames": 3, "tx-usecs": 4}
         words = {"adaptive-rx": "--adaptive-rx", "rx-usecs": "--rx-usecs",
                  "tx-usecs": "--tx-usecs", "rx-frames": "--rx-max-frames"}  # fmt: skip
-        names = _named(self._list_values())
+        names = _names(self._list_values())
         show = ", ".join(f'"{name}=" tolower(${columns[name]})' for name in names)
         return Way(
             script(COLUMNS, dev, f'$1 == nic {{ print {show} }}'),
@@ -119,7 +119,7 @@ class Coalescing(_OfNic):
 
 
 # The numbers that are named.
-def _named(values: Values) -> list[str]:
+def _names(values: Values) -> list[str]:
     return [name for name, value in values.items() if value is not None]
 
 
@@ -138,7 +138,7 @@ def _options(value: str, words: dict[str, str]) -> tuple[str, ...]:
 
 # `ethtool -g` shows what `ethtool -G` sets, the values in force below the possible ones.
 def _ethtool(host: Host, letter: str, values: Values) -> Way:
-    names = _named(values)
+    names = _names(values)
     lines = [r"s/^Adaptive RX: \([a-z/]*\).*/adaptive-rx=\1/p" if name == "adaptive-rx" else
              rf"s/^{name}:[[:space:]]*/{name}=/Ip" for name in names]  # fmt: skip
     look = ";".join(lines)

@@ -64,7 +64,7 @@ def _merges(text: str) -> str:
     return " ".join(values)
 
 
-def _merged(value: str) -> tuple[tuple[str, ...], ...]:
+def _merge(value: str) -> tuple[tuple[str, ...], ...]:
     number = {"on": "1", "off": "0"}
     pairs = [f"{name}={number[value]}" for name in MERGES] if value in number else value.split()
     split = (pair.partition("=") for pair in pairs)
@@ -84,5 +84,5 @@ class VnicMerging(OnHost):
     }  # fmt: skip
     # Two options of the host, of all of its machines.
     on_esxi = by(
-        since_boot("merging", Way(script(SHOW, *MERGES), _merged, _merges, more=Details(seconds=2)))
+        since_boot("merging", Way(script(SHOW, *MERGES), _merge, _merges, more=Details(seconds=2)))
     )

@@ -47,12 +47,12 @@ def main() -> int:
             return several(count, lambda number, start: _do(args, number, start))
         _do(args, 0, lambda: None)
     except (LabkitError, Refused, ConnectionError) as error:
-        print(_told(error), file=sys.stderr, flush=True)
+        print(_describe(error), file=sys.stderr, flush=True)
         return 2 if isinstance(error, BadInput) else 1
     return 0
 
 
-def _told(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     if isinstance(error, Refused) and error.code in ("28P01", "28000"):
         return str(LabkitError("the database refused the login", said=str(error),
                                hint="check the user and the password"))  # fmt: skip
@@ -115,11 +115,11 @@ def _do(args: argparse.Namespace, number: int, start: Callable[[], None]) -> Non
         cpu_start = _used()
         driver.run()
         _report(driver, customers, _used() - cpu_start)
-    _conclude(_looked(shop, before, ledger, pace.patience), ledger)
+    _conclude(_look(shop, before, ledger, pace.patience), ledger)
 
 
 # A look that is cut short begins again: it changes nothing.
-def _looked(shop: _Shop, before: Counts, ledger: Ledger, patience: float) -> Checked:
+def _look(shop: _Shop, before: Counts, ledger: Ledger, patience: float) -> Checked:
     until = time.monotonic() + patience
     while True:
         try:

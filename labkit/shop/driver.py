@@ -84,9 +84,9 @@ class User:
         try:
             answer = self.database.answer(content)
         except Short:
-            self._ended(0)
+            self._end(0)
         except Refused as error:
-            self._again(error)
+            self._retry(error)
         else:
             self._go_on(answer)
 
@@ -95,7 +95,7 @@ class User:
         try:
             request = self.order.send(answer)
         except StopIteration as end:
-            self._ended(int(end.value))
+            self._end(int(end.value))
         else:
             self._ask(request)
 
@@ -105,7 +105,7 @@ class User:
         self.sent = self.database.message(name, values)
         self.socket.sendall(self.sent)
 
-    def _again(self, error: Refused) -> None:
+    def _retry(self, error: Refused) -> None:
         if not error.again or self.tries >= TRIES:
             raise error
         self.tries += 1
@@ -116,7 +116,7 @@ class User:
         """Ask once more what was refused."""
         self.socket.sendall(self.sent)
 
-    def _ended(self, number: int) -> None:
+    def _end(self, number: int) -> None:
         self.order, self.buying = None, False
         self.driver.ended(self, number)
 
@@ -177,13 +177,13 @@ class Driver:
             try:
                 user.repeat()
             except OSError as error:
-                self._gone(user, error)
+                self._drop(user, error)
 
     def _ramp(self, moment: float) -> None:
         goal = min(self.pace.users, 1 + int((moment - self.begun) * self.pace.ramp))
         while len(self.users) < goal:
             try:
-                user = self._connected()
+                user = self._connect()
             except (OSError, Refused) as error:
                 if not gone(error):
                     raise
@@ -194,7 +194,7 @@ class Driver:
         self.users.append(user)
         self.idle.append(user)
 
-    def _connected(self) -> User:
+    def _connect(self) -> User:
         database = self.connect()
         user = User(self, database, database.socket)
         self.select.register(user.socket, selectors.EVENT_READ, user)
@@ -220,7 +220,7 @@ class Driver:
         try:
             user.begin(due)
         except OSError as error:
-            self._gone(user, error)
+            self._drop(user, error)
 
     def _next(self, moment: float) -> float:
         times = [time_due for time_due, _ in (*self.waits, *self.refused)]
@@ -239,12 +239,12 @@ class Driver:
                 if not gone(error):
                     raise LabkitError("the database refused a step of an order",
                                       said=str(error)) from error  # fmt: skip
-                self._gone(user, error)
+                self._drop(user, error)
             if self.idle and not self.pace.rate:
                 self._dispatch(time.monotonic())
 
     # Whether a purchase that was under way is there is for the database to say, at the end.
-    def _gone(self, user: User, error: Exception) -> None:
+    def _drop(self, user: User, error: Exception) -> None:
         self.lost += 1
         self.select.unregister(user.socket)
         user.database.close()
@@ -264,7 +264,7 @@ class Driver:
         until = time.monotonic() + self.pace.patience
         while True:
             try:
-                return self._connected()
+                return self._connect()
             except (OSError, Refused) as last_error:
                 if time.monotonic() > until:
                     raise LabkitError(

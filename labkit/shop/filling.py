@@ -72,18 +72,18 @@ def fresh(engine: str, at: Listening, secret: str, size: str, seed: int, tell: T
     counts_now: Counts = {}
     reason = _lacking(speaks, at, secret, size, seed)
     if not reason:
-        counts_now, reason = _copied(speaks, at, secret)
+        counts_now, reason = _copy(speaks, at, secret)
     if reason:
         tell(f"filling {size} with seed {seed}: {reason}")
         fill_stock(engine, at, secret, size, seed)
-        counts_now, reason = _copied(speaks, at, secret)
+        counts_now, reason = _copy(speaks, at, secret)
     if reason:
         raise LabkitError(f"the copy of a shop that was just filled has lost rows: {reason}")
     return counts_now
 
 
 # What the copy holds, and what it lacks of what was filled once.
-def _copied(speaks: type[Database], at: Listening, secret: str) -> tuple[Counts, str]:
+def _copy(speaks: type[Database], at: Listening, secret: str) -> tuple[Counts, str]:
     speaks.make(at, secret, DATABASE, TEMPLATE)
     with closing(speaks(at, secret, DATABASE)) as shop:
         sums, goal = counts(shop), loaded(shop)

@@ -79,14 +79,14 @@ class MariaDb:
         self.socket = connected(at)
         _, greeting = self._packet()
         if greeting[0] == 255:
-            raise _refused(greeting)
+            raise _refusal(greeting)
         version = greeting.index(b"\0", 1)
         scramble = greeting[version + 5 : version + 13] + greeting[version + 32 : version + 44]
         word = proof(secret, scramble)
         self._send(1, struct.pack("<IIB23x", ABILITIES, LARGEST_PACKET, UTF8MB4)
                    + at.user.encode() + b"\0" + bytes([len(word)]) + word
                    + database.encode() + b"\0" + NATIVE + b"\0")  # fmt: skip
-        self._admitted(secret)
+        self._admit(secret)
 
     @classmethod
     def exists(cls, at: Listening, secret: str, database: str) -> bool:
@@ -118,7 +118,7 @@ class MariaDb:
 
     def complete(self, content: bytes) -> bool:
         """Whether an answer has come whole, with all its results."""
-        return _ended(content)
+        return _is_end(content)
 
     def answer(self, content: bytes) -> Rowset:
         """The rows of an answer."""
@@ -128,7 +128,7 @@ class MariaDb:
         """Ask once, and wait."""
         self.socket.sendall(packet(0, b"\x03" + words.encode()))
         content = b""
-        while not _ended(content):
+        while not _is_end(content):
             part = self.socket.recv(1 << 16)
             if not part:
                 raise ConnectionError("the database closed the connection")
@@ -167,7 +167,7 @@ class MariaDb:
             content += part
         return content
 
-    def _admitted(self, secret: str) -> None:
+    def _admit(self, secret: str) -> None:
         number, content = self._packet()
         if content[0] == 254:  # it wants the proof with another scramble
             plugin, _, scramble = content[1:].partition(b"\0")
@@ -176,7 +176,7 @@ class MariaDb:
             self._send(number + 1, proof(secret, scramble[:20]))
             _, content = self._packet()
         if content[0] == 255:
-            raise _refused(content)
+            raise _refusal(content)
 
 
 def proof(secret: str, scramble: bytes) -> bytes:
@@ -204,7 +204,7 @@ def _packets(content: bytes) -> Iterator[bytes]:
 
 
 # After the head of a result come its columns, an end, its rows and another end.
-def _ended(content: bytes) -> bool:
+def _is_end(content: bytes) -> bool:
     ends = -1
     for body in _packets(content):
         kind = body[0]
@@ -230,7 +230,7 @@ def read(content: bytes) -> Rowset:
     for body in _packets(content):
         kind = body[0]
         if kind == 255:
-            raise _refused(body)
+            raise _refusal(body)
         if ends < 0:
             ends = 2 if kind else -1
         elif kind == 254 and len(body) < 9:
@@ -268,7 +268,7 @@ def _state(body: bytes, at: int) -> int:
     return int.from_bytes(body[at : at + 2], "little")
 
 
-def _refused(body: bytes) -> Exception:
+def _refusal(body: bytes) -> Exception:
     code = int.from_bytes(body[1:3], "little")
     state, text = body[4:9].decode(), body[9:].decode("utf-8", "replace")
     if body[3:4] != b"#":

@@ -64,7 +64,7 @@ class Postgres:
         pairs = b"".join(f"{name}\0{value}\0".encode() for name, value in words.items())
         body = struct.pack("!i", 196608) + pairs + b"\0"
         self._send(LENGTH.pack(len(body) + 4) + body)
-        self._admitted(at.user, secret)
+        self._admit(at.user, secret)
         self._prepared: dict[str, bytes] = {}
 
     @classmethod
@@ -86,7 +86,7 @@ class Postgres:
         for name, words in ASKS.items():
             parse = f"{name}\0{words}\0".encode() + b"\0\0"
             self._send(b"P" + LENGTH.pack(len(parse) + 4) + parse + SYNC)
-            self._whole()
+            self._receive()
             self._prepared[name] = b"\0" + name.encode() + b"\0\0\0"
 
     def message(self, name: str, values: Sequence[object]) -> bytes:
@@ -114,7 +114,7 @@ class Postgres:
         """Ask once, and wait; several statements are one transaction."""
         body = words.encode() + b"\0"
         self._send(b"Q" + LENGTH.pack(len(body) + 4) + body)
-        return self._whole().rows
+        return self._receive().rows
 
     def fill(self, table: StockTable) -> tuple[int, int]:
         """Load a table by COPY, all of it or nothing; returns how many rows, and their sum."""
@@ -127,7 +127,7 @@ class Postgres:
 
         sums = counted(table, send, 1_000)
         self._send(b"c\x00\x00\x00\x04")
-        self._whole()
+        self._receive()
         return sums
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class Postgres:
         except OSError as error:
             raise ConnectionError(f"the database no longer listens: {error}") from None
 
-    def _whole(self) -> Rowset:
+    def _receive(self) -> Rowset:
         content = b""
         while not self.complete(content):
             part = self.socket.recv(1 << 16)
@@ -158,10 +158,10 @@ class Postgres:
         end = 1 + LENGTH.unpack_from(self._left, 1)[0]
         kind, body, self._left = self._left[:1], self._left[5:end], self._left[end:]
         if kind == b"E":
-            raise _refused(body)
+            raise _refusal(body)
         return kind, body
 
-    def _admitted(self, user: str, secret: str) -> None:
+    def _admit(self, user: str, secret: str) -> None:
         scram = Scram(secret)
         while True:
             kind, body = self._message()
@@ -208,7 +208,7 @@ def read(content: bytes) -> Rowset:
         if kind == 68:  # D: a row
             starts.append(at + 7)
         elif kind == 69:  # E
-            error = error or _refused(content[at + 5 : end])
+            error = error or _refusal(content[at + 5 : end])
         elif kind == 67:  # C: what was done
             tag = content[at + 5 : end - 1]
         at = end
@@ -230,7 +230,7 @@ def _row(content: bytes, at: int) -> Values:
     return tuple(values)
 
 
-def _refused(body: bytes) -> Exception:
+def _refusal(body: bytes) -> Exception:
     fields = {part[:1]: part[1:] for part in body.split(b"\0") if part}
     code, text = fields.get(b"C", b""), fields.get(b"M", b"").decode("utf-8", "replace")
     if code == SHORT:

@@ -17,7 +17,7 @@ def several(number_of_shops: int, drive: Callable[[int, Start], None]) -> int:
     select = selectors.DefaultSelector()
     ready, gates, children, open_shops = 0, [], [], number_of_shops
     for number in range(number_of_shops):
-        lines, gate, child = _begun(number, drive)
+        lines, gate, child = _begin(number, drive)
         gates.append(gate)
         children.append(child)
         select.register(lines, selectors.EVENT_READ, (number + 1, bytearray()))
@@ -51,7 +51,7 @@ def _code(number: int, child: int) -> int:
     return 1
 
 
-def _begun(number: int, drive: Callable[[int, Start], None]) -> tuple[int, int, int]:
+def _begin(number: int, drive: Callable[[int, Start], None]) -> tuple[int, int, int]:
     (lines, out), (reader, gate) = os.pipe(), os.pipe()
     child = os.fork()
     if child:

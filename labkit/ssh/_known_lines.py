@@ -48,7 +48,7 @@ def read_line(line: str, name: str | None) -> tuple[str, bytes] | None:
     if not tail or tail[0] == "#":
         raise Malformed("ends before the kind of key")
     kind, tail = _word(tail)
-    blob = _decoded(_word(tail)[0])
+    blob = _decode(_word(tail)[0])
     if bare(kind) != bare(certificates.check_key(blob)):
         raise Malformed(f"says {kind}, but its key is another kind")
     return marker, blob
@@ -77,7 +77,7 @@ def bare(kind: str) -> str:
 
 
 # b64_pton() takes nothing but whole groups of four.
-def _decoded(text: str) -> bytes:
+def _decode(text: str) -> bytes:
     code = text.translate(PASSED_OVER)
     try:
         blob = binascii.a2b_base64(code, strict_mode=True)
@@ -91,7 +91,7 @@ def _decoded(text: str) -> bytes:
 # sshd(8): names, patterns with * and ?, `!` before one that must not match, or one hashed name.
 def _gives(names: str, name: str) -> bool:
     if names.startswith("|"):
-        return hmac.compare_digest(_hashed(name, names).encode("latin-1"), names.encode("latin-1"))
+        return hmac.compare_digest(_hash(name, names).encode("latin-1"), names.encode("latin-1"))
     gives = False
     for pattern in names.split(","):
         plain = pattern.removeprefix("!")
@@ -125,7 +125,7 @@ def _salt(names: str) -> bytes:
     return salt if parts[:2] == ["", "1"] and len(salt) == 20 else b""
 
 
-def _hashed(name: str, names: str) -> str:
+def _hash(name: str, names: str) -> str:
     salt = _salt(names)
     digest = hmac.new(salt, name.encode("latin-1", "replace"), hashlib.sha1).digest()
     first, second = (base64.b64encode(part).decode() for part in (salt, digest))

@@ -60,7 +60,7 @@ LARGEST = 1 << 20
 LARGE = 1 << 30
 
 
-def _hidden(thing: object) -> Any:
+def _unhide(thing: object) -> Any:
     """The same, with the parts that its types leave out."""
     return thing
 
@@ -83,7 +83,7 @@ class Packets(Packetizer):
 # connection had been lost.
 def _nothing_started(channel: paramiko.Channel, message: paramiko.Message) -> None:
     channel.eof_received = True
-    _hidden(channel)._request_failed(message)
+    _unhide(channel)._request_failed(message)
 
 
 Hand = Callable[[paramiko.Channel, paramiko.Message], None]
@@ -104,14 +104,14 @@ class Client(paramiko.Transport):
     """paramiko's connection, with the key the host showed and the way that it runs over."""
 
     _channel_handler_table = {  # noqa: RUF012
-        **_hidden(paramiko.Transport)._channel_handler_table,
+        **_unhide(paramiko.Transport)._channel_handler_table,
         MSG_CHANNEL_FAILURE: _nothing_started,
-        MSG_CHANNEL_DATA: _in_its_window(_hidden(paramiko.Channel)._feed),
-        MSG_CHANNEL_EXTENDED_DATA: _in_its_window(_hidden(paramiko.Channel)._feed_extended),
+        MSG_CHANNEL_DATA: _in_its_window(_unhide(paramiko.Channel)._feed),
+        MSG_CHANNEL_EXTENDED_DATA: _in_its_window(_unhide(paramiko.Channel)._feed_extended),
     }
 
     def __init__(self, way: Carrier, algorithms: tuple[str, ...]) -> None:
-        super().__init__(_hidden(way.end), packetizer_class=Packets)
+        super().__init__(_unhide(way.end), packetizer_class=Packets)
         self._way, self._algorithms = way, algorithms
         self.shown, self._closing = b"", False
         self.farewell = ""
@@ -171,7 +171,7 @@ class Client(paramiko.Transport):
 
     # Keys are exchanged again now and then. ssh looks at the key each time, paramiko does not.
     def _verify_key(self, host_key: bytes, sig: bytes) -> None:
-        _hidden(super())._verify_key(host_key, sig)
+        _unhide(super())._verify_key(host_key, sig)
         if self.shown and self.shown != host_key:
             raise paramiko.SSHException("the host showed another key than before")
         self.shown = host_key
@@ -210,18 +210,18 @@ class Client(paramiko.Transport):
         request.add_string("exec")
         request.add_boolean(True)
         request.add_string(script.encode("utf-8", "surrogateescape"))
-        _hidden(self)._send_user_message(request)
+        _unhide(self)._send_user_message(request)
 
     # To read is also to let sshd know that there is room again. It may be gone, and paramiko's own
     # reading would then lose what it has read, though more may have come behind that.
     def taken(self, channel: paramiko.Channel, buffer: BufferedPipe[bytes]) -> bytes:
         """Read what has come on one stream of a channel."""
         part = buffer.read(LARGE) if buffer.read_ready() else b""
-        if room := _hidden(channel)._check_add_window(len(part)):
+        if room := _unhide(channel)._check_add_window(len(part)):
             adjust = self._about(channel, cMSG_CHANNEL_WINDOW_ADJUST)
             adjust.add_int(room)
             with suppress(*LOSSES):
-                _hidden(self)._send_user_message(adjust)
+                _unhide(self)._send_user_message(adjust)
         return part
 
     @staticmethod
@@ -238,5 +238,5 @@ def agent_at(connection: socket.socket, path: str) -> AgentSSH:
     if path:
         with suppress(OSError, paramiko.SSHException):
             connection.connect(path)
-            _hidden(agent)._connect(connection)
+            _unhide(agent)._connect(connection)
     return agent

@@ -46,14 +46,14 @@ def reached(target: Target) -> Client:
     known_hosts = KnownHosts.read(target.known_hosts)
     client = shaken_hands(target, known_hosts.algorithms(target.known_as))
     try:
-        title = f"{target.name}{_other(target, client)}"
+        title = f"{target.name}{_way(target, client)}"
         known_hosts.verify(title, target.known_as, client.shown, target.trust)
         log_in(client, target, refusals)
     except BaseException as error:
         client.close()
         if isinstance(error, LOSSES):
             text = client.farewell or str(error) or "it hung up"
-            raise _failed(target, client, "while logging in", text) from error
+            raise _failure(target, client, "while logging in", text) from error
         raise
     return client
 
@@ -106,14 +106,14 @@ def _no_session(target: Target, client: Client, error: Exception | None) -> Exce
     if error:
         text = str(error) or "it hung up"
     if client.lost_on_the_way:
-        return _failed(target, client, "on the way", client.lost_on_the_way)
+        return _failure(target, client, "on the way", client.lost_on_the_way)
     if client.remote_version:
-        return _failed(target, client, EXCHANGING, client.farewell or text)
+        return _failure(target, client, EXCHANGING, client.farewell or text)
     banner = client.heard
     if banner.startswith(BUSY) or (error and not banner):
         return _TurnedAwayError(banner)
     return Unreachable(
-        f"{target.name}: no SSH session with {target}{_other(target, client)}:"
+        f"{target.name}: no SSH session with {target}{_way(target, client)}:"
         f" no SSH banner in {CONNECT_SECONDS:g} s",
         said=banner or text,
         hint="check the port of its sshd" if banner else "does the host hang?",
@@ -121,14 +121,14 @@ def _no_session(target: Target, client: Client, error: Exception | None) -> Exce
 
 
 # Of the addresses of a name one may be wrong, and it is not always the same that answers.
-def _other(target: Target, client: Client) -> str:
+def _way(target: Target, client: Client) -> str:
     is_same = client.reached_at.split(" ")[0] == target.address
     return "" if is_same else f" (at {client.reached_at})"
 
 
-def _failed(target: Target, client: Client, stage: str, text: str) -> Unreachable:
+def _failure(target: Target, client: Client, stage: str, text: str) -> Unreachable:
     return Unreachable(
-        f"{target.name}: no SSH session with {target}{_other(target, client)}: failed {stage}",
+        f"{target.name}: no SSH session with {target}{_way(target, client)}: failed {stage}",
         said=text,
         hint=f"try `ssh -p {target.port} {target.user}@{target.address} true`",
     )

@@ -39,13 +39,13 @@ class Marked:
                 return
             yield Mark(tuple(tail[at + len(self._nonce) : end].split()))
             tail = tail[end + 1 :]
-        start = self._begun(tail)
+        start = self._mark_begin(tail)
         self._held = tail[start:]
         if start:
             yield tail[:start]
 
     # Where the end of `rest` may be the beginning of a mark.
-    def _begun(self, tail: bytes) -> int:
+    def _mark_begin(self, tail: bytes) -> int:
         at = tail.find(self._nonce[:1], max(0, len(tail) - len(self._nonce) + 1))
         while at >= 0 and not self._nonce.startswith(tail[at:]):
             at = tail.find(self._nonce[:1], at + 1)

@@ -122,13 +122,13 @@ class KnownHosts:
         """The lines that give a name, whole and readable."""
         if name not in self._of:
             key = name.encode("utf-8", "surrogateescape").decode("latin-1")
-            lines = self._found(key)
+            lines = self._find(key)
             self._of[name] = tuple(line for line in lines if isinstance(line, KeyLine))
         return self._of[name]
 
     def bad(self) -> tuple[Bad, ...]:
         """The lines that are passed over."""
-        return tuple(line for line in self._found(None) if isinstance(line, Bad))
+        return tuple(line for line in self._find(None) if isinstance(line, Bad))
 
     def algorithms(self, name: Name) -> tuple[str, ...]:
         """The algorithms to ask the server for; the kinds of key that we know it by come first."""
@@ -178,7 +178,7 @@ class KnownHosts:
             return Judgement(plainly.status, plainly.lines, plainly.certificate or reason)
         return status
 
-    def _found(self, name: str | None) -> Iterator[KeyLine | Bad]:
+    def _find(self, name: str | None) -> Iterator[KeyLine | Bad]:
         for file, number, line in self.text:
             try:
                 parts = read_line(line, name)
@@ -207,7 +207,7 @@ def refusal(
     if judgement.status is KeyStatus.CHANGED:
         return HostKeyRefused(
             f"{host} has CHANGED; nothing was sent to it",
-            said="\n".join([*map(_known, judgement.lines[:2]), f"shown: {words}"]),
+            said="\n".join([*map(_describe, judgement.lines[:2]), f"shown: {words}"]),
             hint="somebody may intercept this; if the host was reinstalled, compare its"
             f" fingerprint and remove {_places(judgement)}",
         )
@@ -218,7 +218,7 @@ def refusal(
     )
 
 
-def _known(line: KeyLine) -> str:
+def _describe(line: KeyLine) -> str:
     return f"known: {said(line.key)} ({line.where})"
 
 

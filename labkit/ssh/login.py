@@ -61,7 +61,7 @@ class Identities:
 
 def log_in(client: Client, target: Target, refusals: Refusals) -> None:
     """Offer our keys once, in order; a refusal is remembered, and not tried for a minute."""
-    files = {file: _loaded(file) for file in target.identities if _is_meant(target, file)}
+    files = {file: _load(file) for file in target.identities if _is_meant(target, file)}
     locks = [file for file, key in files.items() if isinstance(key, str)]
     agent_path = target.agent if locks or not target.only else ""
     with _agent(agent_path) as agent:
@@ -71,7 +71,7 @@ def log_in(client: Client, target: Target, refusals: Refusals) -> None:
         offers = identities.usable[:MOST_KEYS]
         if not _let_in(client, target, offers):
             refusals.remember(target)
-            raise _refused(client, target, offers, identities)
+            raise _refusal(client, target, offers, identities)
     refusals.forget(target)
 
 
@@ -151,7 +151,7 @@ def _add_file(
         if certificate.ends <= time.time():
             identities.unusable.append(f"{name}: the certificate has expired")
             continue
-        private_key = _loaded(file)
+        private_key = _load(file)
         assert isinstance(private_key, paramiko.PKey)
         private_key.load_certificate(name)
         identities.add(Identity(private_key, name))
@@ -159,7 +159,7 @@ def _add_file(
 
 
 # A private key without its certificate, or why it cannot be used.
-def _loaded(file: str) -> paramiko.PKey | str:
+def _load(file: str) -> paramiko.PKey | str:
     path = Path(file).expanduser()
     if path.suffix == ".pub":
         return f"it is a public key; name the private one, {path.with_suffix('')}"
@@ -168,16 +168,16 @@ def _loaded(file: str) -> paramiko.PKey | str:
         # ssh refuses such a key too: others may have read it.
         if open_to.st_uid == os.getuid() and open_to.st_mode & 0o077:
             return f"others may read it; chmod 600 {path}"
-        key = copy(_parsed(path, open_to.st_ino, open_to.st_size, open_to.st_ctime_ns))
+        key = copy(_parse(path, open_to.st_ino, open_to.st_size, open_to.st_ctime_ns))
     except (OSError, ValueError, TypeError, paramiko.SSHException) as error:
-        return _why(error)
+        return _explain(error)
     key.public_blob = None
     return key
 
 
 # Once for all hosts of a fleet; another file, or another content, is read anew.
 @lru_cache(maxsize=16)
-def _parsed(path: Path, *_: int) -> paramiko.PKey:
+def _parse(path: Path, *_: int) -> paramiko.PKey:
     with path.open("rb", buffering=0) as file:
         content = file.read(KEY_BYTES)
     match = OPENSSH.match(content)
@@ -188,7 +188,7 @@ def _parsed(path: Path, *_: int) -> paramiko.PKey:
     return paramiko.PKey.from_path(path)
 
 
-def _why(unreadable: Exception) -> str:
+def _explain(unreadable: Exception) -> str:
     text = f"{getattr(unreadable, 'strerror', None) or unreadable or type(unreadable).__name__}"
     has_passphrase = "password" in text.lower() or "encrypted" in text.lower()
     return (
@@ -232,7 +232,7 @@ def _nothing_to_offer(target: Target, identities: Identities) -> Unreachable:
     )
 
 
-def _refused(
+def _refusal(
     client: Client, target: Target, offers: list[Identity], identities: Identities
 ) -> LoginRefused:
     banner = client.get_banner() or b""

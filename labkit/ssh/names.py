@@ -31,11 +31,11 @@ def addresses(host: str, port: int, family: int, seconds: float) -> Addresses:
 def at_once(host: str, port: int, family: int) -> Addresses:
     """Literal addresses need no lookup; returns [] for anything else."""
     with suppress(socket.gaierror, UnicodeError):
-        return _asked(host, port, family, socket.AI_NUMERICHOST)
+        return _ask(host, port, family, socket.AI_NUMERICHOST)
     return []
 
 
-def _asked(host: str, port: int, family: int, flags: int = 0) -> Addresses:
+def _ask(host: str, port: int, family: int, flags: int = 0) -> Addresses:
     # For a text Python loads its tables of all alphabets first, which takes some milliseconds.
     name = host.encode() if host.isascii() else host
     return list(socket.getaddrinfo(name, port, family, socket.SOCK_STREAM, flags=flags))
@@ -43,6 +43,6 @@ def _asked(host: str, port: int, family: int, flags: int = 0) -> Addresses:
 
 def _answer(answer: Future[Addresses], host: str, port: int, family: int) -> None:
     try:
-        answer.set_result(_asked(host, port, family))
+        answer.set_result(_ask(host, port, family))
     except (OSError, UnicodeError) as error:
         answer.set_exception(error)

@@ -40,12 +40,12 @@ def resolved(at: Address) -> Target:
     """The sshd that an address means, and how to log in there."""
     if at.ssh_config == NOT_READ and not at.jump:
         return Target(
-            at.name, Name(at.control, at.port or 22), at.user or "root", _own(at),
+            at.name, Name(at.control, at.port or 22), at.user or "root", _files(at),
             (at.key,) if at.key else (), only=bool(at.key), agent=_agent({}),
             trust=_trust(at, at.name),
         )  # fmt: skip
     with _file(at) as file:
-        settings = _asked(at.name, at.control, [*_settings(file), *_given(at)])
+        settings = _ask(at.name, at.control, [*_settings(file), *_options(at)])
     if not at.user and settings.one("canonicalizehostname") not in {*OFF, "false"}:
         settings = _with_late_user(at, settings)
     return _target(at, at.name, settings, at.key, HOPS)
@@ -80,7 +80,7 @@ class Said:
         return tuple(name for name in files if name != "none")
 
 
-def _asked(title: str, host: str, options: Sequence[str]) -> Said:
+def _ask(title: str, host: str, options: Sequence[str]) -> Said:
     words = ["ssh", "-G", *options, "--", host]
     try:
         result = subprocess.run(
@@ -108,7 +108,7 @@ def _asked(title: str, host: str, options: Sequence[str]) -> Said:
 # ssh reads its files once more with a host's whole name; by then root is in the place of a user
 # whom nobody has named so far.
 def _with_late_user(at: Address, answer: Said) -> Said:
-    user = _asked(at.name, at.control, [*_settings(at.ssh_config), *_given(at)]).one("user")
+    user = _ask(at.name, at.control, [*_settings(at.ssh_config), *_options(at)]).one("user")
     return answer if user == account.name() else Said({**answer.values, "user": [user]})
 
 
@@ -130,7 +130,7 @@ def _target(at: Address, title: str, answer: Said, key: str, hops: int, jump: st
         title,
         Name(answer.one("hostname"), int(answer.one("port", "22")), answer.one("hostkeyalias")),
         answer.one("user"),
-        _own(at) + tuple(Path(name) for name in shared_files if at.shared and name != "none"),
+        _files(at) + tuple(Path(name) for name in shared_files if at.shared and name != "none"),
         (key,) if key else answer.paths("identityfile"),
         answer.paths("certificatefile"),
         bool(key) or answer.one("identitiesonly") == "yes",
@@ -165,10 +165,10 @@ def _jump(at: Address, answer: Said, hops: int) -> Target | None:
     title = f"{at.name}: jump host {host}"
     # ssh_config has keys of its own for this host; the lab file's is the host's behind it.
     key = at.key if at.ssh_config == NOT_READ else ""
-    return _target(at, title, _asked(title, host, options), key, hops - 1, jumps)
+    return _target(at, title, _ask(title, host, options), key, hops - 1, jumps)
 
 
-def _own(at: Address) -> tuple[Path, ...]:
+def _files(at: Address) -> tuple[Path, ...]:
     return tuple(Path(name).expanduser() for name in at.known_hosts)
 
 
@@ -178,7 +178,7 @@ def _trust(at: Address, host: str) -> str:
 
 # What a lab file says wins: ssh takes the first value that it obtains. (A key is not said here:
 # ssh passes over one that is not there.)
-def _given(at: Address) -> list[str]:
+def _options(at: Address) -> list[str]:
     return [
         *(("-p", str(at.port)) if at.port else ()),
         *(("-l", at.user) if at.user else ()),

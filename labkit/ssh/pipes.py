@@ -67,8 +67,8 @@ class ShellPipe:
             part, content = self.channel.recv(TURN_SECONDS)
             if part or content:
                 self._moved = time.monotonic()
-            self._rest = memoryview(self._own(0, part))
-            self._errors += self._own(1, content)
+            self._rest = memoryview(self._strip_mark(0, part))
+            self._errors += self._strip_mark(1, content)
             del self._errors[:-COMPLAINT]
             self._stalled = self._moved + self.patience < time.monotonic()
             self._patiently()
@@ -90,7 +90,7 @@ class ShellPipe:
         self.channel.close()
 
     # What a login says first is nobody's; but a host that goes on so has its words taken for it.
-    def _own(self, side: int, part: bytes) -> bytes:
+    def _strip_mark(self, side: int, part: bytes) -> bytes:
         content_held = self._before[side]
         if content_held is None or not part:
             return part

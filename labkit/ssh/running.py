@@ -84,22 +84,22 @@ class Running:
             for stream in self._streams:
                 stream.tell = None
             self._until(lambda shell, order, deadline: shell.wait(order, deadline))
-            self._result = self._completed()
+            self._result = self._complete()
         return self._result
 
     def __iter__(self) -> Iterator[Line]:
         """Each line, of either stream, as soon as it is there."""
         while self._result is None:
-            yield from self._queued()
+            yield from self._queue()
             if self._order and self._order.ended:
                 _ = self.done
                 for split in self._splits:
                     split.finish()
             else:
                 self._until(lambda shell, _, deadline: shell.read(deadline))
-        yield from self._queued()
+        yield from self._queue()
 
-    def _queued(self) -> Iterator[Line]:
+    def _queue(self) -> Iterator[Line]:
         while self._lines:
             yield self._lines.popleft()
 
@@ -111,7 +111,7 @@ class Running:
         except Late:
             self._failed = self._late(self._stop())
         except Gone:
-            self._failed = self._gone()
+            self._failed = self._lose()
         except BaseException:  # Ctrl-C ends the command too
             self._stop()
             raise
@@ -130,7 +130,7 @@ class Running:
                 self._told = shell.channel.ended or self._host.told_to_end(shell.group)
         return self._told
 
-    def _completed(self) -> Completed:
+    def _complete(self) -> Completed:
         order = self._order
         assert order is not None
         code, up, clock, *_ = (word.decode("ascii", "replace") for word in order.words)
@@ -149,40 +149,40 @@ class Running:
         return self._begun + self.seconds - self._waited
 
     @property
-    def _shown(self) -> str:
+    def _text(self) -> str:
         return shlex.join(self.words)
 
     def _late(self, was_stopped: bool) -> TimedOut:
         if not self._shell.up:
             return TimedOut(
-                f"{self._host.name}: `{self._shown}` was not started: no shell of labkit answered",
+                f"{self._host.name}: `{self._text}` was not started: no shell of labkit answered",
                 said=self._last_words,
                 hint="check whether a login script there reads input, such as `read` in .bashrc:"
                 " that input is labkit's",
             )
         return TimedOut(
-            f"{self._host.name}: `{self._shown}` had not ended after {self.seconds:g} s",
+            f"{self._host.name}: `{self._text}` had not ended after {self.seconds:g} s",
             said=self._last_words,
             hint="it was stopped; allow more time with seconds="
             if was_stopped
             else "it could not be stopped, and may still run: look on the host",
         )
 
-    def _gone(self) -> HostError:
+    def _lose(self) -> HostError:
         name, seconds = self._host.name, time.monotonic() - self._begun
         if not self._shell.channel.lost and not self._shell.up:
             self._shell.hear_out()
         if not self._shell.channel.lost and not self._shell.up:
             noise = b"\n".join(bytes(stream.content) for stream in self._shell.ready.streams)
             return NotRun(
-                f"{name}: no shell came up for `{self._shown}`, so it was not run",
+                f"{name}: no shell came up for `{self._text}`, so it was not run",
                 said=noise.decode("utf-8", "replace"),
                 hint="check that the account has a shell, and no ForceCommand or command= in"
                 " authorized_keys; `ssh HOST sh -c true` shows it",
             )
         problem = cut(self._shell.channel)
         return OutcomeUnknown(
-            f"{name}: {problem} during `{self._shown}`, {seconds:.1f} s after it was sent",
+            f"{name}: {problem} during `{self._text}`, {seconds:.1f} s after it was sent",
             said=self._last_words,
             hint="the command may have ended or not; look on the host before you repeat it",
         )

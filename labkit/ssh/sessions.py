@@ -66,10 +66,10 @@ class Sessions:
         """
         beginning, connections = time.monotonic(), 0
         while True:
-            connection = self._picked(self._roomy)
+            connection = self._pick(self._roomy)
             start = time.monotonic()
             try:
-                channel = self._opened(connection, seconds)
+                channel = self._open(connection, seconds)
                 self._count(connection, held=1)
                 return Session(self.closed, connection, channel)
             except LOSSES as error:
@@ -87,7 +87,7 @@ class Sessions:
             finally:
                 self._count(connection, asked=-1)
 
-    def _opened(self, connection: Connection, seconds: float) -> paramiko.Channel:
+    def _open(self, connection: Connection, seconds: float) -> paramiko.Channel:
         start = time.monotonic()
         channel = connection.client.open_session(timeout=seconds)
         connection.round_trip = min(connection.round_trip, time.monotonic() - start)
@@ -114,7 +114,7 @@ class Sessions:
 
     def usable(self) -> Connection:
         """A live connection; made if there is none."""
-        return self._picked(lambda: next(iter(self._live()), None))
+        return self._pick(lambda: next(iter(self._live()), None))
 
     def round_trip(self) -> float:
         """Seconds to sshd and back, by a request that every server has to answer."""
@@ -191,7 +191,7 @@ class Sessions:
             raise
 
     # A connection that `pick` finds, or a new one.
-    def _picked(self, pick: Callable[[], Connection | None]) -> Connection:
+    def _pick(self, pick: Callable[[], Connection | None]) -> Connection:
         start = time.monotonic()
         with self._lock:
             if connection := pick():

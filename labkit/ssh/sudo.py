@@ -72,7 +72,7 @@ class Sudo:
     @classmethod
     def of(cls, login: str, ask: Callable[[], str] | None) -> Sudo:
         """`login`, as user@host, is whose password the keyring is asked for, or the user."""
-        return cls(Password(ask or (lambda: _found(login))))
+        return cls(Password(ask or (lambda: _find(login))))
 
     def line(self, script: str) -> str:
         """The script that runs `script` as root."""
@@ -99,9 +99,9 @@ class Sudo:
                     hint="nothing was run as root; try again",
                 )
             elif channel.ended or len(content) > 1 << 16:
-                raise self._refused(name, content, "")
+                raise self._refusal(name, content, "")
             elif (seconds := deadline - time.monotonic()) <= 0:
-                raise self._refused(name, content, "it asked in its own words, or not at all")
+                raise self._refusal(name, content, "it asked in its own words, or not at all")
             else:
                 content += channel.recv(seconds)[1]
         with suppress(Gone):  # seen by whoever reads on
@@ -111,12 +111,12 @@ class Sudo:
     def _answer(self, channel: Channel, name: str, times: int) -> float:
         if times > 1:
             self.password.forget()
-            raise self._refused(name, b"", "incorrect password")
+            raise self._refusal(name, b"", "incorrect password")
         with suppress(Gone):  # seen by whoever reads on
             channel.send(self.password.get().encode() + b"\n")
         return time.monotonic()
 
-    def _refused(self, name: str, content: bytes, reason: str) -> SudoRefused:
+    def _refusal(self, name: str, content: bytes, reason: str) -> SudoRefused:
         words = content.replace(self._prompt.encode(), b"\n").decode("utf-8", "replace") + reason
         hint = next((HINTS[sign] for sign in HINTS if sign in words), "try `sudo -v` there")
         return SudoRefused(f"{name}: sudo does not give root", said=words, hint=hint)
@@ -150,7 +150,7 @@ def by_command(role: str, command: str) -> Callable[[], str] | None:
     return ask
 
 
-def _found(login: str) -> str:
+def _find(login: str) -> str:
     try:
         password = importlib.import_module("keyring").get_password("labkit", login)
     except ImportError:

@@ -114,7 +114,7 @@ class ThroughShell:
         seconds: float, cap: int, wait_seconds: float = 0.0, spare: bool = False,
     ) -> Iterator[Running]:  # fmt: skip
         with (
-            _opened(self.name, stdin) as parts,
+            _open(self.name, stdin) as parts,
             self._channel(ONCE, spare) as channel,
             Running(self, Shell(channel, once=True), words, seconds, cap, wait_seconds) as command,
         ):
@@ -132,7 +132,7 @@ class ThroughShell:
 
 
 @contextmanager
-def _opened(name: str, stdin: bytes | Path) -> Iterator[Iterator[bytes] | None]:
+def _open(name: str, stdin: bytes | Path) -> Iterator[Iterator[bytes] | None]:
     if isinstance(stdin, bytes):
         # In parts, for paramiko copies all that is left each time it has sent some.
         parts = (stdin[start : start + CHUNK] for start in range(0, len(stdin), CHUNK))

@@ -45,7 +45,7 @@ def shown(target: Target) -> tuple[Shown, ...]:
     host_keys, hung_up = list[Shown](), list[Unreachable]()
     for kinds in KINDS:
         try:
-            host_keys += _shown(target, kinds)
+            host_keys += _ask_keys(target, kinds)
         except Unreachable as error:
             if EXCHANGING not in error.what:
                 raise
@@ -60,7 +60,7 @@ def shown(target: Target) -> tuple[Shown, ...]:
     return tuple(host_keys)
 
 
-def _shown(target: Target, kinds: tuple[str, ...]) -> list[Shown]:
+def _ask_keys(target: Target, kinds: tuple[str, ...]) -> list[Shown]:
     try:
         client = shaken_hands(target, kinds)
     except Unreachable as error:

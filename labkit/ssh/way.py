@@ -68,7 +68,7 @@ def through(target: Target, reach: Callable[[Target], paramiko.Transport]) -> Ca
         return _by_jump(target, target.jump, reach)
     if target.proxy:
         return _by_command(target)
-    return _dialled(target)
+    return _dial(target)
 
 
 def _by_jump(
@@ -111,7 +111,7 @@ def _by_command(target: Target) -> Carrier:
     )
 
 
-def _dialled(target: Target) -> Carrier:
+def _dial(target: Target) -> Carrier:
     deadline = time.monotonic() + target.seconds
     last_error, attempts = OSError("it has no address of this family"), list[str]()
     stream = names.at_once(target.address, target.port, FAMILIES[target.family])

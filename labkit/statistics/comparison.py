@@ -277,7 +277,7 @@ def together(
     `looks` are those at comparisons that `before` does not know. This one is added. What was
     decided before stays so, and leaves its share of the risk to the others (Maurer and Bretz 2013).
     """
-    findings_begun = [_begun(f, looks, before or {}) for f in findings]
+    findings_begun = [_begin(f, looks, before or {}) for f in findings]
     tests = [f for f in findings_begun if f.estimate.enough]
     open_tests = [f for f in tests if not f.clear]
     apart = _holm(open_tests, lambda f: f.p, spending.FIRST)
@@ -293,7 +293,7 @@ def together(
 
 
 # Of figures that are not known well enough nothing can be decided, so that looks cost nothing.
-def _begun(f: Found, looks: Sequence[int], before: Mapping[str, History]) -> Found:
+def _begin(f: Found, looks: Sequence[int], before: Mapping[str, History]) -> Found:
     history = before.get(f.comparison.key)
     if not f.estimate.enough:
         return replace(f, history=history or NEVER)

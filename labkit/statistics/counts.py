@@ -146,7 +146,7 @@ def one_by_one(quantity: Quantity, blocks: Blocks) -> Mapping[int, Values]:
 def exact(quantity: Quantity, sides: Mapping[str, Mapping[int, Values]]) -> Exact:
     """The figure of counts and shares, of all blocks of each condition."""
     runs = {term: [*sides[term[0]].values()] for term in quantity.terms()}
-    counts = {term: _counted(quantity, term, values) for term, values in runs.items()}
+    counts = {term: _count(quantity, term, values) for term, values in runs.items()}
     value = quantity.of(lambda term: counts[term].value)
     ceilings = {term[0]: KINDS[figure.kind][1] for term, figure in counts.items()}
     blocks = min(map(len, runs.values()))
@@ -155,10 +155,10 @@ def exact(quantity: Quantity, sides: Mapping[str, Mapping[int, Values]]) -> Exac
                   what=quantity, counted=counts)  # fmt: skip
     low, high = figure.interval().low, figure.interval().high
     figure = replace(figure, down=(value - low) / NORMAL, up=(high - value) / NORMAL)
-    return replace(figure, varied=_varied(figure, runs))
+    return replace(figure, varied=_vary(figure, runs))
 
 
-def _counted(quantity: Quantity, term: Term, runs: list[Values]) -> Counted:
+def _count(quantity: Quantity, term: Term, runs: list[Values]) -> Counted:
     kind, values = str(term[1]), np.concatenate(runs)
     if kind not in KINDS:
         raise BadInput(f"{quantity.shown} mixes counts or shares of trials with other figures")
@@ -170,7 +170,7 @@ def _counted(quantity: Quantity, term: Term, runs: list[Values]) -> Counted:
 
 
 # By Student's t of the blocks' means, if the blocks of any term vary too much for chance.
-def _varied(figure: Exact, runs: Mapping[Term, list[Values]]) -> Estimate | None:
+def _vary(figure: Exact, runs: Mapping[Term, list[Values]]) -> Estimate | None:
     figures_of = figure.counted
     if figure.blocks < FEWEST_BLOCKS or not any(map(_varies, figures_of.values(), runs.values())):
         return None

@@ -49,7 +49,7 @@ class Distribution:
         flat = flat.reshape(-1) if flat.flags.c_contiguous else flat.ravel()
         if not flat.size:
             raise BadInput("there are no samples to take a percentile of")
-        return _counted(flat)
+        return _count(flat)
 
     @classmethod
     def merged(cls, parts: Iterable[Distribution]) -> Distribution:
@@ -57,7 +57,7 @@ class Distribution:
         parts = list(parts)
         if not parts:
             raise BadInput("there are no distributions to merge")
-        bins, counts = _added([(part.bins, part.counts) for part in parts])
+        bins, counts = _add([(part.bins, part.counts) for part in parts])
         return cls(bins, counts, min(p.least for p in parts), max(p.most for p in parts))
 
     def __eq__(self, value: object) -> bool:
@@ -108,7 +108,7 @@ class Distribution:
         try:
             if fields["format"] != FORMAT:
                 raise ValueError(f"it has format {fields['format']!r}, not {FORMAT}")
-            steps = _unpacked(fields["packed"], int(fields["bins"]))
+            steps = _unpack(fields["packed"], int(fields["bins"]))
             distribution = cls(
                 np.cumsum(steps[0]), steps[1], float(fields["least"]), float(fields["most"])
             )
@@ -150,7 +150,7 @@ Counted = tuple[Whole, Whole]
 """Bins and their counts, in rising order."""
 
 
-def _counted(flat: npt.NDArray[Any]) -> Distribution:
+def _count(flat: npt.NDArray[Any]) -> Distribution:
     # Counts lie side by side while values are within WIDEST of each other, as they mostly are.
     first, dense = 0, np.zeros(0, np.int64)
     strays: list[Counted] = []
@@ -174,7 +174,7 @@ def _counted(flat: npt.NDArray[Any]) -> Distribution:
         end = max(first + dense.size, high + 1)
         if end - begin > WIDEST:
             strays.append(np.unique(bins, return_counts=True))
-            strays = [_added(strays)] if len(strays) > MOST_STRAYS else strays
+            strays = [_add(strays)] if len(strays) > MOST_STRAYS else strays
             continue
         if end - begin > dense.size:
             wider = np.zeros(end - begin, np.int64)
@@ -185,7 +185,7 @@ def _counted(flat: npt.NDArray[Any]) -> Distribution:
         np.add.at(dense, np.subtract(bins, first, out=bins), 1)
     used = np.flatnonzero(dense)
     counts = used + first, dense[used]
-    return Distribution(*(_added([counts, *strays]) if strays else counts), smallest, largest)
+    return Distribution(*(_add([counts, *strays]) if strays else counts), smallest, largest)
 
 
 def _insist_positive(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -197,7 +197,7 @@ def _insist_positive(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values
 
 
-def _added(parts: Sequence[Counted]) -> Counted:
+def _add(parts: Sequence[Counted]) -> Counted:
     first = min(int(bins[0]) for bins, _ in parts if bins.size)
     end = max(int(bins[-1]) for bins, _ in parts if bins.size) + 1
     if end - first <= WIDEST:
@@ -213,7 +213,7 @@ def _added(parts: Sequence[Counted]) -> Counted:
     return values, sums
 
 
-def _unpacked(text: str, bins: int) -> Whole:
+def _unpack(text: str, bins: int) -> Whole:
     if not 0 < bins <= INFINITE:
         raise ValueError(f"it has {bins} bins")
     size = 16 * bins

@@ -35,7 +35,7 @@ SMALLEST, STEP = 1e-300, 1e-6
 
 def estimated(quantity: Quantity, blocks_of: Mapping[str, Blocks]) -> Estimate:
     """The value over all blocks that the conditions share, with its error."""
-    return replace(_estimated(quantity, blocks_of), each=_in_each(quantity, blocks_of))
+    return replace(_estimate(quantity, blocks_of), each=_in_each(quantity, blocks_of))
 
 
 # Counts are exact however few they are.
@@ -46,12 +46,12 @@ def _in_each(quantity: Quantity, blocks_of: Mapping[str, Blocks]) -> tuple[float
         return ()
     alone = ({name: {k: side[k]} for name, side in sides.items()} for k in common)
     try:
-        return tuple(_estimated(quantity, block).value for block in alone)
+        return tuple(_estimate(quantity, block).value for block in alone)
     except BadInput:  # one block alone may divide by nothing
         return ()
 
 
-def _estimated(quantity: Quantity, blocks_of: Mapping[str, Blocks]) -> Estimate:
+def _estimate(quantity: Quantity, blocks_of: Mapping[str, Blocks]) -> Estimate:
     if any(statistic in KINDS for _, statistic in quantity.terms()):
         return exact(
             quantity, {name: one_by_one(quantity, blocks_of[name]) for name in quantity.names}
@@ -70,7 +70,7 @@ def _estimated(quantity: Quantity, blocks_of: Mapping[str, Blocks]) -> Estimate:
     common = sorted(set.intersection(*(set(blocks) for blocks in sides.values())))
     if len(common) >= stats.FEWEST_BLOCKS:
         sides = {name: {k: blocks[k] for k in common} for name, blocks in sides.items()}
-        return _paired(quantity, sides, len(common))
+        return _pair(quantity, sides, len(common))
     if plain:
         over, under = map(Pooled.of, sides.values())
         return stats.apart(over, under, float(quantity.statistic))
@@ -92,10 +92,10 @@ def most_of(values: Values | Distribution) -> float:
     return float(values.most if isinstance(values, Distribution) else np.max(values))
 
 
-def _paired(quantity: Quantity, sides: Sides, blocks: int) -> Estimate:
+def _pair(quantity: Quantity, sides: Sides, blocks: int) -> Estimate:
     by_term = {term: Figure.of(sides[term[0]], term[1]) for term in quantity.terms()}
     value = quantity.of(lambda term: by_term[term].value)
-    by_block, without = _varied(quantity, by_term, blocks)
+    by_block, without = _vary(quantity, by_term, blocks)
     of_name, figures = _range(quantity, sides), [value, *by_block, *without]
     logarithmic = of_name[0] >= 0 and min(figures) > 0
     scale = math.log if logarithmic else float
@@ -103,7 +103,7 @@ def _paired(quantity: Quantity, sides: Sides, blocks: int) -> Estimate:
     middle, down, up = _off(quantity, by_term, scale, np.array(by_block), without)
     t = stats.student(blocks - 1)
     down, up = max(down / t, stats.SMALLEST), max(up / t, stats.SMALLEST)
-    return Estimate(value, middle, middle, down, up, blocks - 1, blocks, _enough(quantity, sides),
+    return Estimate(value, middle, middle, down, up, blocks - 1, blocks, _suffices(quantity, sides),
                     logarithmic, of_name, moves(quantity, {t: s.value for t, s in by_term.items()}),
                     coarse=any(s.q > FAR_TAIL and s.pooled and s.pooled.spread_over
                                for s in by_term.values()))  # fmt: skip
@@ -136,13 +136,13 @@ def _off(
         half = t * middling([*estimates], without) + abs(estimate_here - typical) / 2
         return (estimate_here + typical) / 2, half, half
     error = stats.spread(estimates)
-    away = stats.steps(error, _own(quantity, figures, scale, estimates.size), t)
+    away = stats.steps(error, _spreads(quantity, figures, scale, estimates.size), t)
     ranks, clock = _by_rank(quantity, figures, scale, away)
     is_few = stats.few_in_a_block(*pools)
     middle, down, up = stats.averaged(
         estimate_here, estimates, t * error, None if is_few else ranks
     )
-    low, high = _unseen(quantity, figures, scale, middle)
+    low, high = _widen(quantity, figures, scale, middle)
     q = max(figure.q for figure in figures.values() if figure.pooled)
     widest = stats.unseen_most(down, up, q, *pools) if cancels(quantity) else math.inf
     down = max(down, min(middle - low, down + widest))
@@ -152,7 +152,7 @@ def _off(
 
 # What runs that were not measured may make of it, at the least and at the most. Sides are in the
 # order of their figures, so that a ratio turned over has its interval turned over.
-def _unseen(
+def _widen(
     quantity: Quantity, figures: Figures, scale: Scale, middle: float
 ) -> tuple[float, float]:
     items = figures.items()
@@ -172,9 +172,9 @@ def _unseen(
 
 
 # The error of the figure if the blocks of one term differ, and the others do not.
-def _own(quantity: Quantity, figures: Figures, scale: Scale, blocks: int) -> list[float]:
+def _spreads(quantity: Quantity, figures: Figures, scale: Scale, blocks: int) -> list[float]:
     return [
-        stats.spread([*map(scale, _varied(quantity, figures, blocks, term)[0])]) for term in figures
+        stats.spread([*map(scale, _vary(quantity, figures, blocks, term)[0])]) for term in figures
     ]
 
 
@@ -205,7 +205,7 @@ def cancels(quantity: Quantity) -> bool:
 
 
 # The figure in each block and without each; of the blocks of one term only, if one is named.
-def _varied(
+def _vary(
     quantity: Quantity, figures_of: Figures, blocks: int, only_term: Term | None = None
 ) -> tuple[list[float], list[float]]:
     def figures(of: Callable[[Figure], Values]) -> list[float]:
@@ -238,7 +238,7 @@ def _apart(quantity: Quantity, sides: Mapping[str, Mapping[int, Values]]) -> Est
     fewest = min(len(runs) for runs in all_of.values())
     error = max(math.hypot(*errors), stats.SMALLEST)
     return Estimate(value, scale(value), scale(value), error, error, max(fewest - 1, 1),
-                    fewest, _enough(quantity, sides), logarithmic, of_name)  # fmt: skip
+                    fewest, _suffices(quantity, sides), logarithmic, of_name)  # fmt: skip
 
 
 # What was measured above what a metric can be is no share, whatever its unit says.
@@ -253,7 +253,7 @@ def _range(quantity: Quantity, sides: Sides) -> tuple[float, float]:
     return quantity.range_of(0.0 if smallest >= 0 else -math.inf, ceilings)
 
 
-def _enough(quantity: Quantity, sides: Sides) -> bool:
+def _suffices(quantity: Quantity, sides: Sides) -> bool:
     blocks = min(len(side) for side in sides.values())
     return blocks >= stats.FEWEST_BLOCKS and not any(blocks_lacking(quantity, sides).values())
 

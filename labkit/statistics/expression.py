@@ -91,7 +91,7 @@ def range_of(node: ast.expr, of_name: Callable[[ast.expr], Range]) -> Range:
         return -high, -low
     if isinstance(node, ast.BinOp):
         first, second = range_of(node.left, of_name), range_of(node.right, of_name)
-        return _joined(type(node.op), first, second)
+        return _join(type(node.op), first, second)
     assert isinstance(node, ast.Call)
     if (name := called(node)) not in FUNCTIONS:
         return of_name(node)
@@ -103,7 +103,7 @@ def range_of(node: ast.expr, of_name: Callable[[ast.expr], Range]) -> Range:
 
 
 # Only what is needed to see that a figure is never below 0, or never above 1.
-def _joined(operator: type[ast.operator], a: Range, b: Range) -> Range:
+def _join(operator: type[ast.operator], a: Range, b: Range) -> Range:
     if operator is ast.Add:
         return a[0] + b[0], a[1] + b[1]
     if operator is ast.Sub:

@@ -55,7 +55,7 @@ def possible(sides: Sequence[tuple[Pooled, float]]) -> list[Values]:
     blocks, count = len(sides[0][0].below), len(sides)
     points = _evenly(2 * count)
     widths, normal = points[:count], ndtri(points[count:])
-    lucks = [_scaled(pool.each(50), pool.levels[0] > 0) for pool, _ in sides]
+    lucks = [_scale(pool.each(50), pool.levels[0] > 0) for pool, _ in sides]
     away = np.stack([luck - luck.mean() for luck in lucks])
     # Normal values, related as the blocks of the sides are.
     common_lucks = np.linalg.qr(away.T)[1].T @ normal[: min(count, blocks)]
@@ -63,7 +63,7 @@ def possible(sides: Sequence[tuple[Pooled, float]]) -> list[Values]:
     for (pool, q), luck, share, common in zip(sides, lucks, widths, common_lucks, strict=True):
         wider = np.sqrt((blocks - 1) / chdtri(blocks - 1, share))
         logarithmic = bool(pool.levels[0] > 0)
-        shifts = _moved(pool, q, luck, luck.std(ddof=1) * wider, logarithmic)
+        shifts = _move(pool, q, luck, luck.std(ddof=1) * wider, logarithmic)
         at = luck.mean() + shifts + wider * common / np.sqrt(blocks * (blocks - 1))
         candidates.append(np.exp(np.clip(at, -700, 700)) if logarithmic else at)
     return candidates
@@ -82,20 +82,20 @@ def upper_limit(pool: Pooled, q: float, *, logarithmic: bool) -> float:
     """The logarithm of what the q-th percentile of endlessly many runs stays below, if so asked."""
     from scipy.special import chdtri, ndtri
 
-    at = _scaled(pool.each(50), logarithmic)
+    at = _scale(pool.each(50), logarithmic)
     shares = (np.arange(SPREADS) + 0.5) / SPREADS
     spread = at.std(ddof=1) * np.sqrt((at.size - 1) / chdtri(at.size - 1, shares))
-    away = _moved(pool, q, at, spread, logarithmic)
+    away = _move(pool, q, at, spread, logarithmic)
     luck = ndtri((np.arange(LEVELS) + 0.5) / LEVELS)
     possible = (at.mean() + away)[:, None] + (spread / np.sqrt(at.size))[:, None] * luck
     return float(np.quantile(possible, LIMIT))
 
 
-def _scaled(values: Values, logarithmic: bool) -> Values:
+def _scale(values: Values, logarithmic: bool) -> Values:
     return np.log(values) if logarithmic else values
 
 
-def _moved(pool: Pooled, q: float, at: Values, spreads: Values, logarithmic: bool) -> Values:
+def _move(pool: Pooled, q: float, at: Values, spreads: Values, logarithmic: bool) -> Values:
     # Where the percentile of the common distribution goes when runs are spread that far: between
     # those spreads that are tried, of which the last is the largest that `upper_limit` asks for.
     from scipy.special import chdtri, ndtr
@@ -106,7 +106,7 @@ def _moved(pool: Pooled, q: float, at: Values, spreads: Values, logarithmic: boo
     one_side = np.geomspace(finest, 0.5, POINTS)
     edges = np.concatenate([[0], one_side, 1 - one_side[-2::-1], [1]])
     levels = pool.block_levels((edges[1:] + edges[:-1]) / 2)
-    points = (_scaled(levels, logarithmic) - at[:, None]).ravel()
+    points = (_scale(levels, logarithmic) - at[:, None]).ravel()
     weights = np.tile(np.diff(edges), at.size) / at.size
     widths = np.maximum(trial_spreads, 1e-9)[:, None]
     low, high = points.min() - 9 * widths[:, 0], points.max() + 9 * widths[:, 0]

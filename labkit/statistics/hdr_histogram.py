@@ -24,7 +24,7 @@ MOST_SAMPLES = 20_000_000
 
 def decoded(text: str) -> tuple[Values, Values]:
     """The values, each in the middle of its bucket, and how often each was counted."""
-    payload, digits, unit = _unpacked(text)
+    payload, digits, unit = _unpack(text)
     bits = _bits(digits)
     counts: dict[int, int] = {}
     index = 0
@@ -44,7 +44,7 @@ def decoded(text: str) -> tuple[Values, Values]:
     return np.array(middles, np.float64), np.array([*present.values()], np.float64)
 
 
-def _unpacked(text: str) -> tuple[bytes, int, int]:
+def _unpack(text: str) -> tuple[bytes, int, int]:
     try:
         content = base64.b64decode(text.strip(), validate=True)
         cookie, length = struct.unpack(">II", content[:8])

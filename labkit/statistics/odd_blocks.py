@@ -59,11 +59,11 @@ def odd_blocks(medians: Mapping[str, Mapping[int, float]]) -> list[OddBlock]:
         OddBlock(name, block, medians[name][block], float(np.median([*medians[name].values()])))
         for name, distances in away.items() if name not in bimodal
         for block, x in distances.items()
-        if abs(x) > max(APART, TIMES * max(usual, _own(distances)))
+        if abs(x) > max(APART, TIMES * max(usual, _own_spread(distances)))
     ]  # fmt: skip
 
 
-def _own(away: Mapping[int, float]) -> float:
+def _own_spread(away: Mapping[int, float]) -> float:
     return SCALE * float(np.median([abs(x) for x in away.values()]))
 
 

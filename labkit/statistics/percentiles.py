@@ -195,7 +195,7 @@ def samples_needed(blocks: Blocks, q: float) -> int:
     share = min(q, 100 - q) / 100
     need = math.ceil(round(BEYOND / share, 6)) + (1 if q < 50 else 0)
     by_size = math.ceil(need / (samples / len(blocks)))
-    return max(by_size, FEWEST_BLOCKS) - len(blocks) if not _measured(blocks, q) else 0
+    return max(by_size, FEWEST_BLOCKS) - len(blocks) if not _is_measured(blocks, q) else 0
 
 
 def steps(error: float, errors: Iterable[float], t: float) -> float:
@@ -264,7 +264,7 @@ def _error(pool: Pooled, q: float, logarithmic: bool) -> float:
     return max(spread(scale(pool.each(q))), jackknife(scale(pool.without_each(q))))
 
 
-def _measured(blocks: Blocks, q: float) -> bool:
+def _is_measured(blocks: Blocks, q: float) -> bool:
     return len(blocks) >= FEWEST_BLOCKS and beyond(q, count(blocks)) >= BEYOND
 
 

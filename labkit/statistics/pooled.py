@@ -61,7 +61,7 @@ class Pooled:
         if is_few and len(arrays) == len(parts):
             arrays_checked = [checked_samples(part) for part in arrays]
             return cls(*_one_by_one(arrays_checked), is_enough)
-        return cls(*_in_bins([_counted(part) for part in parts]), is_enough)
+        return cls(*_in_bins([_count(part) for part in parts]), is_enough)
 
     @cached_property
     def total(self) -> Whole:
@@ -286,7 +286,7 @@ def _cut(part: Values | Distribution) -> list[Values] | list[Distribution]:
     return [part] if isinstance(part, Distribution) else pieces(part)
 
 
-def _counted(part: Values | Distribution) -> Distribution:
+def _count(part: Values | Distribution) -> Distribution:
     return part if isinstance(part, Distribution) else Distribution.of(part)
 
 

@@ -100,16 +100,16 @@ def _after(
     first, last = looks[0], looks[-1]
     if len(looks) == 1:
         level = spent(risk, first, first, share)
-        return (level,), *_begun(first, _bound(level))
+        return (level,), *_begin(first, _limit_of(level))
     before = looks[-2]
     levels, at, mass = _after(looks[:-1], risk, share)
     part = spent(risk, first, last, share) - spent(risk, first, before, share)
     limit = _spending(at, mass, math.sqrt(last - before), math.sqrt(last), part)
-    to = _moved(at, mass, math.sqrt(last - before), limit * math.sqrt(last))
+    to = _move(at, mass, math.sqrt(last - before), limit * math.sqrt(last))
     return (*levels, 2 * _beyond(limit)), *to
 
 
-def _bound(level: float) -> float:
+def _limit_of(level: float) -> float:
     from scipy.special import ndtri
 
     return min(-float(ndtri(level / 2)), FARTHEST)
@@ -128,11 +128,11 @@ def _nodes(count: int) -> tuple[Values, Values]:
 
 
 # The sum of the blocks so far, where it has not crossed: points, and the chance at each.
-def _begun(blocks: int, limit: float) -> tuple[Values, Values]:
-    return _moved(np.zeros(1), np.ones(1), math.sqrt(blocks), limit * math.sqrt(blocks))
+def _begin(blocks: int, limit: float) -> tuple[Values, Values]:
+    return _move(np.zeros(1), np.ones(1), math.sqrt(blocks), limit * math.sqrt(blocks))
 
 
-def _moved(at: Values, mass: Values, step: float, edge: float) -> tuple[Values, Values]:
+def _move(at: Values, mass: Values, step: float, edge: float) -> tuple[Values, Values]:
     nodes, weights = _nodes(POINTS * math.ceil(max(edge / step / 12, 1)))
     to = nodes * edge
     away = (to[:, None] - at[None, :]) / step

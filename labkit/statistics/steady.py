@@ -160,7 +160,7 @@ def warm_up(values: npt.ArrayLike) -> int:
     Ranks instead of values, for one stall of a thousandfold near the end would hide any warm-up.
     """
     series = checked_samples(values)
-    batches = _ranked(series)[: series.size // BATCH * BATCH].reshape(-1, BATCH).mean(axis=1)
+    batches = _rank(series)[: series.size // BATCH * BATCH].reshape(-1, BATCH).mean(axis=1)
     if batches.size <= LAST:
         return 0
     sizes = batches.size - np.arange(batches.size - LAST)
@@ -175,7 +175,7 @@ def warm_up(values: npt.ArrayLike) -> int:
 def effective_size(values: npt.ArrayLike) -> float:
     """The number of independent samples these are worth, by how their ranks hang together."""
     series = checked_samples(values)
-    likeness = autocorrelation(_ranked(series))
+    likeness = autocorrelation(_rank(series))
     if likeness.size < 2:
         return float(series.size)
     # Sums of neighbours are positive and fall, until only noise is left.
@@ -225,7 +225,7 @@ def _by_counting(n: int, swaps: int) -> float:
     return min(1.0, 2 * float(ways[: swaps + 1].sum()))
 
 
-def _ranked(values: Values) -> Values:
+def _rank(values: Values) -> Values:
     # Equal values share the middle of their places.
     _, level, count = np.unique(values, return_inverse=True, return_counts=True)
     ranks: Values = (np.cumsum(count) - (count - 1) / 2)[level]

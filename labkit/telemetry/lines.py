@@ -37,7 +37,7 @@ class Row:
         """The time in the first field; a spreadsheet leaves of it 3/26/2026 22:42."""
         text = self._plain(field, 1)
         if not (match := LOOSE_TIME.fullmatch(text)):
-            raise self._refused(text, 1, "a time is taken as esxtop prints it: 03/26/2026 22:42:05")
+            raise self._refusal(text, 1, "a time is taken as esxtop prints it: 03/26/2026 22:42:05")
         month, day, year, hour, minute, second, part = (int(part or 0) for part in match.groups())
         micro = part * 10 ** (6 - len(match[7] or b""))
         try:
@@ -53,7 +53,7 @@ class Row:
             return float(match[1])
         if NO_VALUE.fullmatch(text):
             return float("nan")
-        raise self._refused(text, place + 1)
+        raise self._refusal(text, place + 1)
 
     def _plain(self, field: bytes, number: int) -> bytes:
         quotes = field[:1] == b'"', field[-1:] == b'"'
@@ -62,12 +62,12 @@ class Row:
         if not any(quotes):
             return field
         if not (match := JOINT.fullmatch(field)):
-            raise self._refused(field, number)
+            raise self._refusal(field, number)
         return match[1][1:-1]
 
-    def _refused(self, field: bytes, number: int, hint: str = "") -> ResultsError:
+    def _refusal(self, field: bytes, number: int, hint: str = "") -> ResultsError:
         problem = f"{self.path}: cannot read line {self.number}, field {number}"
-        return ResultsError(problem, said=_shown(field, 80), hint=hint)
+        return ResultsError(problem, said=_excerpt(field, 80), hint=hint)
 
     def ragged(self, fields: int) -> ResultsError:
         """The error that names the number of fields found and the number expected."""
@@ -90,24 +90,24 @@ class Rows:
         words: list[Row] = []
         for number, line in enumerate(long_lines(self.path, self.file), self.first):
             row = Row(self.path, number, line.rstrip(b"\n"))
-            if not line.endswith(b"\n") and not self._proven(row):
+            if not line.endswith(b"\n") and not self._prove(row):
                 continue
             if _is_words(line):
                 words.append(row)
             elif words:
                 raise self._after(words[0], row)
             elif b"(" in line[:2]:
-                self._again(row)
+                self._check_header(row)
             elif line.count(b",") + 1 != self.fields:
                 raise row.ragged(self.fields)
             else:
                 yield row
-        text = _shown(b"\n".join(row.text for row in words), 60)
+        text = _excerpt(b"\n".join(row.text for row in words), 60)
         if text:
             self.cut = f"what follows the last row is left out: {text!r}"
 
     # Only a closing quote proves that the last number is whole: 12.3 may have been 12.34.
-    def _proven(self, row: Row) -> bool:
+    def _prove(self, row: Row) -> bool:
         count = row.text.count(b",") + 1
         if count == self.fields and PROOF.fullmatch(row.text.rpartition(b",")[2]):
             return True
@@ -121,15 +121,15 @@ class Rows:
         problem = (
             f"{self.path}: line {row.number} is a row after a line of text; text may only end it"
         )
-        return ResultsError(problem, said=_shown(words.text, 60))
+        return ResultsError(problem, said=_excerpt(words.text, 60))
 
     # A tool that was started again, into the same file, wrote its header again.
-    def _again(self, row: Row) -> None:
+    def _check_header(self, row: Row) -> None:
         if row.text.strip() != self.header:
             raise ResultsError(
                 f"{self.path}: cannot read line {row.number}, which is neither a row nor the "
                 "header again",
-                said=_shown(row.text, 80),
+                said=_excerpt(row.text, 80),
                 hint="start a new file when counters change",
             )
 
@@ -139,7 +139,7 @@ def _is_words(line: bytes) -> bool:
     return line[:1] in b"\r\n" or line[:1] >= b"A"
 
 
-def _shown(text: bytes, limit: int) -> str:
+def _excerpt(text: bytes, limit: int) -> str:
     return text[:limit].decode("utf-8", "replace").strip()
 
 

@@ -84,19 +84,19 @@ class Ssh(ThroughShell):
     def _channel(self, script: str, spare: bool) -> Iterator[Channel]:
         seconds = SPARE_SECONDS if spare else CONNECT_SECONDS
         line = f"exec sh -c {shlex.quote(script)}"
-        with closing(self._started(line, seconds, not spare)) as session:
+        with closing(self._start(line, seconds, not spare)) as session:
             yield session
 
     @contextmanager
     def _loop(self, seconds: float) -> Iterator[Shell | None]:
-        with self._lent(self._kept(seconds) or self._new(seconds)) as shell:
+        with self._lend(self._take(seconds) or self._new(seconds)) as shell:
             yield shell
 
     @contextmanager
     def _ready(self) -> Iterator[Shell | None]:
         with (
             self._all.turn(0) as wait_seconds,
-            self._lent(None if wait_seconds is None else self._idle()) as shell,
+            self._lend(None if wait_seconds is None else self._idle()) as shell,
         ):
             yield shell
 
@@ -109,7 +109,7 @@ class Ssh(ThroughShell):
 
     # Until it is given back.
     @contextmanager
-    def _lent(self, pair: tuple[Shell, Session] | None) -> Iterator[Shell | None]:
+    def _lend(self, pair: tuple[Shell, Session] | None) -> Iterator[Shell | None]:
         if pair is None:
             yield None
             return
@@ -128,10 +128,10 @@ class Ssh(ThroughShell):
         ways = LOOPS[self._all.usable().refused[self.sudo] :]
         if not ways:
             return None
-        session = self._started(ways[0], min(max(seconds, 1.0), CONNECT_SECONDS))
+        session = self._start(ways[0], min(max(seconds, 1.0), CONNECT_SECONDS))
         return Shell(session, once=False), session
 
-    def _kept(self, seconds: float) -> tuple[Shell, Session] | None:
+    def _take(self, seconds: float) -> tuple[Shell, Session] | None:
         while pair := self._all.take(self.sudo):
             shell, session = pair
             if _answered_lately(*pair):
@@ -154,7 +154,7 @@ class Ssh(ThroughShell):
         return True
 
     # `line` is read by the login shell, which may be of any kind.
-    def _started(self, line: str, seconds: float, patient: bool = True) -> Session:
+    def _start(self, line: str, seconds: float, patient: bool = True) -> Session:
         session = self._all.open(seconds, patient)
         try:
             session.start(for_any_shell(self.sudo.line(line) if self.sudo else line))

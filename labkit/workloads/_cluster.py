@@ -97,7 +97,7 @@ def clustered(first: Host, second: Host, cluster: WantedCluster) -> Iterator[Non
     with ExitStack() as stack:
         stack.callback(_remove, hosts)
         _remove(hosts)  # what a killed process has left
-        files = _configured(first, second, {"token": cluster.token_ms, **_asked(hosts)})
+        files = _configure(first, second, {"token": cluster.token_ms, **_ask(hosts)})
         for host, peer in (hosts, hosts[::-1]):
             _bring(host, peer, files)
         first.check(*program(), "make", *_place(first), str(cluster.hosts), str(cluster.vms),
@@ -169,7 +169,7 @@ def _place(host: Host) -> tuple[str, ...]:
 
 
 # What settings of both hosts say, by Corosync's and Pacemaker's own keys.
-def _asked(hosts: tuple[Host, Host]) -> dict[str, str]:
+def _ask(hosts: tuple[Host, Host]) -> dict[str, str]:
     first, second = (
         dict(line.split("=", 1) for line in host.check("sh", "-c", ASKED).splitlines())
         for host in hosts
@@ -180,7 +180,7 @@ def _asked(hosts: tuple[Host, Host]) -> dict[str, str]:
     return first
 
 
-def _configured(first: Host, second: Host, options: Mapping[str, object]) -> dict[str, bytes]:
+def _configure(first: Host, second: Host, options: Mapping[str, object]) -> dict[str, bytes]:
     values: Mapping[str, object] = {
         "first": first.name, "second": second.name, "at_first": first.address,
         "at_second": second.address, "folder": FOLDER,

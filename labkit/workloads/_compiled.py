@@ -37,10 +37,10 @@ def lacking() -> str:
     """Reason why nothing can be compiled here; empty if it can."""
     if shutil.which(COMPILER):
         return ""
-    return f"{COMPILER} is missing on this machine, to get it: {_how()}"
+    return f"{COMPILER} is missing on this machine, to get it: {_hint()}"
 
 
-def _how() -> str:
+def _hint() -> str:
     return brings(COMPILER, system=this_system())
 
 
@@ -56,7 +56,7 @@ def compiled(name: str, *options: str) -> bytes:
         if result.returncode:
             raise BadInput(
                 f"{name}.c cannot be compiled here", said=result.stderr[-500:],
-                hint=_how(),
+                hint=_hint(),
             )  # fmt: skip
         return out.read_bytes()
 
@@ -114,7 +114,7 @@ def asked_with(
     was_killed = outcome.status.signal == "KILL" or outcome.status.code == KILL_CODE
     name = next((program for program in programs if program != "watch_cpus"), "its command")
     if was_killed:
-        raise _killed(host, name, outcome.err, too_much)
+        raise _explain_kill(host, name, outcome.err, too_much)
     if not outcome.status.ok:
         raise HostError(
             f"{host.name}: {name} {outcome.status}",
@@ -146,7 +146,7 @@ def checked(host: Host, words: Words, seconds: float, too_much: str) -> str:
     name = behind[0] if behind else Path(words[0]).name
     result = host.run(*words, seconds=seconds)
     if result.signal == "KILL":
-        raise _killed(host, name, result.stderr, too_much)
+        raise _explain_kill(host, name, result.stderr, too_much)
     if not result.ok:
         raise HostError(
             f"{host.name}: {name} ended with code {result.code}",
@@ -155,6 +155,6 @@ def checked(host: Host, words: Words, seconds: float, too_much: str) -> str:
     return result.stdout
 
 
-def _killed(host: Host, name: str, output: str, too_much: str) -> HostError:
+def _explain_kill(host: Host, name: str, output: str, too_much: str) -> HostError:
     problem = f"{host.name}: {name} was killed during the run, perhaps for lack of memory"
     return HostError(problem, said=output[-300:], hint=f"{too_much}; {UML_PAGES}")

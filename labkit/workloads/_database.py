@@ -79,7 +79,7 @@ def serving_shop(
     for host in (server, client):  # a database that a killed run left still has the files
         end_left(host, results_of(host))
     place, program = driver_on(client)
-    folder, script = _prepared(server, shop, number)
+    folder, script = _prepare(server, shop, number)
 
     def words(port: int) -> tuple[str, ...]:
         return ("sh", script, shop.engine, folder, server.address, str(port),
@@ -105,7 +105,7 @@ def driver_on(client: Host) -> tuple[str, str]:
 
 # Its folder and what serves it. One that cannot be filled where it is served in good time is filled
 # here; where it is already, all else is there as well.
-def _prepared(server: Host, shop: WantedShop, number: int) -> tuple[str, str]:
+def _prepare(server: Host, shop: WantedShop, number: int) -> tuple[str, str]:
     engine, portable = shop.engine, could_bring(shop.engine, server)
     usual = _filled.place(server, KEPT) if portable else KEPT
     place = own_folder(server, shop.place or usual)

@@ -185,16 +185,16 @@ class DesktopSession:
     async def _hand(self, screen: Screen, trial_start: float) -> None:
         start = trial_start + self.task.warm_up
         end = start + self.task.seconds
-        before = asyncio.ensure_future(self._counted(screen, start))
+        before = asyncio.ensure_future(self._count(screen, start))
         if self.task.hand == "keys":
             await self._press(screen, trial_start)
         elif self.task.hand == "drag":
             await self._drag(screen, end)
-        updates, size = await self._counted(screen, end)
+        updates, size = await self._count(screen, end)
         self.frames, self.bytes = updates - (await before)[0], size - (await before)[1]
 
     # The updates and bytes that came until then.
-    async def _counted(self, screen: Screen, moment: float) -> tuple[int, int]:
+    async def _count(self, screen: Screen, moment: float) -> tuple[int, int]:
         await _until(moment)
         updates, place = screen.updates, self.task.desktops[self.user]
         if len(place) == PLACE:

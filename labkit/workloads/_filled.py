@@ -73,12 +73,12 @@ def filled(engine: str, size: str, seed: int) -> bytes:
         for old in archive.parent.glob(f"{engine}-{size}-{seed}-*"):
             old.unlink(missing_ok=True)
         beside = archive.with_suffix(f".{os.getpid()}")
-        beside.write_bytes(_made(engine, size, seed))
+        beside.write_bytes(_make(engine, size, seed))
         beside.replace(archive)
     return archive.read_bytes()
 
 
-def _made(engine: str, size: str, seed: int) -> bytes:
+def _make(engine: str, size: str, seed: int) -> bytes:
     with tempfile.TemporaryDirectory(prefix="labkit-") as parent:
         Path(parent).chmod(0o711)
         folder = Path(parent, engine)

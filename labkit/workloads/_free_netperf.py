@@ -52,7 +52,7 @@ def streaming(
 def figures(text: str) -> dict[str, float] | None:
     """The figures of netperf by its own names, if one of these tools printed the text."""
     if text.startswith("{"):
-        return _streamed(text)
+        return _read_stream(text)
     return _read_trips(text) if SAYS.search(text) else None
 
 
@@ -71,7 +71,7 @@ def _read_trips(text: str) -> dict[str, float]:
 
 
 # What came, as a sender is done before its last bytes are there. A server that streams to us sends.
-def _streamed(text: str) -> dict[str, float]:
+def _read_stream(text: str) -> dict[str, float]:
     try:
         output = json.loads(text)
         end, forward = output["end"], not output["start"]["test_start"]["reverse"]

@@ -149,7 +149,7 @@ def cluster(
         for error in outcome.failed.values():
             if isinstance(error, LabkitError):  # with what to try
                 raise error
-        with _started(fleet, _daemons(master, nodes, folders, cpus), folders):
+        with _start(fleet, _daemons(master, nodes, folders, cpus), folders):
             properties = {name: value for kind in settings[master.name].values()
                           for name, value in kind.items()}  # fmt: skip
             yield HadoopCluster(master, nodes, folders, places, properties)
@@ -160,7 +160,7 @@ def cluster(
 
 # Whoever cannot start is named with its last words, not with the script that started it.
 @contextmanager
-def _started(
+def _start(
     fleet: Fleet, commands: Mapping[str, tuple[str, ...]], folders: Mapping[str, str]
 ) -> Iterator[None]:
     ready = {name: ("test", "-e", f"{folders[name]}/started") for name in commands}
@@ -284,12 +284,12 @@ def install(host: Host) -> None:
 
 def archive() -> Path:
     """All jars in one file, and the classes that Java is to map; the same for all hosts."""
-    return _kept(mark(), jars(), index=True)
+    return _keep(mark(), jars(), index=True)
 
 
 def simulator() -> Path:
     """The jars of Hadoop's simulator of its scheduler, which need those of Hadoop."""
-    return _kept(SIMULATOR, jars("_hadoop_simulator.lock"), index=False)
+    return _keep(SIMULATOR, jars("_hadoop_simulator.lock"), index=False)
 
 
 def kept(name: str) -> Path:
@@ -298,7 +298,7 @@ def kept(name: str) -> Path:
 
 
 # Fetched once by Maven, and checked.
-def _kept(name: str, content: Jars, *, index: bool) -> Path:
+def _keep(name: str, content: Jars, *, index: bool) -> Path:
     archive = kept(name)
     if not archive.exists():
         archive.parent.mkdir(0o700, parents=True, exist_ok=True)

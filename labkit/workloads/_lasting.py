@@ -98,7 +98,7 @@ def timed(
         words_asked, start = words(), time.monotonic()
         return host.check(*words_asked, seconds=seconds), time.monotonic() - start
     job_end = ended(host, name, words, seconds)
-    return _insisted(job_end), job_end.status.seconds
+    return _insist(job_end), job_end.status.seconds
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def _end_others(host: Host, key: str, jobs: Iterable[Job]) -> None:
             end(job)
 
 
-def _insisted(job_end: JobEnd) -> str:
+def _insist(job_end: JobEnd) -> str:
     status = job_end.status
     if status.state is State.TIMED_OUT:
         raise TimedOut(

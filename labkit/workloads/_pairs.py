@@ -99,7 +99,7 @@ def parse(workload: Workload, text: str) -> list[Sample]:
     for sample in (sample for samples in read for sample in samples):
         by_metric.setdefault(sample.metric, []).append(sample)
     return [
-        Sample(metric, all_of[0].unit, _pooled(all_of), sum(part.lost for part in all_of),
+        Sample(metric, all_of[0].unit, _pool(all_of), sum(part.lost for part in all_of),
                all_of[0].adds)
         for metric, all_of in by_metric.items()
     ]  # fmt: skip
@@ -126,7 +126,7 @@ def _insist_samples(samples: object) -> list[Sample]:
 
 
 # What adds up is of as many moments as all of them have.
-def _pooled(all_of: Sequence[Sample]) -> npt.NDArray[np.float64]:
+def _pool(all_of: Sequence[Sample]) -> npt.NDArray[np.float64]:
     values = [sample.values for sample in all_of]
     if not all_of[0].adds:
         return np.concatenate(values)
@@ -146,11 +146,11 @@ def samples(workload: Workload, run: Run) -> list[Sample]:
     except OSError:  # the run itself says best what is wrong
         return parse(workload, run.text(name))
     stamp = state.st_ino, state.st_size, state.st_mtime_ns, run.raw.get(name, "")
-    return list(_samples(_Kept(repr(workload), run.path, stamp, workload, run)))
+    return list(_samples(_Entry(repr(workload), run.path, stamp, workload, run)))
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _Entry:
     # What sets one text apart from another, and, not compared, what it is read by.
     load: str
     run_path: Path
@@ -160,7 +160,7 @@ class _Kept:
 
 
 @lru_cache(maxsize=256)
-def _samples(source: _Kept) -> tuple[Sample, ...]:
+def _samples(source: _Entry) -> tuple[Sample, ...]:
     samples_read = parse(source.workload, source.run.text(f"{source.workload.name}.txt"))
     for sample in samples_read:
         sample.values.flags.writeable = False
@@ -172,7 +172,7 @@ def absent(pairs_of: Iterable[tuple[Workload, Mapping[str, Pair]]]) -> dict[str,
     hosts: dict[str, Host] = {}
     tools: dict[str, dict[str, None]] = {}
     for workload, pairs in pairs_of:
-        for host, programs in _needed(workload, pairs):
+        for host, programs in _needs(workload, pairs):
             hosts[host.name] = host
             tools.setdefault(host.name, {}).update(dict.fromkeys(programs))
     lacks = together(lambda name: _absent(hosts[name], tools[name]), hosts, AT_ONCE)
@@ -189,7 +189,7 @@ def missing_tool(
 
     Where a package brings it, `prepare` is the command that does so over SSH.
     """
-    for host, programs in _needed(workload, pairs):
+    for host, programs in _needs(workload, pairs):
         for program in (name for name in absent[host.name] if name in programs):
             remedy = workload.tools[program]
             if prepare and installable(program):
@@ -198,7 +198,7 @@ def missing_tool(
     return ""
 
 
-def _needed(workload: Workload, pairs: Mapping[str, Pair]) -> Iterator[tuple[Host, list[str]]]:
+def _needs(workload: Workload, pairs: Mapping[str, Pair]) -> Iterator[tuple[Host, list[str]]]:
     """Each host with the programs that its role calls there."""
     roles = dict.fromkeys(role for pair in pairs.values() for role in pair)
     for role in (role for role in roles if role not in workload.beside):

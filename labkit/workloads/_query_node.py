@@ -77,7 +77,7 @@ def mark(rows: Any) -> str:
     return hashlib.sha256(repr(rows).encode()).hexdigest()[:16]
 
 
-def _asked(url: str, method: str = "GET", body: bytes | None = None) -> tuple[bytes, str]:
+def _ask(url: str, method: str = "GET", body: bytes | None = None) -> tuple[bytes, str]:
     request = urllib.request.Request(url, data=body, method=method)
     with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as reply:
         return reply.read(), reply.headers.get("X-Cache", "")
@@ -151,7 +151,7 @@ def _part(order: dict[str, Any]) -> dict[str, int]:
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_table(rows)
     body = sink.getvalue().to_pybytes()
-    _asked(order["to"], "PUT", body)
+    _ask(order["to"], "PUT", body)
     return {**bytes_read, "sent": len(body)}
 
 
@@ -164,7 +164,7 @@ def _table(
     def column_of(name: str) -> Any:
         pieces = []
         for part in order["parts"]:
-            body, cache = _asked(f"{order['data']}/{column(table, part, name)}")
+            body, cache = _ask(f"{order['data']}/{column(table, part, name)}")
             bytes_read["hit" if cache == "HIT" else "missed"] += len(body)
             pieces.append(pq.read_table(pa.BufferReader(body)).column(0))
         return pa.chunked_array([chunk for piece in pieces for chunk in piece.chunks])
@@ -184,7 +184,7 @@ class _Arriving(_Guarded):
         _reply(self, 201, b"")
 
 
-class _Lost(Exception):
+class _NodeError(Exception):
     """A node that did not answer, or that answered with an error: what to say of it, and why."""
 
 
@@ -214,7 +214,7 @@ class _Asking:
         nodes = len(self.given["nodes"])
         with ThreadPoolExecutor(nodes) as asking:
             parts = [*asking.map(lambda n: self._node(name, key, n, is_measurement), range(nodes))]
-        rows = _whole(QUERIES[name][2], [body for body, _ in parts])
+        rows = _merge(QUERIES[name][2], [body for body, _ in parts])
         seconds = time.monotonic() - start
         if mark(rows) != self.answers[name]:
             sys.exit(f"the answer of {name} is another one than that of a single database")
@@ -234,24 +234,24 @@ class _Asking:
         to, data = f"{to}/{name}", f"{read}/data"
         order = {"query": query, "parts": share, "data": data, "to": to}
         try:
-            counts = json.loads(_asked(values["nodes"][n], "POST", json.dumps(order).encode())[0])
-            return self._taken(to) if through_store else self.arrived.pop(name), counts
+            counts = json.loads(_ask(values["nodes"][n], "POST", json.dumps(order).encode())[0])
+            return self._take(to) if through_store else self.arrived.pop(name), counts
         except HTTPError as error:
-            raise _Lost(
+            raise _NodeError(
                 {"node": n, "query": query, "failed": True}, error.read().decode()
             ) from error
         except (OSError, HTTPException) as error:
-            raise _Lost({"node": n, "query": query, "failed": False}, str(error)) from error
+            raise _NodeError({"node": n, "query": query, "failed": False}, str(error)) from error
 
     @staticmethod
-    def _taken(url: str) -> bytes:
-        body, _ = _asked(url)
-        _asked(url, "DELETE")
+    def _take(url: str) -> bytes:
+        body, _ = _ask(url)
+        _ask(url, "DELETE")
         return body
 
 
 def _lead(order: dict[str, Any]) -> None:
-    manifest = json.loads(_asked(f"{order['store']}/data/manifest.json")[0])
+    manifest = json.loads(_ask(f"{order['store']}/data/manifest.json")[0])
     if manifest["scale"] != order["scale"]:
         sys.exit(f"the data is of scale {manifest['scale']:g}, not of {order['scale']:g}")
     exchange = _exchange(order["address"], order["port"], order["secret"])
@@ -272,7 +272,7 @@ def _exchange(address: str, port: int, secret: str) -> _Server:
         sys.exit(f"TCP port {port} of {address}, for partial answers: {error.strerror}")
 
 
-def _whole(statement: str, bodies: list[bytes]) -> Any:
+def _merge(statement: str, bodies: list[bytes]) -> Any:
     import pyarrow as pa
 
     tables = [pa.ipc.open_stream(body).read_all() for body in bodies]
@@ -287,7 +287,7 @@ def _main(verb: str, *words: str) -> None:
         _Server((words[0], int(words[1])), _Worker, secret).serve_forever()
     try:
         _lead(json.load(sys.stdin))
-    except _Lost as error:
+    except _NodeError as error:
         facts, reason = error.args
         print(json.dumps(facts))
         print(reason, file=sys.stderr)

@@ -71,7 +71,7 @@ def made(scale: float) -> bytes:
     if not archive.exists():
         archive.parent.mkdir(0o700, parents=True, exist_ok=True)
         beside = archive.with_suffix(f".{os.getpid()}")
-        beside.write_bytes(_made(scale))
+        beside.write_bytes(_make(scale))
         beside.replace(archive)
     return archive.read_bytes()
 
@@ -81,7 +81,7 @@ def _mark(scale: float) -> str:
     return f"{scale:g}-{hashlib.sha256(code).hexdigest()[:12]}"
 
 
-def _made(scale: float) -> bytes:
+def _make(scale: float) -> bytes:
     with tempfile.TemporaryDirectory(prefix="labkit-") as name:
         folder = Path(name)
         _generate(folder, scale)

@@ -76,11 +76,11 @@ def serving_on(
                 port = stack.enter_context(serving(host, command, protocol, seconds))
             yield port
         return
-    server = _known(host, client, command)
+    server = _find(host, client, command)
     if server:
         server[0].go_on(host.owner)
     with _naming_others(host):
-        job, port = server or _begun(host, command, lasts, protocol, seconds)
+        job, port = server or _begin(host, command, lasts, protocol, seconds)
     try:
         with _hinting(host, protocol, port):
             yield port
@@ -116,7 +116,7 @@ def _mark(host: Host, command: Callable[[int], Words]) -> str:
 
 # One that has ended is as good, where what asked it has ended before. Another server of this run
 # is left alone; what is of a try under other changes is of no more use.
-def _known(host: Host, client: Host, command: Callable[[int], Words]) -> tuple[Job, int] | None:
+def _find(host: Host, client: Host, command: Callable[[int], Words]) -> tuple[Job, int] | None:
     run, mark, server = host.measuring.partition("-")[0], _mark(host, command), None
     siblings = f"{host.measuring}-{_lasting.SERVES}"
     for job, status in _lasting.found(host, f"{run}-").items():
@@ -134,7 +134,7 @@ def _has_asked(client: Host) -> bool:
     return any(status.over for status in _lasting.asked(client).values())
 
 
-def _begun(
+def _begin(
     host: Host, command: Callable[[int], Words], lasts: float, protocol: str, seconds: float
 ) -> tuple[Job, int]:
     for port in (free := _free(host)):

@@ -169,7 +169,7 @@ class Trial:
                 break
         await asyncio.gather(*users, return_exceptions=True)
         seconds = time.monotonic() - self.begun
-        return self._told(pages, seconds, (time.process_time() - cpu_start) / seconds)
+        return self._summarize(pages, seconds, (time.process_time() - cpu_start) / seconds)
 
     # In overload nothing gets better by waiting.
     def _hopeless(self, pages: int) -> bool:
@@ -178,7 +178,7 @@ class Trial:
         bad += sum(elapsed_time - due > self.task.good for due in self.pending.values())
         return bad > (1 - GOOD_SHARE) * pages
 
-    def _told(self, pages: int, seconds: float, busy: float) -> dict[str, Any]:
+    def _summarize(self, pages: int, seconds: float, busy: float) -> dict[str, Any]:
         times, late = sorted(self.taken), sorted(self.late)
         good = sum(time <= self.task.good for time in times)
         tolerable = sum(time <= self.task.tolerable for time in times)

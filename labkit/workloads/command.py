@@ -53,7 +53,7 @@ class Command(Workload):
         self.insist_within(times=(1, MOST_TIMES))
         if "\n" in f"{self.metric}{self.unit}{self.pattern}":
             raise BadInput("command: metric, unit and pattern are one line each")
-        _compiled(self.pattern)
+        _compile(self.pattern)
 
     @property
     def seconds(self) -> float:
@@ -86,7 +86,7 @@ class Command(Workload):
         metric, unit, pattern = head.groups()
         if not pattern:
             return [took]
-        matches = list(_compiled(pattern).finditer(TOOK.sub("", text[head.end() :])))
+        matches = list(_compile(pattern).finditer(TOOK.sub("", text[head.end() :])))
         if not matches:
             tail = text[head.end() :][-400:]
             raise ResultsError(f"the pattern `{pattern}` finds nothing in the output", said=tail)
@@ -95,7 +95,7 @@ class Command(Workload):
         return [Sample(metric, unit, np.array(numbers)), took]
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern, re.MULTILINE)
     except re.error as error:

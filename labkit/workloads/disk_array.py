@@ -129,7 +129,7 @@ class DiskArray(Workload):
             limit = 120 + 10 * self.seconds
             text = host.check("sh", "-c", LOAD, "load", *map(str, words), *host.disks,
                               seconds=limit)  # fmt: skip
-        if disk := _lost(text):
+        if disk := _find_lost(text):
             raise HostError(
                 f"{host.name}: the array is degraded: it lost {disk} in the middle of the run",
                 hint="`dmesg | tail` there says why; another disk, or the same once it is mended",
@@ -227,7 +227,7 @@ def _requests(text: str) -> dict[str, npt.NDArray[np.int64]]:
 
 
 # The members of the array that are not in use any more.
-def _lost(text: str) -> str:
+def _find_lost(text: str) -> str:
     lines = parted(text, "array")["array"].splitlines()
     if "degraded 0" in lines:
         return ""

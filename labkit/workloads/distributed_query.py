@@ -110,8 +110,8 @@ class DistributedQuery(Workload):
             nodes = [hosts[role] for role in NODES]
             store = up.enter_context(_files(hosts["store"], "store", secret, folder))
             share = f"{100 * self.cache:.0f}"
-            caches = _all(nodes, lambda host: _files(host, "cache", secret, store, share), up)
-            workers = _all(nodes, lambda host: _worker(host, secret), up)
+            caches = _enter_all(nodes, lambda host: _files(host, "cache", secret, store, share), up)
+            workers = _enter_all(nodes, lambda host: _worker(host, secret), up)
             urls = {"store": f"{store}/{secret}", "caches": _below(caches, secret),
                     "nodes": _below(workers, secret)}  # fmt: skip
             return self._lead(nodes, {**urls, "secret": secret})
@@ -225,7 +225,7 @@ def _worker(host: Host, secret: str) -> Iterator[str]:
 
 
 # All at the same time; each that has begun ends with the stack.
-def _all(hosts: list[Host], start: Callable[[Host], Any], up: ExitStack) -> list[str]:
+def _enter_all(hosts: list[Host], start: Callable[[Host], Any], up: ExitStack) -> list[str]:
     contexts = [start(host) for host in hosts]
 
     def enter(n: int) -> str:

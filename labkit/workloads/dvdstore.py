@@ -141,10 +141,10 @@ class DvdStore(Workload):
         """Run as `run` does, for `duration` seconds and until what happens beside it has ended."""
         longest = replace(self, duration=min(self.duration + LONGER, LONGEST))
         with _until(hosts["client"]) as (until, end), longest.asking(hosts) as words:
-            return self._listened(hosts["client"], (*words, "--until", until), beside, end)
+            return self._listen(hosts["client"], (*words, "--until", until), beside, end)
 
     # The load is steady once its warm-up has ended.
-    def _listened(
+    def _listen(
         self, client: Host, words: Sequence[str], beside: Beside, end: Callable[[], object]
     ) -> str:
         output: list[str] = []
@@ -189,7 +189,7 @@ class DvdStore(Workload):
     def _shops(self, hosts: Mapping[str, Host]) -> Iterator[list[Served]]:
         lasts = FILL_SECONDS + LONGER + self.deadline
         with ExitStack() as shops:
-            sites = [shops.enter_context(self._served(hosts, number, lasts))
+            sites = [shops.enter_context(self._serve(hosts, number, lasts))
                      for number in range(1, self.instances + 1)]  # fmt: skip
             for shop in sites if not _lasting.asked(hosts["client"]) else ():
                 words = self._words("fill", [shop])
@@ -201,7 +201,7 @@ class DvdStore(Workload):
                 ]
             yield sites
 
-    def _served(self, hosts: Mapping[str, Host], number: int, lasts: float) -> Any:
+    def _serve(self, hosts: Mapping[str, Host], number: int, lasts: float) -> Any:
         shop = WantedShop(
             self.engine, self.size, self.seed, self.nodes, self.durability == "durable",
             self.buffers, self.users + 8,

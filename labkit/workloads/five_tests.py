@@ -137,14 +137,14 @@ class FiveTests(Workload):
     def run(self, hosts: Mapping[str, Host]) -> str:
         """All five, in the document's order."""
         return joined({
-            name: _indented(load.run(_of(load, hosts))) for name, load in self.loads.items()
+            name: _indent(load.run(_of(load, hosts))) for name, load in self.loads.items()
         })  # fmt: skip
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """The rate of each test, and their geometric mean, in which all five weigh alike."""
         parts = parted(text, *RATES)
-        rates = [_rate(name, _whole(parts[name])) for name in RATES]
+        rates = [_rate(name, _join_lines(parts[name])) for name in RATES]
         values = np.array([rate.values[0] for rate in rates])
         together = Sample(METRIC, "1", np.exp(np.log(values).mean(keepdims=True)))
         return [together, *rates]
@@ -154,7 +154,7 @@ def text_of(test: str, text: str) -> str:
     """The part of a run's text that one of the tests printed."""
     if test not in RATES:
         raise Unknown("test", test, RATES)
-    return _whole(parted(text, *RATES)[test])
+    return _join_lines(parted(text, *RATES)[test])
 
 
 def _rate(test: str, text: str) -> Sample:
@@ -168,10 +168,10 @@ def _of(load: Workload, hosts: Mapping[str, Host]) -> dict[str, Host]:
 
 
 # So that the sections of a test's own output are none of the whole.
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "".join(f" {line}\n" for line in text.split("\n"))
 
 
 # As the tool printed it: what `parted` takes from the ends of a section is put back.
-def _whole(part: str) -> str:
+def _join_lines(part: str) -> str:
     return re.sub(r"^ ", "", part, flags=re.MULTILINE) + "\n"

@@ -68,27 +68,27 @@ class PacketRate(Workload):
         with serving(
             hosts["server"], lambda port: ("sockperf", "server", "-i", at, "-p", str(port)), "udp"
         ) as port:
-            parts = {"guest start": self._received(hosts)}
+            parts = {"guest start": self._receive(hosts)}
             for rate in self.rates:
                 words = self._client(at, port, rate)
-                with self._watched(hosts, str(rate), parts):
+                with self._watch(hosts, str(rate), parts):
                     output = hosts["client"].check(*words, seconds=30 + 3 * self.seconds)
                     parts[f"sent {rate}"] = output
-            with self._watched(hosts, IDLE, parts):
+            with self._watch(hosts, IDLE, parts):
                 time.sleep(self.duration)
         return joined(parts)
 
     # The first look at the host is where the first stretch begins, each other one where it ends.
     @contextmanager
-    def _watched(
+    def _watch(
         self, hosts: Mapping[str, Host], moment: str, parts: dict[str, str]
     ) -> Iterator[None]:
         with ReadyTime((self.guest,)).watching(hosts["host"], self.duration + 1) as window:
             parts.setdefault("host start", window.before)
             yield
-        parts |= {f"guest {moment}": self._received(hosts), f"host {moment}": window.after}
+        parts |= {f"guest {moment}": self._receive(hosts), f"host {moment}": window.after}
 
-    def _received(self, hosts: Mapping[str, Host]) -> str:
+    def _receive(self, hosts: Mapping[str, Host]) -> str:
         return hosts["server"].check("sh", "-c", COUNTS)
 
     def _client(self, address: str, port: int, rate: int) -> tuple[str, ...]:
@@ -153,7 +153,7 @@ class _Stretch:
         names = [f"{side} {moment}" for moment in (before, name) for side in ("guest", "host")]
         if missing := [part for part in names if part not in parts]:
             raise ResultsError(f"packet rate: the run did not finish: no {missing[0]}")
-        first, last = (_counted(parts[f"guest {moment}"]) for moment in (before, name))
+        first, last = (_count(parts[f"guest {moment}"]) for moment in (before, name))
         reads, drops = (b - a for a, b in zip(first, last, strict=True))
         if reads < 0 or drops < 0:
             raise ResultsError(f"packet rate: a counter of the guest went back at {name}")
@@ -169,7 +169,7 @@ class _Stretch:
         turns = self.between.turns()
         return [
             Sample.single(f"throughput{at}", "1/s", self.taken / self.seconds),
-            Sample.single(f"cpu per packet{at}", "us", US * self._spent() / packets),
+            Sample.single(f"cpu per packet{at}", "us", US * self._cpu_seconds() / packets),
             *(
                 [Sample.single(f"wake ups per packet{at}", "1", turns / packets)]
                 if turns is not None
@@ -179,7 +179,7 @@ class _Stretch:
         ]
 
     # Seconds of CPU beyond those of an idle guest. What esxtop sampled is of no fixed length.
-    def _spent(self) -> float:
+    def _cpu_seconds(self) -> float:
         idle = self.idle.ran() if self.idle else 0.0
         if isinstance(self.idle, Esxtop):
             idle *= self.between.seconds / self.idle.seconds
@@ -187,7 +187,7 @@ class _Stretch:
 
 
 # Below the clock, a line of names and one of numbers.
-def _counted(text: str) -> tuple[int, int]:
+def _count(text: str) -> tuple[int, int]:
     try:
         _, names, numbers = text.split("\n")
         table = dict(zip(names.split()[1:], map(int, numbers.split()[1:]), strict=True))

@@ -137,7 +137,7 @@ class Ping(Workload):
         summary, newest, offset = None, max(answers, default=0), len(answers)
         for at, line in enumerate([first, *tail[length:].split("\n")], 1):
             if answer := ANSWER.fullmatch(line):
-                number = _unwrapped(int(answer["number"]), newest)
+                number = _unwrap(int(answer["number"]), newest)
                 newest = max(newest, number)
                 # The first answer counts; a second one is not always marked as such.
                 answers.setdefault(number, 1000 * float(answer["ms"]))
@@ -146,7 +146,7 @@ class Ping(Workload):
             elif not OTHERS.fullmatch(line):
                 number = at + offset * (at > 1)
                 raise ResultsError(f"ping: cannot read line {number} of what it printed", said=line)
-        loss = _lost(text, summary, len(answers))
+        loss = _count_losses(text, summary, len(answers))
         values = np.array([answers[number] for number in sorted(answers)])
         return [Sample("round trip", "us", values, loss)]
 
@@ -171,12 +171,12 @@ def _in_order(text: str) -> tuple[dict[int, float], int]:
 
 
 # The number on the wire starts again from 0; answers come at most half a turn late.
-def _unwrapped(number: int, newest: int) -> int:
+def _unwrap(number: int, newest: int) -> int:
     half = WRAP // 2
     return newest + (number - newest + half) % WRAP - half
 
 
-def _lost(text: str, summary: re.Match[str] | None, answers: int) -> int:
+def _count_losses(text: str, summary: re.Match[str] | None, answers: int) -> int:
     if summary is None:
         last = text.strip().rpartition("\n")[2]
         raise ResultsError("ping: it did not finish", said=last or "it printed nothing")

@@ -106,7 +106,7 @@ class Redis(Workload):
         with serving_on(*ends, lambda port: self._server(ends[0], port), longest) as port:
 
             def words() -> Words:
-                return ("sh", "-c", SAID_BEFORE, "said", *self._begun(hosts, port))
+                return ("sh", "-c", SAID_BEFORE, "said", *self._begin(hosts, port))
 
             try:
                 output = _lasting.once(client, f"{self} {port}", words, self._most_seconds)
@@ -120,7 +120,7 @@ class Redis(Workload):
 
     # What was seen before the benchmark goes the same way as what it prints: that may be read by
     # another process than this one.
-    def _begun(self, hosts: Mapping[str, Host], port: int) -> Words:
+    def _begin(self, hosts: Mapping[str, Host], port: int) -> Words:
         requests = LEAST_REQUESTS * self.clients
         parts = {"warm-up": self._warm_up(hosts, port, requests)}
         requests = max(requests, int(self.duration * _rate(parts["warm-up"])))
@@ -162,7 +162,7 @@ class Redis(Workload):
         looks = [f"{side} {moment}" for side in (*SIDES, "info") for moment in ("before", "after")]
         parts = parted(text, "warm-up", "benchmark", "requests", *looks)
         _, row = _row(parts["benchmark"])
-        requests = _whole(parts["requests"])
+        requests = _whole_number(parts["requests"])
         samples = [Sample.single("throughput", "1/s", row["rps"])]
         samples += [Sample.single(f"latency {short}", "ms", row[column])
                     for column, short in COLUMNS.items()]  # fmt: skip
@@ -240,7 +240,7 @@ def _row(text: str) -> tuple[str, dict[str, float]]:
     return name, row
 
 
-def _whole(text: str) -> int:
+def _whole_number(text: str) -> int:
     if not re.fullmatch(r"[1-9]\d{0,14}", text, re.ASCII):
         raise ResultsError(
             "redis: the output does not say how many requests there were", said=text[:200]

@@ -140,8 +140,8 @@ class RedisScaleout(Workload):
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Count what all servers did between two looks, in the midst of the load."""
         with ExitStack() as up:
-            at = self._started(hosts, up)
-            front = at[0] if self.servers == 1 else self._balanced(hosts["balancer"], at, up)
+            at = self._start(hosts, up)
+            front = at[0] if self.servers == 1 else self._balance(hosts["balancer"], at, up)
             self._fill(hosts["client"], front, at)
             up.enter_context(self._load(hosts["client"], front))
             self._settle(hosts["client"], at)
@@ -151,7 +151,7 @@ class RedisScaleout(Workload):
         return joined({"servers": str(self.servers), **parts})
 
     # Server 1 is on the first host, server 2 on the next, and so on in turn.
-    def _started(self, hosts: Mapping[str, Host], up: ExitStack) -> list[tuple[str, int]]:
+    def _start(self, hosts: Mapping[str, Host], up: ExitStack) -> list[tuple[str, int]]:
         machines = [hosts[role] for role in SERVERS[: self.servers]]
         counts = Counter(host.name for host in machines)
         places = list({host.name: host for host in machines}.values())
@@ -171,7 +171,7 @@ class RedisScaleout(Workload):
 
     def _server(self, host: Host, servers: int) -> Callable[[int], Words]:
         return lambda port: (
-            "sh", "-c", KEEPING, "keeping", str(port), str(servers), *self._pinned,
+            "sh", "-c", KEEPING, "keeping", str(port), str(servers), *self._pin_words,
             "redis-server", "--bind", host.address, "--protected-mode", "no",
             "--save", "", "--appendonly", "yes", "--appendfsync", "everysec",
             "--auto-aof-rewrite-percentage", "0", "--io-threads", "1", "--maxclients", "4000",
@@ -179,14 +179,14 @@ class RedisScaleout(Workload):
         )  # fmt: skip
 
     @property
-    def _pinned(self) -> Words:
+    def _pin_words(self) -> Words:
         if self.pin == "node":
             return ("sh", "-c", ON_NODE, "on")
         return ("taskset", "-c", self.pin) if self.pin else ()
 
     # HAProxy deals out connections by turns; each twemproxy knows all servers, and which key is
     # whose.
-    def _balanced(
+    def _balance(
         self, balancer: Host, servers: Sequence[tuple[str, int]], up: ExitStack
     ) -> tuple[str, int]:
         def proxy(port: int) -> Words:

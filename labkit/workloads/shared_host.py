@@ -115,7 +115,7 @@ class SharedHost(Workload):
         neighbours = {role: hosts[role] for role in self._neighbours}
         client, limit = _lasting.apart(hosts["client"]), 120 + 3 * self.seconds
         with ExitStack() as going:
-            words = self._begun(client, hosts, going)
+            words = self._begin(client, hosts, going)
             files = going.enter_context(computing(neighbours))
             window = going.enter_context(ReadyTime(self.guests).watching(hosts["host"], limit))
             parts = {"servers": str(self.servers), "neighbours": str(len(files))}
@@ -125,7 +125,7 @@ class SharedHost(Workload):
         parts |= {"host before": window.before, "host after": window.after}
         return parts, seconds
 
-    def _begun(self, client: Host, hosts: Mapping[str, Host], going: ExitStack) -> Words:
+    def _begin(self, client: Host, hosts: Mapping[str, Host], going: ExitStack) -> Words:
         ends = [
             {"client": client, "server": replace(hosts[role], measuring="")}
             for role in SERVERS[: self.servers]
@@ -140,8 +140,8 @@ class SharedHost(Workload):
         """Response times, then one figure each of the neighbours and of the host."""
         parts = parted(text, "sockperf", "host before", "host after")
         servers, computing = (
-            _many(parts, "servers", SERVERS),
-            _many(parts, "neighbours", NEIGHBOURS),
+            _select(parts, "servers", SERVERS),
+            _select(parts, "neighbours", NEIGHBOURS),
         )
         outputs = ["sockperf", *(f"sockperf {n}" for n in range(2, len(servers) + 1))]
         places = [f"{role} {moment}" for role in computing for moment in ("before", "after")]
@@ -198,7 +198,7 @@ def counted(host: Host, file: str) -> str:
 
 
 # Older texts do not say it: there was one server, and there were two that computed.
-def _many(parts: Mapping[str, str], kind: str, roles: Sequence[str]) -> Sequence[str]:
+def _select(parts: Mapping[str, str], kind: str, roles: Sequence[str]) -> Sequence[str]:
     usual = {"servers": "1", "neighbours": "2"}
     number = parts.get(kind, usual[kind])
     if not re.fullmatch(rf"[1-{len(roles)}]", number, re.ASCII):
@@ -216,7 +216,7 @@ def _rate(before: str, after: str) -> float:
 # A connection to the client that was lost for a while is there again after the load has ended.
 def _in_step(parts: Mapping[str, str], seconds: float) -> bool:
     clocks = [[float(parts[f"{role} {moment}"].split()[-1]) for moment in ("before", "after")]
-              for role in _many(parts, "neighbours", NEIGHBOURS)]  # fmt: skip
+              for role in _select(parts, "neighbours", NEIGHBOURS)]  # fmt: skip
     spans = [after - before for before, after in clocks]
     host = between(parts["host before"], parts["host after"])
     if isinstance(host, Between):

@@ -131,10 +131,10 @@ class Sockperf(Workload):
             if line.strip("-"):
                 raise ResultsError(f"sockperf: cannot read line {at}", said=line)
         values = np.concatenate([np.fromstring(first, sep="\n"), np.array(trips, float)])
-        return [_whole(values, int(run[1]), int(run[2]))]
+        return [_sample(values, int(run[1]), int(run[2]))]
 
 
-def _whole(trips: npt.NDArray[np.float64], requests: int, answers: int) -> Sample:
+def _sample(trips: npt.NDArray[np.float64], requests: int, answers: int) -> Sample:
     if not answers:
         raise ResultsError("sockperf: no request was answered")
     if len(trips) != answers or answers > requests:

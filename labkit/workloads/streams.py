@@ -67,7 +67,7 @@ class Streams(Workload):
     finds them."""
 
     def __post_init__(self) -> None:
-        _ = list(self._each())  # refuses what none can have
+        _ = list(self._loads())  # refuses what none can have
         self.insist_within(streams=(1, MOST_STREAMS))
         if self.buffer and not LEAST_BUFFER <= self.buffer <= LARGEST_BUFFER:
             raise BadInput(
@@ -94,7 +94,7 @@ class Streams(Workload):
         """About how long one run takes."""
         return len(WAYS) * (self.duration + 0.5)
 
-    def _each(self) -> Iterator[tuple[str, Netperf]]:
+    def _loads(self) -> Iterator[tuple[str, Netperf]]:
         return ((way, self._load(test)) for way, test in WAYS.items())
 
     def _load(self, test: str) -> Netperf:
@@ -135,7 +135,7 @@ class Streams(Workload):
     def run(self, hosts: Mapping[str, Host]) -> str:
         """One way after the other; client and host are looked at around each."""
         parts = {"seconds": str(self.duration)}
-        for way, load in self._each():
+        for way, load in self._loads():
             with load.asking(hosts) as words:
                 parts |= _looks(hosts, f"before {way}")
                 limit = 30 + 3 * load.seconds

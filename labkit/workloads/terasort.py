@@ -133,7 +133,7 @@ class TeraSort(Workload):
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """Hadoop, a JVM, memory or CPUs."""
-        for host in {host.name: host for host in self._all(hosts)}.values():
+        for host in {host.name: host for host in self._all_hosts(hosts)}.values():
             if reason := _hadoop.lacking(host):
                 return reason
             room = capacity(host)
@@ -165,12 +165,12 @@ class TeraSort(Workload):
                 cpus_of_node[name] = ranges(used[first : max(first + 1, last)])
         return cpus_of_node
 
-    def _all(self, hosts: Mapping[str, Host]) -> list[Host]:
+    def _all_hosts(self, hosts: Mapping[str, Host]) -> list[Host]:
         return [hosts["client"], *(hosts[role] for role in NODES[: self.nodes])]
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Start a cluster, run the three jobs, wipe it; what each job printed, in brief."""
-        nodes = {host.name: host for host in self._all(hosts)[1:]}
+        nodes = {host.name: host for host in self._all_hosts(hosts)[1:]}
         if len(nodes) < self.nodes:
             raise HostError(f"terasort: of {self.nodes} nodes, the lab has {len(nodes)}")
         values = {
@@ -199,7 +199,7 @@ class TeraSort(Workload):
     @staticmethod
     def _job(cluster: _hadoop.HadoopCluster, name: str, *words: str) -> str:
         text = cluster.job(f"examples.terasort.{CLASSES[name]}", *words)
-        return _succeeded(name, text)
+        return _check_success(name, text)
 
     # A DataNode is lost as soon as the first rows are mapped.
     def _sort(self, cluster: _hadoop.HadoopCluster, nodes: Sequence[str]) -> str:
@@ -213,7 +213,7 @@ class TeraSort(Workload):
                     cluster.lose(nodes[-1])
                     warning = f"WARN the DataNode of {nodes[-1]} was ended after: {line.text}\n"
             text = lines.done.stdout
-        return _succeeded("sort", warning + text)
+        return _check_success("sort", warning + text)
 
     def _looks(self, hosts: Mapping[str, Host], moment: str) -> dict[str, str]:
         return {f"{side} {moment}": BusyCpus().look(hosts[side]) for side in ("host", "client")}
@@ -230,8 +230,8 @@ class TeraSort(Workload):
         for name in CLASSES:
             figures[f"elapsed time [job={name}]", "s"] = seconds[name]
             for (metric, unit), counter in COUNTERS.items():
-                figures[f"{metric} [job={name}]", unit] = _counted(parts[name], counter, unit)
-        figures |= {key: _counted(parts["sort"], name, key[1]) for key, name in OF_SORT.items()}
+                figures[f"{metric} [job={name}]", unit] = _count(parts[name], counter, unit)
+        figures |= {key: _count(parts["sort"], name, key[1]) for key, name in OF_SORT.items()}
         size_stored = _number("bytes", f"bytes {parts['stored']}")
         figures |= {("bytes stored", "B"): size_stored, ("copies", "1"): size_stored / size}
         figures["dataset over memory [job=sort]", "1"] = size / (order["memory"] << 10)
@@ -252,7 +252,7 @@ def _brief(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if LINES.search(line))
 
 
-def _succeeded(name: str, text: str) -> str:
+def _check_success(name: str, text: str) -> str:
     took = TOOK.search(text)
     if not took or took[3] != "0":
         lines = [line.strip() for line in text.splitlines() if re.search("Exception|Error:", line)]
@@ -272,7 +272,7 @@ def _took(name: str, text: str) -> float:
     return float(took[2]) - float(took[1])
 
 
-def _counted(text: str, name: str, unit: str) -> float:
+def _count(text: str, name: str, unit: str) -> float:
     match = re.search(rf"^\s*{re.escape(name)}=([0-9]+)$", text, re.MULTILINE)
     if not match:
         raise ResultsError(f"terasort: a job did not count: {name}", said=text[-200:])

@@ -138,8 +138,8 @@ class TileLoad(Workload):
         image = self._image(server)
         if not server.run("test", "-e", image).ok:
             self._fill(hosts, image)
-        with self._array.made(server, image), _mounted(server), ExitStack() as up:
-            servers = self._served(hosts, up)
+        with self._array.made(server, image), _mount(server), ExitStack() as up:
+            servers = self._serve(hosts, up)
             self._array.slow_down(server)
             parts: dict[str, str] = {"kept": json.dumps({"limit": self.limit, "pause": self.pause})}
             for number, tiles in enumerate(self._numbers(parts), 1):
@@ -156,7 +156,7 @@ class TileLoad(Workload):
         server = hosts["server"]
         with self._array.made(server):
             _place(server, "new")
-            with _mounted(server), _shop(hosts) as shop:
+            with _mount(server), _shop(hosts) as shop:
                 hosts["client"].check(*_words(shop, "fill"), seconds=READY_SECONDS)
             _place(server, "keep", image)
 
@@ -168,7 +168,7 @@ class TileLoad(Workload):
             yield tiles
             tiles += self.further
 
-    def _served(self, hosts: Mapping[str, Host], up: ExitStack) -> tuple[Served, dict[str, Any]]:
+    def _serve(self, hosts: Mapping[str, Host], up: ExitStack) -> tuple[Served, dict[str, Any]]:
         server, at_web = hosts["server"], _at_web(hosts)
         shop = up.enter_context(_shop(hosts))
         folder = f"{own_folder(hosts['web'])}/tile-{secrets.token_hex(4)}"
@@ -241,7 +241,7 @@ def _place(server: Host, *words: str) -> str:
 
 
 @contextmanager
-def _mounted(server: Host) -> Iterator[None]:
+def _mount(server: Host) -> Iterator[None]:
     try:
         _place(server, "up")
         yield

@@ -121,7 +121,7 @@ class Uplink(Workload):
     def parse(text: str) -> list[Sample]:
         """The mean answer of the latency flow, Mbit/s of the others, and CPU time for each GB."""
         parts = parted(text, "reserved", "latency", "storage", "bulk")
-        storage = _written(parts["storage"])
+        storage = _write_rate(parts["storage"])
         figures = [
             Sample.single("throughput", "Mbit/s", storage),
             *Sockperf.parse(parts["latency"]),
@@ -129,7 +129,7 @@ class Uplink(Workload):
         figures[1] = Sample.single("latency", "us", figures[1].values.mean())
         for kind in ("bulk", "migration"):
             if kind in parts:
-                rate = _streamed(parts[kind])[:-1].mean()
+                rate = _read_stream(parts[kind])[:-1].mean()
                 figures.append(Sample.single(f"{kind} throughput", "Mbit/s", rate))
         if reservation := int(parts["reserved"]):
             figures.append(
@@ -151,7 +151,7 @@ def _servers(at: str) -> dict[int, Words]:
     }  # fmt: skip
 
 
-def _written(text: str) -> float:
+def _write_rate(text: str) -> float:
     try:
         (job,) = json.loads(text[text.index("{") :])["jobs"]
         if job["error"]:
@@ -164,7 +164,7 @@ def _written(text: str) -> float:
 
 
 # Mbit/s of each whole second that was measured; those before fill the line, the last one ends it.
-def _streamed(text: str) -> npt.NDArray[np.float64]:
+def _read_stream(text: str) -> npt.NDArray[np.float64]:
     try:
         intervals = [load["sum"] for load in json.loads(text)["intervals"]]
         rates = [

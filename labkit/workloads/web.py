@@ -141,13 +141,13 @@ class WebSessions(Workload):
         identity = client.check("sh", "-c", IDENTITY)
         program = f"{own_folder(client)}/web_users-{secrets.token_hex(4)}.py"
         with ExitStack() as up:
-            ports = self._started(hosts, identity, up)
+            ports = self._start(hosts, identity, up)
             client.put(beside(__file__, "_web_users.py").encode(), program, 0o644)
             up.callback(client.run, "rm", "-f", program)
             starts = dict.fromkeys(self.shapes.split(), self.start)
             for count in self._steps:
                 for shape in starts:
-                    task = self._asked(shape, ports[:count], identity) | {"start": starts[shape]}
+                    task = self._request(shape, ports[:count], identity) | {"start": starts[shape]}
                     name = f"{shape}, servers {count}"
                     parts |= self._stretch(hosts, name, count, ("python3", program), task)
                     starts[shape] = max(self.start, task["sessions"])
@@ -171,12 +171,12 @@ class WebSessions(Workload):
         else:
             parts[f"{name}: hold"] = drive()
         if self.exits and self.guests:
-            with _traced(hosts["host"], self.guests[0]) as lines:
+            with _trace(hosts["host"], self.guests[0]) as lines:
                 trial = drive()
             parts[f"{name}: exits"] = f"{trial}{lines[0]}"
         return parts
 
-    def _asked(
+    def _request(
         self, shape: str, servers: Sequence[tuple[str, int]], identity: str
     ) -> dict[str, Any]:
         certificate = CERTIFICATE.search(identity)
@@ -189,11 +189,11 @@ class WebSessions(Workload):
             **{name: getattr(self, name) for name in fields},
         }  # fmt: skip
 
-    def _started(
+    def _start(
         self, hosts: Mapping[str, Host], identity: str, up: ExitStack
     ) -> list[tuple[str, int]]:
         servers = self._servers(hosts)
-        contexts = {host.name: _served(host, identity) for host in servers}
+        contexts = {host.name: _serve(host, identity) for host in servers}
 
         def enter(name: str) -> int:
             port = contexts[name].__enter__()
@@ -213,13 +213,13 @@ class WebSessions(Workload):
     def parse(text: str) -> list[Sample]:
         """Of each shape at each number of servers, and of all shapes together."""
         parts = parted(text)
-        holds: dict[int, list[_Held]] = {}
+        holds: dict[int, list[_Hold]] = {}
         for part in parts:
             match = NAME.fullmatch(part)
             if not match:
                 raise ResultsError("web: part of the output is not recognized", said=part)
             if match[3] == "hold":
-                holds.setdefault(int(match[2]), []).append(_Held.of(parts, match[1], int(match[2])))
+                holds.setdefault(int(match[2]), []).append(_Hold.of(parts, match[1], int(match[2])))
         if not holds:
             raise ResultsError("web: the run did not finish: no trial was held")
         points = len(holds) > 1 or max(holds) > 1
@@ -232,12 +232,12 @@ class WebSessions(Workload):
 
 
 # Every shape at its point, and all together.
-def _of_step(shapes: Sequence[_Held], point: str) -> list[Sample]:
+def _of_step(shapes: Sequence[_Hold], point: str) -> list[Sample]:
     samples = [sample for shape in shapes for sample in shape.samples(point)]
     return [*samples, *_all_of(shapes, point)]
 
 
-def _all_of(shapes: Sequence[_Held], point: str) -> list[Sample]:
+def _all_of(shapes: Sequence[_Hold], point: str) -> list[Sample]:
     at = f" [{point}]" if point else ""
     times = np.array([1000 * time for shape in shapes for time in shape.trial["times"]])
     figures = {
@@ -255,7 +255,7 @@ def _all_of(shapes: Sequence[_Held], point: str) -> list[Sample]:
 
 
 @dataclass(frozen=True)
-class _Held:
+class _Hold:
     """What one shape did at the number of users that was held."""
 
     shape: str
@@ -264,7 +264,7 @@ class _Held:
     traced: Mapping[str, Any]
 
     @classmethod
-    def of(cls, parts: Mapping[str, str], shape: str, count: int) -> _Held:
+    def of(cls, parts: Mapping[str, str], shape: str, count: int) -> _Hold:
         name = f"{shape}, servers {count}"
         trial = _trials(parts[f"{name}: hold"])[-1]
         if not trial["times"] or not trial["sessions"]:
@@ -326,7 +326,7 @@ def _best(text: str) -> int:
 
 
 @contextmanager
-def _served(host: Host, identity: str) -> Iterator[int]:
+def _serve(host: Host, identity: str) -> Iterator[int]:
     folder = f"{own_folder(host)}/web-{secrets.token_hex(4)}"
     if not host.run("sh", "-c", FIND).ok:
         bring("nginx", host)
@@ -346,7 +346,7 @@ def _served(host: Host, identity: str) -> Iterator[int]:
 
 
 @contextmanager
-def _traced(host: Host, guest: str) -> Iterator[list[str]]:
+def _trace(host: Host, guest: str) -> Iterator[list[str]]:
     lines: list[str] = []
     before = host.check("sh", "-c", TRACED, "traced", guest, "begin").strip()
     try:

@@ -84,7 +84,7 @@ def most():
     here = Host("here", "127.0.0.1", Local("here"))
     identity = here.check("sh", "-c", web.IDENTITY)
     os.sched_setaffinity(0, {1})
-    with web._served(here, identity) as port:
+    with web._serve(here, identity) as port:
         os.sched_setaffinity(0, {0})
         for users in (50, 100, 200, 400, 800, 1600):
             asked = replace(task(port, users), site="banking", seconds=4.0,

@@ -121,7 +121,7 @@ def test_the_machine_code_is_what_its_listing_says(library):
         pytest.skip("no objdump")
     raw = library.with_name("code")
     for listing in waking.FUNCTIONS.values():
-        raw.write_bytes(waking._assembled(listing))
+        raw.write_bytes(waking._assemble(listing))
         words = ("objdump", "-D", "-b", "binary", "-m", "i386:x86-64", "-M", "intel", str(raw))
         lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout
         named = [line.split("\t")[2].split()[0] for line in lines.splitlines() if "\t" in line]

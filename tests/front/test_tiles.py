@@ -48,9 +48,9 @@ def test_a_study_runs_on_the_open_lab_and_in_a_box_of_its_own_where_that_has_no_
     for lab, places in ((None, ["box", "box"]), (own, [str(own.path)] * 2),
                         (replace(own, tier="root"), [str(own.path), "box"])):  # fmt: skip
         page.lab.lab = lab
-        assert [page._where("a"), page._where("b")] == places
+        assert [page._place_of("a"), page._place_of("b")] == places
     page.lab.lab, page.machine = None, replace(page.machine, tier="none")
-    assert page._where("a") == "recorded"
+    assert page._place_of("a") == "recorded"
 
 
 @pytest.fixture

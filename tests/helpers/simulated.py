@@ -125,7 +125,7 @@ class Many:
 
     @kept
     def moved(self, q):
-        """As unseen._moved: [study, spread tried], the percentile above the middle of the runs."""
+        """As far_tail._move: [study, spread tried], the percentile above the middle of the runs."""
         size = self.blocks.shape[-1]
         edges = np.geomspace(0.25 / size, 0.5, far_tail.POINTS)
         edges = np.concatenate([[0], edges, 1 - edges[-2::-1], [1]])
@@ -230,7 +230,7 @@ def upper_limit(a, q):
 
 
 def ratio(a, b, q):
-    """As stats._paired, in logarithms."""
+    """As estimate._pair, in logarithms."""
     a, b = a.finer, b.finer
     logs = np.log(a.each(q)), np.log(b.each(q))
     half, away = _steps(spread(logs[0] - logs[1]), map(spread, logs), a.count)

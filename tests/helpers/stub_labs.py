@@ -81,7 +81,7 @@ def made_up(folder, labs, points):
         for n in range(points)
     )
     path = folder / "out" / "campaigns" / "stub"
-    return CampaignFolder(path, "stub", those, "", "")._kept()
+    return CampaignFolder(path, "stub", those, "", "")._keep()
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from labkit.gates.watch import Watch, left_out, remarks
 from labkit.host import Host
 from labkit.judging import judge
 from labkit.lab import Lab
-from labkit.pages.answer import Answer, _measured, _rows, rendered
+from labkit.pages.answer import Answer, _describe_figures, _rows, rendered
 from labkit.results import Results
 from labkit.running import loop
 from labkit.running.open_lab import stored_results
@@ -227,7 +227,7 @@ def test_a_gate_that_is_none_is_refused_with_the_known_ones(tmp_path):
 def test_percentiles_with_too_few_samples_say_how_many_they_need(results):
     study = a_study(A)
     loop.run(study, a_lab(Local("here")), results, repeats=3)
-    said = _measured(study, _rows(study, results))
+    said = _describe_figures(study, _rows(study, results))
     text = " ".join(said.split())
     assert "p99 of 120 samples has 1 beyond it; 10 beyond it, or 1000 samples in all" in text
     assert "higher percentiles need more" in text and text.count("samples in all") == 1
@@ -242,7 +242,7 @@ def test_a_study_of_one_figure_a_run_is_told_by_the_mean_of_the_runs():
         [np.mean([*blocks.values()]) for blocks in measured.values()]
     )
     assert all(row["low"] < row["value"] < row["high"] for row in rows)
-    said = _measured(study, rows)
+    said = _describe_figures(study, rows)
     assert (
         "mean of the runs" in said and "beyond it" not in said and "99" not in said.split("\n")[0]
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from sshd import SSHD, reached, serving
 
-from labkit.commands.trust import _chosen
+from labkit.commands.trust import _choose
 from labkit.errors import BadInput, SudoRefused, TimedOut, Unknown, Unreachable
 from labkit.fleet.clock import reading
 from labkit.lab import Lab
@@ -167,7 +167,7 @@ def test_a_fingerprint_is_compared_also_where_the_host_is_known(tmp_path):
         keys = trust.shown(target)
         assert trust.is_known(target, keys)
         with pytest.raises(Exception, match="none of its fingerprints"):
-            _chosen(target, keys, "SHA256:abc")
+            _choose(target, keys, "SHA256:abc")
 
 
 def trust_target(server):

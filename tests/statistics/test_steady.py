@@ -9,7 +9,7 @@ from measurable import measurable
 from labkit.errors import BadInput
 from labkit.statistics.steady import (
     BATCH,
-    _ranked,
+    _rank,
     autocorrelation,
     drift,
     effective_size,
@@ -105,7 +105,7 @@ def test_drift_is_kendalls_tau_also_with_ties_and_many_blocks(blocks, step):
 
 def test_ranks_are_scipys():
     for values in ([3.0, 1, 3, 2, 3], np.ones(60), np.random.default_rng(3).integers(0, 9, 500)):
-        assert (_ranked(np.asarray(values, float)) == scipy.stats.rankdata(values)).all()
+        assert (_rank(np.asarray(values, float)) == scipy.stats.rankdata(values)).all()
 
 
 def test_equal_blocks_are_said_to_drift_in_at_most_5_of_100_studies():

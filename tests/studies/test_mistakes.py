@@ -14,7 +14,7 @@ from labkit.cli import main
 from labkit.errors import BadInput
 from labkit.front.cards import Known, cards_html
 from labkit.pages.scorecard import scorecard
-from labkit.running.notebook import _told
+from labkit.running.notebook import _explain
 from labkit.settings.mtu import Mtu
 from labkit.workloads.ping import Ping
 from labkit.workloads.sockperf import Sockperf
@@ -254,4 +254,4 @@ def test_sizes_whose_quotient_is_too_large_are_no_error_of_python():
 
 def test_an_error_in_a_cell_names_the_cell_and_the_kind_of_error(tmp_path):
     failed = PapermillExecutionError(3, 2, "quick['count']", "KeyError", "'count'", [])
-    assert "cell 2 of the notebook: KeyError: 'count'" in str(_told(failed, tmp_path, False))
+    assert "cell 2 of the notebook: KeyError: 'count'" in str(_explain(failed, tmp_path, False))

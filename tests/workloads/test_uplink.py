@@ -13,7 +13,7 @@ from labkit.lab import opened
 from labkit.settings.egress import NetIoControl, Traffic
 from labkit.transports.local import Local
 from labkit.workloads._server import serving_at
-from labkit.workloads.uplink import BULK, Uplink, _written
+from labkit.workloads.uplink import BULK, Uplink, _write_rate
 
 STUDY = studies.find("netioc_v6")
 
@@ -46,12 +46,12 @@ def test_a_port_that_somebody_else_has_is_named_and_nothing_is_served():
 @pytest.mark.parametrize("text", ["", "{}", '{"jobs": [{}]}', "fio: connection refused"])
 def test_storage_that_was_not_written_is_no_figure(text):
     with pytest.raises(ResultsError, match="fio: its output cannot be read"):
-        _written(text)
+        _write_rate(text)
 
 
 def test_an_error_of_storage_is_named():
     with pytest.raises(HostError, match="ended with error 5"):
-        _written('{"jobs": [{"error": 5, "write": {"bw_bytes": 1}}]}')
+        _write_rate('{"jobs": [{"error": 5, "write": {"bw_bytes": 1}}]}')
 
 
 @pytest.mark.box

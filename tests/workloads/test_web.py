@@ -205,12 +205,12 @@ def left():
 def test_tls_that_is_refused_is_named(nginx, monkeypatch):
     """The client trusts one certificate, and the servers show another."""
     other = HERE.check("sh", "-c", web.IDENTITY)
-    asked = WebSessions._asked
+    asked = WebSessions._request
 
     def strange(self, shape, servers, _):
         return asked(self, shape, servers, other)
 
-    monkeypatch.setattr(WebSessions, "_asked", strange)
+    monkeypatch.setattr(WebSessions, "_request", strange)
     with pytest.raises(CommandFailed, match="TLS refused"):
         WebSessions(shapes="banking", duration=1.0).run(HOSTS)
     assert not left()

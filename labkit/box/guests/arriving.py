@@ -27,7 +27,7 @@ class AwaitedMove:
 
     def end(self) -> dict[str, Any]:
         """Wait until the guest runs at the destination."""
-        while (facts := self._said()).get("status") not in ENDS:
+        while (facts := self._facts()).get("status") not in ENDS:
             self._progress(facts)
             self._help(facts)
             time.sleep(0.01)
@@ -37,7 +37,7 @@ class AwaitedMove:
         return facts
 
     # QEMU may say that it has ended a moment before it knows how long that took.
-    def _said(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, Any]:
         facts = self.watched.latest(self.move.origin.name, self.asked)
         incomplete = facts.get("status") == "completed" and not facts.get("total-time")
         return {} if incomplete else facts

@@ -159,10 +159,10 @@ def _trials(lab: Lab) -> Iterator[tuple[str, Attempt]]:
     yield "its host's programs", lambda: _same_programs(lab)
     yield "a disk", lambda: (WORKS, lab.host("guest").check("sh", "-c", WRITES) or "4 MiB written")
     yield "a container in it", lambda: _contains(lab)
-    yield "killed, and started again", lambda: _killed(lab)
-    yield "moved to another host", lambda: _moved(lab)
-    yield "two CPUs", lambda: _restarted(lab, "vcpus", "2")
-    yield "wake-ups as its kernel has them", lambda: _restarted(lab, "wakeups", "lossy")
+    yield "killed, and started again", lambda: _check_kill(lab)
+    yield "moved to another host", lambda: _check_move(lab)
+    yield "two CPUs", lambda: _restart(lab, "vcpus", "2")
+    yield "wake-ups as its kernel has them", lambda: _restart(lab, "wakeups", "lossy")
     for title, setting in SETTINGS.items():
         yield title, lambda setting=setting: _there_and_back(lab, setting)  # type: ignore[misc]
     yield (
@@ -208,7 +208,7 @@ def _contains(lab: Lab) -> tuple[str, str]:
     return WORKS, lab.host("inner").check("hostname").strip() + f", by {lab.containers}"
 
 
-def _killed(lab: Lab) -> tuple[str, str]:
+def _check_kill(lab: Lab) -> tuple[str, str]:
     server, guest = lab.host("server"), lab.host("guest2")
     server.check("sh", "-c", KILL, "guest2")
     guest.close()
@@ -217,7 +217,7 @@ def _killed(lab: Lab) -> tuple[str, str]:
 
 
 # There and back: the same system goes on, and the connection to it.
-def _moved(lab: Lab) -> tuple[str, str]:
+def _check_move(lab: Lab) -> tuple[str, str]:
     if not is_root():
         return REFUSAL, "it needs root"
     if "mover" not in lab.hosts:
@@ -235,7 +235,7 @@ def _moved(lab: Lab) -> tuple[str, str]:
 
 
 # A key of its description that counts from its next start on.
-def _restarted(lab: Lab, key: str, value: str) -> tuple[str, str]:
+def _restart(lab: Lab, key: str, value: str) -> tuple[str, str]:
     server, guest = lab.host("server"), lab.host("guest2")
     had = server.run("guest", "@guest2", "get", key).stdout.strip()
     result = server.run("guest", "@guest2", "set", f"{key}={value}")

@@ -54,7 +54,7 @@ def path(guest_kernel: Kernel, tell: Tell, *, loader: bool = False) -> Path:
         _forget_unused(file.parent)
         beside = file.with_suffix(f".{os.getpid()}")
         lists = guest_kernel.listed(loader)
-        beside.write_bytes(_made(programs, parts, lists))
+        beside.write_bytes(_pack(programs, parts, lists))
         beside.replace(file)
     return file
 
@@ -88,7 +88,7 @@ def _digest(guest_kernel: Kernel, programs: Iterable[Path]) -> str:
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
 
 
-def _made(programs: dict[str, Path], parts: list[Path], lists: Mapping[str, list[Path]]) -> bytes:
+def _pack(programs: dict[str, Path], parts: list[Path], lists: Mapping[str, list[Path]]) -> bytes:
     archive = Archive()
     archive.folders(FOLDERS.split())
     archive.console()

@@ -115,15 +115,15 @@ def migrate(
     with folder.locked(lambda _: None), opened(folder.lab) as lab:
         _settle(folder, lab)
         layout = Layout.from_json(folder.layout.read_text())
-        new_layout = _checked(folder, layout, guest, to)
+        new_layout = _check(folder, layout, guest, to)
         move = Move(folder, lab, layout, new_layout, guest, how or Moving(), hears, patience)
-        settings = _told(move, how is not None, limits)
+        settings = _settings(move, how is not None, limits)
         fitting.check(move)
         seen_by = seen_from or next(
             (role for role in layout.hosts if role not in (to, layout.on(guest))), ""
         )
-        with _pinged(lab, seen_by, layout.data(guest)) as answers, _noted(move):
-            facts = _moved(move, settings)
+        with _ping(lab, seen_by, layout.data(guest)) as answers, _hold_note(move):
+            facts = _move(move, settings)
             _leave(move)
         return Migration(
             guest, layout.on(guest), to, facts["total-time"], facts["downtime"],
@@ -155,7 +155,7 @@ def _note(folder: Folder) -> Path:
 
 # As long as it is there, a move is under way or was cut off with its controller.
 @contextmanager
-def _noted(move: Move) -> Iterator[None]:
+def _hold_note(move: Move) -> Iterator[None]:
     note = _note(move.folder)
     move.folder.write(note, json.dumps({"guest": move.guest, "to": move.to.name}))
     try:
@@ -172,10 +172,10 @@ def _settle(folder: Folder, lab: Lab) -> str:
     content, now = json.loads(note.read_text()), Layout.from_json(folder.layout.read_text())
     guest, to = str(content["guest"]), str(content["to"])
     if now.on(guest) != to:
-        new_layout = _checked(folder, now, guest, to)
+        new_layout = _check(folder, now, guest, to)
         move = Move(folder, lab, now, new_layout, guest, Moving(), lambda _: None, CANCEL_SECONDS)
         try:
-            if _arrived(move):
+            if _has_arrived(move):
                 _leave(move)
             else:
                 _stay(move, _new_wires(move))
@@ -185,7 +185,7 @@ def _settle(folder: Folder, lab: Lab) -> str:
     return Layout.from_json(folder.layout.read_text()).on(guest)
 
 
-def _arrived(move: Move) -> bool:
+def _has_arrived(move: Move) -> bool:
     with suppress(LabkitError):
         before = move.qmp(move.origin, "query-status")["status"]
         after = move.qmp(move.to, "query-status")["status"]
@@ -206,7 +206,7 @@ def _limits(bandwidth: str, downtime: str) -> dict[str, int]:
     return limits
 
 
-def _checked(folder: Folder, layout: Layout, guest: str, to: str) -> Layout:
+def _check(folder: Folder, layout: Layout, guest: str, to: str) -> Layout:
     if guest not in layout.guests:
         raise Unknown(f"guest of box {layout.name}", guest, layout.guests)
     if to not in layout.hosts:
@@ -229,11 +229,11 @@ def _checked(folder: Folder, layout: Layout, guest: str, to: str) -> Layout:
     return replace(layout, topology=replace(layout.topology, guests=plans))
 
 
-def _moved(move: Move, settings: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _move(move: Move, settings: dict[str, dict[str, Any]]) -> dict[str, Any]:
     new = _new_wires(move)
     try:
         _prepare(move, new)
-        with _crossed(move) as at:
+        with _cross(move) as at:
             return _across(move, settings, at)
     except EndedAfterMove:
         _leave(move)
@@ -251,7 +251,7 @@ def _moved(move: Move, settings: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 # The address of the destination, on a link of its own if one is asked for.
 @contextmanager
-def _crossed(move: Move) -> Iterator[str]:
+def _cross(move: Move) -> Iterator[str]:
     link = move.how.link(move.to.name)
     if link is None:
         yield move.then.data(move.to.name)
@@ -263,7 +263,7 @@ def _crossed(move: Move) -> Iterator[str]:
 
 
 # What both sides are sent beforehand; the destination of a move as it comes does as the origin.
-def _told(move: Move, asked_for: bool, limits: dict[str, int]) -> dict[str, dict[str, Any]]:
+def _settings(move: Move, asked_for: bool, limits: dict[str, int]) -> dict[str, dict[str, Any]]:
     manner = move.how
     if asked_for:
         return {"migrate-set-capabilities": manner.able,
@@ -378,7 +378,7 @@ def _forget(host: Host, guest: str) -> None:
 
 
 @contextmanager
-def _pinged(lab: Lab, seen_by: str, address: str) -> Iterator[list[str]]:
+def _ping(lab: Lab, seen_by: str, address: str) -> Iterator[list[str]]:
     texts: list[str] = []
     if not seen_by:
         yield texts

@@ -65,7 +65,7 @@ def copied(move: Move, address: str) -> Iterator[None]:
         yield
     except BaseException:
         if names:
-            _cancelled(move, names)
+            _cancel(move, names)
         raise
     if names:
         move.qmp(move.to, "nbd-server-stop")
@@ -87,7 +87,7 @@ def _until_little_is_left(move: Move, names: list[str]) -> None:
         time.sleep(0.1)
 
 
-def _cancelled(move: Move, names: list[str]) -> None:
+def _cancel(move: Move, names: list[str]) -> None:
     for job in move.qmp(move.origin, "query-block-jobs"):
         move.qmp(move.origin, "block-job-cancel", device=job["device"])
     until = time.monotonic() + move.patience

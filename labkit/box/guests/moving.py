@@ -145,7 +145,7 @@ class WatchedMove:
                     if has_ended.is_set():
                         return
                     has_begun.set()
-                    self._heard(host.name, line.stream, line.text)
+                    self._hear(host.name, line.stream, line.text)
 
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
@@ -157,7 +157,7 @@ class WatchedMove:
             has_ended.set()
             reader.join(5)
 
-    def _heard(self, host: str, stream: str, text: str) -> None:
+    def _hear(self, host: str, stream: str, text: str) -> None:
         try:
             facts = json.loads(text)
         except ValueError:

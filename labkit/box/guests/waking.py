@@ -152,22 +152,22 @@ def possible(kernel: Path) -> bool:
 def library(functions: Sequence[str] = tuple(FUNCTIONS)) -> bytes:
     """The shared library with these functions, whole."""
     texts = b"".join(b"\0" + name.encode() for name in (*functions, CALL)) + b"\0"
-    codes = [_assembled(FUNCTIONS[name]) for name in functions]
+    codes = [_assemble(FUNCTIONS[name]) for name in functions]
     count = len(codes)
     hash_at = HEAD + 4 * SEGMENT
     # One bucket for all symbols of ours: the first, and after each the next.
     table = struct.pack(f"<{5 + count}I", 1, count + 2, 1, 0, *range(2, count + 1), 0, 0)
-    symbols = _aligned(hash_at + len(table))
+    symbols = _align(hash_at + len(table))
     moves = symbols + (count + 2) * SYMBOL
     names = moves + SYMBOL
-    places = [_aligned(names + len(texts))]
+    places = [_align(names + len(texts))]
     for code in codes:
-        places.append(_aligned(places[-1] + len(code)))
+        places.append(_align(places[-1] + len(code)))
     *firsts, data = places
     dynamic = _dynamic(hash_at, (names, len(texts)), symbols, moves)
     syscall = PAGE + data + len(dynamic)
     at_run = {SYSCALL: syscall, STATE: syscall + 8, VECTOR: syscall + 16, REGISTERS: syscall + 32}
-    codes_at = {at: _linked(code, at, at_run) for code, at in zip(codes, firsts, strict=True)}
+    codes_at = {at: _link(code, at, at_run) for code, at in zip(codes, firsts, strict=True)}
     name_at = [texts.index(f"\0{name}\0".encode()) + 1 for name in (*functions, CALL)]
     entries = map(_symbol, name_at, firsts, codes_at.values())
     tail = struct.pack("<qi", 0, -1)
@@ -182,14 +182,14 @@ def library(functions: Sequence[str] = tuple(FUNCTIONS)) -> bytes:
     return bytes(content)
 
 
-def _assembled(listing: str) -> bytes:
+def _assemble(listing: str) -> bytes:
     codes = (line[:22].split() for line in listing.splitlines())
     return b"".join(code.encode() if "." in code else bytes.fromhex(code)
                     for line in codes for code in line)  # fmt: skip
 
 
 # Data is given by how far it is from the next instruction.
-def _linked(code: bytes, at: int, at_run: Mapping[bytes, int]) -> bytes:
+def _link(code: bytes, at: int, at_run: Mapping[bytes, int]) -> bytes:
     for name, address in at_run.items():
         while (place := code.find(name)) >= 0:
             content = struct.pack("<i", address - (at + place + 4))
@@ -197,7 +197,7 @@ def _linked(code: bytes, at: int, at_run: Mapping[bytes, int]) -> bytes:
     return code
 
 
-def _aligned(at: int) -> int:
+def _align(at: int) -> int:
     return (at + 15) & ~15
 
 

@@ -57,7 +57,10 @@ class Crossing:
             self._wire(manner)
             self._address()
             self._shape(link, manner, kinds)
-            with self._buffers(), self._relayed(link, kinds) if manner == "relay" else _nothing():
+            with (
+                self._buffers(),
+                self._relaying(link, kinds) if manner == "relay" else _do_nothing(),
+            ):
                 yield ADDRESSES
         finally:
             self._unwire()
@@ -109,7 +112,7 @@ class Crossing:
         return self._run(role, ["sysctl", *words]).strip()
 
     @contextmanager
-    def _relayed(self, link: LinkPlan, kinds: set[str]) -> Iterator[None]:
+    def _relaying(self, link: LinkPlan, kinds: set[str]) -> Iterator[None]:
         folder, file = self._folder, self._relay
         folder.write(file, splice.as_json(link, kinds))
         words = [sys.executable, "-I", "-S", str(RELAY), *MIDDLE, str(file)]
@@ -162,5 +165,5 @@ class Crossing:
 
 
 @contextmanager
-def _nothing() -> Iterator[None]:
+def _do_nothing() -> Iterator[None]:
     yield

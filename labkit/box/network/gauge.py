@@ -69,9 +69,9 @@ class Pings:
     def several(self, count: int, gap: float, patience: float, size: int = 56) -> list[float]:
         """The round trips of those that were answered, in seconds; nothing else comes between."""
         with prompt():
-            return self._several(count, gap, patience, size)
+            return self._ping(count, gap, patience, size)
 
-    def _several(self, count: int, gap: float, patience: float, size: int) -> list[float]:
+    def _ping(self, count: int, gap: float, patience: float, size: int) -> list[float]:
         departures: dict[int, float] = {}
         times: list[float] = []
         start, end = time.perf_counter(), 0.0

@@ -98,14 +98,12 @@ def _mtu(size: int) -> str:
 
 def at_root(layout: Layout) -> str:
     """The end on this machine itself, for SSH only."""
-    return _batch(*_addressed(layout.link, layout.control(ROOT)))
+    return _batch(*_address(layout.link, layout.control(ROOT)))
 
 
 def at_host(layout: Layout, role: str) -> str:
     """A host's two links, and those of its guests."""
-    addresses = _addressed("control0", layout.control(role)) + _addressed(
-        "data0", layout.data(role)
-    )
+    addresses = _address("control0", layout.control(role)) + _address("data0", layout.data(role))
     inner = _for_guests(layout, role) + _for_containers(layout, role)
     return _batch("link set lo up", *addresses, *inner)
 
@@ -187,11 +185,11 @@ def at_guest(layout: Layout, guest: str) -> str:
     mtu = [f"link set vec1 mtu {size}"] if size else []
     # As QEMU has them; what loads a root of its own names them by itself.
     renames = [f"link set eth{n} name vec{n}" for n in range(2)] if layout.plan(guest).root else []
-    addresses = _addressed("vec0", control) + _addressed("vec1", data)
+    addresses = _address("vec0", control) + _address("vec1", data)
     return _batch("link set lo up", *renames, *mtu, *addresses)
 
 
-def _addressed(link: str, address: str) -> list[str]:
+def _address(link: str, address: str) -> list[str]:
     return [f"addr add {address}/24 dev {link}", f"link set {link} up"]
 
 

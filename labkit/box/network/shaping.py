@@ -66,7 +66,7 @@ class Shaping:
         kinds, before = kinds_known(), {status.role: status for status in self.links}
         old, manner = before.get(link.role), splice.by(link, kinds)
         unchanged = old and manner and old.by == manner and ("rate" in old.asked) == bool(link.bits)
-        if unchanged and self._carried(link.role, manner):
+        if unchanged and self._is_carried(link.role, manner):
             self._change(link, manner, kinds)
         else:
             if old and old.by:
@@ -77,12 +77,12 @@ class Shaping:
         news = [LinkStatus(link.role, manner, link.asked)] if link.asked else []
         self.keep([*others, *news])
 
-    def _carried(self, role: str, manner: str) -> bool:
+    def _is_carried(self, role: str, manner: str) -> bool:
         stems = splice.stems(self.layout, role) if manner == "relay" else []
         return all(held(self.folder.held(stem)) for stem in stems)
 
     # A role among them has devices of its own between its ends and the network.
-    def _spliced(self, *roles: str) -> set[str]:
+    def _roles(self, *roles: str) -> set[str]:
         return {link.role for link in self.links if link.by} | {*roles}
 
     def now(self, role: str) -> LinkStatus:
@@ -111,7 +111,7 @@ class Shaping:
         )  # fmt: skip
         if result.returncode:
             raise BoxError("the links of the box could not be measured", said=result.stderr)
-        figures = {role: _worded(numbers) for role, numbers in json.loads(result.stdout).items()}
+        figures = {role: _describe(numbers) for role, numbers in json.loads(result.stdout).items()}
         self.keep(
             LinkStatus(link.role, link.by, link.asked, figures.get(link.role, link.measured))
             for link in links
@@ -119,7 +119,7 @@ class Shaping:
 
     def _question(self, link_status: LinkStatus) -> dict[str, Any]:
         plan, layout = LinkPlan(link_status.role, **link_status.asked), self.layout
-        first = next(splices(layout, link_status.role, self._spliced()))
+        first = next(splices(layout, link_status.role, self._roles()))
         toward, away = first.senders(link_status.by)
         inner, pid = first.middle, self.pids[first.at]
         outer = first.bridge
@@ -135,14 +135,14 @@ class Shaping:
         plan = self.layout.topology
         roles = [link.role, *(guest.role for guest in self.layout.guests_on(link.role))]
         mtu = max(plan.link(role).bytes or USUAL_MTU for role in roles)
-        for part in splices(self.layout, link.role, self._spliced(link.role)):
+        for part in splices(self.layout, link.role, self._roles(link.role)):
             self._ip(part.at, part.made(manner, mtu))
             if manner == "relay":
                 self._relay(part, link, kinds)
         self._change(link, manner, kinds)
 
     def _change(self, link: LinkPlan, manner: str, kinds: Collection[str]) -> None:
-        for part in splices(self.layout, link.role, self._spliced(link.role)):
+        for part in splices(self.layout, link.role, self._roles(link.role)):
             self._tc(part.at, splice.queues(part, link, kinds))
             if manner == "relay":
                 self._write_relay(part, link, kinds)
@@ -150,7 +150,7 @@ class Shaping:
                     os.kill(self._relay_pid(part), signal.SIGHUP)
 
     def _undo(self, old: LinkStatus) -> None:
-        for part in splices(self.layout, old.role, self._spliced()):
+        for part in splices(self.layout, old.role, self._roles()):
             if old.by == "relay":
                 with suppress(ProcessLookupError, BoxError):
                     os.kill(self._relay_pid(part), signal.SIGTERM)
@@ -229,10 +229,10 @@ def shaped(name: str, link: LinkPlan) -> Iterator[LinkStatus]:
 
 def kinds_known() -> set[str]:
     """The kinds of queues that this kernel has, found by trying them in a namespace that ends."""
-    return {kind for kind, words in KINDS.items() if _tried(kind, words)}
+    return {kind for kind, words in KINDS.items() if _try(kind, words)}
 
 
-def _tried(kind: str, words: str) -> bool:
+def _try(kind: str, words: str) -> bool:
     command = ["unshare", "-n", "tc", "qdisc", "add", "dev", "lo", "root", kind, *words.split()]
     return subprocess.run(command, capture_output=True, env=ENVIRONMENT).returncode == 0
 
@@ -242,7 +242,7 @@ def _python(program: str) -> list[str]:
     return [sys.executable, "-I", "-S", str(PLACE / program)]
 
 
-def _worded(figures: Mapping[str, float]) -> dict[str, str]:
+def _describe(figures: Mapping[str, float]) -> dict[str, str]:
     if not figures:
         return {"reached": "no"}
     words = {}

@@ -17,7 +17,7 @@ PROGRAMS = ("ip",)
 
 def free_pair() -> int:
     """The number of a pair of subnets that is free; the caller keeps other boxes from choosing."""
-    used, promises = list(_in_use()), _promised()
+    used, promises = list(_in_use()), _promises()
     for pair in range(PAIRS):
         nets = (control_net(pair), data_net(pair))
         if pair not in promises and not any(net.overlaps(a) for net in nets for a in used):
@@ -30,7 +30,7 @@ def free_pair() -> int:
 
 
 # A box of another version of labkit may be made of what this one does not know.
-def _promised() -> set[int]:
+def _promises() -> set[int]:
     pairs: set[int] = set()
     for file in BOXES.glob("*/box.json"):
         with suppress(OSError, ValueError, KeyError, TypeError):

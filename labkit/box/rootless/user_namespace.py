@@ -95,7 +95,7 @@ class Rootless:
 
     def up(self, tell: Tell, made_of: str) -> Path:
         """Make it, unless it is up."""
-        with self._locked():
+        with self._lock():
             began = not self.alive
             if began:
                 self._remove()
@@ -103,7 +103,7 @@ class Rootless:
             try:
                 if began:
                     self._keep()
-                self.verb("up", *([_whole(made_of)] if made_of else []), tell=tell)
+                self.verb("up", *([_resolve(made_of)] if made_of else []), tell=tell)
             except BaseException:
                 if began or not self.lab.exists():
                     self._remove()
@@ -166,7 +166,7 @@ class Rootless:
 
     def down(self) -> None:
         """End its processes, and remove its files."""
-        with self._locked():
+        with self._lock():
             self._remove()
 
     # The first process of a namespace takes the others there along, and goes after them.
@@ -195,7 +195,7 @@ class Rootless:
 
     # The lock is not that of all boxes, which is taken in there.
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock(self) -> Iterator[None]:
         try:
             kept().mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -214,7 +214,7 @@ def outside(place: str) -> str:
     return place.replace(str(BOXES), str(kept()), 1)
 
 
-def _whole(made_of: str) -> str:
+def _resolve(made_of: str) -> str:
     return str(Path(made_of).resolve()) if Path(made_of).is_file() else made_of
 
 

@@ -85,11 +85,11 @@ class FarPoint(PointAtWork):
         if status in LOST_STATES:
             self.future = self.at.hand_over(self.task)
         elif status == "error":
-            self._failed(str(self.future.exception()))
+            self._fail(str(self.future.exception()))
         elif status == "finished":
             self._fetch()
 
-    def _failed(self, reason: str) -> None:
+    def _fail(self, reason: str) -> None:
         self.errors += 1
         if self.errors >= MOST_ERRORS:
             problem = f"the cluster cannot run {self.point.name}"
@@ -161,7 +161,7 @@ class OnCluster:
 
     def hand_over(self, task: Task) -> Any:
         """A future of a task; None while there is no scheduler."""
-        if not self._reached():
+        if not self._reach():
             return None
         name = resource(task.point.lab)
         future = self.client.submit(
@@ -229,7 +229,7 @@ class OnCluster:
         self.client.subscribe_topic(self.run, self.hear)
         self._tell_stop()
 
-    def _reached(self) -> bool:
+    def _reach(self) -> bool:
         if self.client.status == "running":
             if self._lost is not None:
                 self.note(f"the scheduler at {self.address} is back")
@@ -248,7 +248,7 @@ class OnCluster:
             if time.monotonic() > self._lost + LOST_SECONDS:
                 raise
             return False
-        return self._reached()
+        return self._reach()
 
     def close(self) -> None:
         """Let the cluster go."""

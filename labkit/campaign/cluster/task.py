@@ -200,7 +200,7 @@ class Courier:
             for name, content in zip(missing, contents, strict=True):
                 if content is not None:
                     places[name].parent.mkdir(parents=True, exist_ok=True)
-                    records.write(places[name], _placed(name, content, OUT, _word(path)))
+                    records.write(places[name], _place(name, content, OUT, _word(path)))
 
     def send_runs(self, *, complete: bool = False) -> None:
         """Send the runs that are kept; notes of those that were begun only at the end."""
@@ -226,7 +226,7 @@ class Courier:
 
     def _send(self, file: Path, name: str) -> None:
         with suppress(FileNotFoundError):
-            content = _placed(name, file.read_bytes(), _word(self.out), OUT)
+            content = _place(name, file.read_bytes(), _word(self.out), OUT)
             self.store.put(f"{self.at}/{name}", content)
 
 
@@ -247,7 +247,7 @@ def _word(folder: Path) -> bytes:
 
 
 # Paths of another machine's disk say nothing here.
-def _placed(name: str, content: bytes, before: bytes, after: bytes) -> bytes:
+def _place(name: str, content: bytes, before: bytes, after: bytes) -> bytes:
     return content.replace(before, after) if name == ANSWER else content
 
 
