@@ -353,11 +353,13 @@ class Study:
 
     def at(self, results: Results, point: str) -> Measured:
         """The study's metric at a point, such as `size=45K`, by condition and block."""
-        measurands_of = (
-            (Measurand.of(key), blocks) for key, blocks in self.measured(results).items()
-        )
-        return {condition: blocks for name, blocks in measurands_of
-                if not name.metric and (condition := name.before(point))}  # fmt: skip
+        measurands = ((Measurand.of(key), by) for key, by in self.measured(results).items())
+        blocks = {
+            condition: by for measurand, by in measurands
+            if not measurand.metric and (condition := measurand.before(point))
+        }  # fmt: skip
+        names = (condition.name for condition in self.conditions)  # in the study's order
+        return {name: blocks[name] for name in dict.fromkeys((*names, *blocks)) if name in blocks}
 
     def published(self) -> list[dict[str, str]]:
         """The document's own numbers, each named after the condition here that it belongs to."""

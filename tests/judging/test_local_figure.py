@@ -150,3 +150,9 @@ def test_an_answer_that_cannot_be_meant_is_refused_with_its_place(key, value, wh
 ])  # fmt: skip
 def test_equal_blocks_have_no_interval_of_the_same_number_twice(low, high, text):
     assert figures(Effect("x", 0.001266, low, high, 4), " s") == text
+
+
+def test_conditions_at_a_point_are_in_the_order_of_the_study_not_of_its_first_block():
+    study = studies.find("hadoop_v6")
+    sorts = list(study.at(Results.open(recorded(study.name)), "job=sort"))
+    assert sorts == [c.name for c in study.conditions if c.name in sorts] and len(sorts) > 6
