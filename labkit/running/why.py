@@ -65,6 +65,14 @@ class KernelCounts:
         }  # fmt: skip
         return cls(tuple(hosts), days[1:], figures)
 
+    def during(self, begin: float, end: float) -> KernelCounts:
+        """The stretches of these seconds; all of them where its clock knows none of these."""
+        inside = (self.ends > begin) & (self.ends < end + EVERY_MS / 1000)
+        if not inside.any():
+            return self
+        figures = {name: values[inside] for name, values in self.figures.items()}
+        return KernelCounts(self.hosts, self.ends[inside], figures)
+
 
 @dataclass(frozen=True)
 class SlowRequests:
@@ -82,8 +90,13 @@ class SlowRequests:
         if len(answers) < 2:
             raise ResultsError("ping had fewer than two answers", said=ping[-200:])
         at, ms = np.array(answers).T
-        read = (KernelCounts.of(hosts.split(","), text) for hosts, text in kernels.items())
-        return cls(at - ms / 1000, ms * 1000, tuple(read))
+        sent = at - ms / 1000
+        # Kernels are watched for longer than is asked, and idle before and after it.
+        counts = (
+            KernelCounts.of(hosts.split(","), text).during(sent.min(), at.max())
+            for hosts, text in kernels.items()
+        )
+        return cls(sent, ms * 1000, tuple(counts))
 
     @cached_property
     def limit(self) -> float:
