@@ -118,8 +118,7 @@ class ChangeSet:
     ) -> list[ScriptReply]:
         flags = "joining" if self.token else "first"
         answers = self._tell(verb, flags, lines, seconds, words)
-        holder = next((answer_of for answer_of in answers if answer_of.word == "held"), None)
-        if holder and Lease.told(holder.fields).ended:
+        if _holder_ended(answers):
             answers = self._tell(verb, "breaking", lines, seconds, words)
         for answer in answers:
             if answer.word == "token":
@@ -129,7 +128,7 @@ class ChangeSet:
             elif answer.word == "whole":
                 self.whole = answer.fields
         self.heard = time.monotonic()
-        self._copy(verb, "answered", [(answer_of.word, *answer_of.fields) for answer_of in answers])
+        self._copy(verb, "answered", [(reply.word, *reply.fields) for reply in answers])
         return answers
 
     def _tell(
@@ -196,11 +195,16 @@ def restore_all(host: Host, owner: Owner, *, breaking: bool, forgetting: bool) -
     changes = ChangeSet(host, owner)
     introduction = changes.introduction(flags)
     answers = ask(host, "restore", "all", lines=[introduction], seconds=RESTORE_SECONDS)
-    holder = next((reply for reply in answers if reply.word == "held"), None)
-    if holder and Lease.told(holder.fields).ended:
+    if _holder_ended(answers):
         return restore_all(host, owner, breaking=True, forgetting=forgetting)
     refuse(host, [answer for answer in answers if answer.word != "damaged"])
     return answers
+
+
+def _holder_ended(answers: Sequence[ScriptReply]) -> bool:
+    """Whether the host is held by one whose lease has ended, so that it may be taken over."""
+    holder = next((reply for reply in answers if reply.word == "held"), None)
+    return holder is not None and Lease.told(holder.fields).ended
 
 
 def _stale(host: str, stale: Sequence[ScriptReply], texts: Mapping[str, str]) -> SettingRefused:
