@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import statistics
 
 import pytest
 from boxes import NAME, OTHER
@@ -119,7 +118,7 @@ for _ in range(60):
         except OSError:
             pass
     costs.append(time.thread_time() - begun)
-print(1000 * sorted(costs)[6])
+print(1000 * min(costs))
 """
 
 
@@ -127,7 +126,7 @@ def test_the_way_to_a_guest_costs_more_without_a_direct_path(lab, faults):
     """In CPU time of a frame, on this machine: round trips of the two do not differ at the median.
 
     The guest stands still meanwhile, so that only the way counts. On some machines the same frames
-    cost half as much again at times, so that the middle of many decides.
+    cost twice as much for seconds at a time, so that the least of many decides.
     """
 
     def cost():
@@ -140,7 +139,7 @@ def test_the_way_to_a_guest_costs_more_without_a_direct_path(lab, faults):
         usual.append(cost())
         with applied([GuestNic("direct")], lab.hosts):
             direct.append(cost())
-    assert statistics.median(direct) < statistics.median(usual)
+    assert min(direct) < min(usual)
 
 
 def mac(role):

@@ -88,14 +88,19 @@ def test_a_cpu_that_is_really_busy_is_seen_in_the_kernel_that_all_hosts_of_a_box
     quiet, busy = (SlowRequests.of(*why.watch(lab, Ping(count=1500))) for _ in _beside())
     assert [kernel.hosts for kernel in quiet.kernels] == [("client", "server")]
     means = [float(watched.kernels[0].figures["running"].mean()) for watched in (quiet, busy)]
-    assert means[1] > means[0] + 1, "three more tasks want to run"
+    assert means[1] > means[0] + LOOPS / 2, "so many more tasks want to run"
     assert quiet.kernels[0].ends[-1] > quiet.sent[0] + 1.5, "watched to the end"
 
 
-# First nothing runs beside, then three loops do.
+# So many that other tests beside, which come and go, do not matter; the last in line for a CPU.
+LOOPS = 40
+
+
+# First nothing runs beside, then the loops do.
 def _beside():
     yield
-    loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(3)]
+    endless = ["nice", "-n", "19", "sh", "-c", "while :; do :; done"]
+    loops = [subprocess.Popen(endless) for _ in range(LOOPS)]
     try:
         yield
     finally:
