@@ -64,8 +64,10 @@ def _odd(block: OddBlock, run: Run, trips: Gates, runs: int, unit: str) -> str:
 
 # Each run beside the median of its condition, in the order of time.
 def _changes(medians: Medians, runs: Sequence[Run]) -> list[str]:
-    usual = {name: float(np.median([*blocks.values()])) for name, blocks in medians.items()}
-    in_order = sorted((run for run in runs if run.condition in medians), key=lambda run: run.order)
+    middles = {name: float(np.median([*blocks.values()])) for name, blocks in medians.items()}
+    # What is nothing in most blocks is no measure of the others.
+    usual = {name: middle for name, middle in middles.items() if middle > 0}
+    in_order = sorted((run for run in runs if run.condition in usual), key=lambda run: run.order)
     in_order = [run for run in in_order if medians[run.condition][run.block] > 0]
     if len(in_order) < FEWEST_RUNS:
         return []

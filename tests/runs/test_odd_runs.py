@@ -9,6 +9,7 @@ from synthetic import ping_text
 from labkit import studies
 from labkit.results import Results, Run
 from labkit.running.remarks import remarks
+from labkit.runs import odd_runs
 
 STUDY = studies.find("lat_ping")
 
@@ -34,6 +35,13 @@ def test_a_block_apart_is_named_with_its_time_its_gates_and_nothing_is_dropped(t
     assert said[0].startswith("Native: block 4 lies apart, with a median of 16 µs where the others")
     assert "it was run 7 of 10, at 10:07; its gates saw steal on server" in said[0]
     assert len(results.finished()) == 10 and json.dumps(said)
+
+
+def test_what_is_nothing_in_most_blocks_is_no_measure_of_the_others(tmp_path):
+    results = results_of(tmp_path, {"Native": [9] * 6, "VM-SRIOV": [30] * 6})
+    seldom = {block: np.array([5.0 * (block == 4)]) for block in range(1, 7)}
+    steady = {block: np.array([30.0]) for block in range(1, 7)}
+    assert odd_runs.remarks(results, {"Native": seldom, "VM-SRIOV": steady}, "us") == []
 
 
 @pytest.mark.slow
