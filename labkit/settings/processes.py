@@ -29,7 +29,9 @@ ROUTE_ALL = ROUTE_SCRIPT + beside(__file__, "processes_route_all.sh")
 TEST_NIC, FIRST_NODE = "NIC", "node"
 """In place of a name and of a list: the host's NIC of test traffic, and its first NUMA node."""
 NODE_CPUS = "cat /sys/devices/system/node/node0/cpulist"
+# Without systemd its programs say so at length, each in its own words.
 STATE = """\
+[ -d /run/systemd/system ] || { echo "no systemd runs here" >&2; exit 1; }
 systemctl cat "$1.service" >/dev/null || exit
 systemctl is-active --quiet "$1.service" && echo on || echo off"""
 

@@ -223,7 +223,7 @@ KERNEL = [
           says=THREADS or "smt"),
     linux(InterruptCpus(an_interrupt(), "0"), InterruptCpus(an_interrupt(), str(CPU_COUNT - 1)),
           lacks=an_interrupt() == "nothing", says="no interrupt"),
-    linux(ServiceRunning("cron", False), ServiceRunning("cron", True), says="systemctl",
+    linux(ServiceRunning("cron", False), ServiceRunning("cron", True), says="no systemd",
           lacks=not at("/run/systemd/system")),
     # `test_proxmox.py` tries it on a stand-in.
     linux(ProxmoxDevice(100, "scsi0", "aio", "native"), lacks=True, says="qm"),
