@@ -60,7 +60,7 @@ def _sign(spec: dict[str, Any], about: Mapping[str, str]) -> dict[str, Any]:
     tips = [{"field": name, "type": "nominal"} for name, text in about.items() if text]
     sign = {
         "name": SIGN, "data": {"values": [about]},
-        "mark": {"type": "text", "text": "(i)", "align": "right", "fontSize": 14, "x": -8,
+        "mark": {"type": "text", "text": "details", "align": "right", "fontSize": 14, "x": -8,
                  "y": spec.get("height", 0) + BELOW, "style": "guide-label", "aria": False},
         "encoding": {"tooltip": tips},
     }  # fmt: skip

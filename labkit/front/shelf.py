@@ -45,7 +45,7 @@ class Shelved:
     def made(self) -> str:
         """The source of its figures: real hosts, an emulated lab, another tool."""
         kinds = {"hosts": "real hosts", IMPORTS: "imported", "": "unknown lab"}
-        return kinds.get(self.tier, f"emulated, tier {self.tier}")
+        return kinds.get(self.tier, "emulated")
 
     @property
     def name(self) -> str:

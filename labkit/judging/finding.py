@@ -9,7 +9,7 @@ from labkit.claims.published import Headline
 from labkit.judging.local_figure import GUESTS, HARDWARE, KERNEL, reach_of
 from labkit.judging.reading import Reading
 from labkit.machine.units import capital
-from labkit.statistics.comparison import Comparison, Effect, found_of
+from labkit.statistics.comparison import MARGIN, Comparison, Effect, found_of
 from labkit.verdict import NOT_TESTABLE, Verdict
 
 PLACES = {
@@ -44,9 +44,11 @@ class AnswerFigure:
         repeats = _repeats(len(e.each) or e.blocks)
         if e.equal:
             return f"in each of {repeats}"
-        unsure = self.headline.compares and low <= 1 <= high
-        chance = ", so perhaps no difference" if unsure else ""
-        return f"{write(low)} to {write(high)} in {repeats}{chance}"
+        extent = f"{write(low)} to {write(high)} in {repeats}"
+        if not self.headline.compares or not low <= 1 <= high:
+            return extent
+        near = max(1 - low, high - 1) < MARGIN
+        return f"{extent}, so {'hardly any difference' if near else 'the difference may be chance'}"
 
     def _with_unit(self, figure: str) -> str:
         units = {"percent": " %", "times": " times", "number": f" {self.headline.unit}".rstrip()}

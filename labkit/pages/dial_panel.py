@@ -214,7 +214,7 @@ class DialPanel:
 
     def __init__(self, lab: Lab | None) -> None:
         self.dialling = self.kind(lab) if lab else None
-        self.note = f"Emulated: one machine, tier {lab.tier}" if lab and lab.emulated else ""
+        self.note = "Emulated: one machine" if lab and lab.emulated else ""
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.words, self.picture = widgets.HTML(), StayingOutput()

@@ -334,19 +334,20 @@ def _describe(results: Results) -> str:
         return f"Imported: {lab['name']}, measured elsewhere"
     if lab["tier"] == "hosts":
         return ""
-    guests = f"guests by {lab['accelerator'].upper()}" if lab["accelerator"] else "no guests"
+    guests = f"guests by {lab['accelerator'].upper()}" if lab["accelerator"] else ""
     # What an emulated guest takes says nothing of the CPU.
     if lab["accelerator"] == "kvm":
         cpus: list[str] = [host.get("cpu", "") for host in lab["hosts"].values()]
         guests += f" on {next(filter(None, cpus), 'a CPU of no name')}"
-    if "lossy" in lab.get("wakeups", ""):
+    if guests and "lossy" in lab.get("wakeups", ""):
         guests += " that lose wake-ups"
-    if lab.get("containers"):
-        guests += f", containers by {lab['containers']}"
+    containers = f"containers by {lab['containers']}" if lab.get("containers") else ""
+    rootless = "made without root" if lab["tier"] == "rootless" else ""
+    parts = ", ".join(filter(None, (guests, containers, rootless)))
     if on := results.asked.get("kernels"):
-        return f"One machine. {kernels.told(on)}. {capital(guests)}, tier {lab['tier']}"
+        return ". ".join(filter(None, ("One machine", kernels.told(on), capital(parts))))
     machine = "One machine" if lab["accelerator"] == "kvm" else "Emulated: one machine"
-    return f"{machine}, {guests}, tier {lab['tier']}"
+    return ", ".join(filter(None, (machine, parts)))
 
 
 def _host_facts(host: Host) -> dict[str, str]:

@@ -331,13 +331,13 @@ def test_it_follows_its_cell_under_one_line_and_the_rest_opens_at_a_sign():
     (line,) = spec["title"]["subtitle"]
     assert len(line) <= LINE
     assert line == "◆ the document; grey: noise, 4 %; bars: 95 %"
-    assert spec["layer"][-1]["mark"]["text"] == "(i)"
+    assert spec["layer"][-1]["mark"]["text"] == "details"
     assert "this lab's noise" in json.dumps(spec["layer"][-1]["data"])
     width = next(one for one in spec["params"] if one["name"] == "width")
     assert "containerSize()" in width["init"]
     brief = shown(PICTURES["over time"]())[charts.V5]
     assert brief["title"]["subtitle"] == [f"{NOTE}. Band: least to most"]
-    assert all(layer["mark"].get("text") != "(i)" for layer in brief["layer"])
+    assert all(layer["mark"].get("text") != "details" for layer in brief["layer"])
 
 
 @pytest.mark.slow

@@ -91,11 +91,13 @@ def test_users_are_whole_and_equal_repeats_are_no_range(each, says):
     assert str(AnswerFigure(headline, effect, GUESTS, True)).startswith(says)
 
 
-def test_blocks_on_both_sides_of_1_are_perhaps_no_difference_but_a_loss_of_all_is_one():
+def test_blocks_on_both_sides_of_1_may_differ_by_chance_but_a_loss_of_all_is_one():
     ratio, loss = headlines("dvdstore_docker")[0], headlines("docker_overview")[0]
     effect = Effect("x", 0.97, None, None, 3, each=(0.81, 0.97, 1.22))
-    assert "so perhaps no difference" in str(AnswerFigure(ratio, effect, GUESTS, True))
-    assert "no difference" not in str(AnswerFigure(loss, effect, GUESTS, True))
+    assert "so the difference may be chance" in str(AnswerFigure(ratio, effect, GUESTS, True))
+    assert "chance" not in str(AnswerFigure(loss, effect, GUESTS, True))
+    near = replace(effect, value=1.0, each=(0.96, 1.0, 1.02))
+    assert "so hardly any difference" in str(AnswerFigure(ratio, near, GUESTS, True))
 
 
 @pytest.mark.parametrize("what, unit", [

@@ -37,8 +37,8 @@ def test_a_guest_by_kvm_is_as_real_as_its_host():
 def test_the_label_of_a_chart_names_the_cpu_that_guests_of_kvm_ran_on(tmp_path):
     facts = dict(Results.open(recorded("lat_ping")).asked)
     hosts = {"server": {"cpu": "Xeon 6740E"}}
-    for accelerator, words in (("kvm", "One machine, guests by KVM on Xeon 6740E, "),
-                               ("uml", "Emulated: one machine, guests by UML, ")):  # fmt: skip
+    for accelerator, words in (("kvm", "One machine, guests by KVM on Xeon 6740E"),
+                               ("uml", "Emulated: one machine, guests by UML")):  # fmt: skip
         facts["lab"] = {**facts["lab"], "accelerator": accelerator, "hosts": hosts}
         assert note(Results.begin(tmp_path / accelerator, facts)).startswith(words)
 
