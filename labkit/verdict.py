@@ -117,7 +117,7 @@ def verdict_on(
     if finding is None:
         return Verdict(*about, verdict, tuple(reasons), None, None, None, None, 0, source)
     effect, history = finding.effect, finding.history
-    alone = finding.comparison.what.ratio and not effect.metric
+    alone = finding.comparison.what.ratio and not finding.comparison.what.metric
     if history.at not in (0, finding.blocks):
         reasons = [*reasons, Reason(What.DECIDED, count=history.at)]
     return Verdict(

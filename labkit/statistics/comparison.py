@@ -231,7 +231,8 @@ class Found:
         second = self.second and self.second.interval(self.confidence)
         levels = {q for _, q in c.what.terms() if not isinstance(q, str)}
         return Effect(
-            c.what.shown, self.estimate.value, low, high, self.blocks, c.printed, c.what.metric,
+            c.what.shown, self.estimate.value, low, high, self.blocks, c.printed,
+            c.what.unsaid_metric,
             levels.pop() if len(levels) == 1 else None, self.estimate.counts,
             (second.low, second.high) if second else None, self.estimate.coarse, self.estimate.each,
         )  # fmt: skip

@@ -63,9 +63,16 @@ class Quantity:
     @property
     def names(self) -> tuple[str, ...]:
         """The keys of the measurements that it needs."""
+        return tuple(dict.fromkeys(map(self._key, self._quoted())))
+
+    @property
+    def unsaid_metric(self) -> str:
+        """The metric of the names that say none; nothing where each says its own."""
+        return self.metric if any(": " not in name for name in self._quoted()) else ""
+
+    def _quoted(self) -> list[str]:
         nodes = [node for node in ast.walk(tree(self.text)) if isinstance(node, ast.Constant)]
-        texts = [node.value for node in nodes if isinstance(node.value, str)]
-        return tuple(dict.fromkeys(map(self._key, texts)))
+        return [node.value for node in nodes if isinstance(node.value, str)]
 
     @property
     def ratio(self) -> tuple[str, str] | None:

@@ -36,6 +36,8 @@ def test_variation_is_the_deviation_of_the_runs_over_their_mean():
 def test_a_name_without_a_metric_is_of_the_claims_metric():
     quantity = Quantity("'VM' / 'ready: VM' + 'VM'", "mean", "cpu")
     assert quantity.names == ("cpu: VM", "ready: VM")
+    assert quantity.unsaid_metric == "cpu"
+    assert Quantity("'ready: VM' / 'ready: Native'", "mean", "cpu").unsaid_metric == ""
     assert Quantity("'a' / 'b'", 50).ratio == ("a", "b")
     assert Quantity("1 - 'a' / 'b'", 50).ratio is None
 
