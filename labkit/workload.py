@@ -83,6 +83,9 @@ class Workload(ABC):
     measures: ClassVar[tuple[str, ...]] = ()
     """The metrics of its samples, without points; empty where only a run can tell."""
 
+    rate_and_loss: ClassVar[tuple[str, str]] = ("", "")
+    """The metric of what arrived, if it is sent at a chosen rate, and that of the share lost."""
+
     of_kernel: ClassVar[tuple[str, ...]] = ()
     """Of these, those that counters of a Linux kernel show on the role `host`; ESXi has none."""
 

@@ -12,7 +12,7 @@ from labkit.errors import insist_each
 from labkit.gates import watch
 from labkit.judging.by_hosts import decided, is_crowded, is_emulated
 from labkit.judging.doubts import LATENCIES, Doubts
-from labkit.judging.loads import Loads
+from labkit.judging.loads import Loads, unhurried
 from labkit.judging.local_figure import local_figure, reach_of
 from labkit.judging.reading import Reading
 from labkit.noise_floor import Noise
@@ -67,7 +67,8 @@ def _plain(reading: Reading, noise: Noise | None, margin: float | None) -> list[
     silent = {**_silences(study, results), **study.unmeasured}
     blocks_of = {name: b for name, b in reading.measured.items() if name not in silent}
     verdicts = claims.judge(
-        study.claims, blocks_of, emulated=is_emulated(results), decided=decided(study, results),
+        study.claims, blocks_of, emulated=is_emulated(results),
+        decided=decided(study, results) | unhurried(reading),
         looks=looks, before=kept_looks.histories(results), margin=margin,
         floors=noise.margins if noise else {}, kinds=reading.kinds,
     )  # fmt: skip

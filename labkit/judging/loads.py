@@ -5,13 +5,38 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from labkit.claim import Claim
 from labkit.errors import LabkitError
+from labkit.judging.reading import Reading
 from labkit.results import Results
-from labkit.statistics.measurand import measurands, plain
+from labkit.statistics.measurand import Measurand, measurands, plain
 from labkit.study import Study
 from labkit.workload import Workload
 from labkit.workloads import _pairs as pairs
+
+LEAST_LOSS = 0.01
+"""The share that one condition at least has to lose, or its rate is no limit of anything."""
+TOO_SLOW = "all that was sent arrived in every condition: only a higher rate tells them apart"
+
+
+def unhurried(reading: Reading) -> dict[str, str]:
+    """The claims on a rate that was chosen too low to be a limit, by id, and that this is why."""
+    main = plain(reading.study.metric)
+    rates = {rate for load in reading.study.loads for rate, loss in [load.rate_and_loss]
+             if rate and not _most_lost(reading, loss) > LEAST_LOSS}  # fmt: skip
+    return {claim.id: TOO_SLOW for claim in reading.study.claims if (claim.metric or main) in rates}
+
+
+# In the condition that loses most, in its middle block.
+def _most_lost(reading: Reading, loss: str) -> float:
+    shares = [
+        np.median([np.mean(values) for values in blocks.values()])
+        for name, blocks in reading.measured.items()
+        if Measurand.of(name).metric == loss
+    ]
+    return float(max(shares, default=1.0))
 
 
 @dataclass(frozen=True)

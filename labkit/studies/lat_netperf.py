@@ -1,7 +1,7 @@
 """Request and response of programs, in virtual machines and without: asked with netperf."""
 
 from labkit.claims import published
-from labkit.studies._guests import LATENCY_PAPER, SHARED_CPU, TOPOLOGY, one_or_four
+from labkit.studies._guests import LATENCY_PAPER, SHARED_CPU, STAND_INS, TOPOLOGY, one_or_four
 from labkit.study import Study
 from labkit.workloads.netperf import Netperf
 from labkit.workloads.sockperf import Sockperf
@@ -25,4 +25,9 @@ study = Study(
     document=LATENCY_PAPER,
     claims=published.of("lat_netperf"),
     crowded=SHARED_CPU,
+    untold={
+        # A guest answered in 73 % of the time on one machine, and in 101 % on another.
+        "lat-netperf-03": f"{STAND_INS}: they decide what share of that a setting takes off",
+        "lat-netperf-04": f"{STAND_INS}: they decide what share of that a setting takes off",
+    },
 )

@@ -1,13 +1,9 @@
 """Request and answer in a virtual machine: how close to native, measured with ping."""
 
 from labkit.claims import published
-from labkit.studies._guests import LATENCY_PAPER, SHARED_CPU, TOPOLOGY, one_or_four
+from labkit.studies._guests import LATENCY_PAPER, SHARED_CPU, STAND_INS, TOPOLOGY, one_or_four
 from labkit.study import Study
 from labkit.workloads.ping import Ping
-
-SUBSTITUTES = (
-    "in a box, the substitutes for an adapter and a CPU of its own are most of a guest's round trip"
-)
 
 study = Study(
     name="lat_ping",
@@ -29,7 +25,7 @@ study = Study(
     crowded=SHARED_CPU,
     untold={
         # Guests answer in 120 us here, however they are set, and the bare machine in 18.
-        "lat-ping-05": f"{SUBSTITUTES}: no setting brings that close to native",
-        "lat-ping-06": f"{SUBSTITUTES}: no setting cuts that to three fifths",
+        "lat-ping-05": f"{STAND_INS}: no setting brings that close to native",
+        "lat-ping-06": f"{STAND_INS}: no setting cuts that to three fifths",
     },
 )

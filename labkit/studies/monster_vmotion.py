@@ -111,6 +111,7 @@ study = Study(
         "share_of_line: 5.5, 4 helpers [gbps=40]": SCALED,
         **{f"share_of_line: 6.0 [gbps={gbps}]": SCALED for gbps in (10, 20, 40)},
         "share_of_line: 6.0 [gbps=80, dirty=all]": SCALED,
+        "monster-vmotion-10": SCALED,
     },
     unmeasured={
         "5.5, 8 helpers [gbps=80]": RELEASE,

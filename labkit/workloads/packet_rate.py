@@ -43,6 +43,7 @@ class PacketRate(Workload):
     programs: ClassVar[tuple[str, ...]] = ("sockperf",)
     tools: ClassVar[Mapping[str, str]] = {"sockperf": brings("sockperf")}
     name: ClassVar[str] = "packet_rate"
+    rate_and_loss: ClassVar[tuple[str, str]] = ("throughput", "lost")
     longest: ClassVar[float] = 0.0
     """None: what guest and host count is read between its commands."""
 

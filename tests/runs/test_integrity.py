@@ -98,9 +98,11 @@ def test_what_doctor_fails_is_said_again_of_the_runs():
 
 def test_results_of_an_older_labkit_are_read_and_told_not_to_be_used_again(kept):
     answer = json.loads((kept / "study.json").read_text())
+    answer.pop(DESIGN, None)
+    (kept / "study.json").write_text(json.dumps(answer))
     older = kept.with_name(f"{answer['label']}-0123abcd")
     shutil.copytree(kept, older)
-    assert DESIGN not in answer and "used again" not in told(older)
+    assert "used again" not in told(older)
     (kept / "study.json").write_text(json.dumps({**answer, DESIGN: {}}))
     assert f"the runs of {older} are not used again" in told(kept)
 
