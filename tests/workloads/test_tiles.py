@@ -207,7 +207,7 @@ def hosts():
     """A guest with disks and all else that tiles need."""
     if why := accelerator.lacking():
         pytest.skip(f"no guests of QEMU: {why}")
-    if not (found := kernel.find()) or not found.arrays():
+    if not (found := kernel.find()) or not found.listed(False)["arrays"]:
         pytest.skip("no kernel for a guest of QEMU that has arrays of disks")
     if name := lacking(*PROGRAMS):
         pytest.skip(f"needs {name}")
