@@ -37,7 +37,7 @@ def time_line(requests: SlowRequests, *, title: str = "", note: str = "") -> alt
     marks = alt.Chart(inline(slow)).mark_rule(color=GREY, opacity=0.6).encode(x=x)
     sentence = "; ".join(f"{name} up to {peak}" for name, peak in lanes.items())
     chart = alt.LayerChart(layer=[marks, areas])
-    limit = f"Grey: the slowest 1 %, above {figure(requests.limit)} us"
+    limit = f"Grey: the slowest 1 %, above {figure(requests.limit)} µs"
     return framed(
         chart, LANE * len(lanes), title or "Why the slowest are slow", limit, note, sentence
     )
