@@ -18,14 +18,14 @@ from labkit.workloads import _pairs as pairs
 
 LEAST_LOSS = 0.01
 """The share that one condition at least has to lose, or its rate is no limit of anything."""
-TOO_SLOW = "all that was sent arrived in every condition: only a higher rate tells them apart"
+TOO_SLOW = "99 % or more arrived in every condition: only a higher rate tells them apart"
 
 
 def unhurried(reading: Reading) -> dict[str, str]:
     """The claims on a rate that was chosen too low to be a limit, by id, and that this is why."""
     main = plain(reading.study.metric)
     rates = {rate for load in reading.study.loads for rate, loss in [load.rate_and_loss]
-             if rate and not _most_lost(reading, loss) > LEAST_LOSS}  # fmt: skip
+             if rate and _most_lost(reading, loss) <= LEAST_LOSS}  # fmt: skip
     return {claim.id: TOO_SLOW for claim in reading.study.claims if (claim.metric or main) in rates}
 
 
