@@ -41,6 +41,9 @@ def test_the_label_of_a_chart_names_the_cpu_that_guests_of_kvm_ran_on(tmp_path):
                                ("uml", "Emulated: one machine, guests by UML")):  # fmt: skip
         facts["lab"] = {**facts["lab"], "accelerator": accelerator, "hosts": hosts}
         assert note(Results.begin(tmp_path / accelerator, facts)).startswith(words)
+    facts["lab"] = {**facts["lab"], "accelerator": "", "tier": "rootless"}
+    text = str(note(Results.begin(tmp_path / "rootless", facts)))
+    assert text.startswith("Emulated: one machine, made without root")
 
 
 def test_real_hosts_and_conditions_of_whole_labs_need_no_label():
