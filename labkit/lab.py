@@ -71,6 +71,8 @@ POWER_KEYS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Keys that each way to take a host's power needs."""
 BOX_KEYS = {"tier", "accelerator", "containers", "disks", "wakeups"}
+TIER_NAMES = {"hosts": "real hosts", "root": "a box", "rootless": "a box made without root"}
+"""Names of the tiers of a lab, as readers call them."""
 EXAMPLE = HOME / "data/labs/example.toml"
 LOCAL_LAB = HOME / "data/labs/local.toml"
 """The file of that lab."""
@@ -129,7 +131,7 @@ class Lab:
     # What a cell shows that ends with a lab.
     def _repr_pretty_(self, printer: Any, _: bool) -> None:
         guests = f", guests by {self.accelerator}" if self.accelerator else ""
-        printer.text(f"{self.name} (tier {self.tier}{guests}): {', '.join(self.hosts)}")
+        printer.text(f"{self.name} ({TIER_NAMES[self.tier]}{guests}): {', '.join(self.hosts)}")
 
     def links_now(self) -> Mapping[str, Mapping[str, str]]:
         """The links as the lab's file has them by now: a box may have shaped them meanwhile."""

@@ -18,7 +18,7 @@ from IPython.display import display
 from labkit import charts
 from labkit.errors import LabkitError
 from labkit.host import Host
-from labkit.lab import Lab
+from labkit.lab import TIER_NAMES, Lab
 from labkit.machine import records
 from labkit.machine.places import out
 from labkit.machine.stopping import together
@@ -239,12 +239,9 @@ def _tick(name: str, meaning: str) -> widgets.Checkbox:
 
 
 def _origin(tier: str, accelerator: str, containers: str) -> str:
-    if tier == "hosts":
-        return "real hosts"
-    guests = f"guests by {accelerator.upper()}" if accelerator else "no guests"
-    if containers:
-        return f"one machine, containers on its own kernel by {containers}, {guests}, tier {tier}"
-    return f"emulated on one machine, {guests}, tier {tier}"
+    engine = f"containers on its own kernel by {containers}" if containers else ""
+    guests = f"guests by {accelerator.upper()}" if accelerator else ""
+    return ", ".join(filter(None, (TIER_NAMES.get(tier, tier), engine, guests)))
 
 
 def _bold(text: str) -> str:

@@ -33,9 +33,9 @@ def test_the_example_is_a_lab_of_real_hosts():
 
 def test_a_cell_that_ends_with_a_lab_names_its_hosts_and_what_runs_its_guests():
     lab = Lab.read(EXAMPLE)
-    assert pretty(lab).startswith(f"{lab.name} (tier hosts): client, server")
+    assert pretty(lab).startswith(f"{lab.name} (real hosts): client, server")
     boxed = replace(lab, tier="root", accelerator="uml")
-    assert pretty(boxed).startswith(f"{lab.name} (tier root, guests by uml): client, ")
+    assert pretty(boxed).startswith(f"{lab.name} (a box, guests by uml): client, ")
 
 
 def test_the_smallest_lab_is_one_control_address(tmp_path):
