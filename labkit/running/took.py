@@ -48,12 +48,13 @@ def _before(study: Study) -> Iterator[tuple[Results, Workload]]:
         yield results, _load(study, results)
 
 
-# Their knobs may be others than those of the study now, and the plan's seconds follow them.
+# Their knobs may be others than those of the study now, and the plan's seconds follow them. A knob
+# that is 0 now is fitted to the lab, as it was then.
 def _load(study: Study, results: Results) -> Workload:
-    knobs = results.asked.get("workload", {})
+    knobs, knobs_now = results.asked.get("workload", {}), vars(study.workload)
     knobs_then = {
         name: tuple(value) if isinstance(value, list) else value
-        for name, value in knobs.items() if name in vars(study.workload)
+        for name, value in knobs.items() if name in knobs_now and knobs_now[name] != 0
     }  # fmt: skip
     return replace(study.workload, **knobs_then)
 
