@@ -128,12 +128,15 @@ def test_a_copy_of_a_label_is_the_same_in_both_forms():
         assert (other, other.brief) == (label, label.brief)
 
 
-@pytest.mark.parametrize("levels, wanted", [([1, 2], HOLDS), ([2, 1], CONTRADICTED)])
+@pytest.mark.parametrize("name, claim, held, other", [
+    ("specweb_directpath", "specweb-directpath-07", [1, 2], [2, 1]),
+    ("lat_ping", "lat-ping-07", [46, 557], [557, 557]),
+])  # fmt: skip
 def test_a_claim_that_an_emulated_cpu_decides_is_judged_where_kvm_runs_the_guests(
-    tmp_path, levels, wanted
+    tmp_path, name, claim, held, other
 ):
-    study, claim = studies.find("specweb_directpath"), "specweb-directpath-07"
-    names = [condition.name for condition in study.conditions]
-    for label, said in ((kernels.HARDWARE, wanted), (kernels.EMULATION, NOT_TESTABLE)):
-        kept = results(tmp_path, "root", kernels=dict.fromkeys(names, label))
-        assert judged(study, claim, levels, kept).verdict == said
+    study = studies.find(name)
+    for levels, wanted in ((held, HOLDS), (other, CONTRADICTED)):
+        for accelerator, verdict in (("kvm", wanted), ("uml", NOT_TESTABLE), ("tcg", NOT_TESTABLE)):
+            kept = results(tmp_path, "root", lab={"accelerator": accelerator})
+            assert judged(study, claim, levels, kept).verdict == verdict
