@@ -1,6 +1,7 @@
 """The report of a campaign: one folder with an index, every notebook and its page, for offline."""
 
 import json
+import re
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -118,7 +119,13 @@ def _studies(folder: CampaignFolder, points: Sequence[Told]) -> Iterator[dict[st
             counts[verdict["claim"], variant][verdict["verdict"]] += 1
         yield {
             "title": studies.asks(studies.find(name)) if name in studies.names() else name,
-            "variants": list(dict.fromkeys(variant for variant, _ in by_study[name])),
+            "variants": sorted({variant for variant, _ in by_study[name]}, key=_by_numbers),
             "claims": {verdict["claim"]: verdict["statement"] for _, verdict in by_study[name]},
             "counts": counts,
         }
+
+
+# A number in a text is worth what it says: 300 comes before 1200.
+def _by_numbers(variant: str) -> list[str | float]:
+    parts = re.split(r"(\d+(?:\.\d+)?)", variant)
+    return [float(part) if at % 2 else part for at, part in enumerate(parts)]

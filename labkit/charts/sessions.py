@@ -15,6 +15,8 @@ from labkit.charts.over_time import Happened, marked
 from labkit.machine.units import figure
 from labkit.running.trend import Trends, TrendSession
 
+DAYS = {"week": "%b %d", "date": "%b %d"}
+"""The form of days on the axis; hours, months and years have their usual one."""
 MOST_SERIES = 6
 """Series in one picture: those that changed, then the others."""
 FROM_MEDIAN = 1.4826 * 1.96 / math.sqrt(2)
@@ -34,6 +36,7 @@ def over_sessions(trends: Trends) -> alt.LayerChart:
     ]  # fmt: skip
     noise = FROM_MEDIAN * float(np.median([_step(values) for values in lines.values()]))
     x = alt.X("at:T", title="session (UTC)").scale(type="utc", nice=False, padding=12)
+    x = x.axis(format=DAYS)
     y = alt.Y("value:Q", title="over the median of all sessions").scale(zero=False)
     band = alt.Chart(inline([{"value": 1 - noise, "to": 1 + noise}]))
     base = alt.Chart(inline(rows)).encode(x=x, y=y, color=colour(names), tooltip=[

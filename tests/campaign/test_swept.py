@@ -1,5 +1,7 @@
 """A sweep is drawn: the figure of a study against the parameter that was varied."""
 
+import re
+
 import pytest
 from campaigns import made_up
 
@@ -24,3 +26,9 @@ def test_a_sweep_has_a_picture_of_its_figure_by_its_parameter(tmp_path):
 
 def test_of_one_value_there_is_no_sweep(tmp_path):
     assert not [*sweeps(made_up(tmp_path, "single", 1))]
+
+
+def test_the_columns_of_verdicts_are_in_the_order_of_their_numbers(tmp_path):
+    text = write(made_up(tmp_path, "ordered", 1, sweep=(900, 1200, 300))).read_text("utf-8")
+    heads = re.findall(r"<th[^>]*>recorded: count=(\d+)", text)
+    assert heads[:3] == ["300", "900", "1200"]
