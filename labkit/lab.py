@@ -131,7 +131,8 @@ class Lab:
     # What a cell shows that ends with a lab.
     def _repr_pretty_(self, printer: Any, _: bool) -> None:
         guests = f", guests by {self.accelerator}" if self.accelerator else ""
-        printer.text(f"{self.name} ({TIER_NAMES.get(self.tier, self.tier)}{guests}): {', '.join(self.hosts)}")
+        kind = TIER_NAMES.get(self.tier, self.tier)
+        printer.text(f"{self.name} ({kind}{guests}): {', '.join(self.hosts)}")
 
     def links_now(self) -> Mapping[str, Mapping[str, str]]:
         """The links as the lab's file has them by now: a box may have shaped them meanwhile."""

@@ -110,7 +110,7 @@ def test_recorded_pings_that_kept_a_cpu_busy_and_asked_in_time_are_not_doubted()
 
 
 # Their clients share CPUs with all else in the box, and most have no schedule.
-@pytest.mark.parametrize("name", ["docker_overview", "lat_cpu_exclusive", "redis_scaleout"])
+@pytest.mark.parametrize("name", ["lat_10us", "lat_cpu_exclusive"])
 def test_what_was_said_of_shared_cpus_is_no_remark_on_a_closed_loop(name):
     study, results = studies.find(name), stored_results(name, "recorded")
     assert any(generator.GATE in gate for run in results.runs() for gate in run.gates.values())

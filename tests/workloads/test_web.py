@@ -262,7 +262,7 @@ def test_each_claim_is_judged_both_ways_on_hosts_and_some_in_a_box(
     guests = [condition.name for condition in study.conditions if condition.in_guest]
     made = {"Native": "real kernel", **dict.fromkeys(guests, "emulated guest")}
     hosts = {"hosts": {name: {"cpus": "4"} for name in ("server", *SERVERS, *named("guest"))}}
-    small = {"hosts": {name: {"cpus": "1"} for name in hosts["hosts"]}}
+    small = {"accelerator": "tcg", "hosts": {name: {"cpus": "1"} for name in hosts["hosts"]}}
     for planted, wanted in ((holding, HOLDS), (failing, CONTRADICTED)):
         levels = [next((x for part, x in planted.items() if part in name), 1)
                   for name in asked.names()]  # fmt: skip
