@@ -149,6 +149,13 @@ def test_what_is_recorded_of_a_study_is_one_small_file_and_whole():
         assert all(run.raw for run in results.finished()), f"{file.name} lacks raw text"
 
 
+def test_recorded_runs_have_controls():
+    """All but one: later runs of it, which have them, say less."""
+    bundles = [bundle.open_bundle(file) for file in (HOME / "data/recorded").iterdir()]
+    lacking = {r.study for r in map(Results.open, bundles) if "controls" not in r.asked}
+    assert lacking == {"docker_linpack"}
+
+
 def test_a_clone_stays_small():
     words = ["git", "-C", str(HOME)]
     usage = [*words, "rev-list", "--objects", "--disk-usage", "HEAD"]
