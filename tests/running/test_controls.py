@@ -131,5 +131,7 @@ def test_the_head_of_a_report_and_the_scorecard_say_the_controls(tmp_path):
     assert "Controls of this lab" in head and "&lt;b&gt;" in head
     assert "controls" not in ReportHead("").html()
 
-    card = scorecard(recorded("docker_fio"), study="docker_fio")
+    card = scorecard(recorded("docker_linpack"), study="docker_linpack")
     assert NONE_KEPT.split(" (")[0] in card.text().replace("\n", " ")
+    card = scorecard(recorded("docker_fio"), study="docker_fio")
+    assert "Positive control passed" in card.text()
