@@ -38,9 +38,18 @@ def label(lab: Lab, in_guest: bool | None) -> str:
         return ""
     if not in_guest or not lab.accelerator:  # hosts of a box may stand in for guests
         return REAL_KERNEL
-    kinds = [kind.strip() for kind in lab.accelerator.split(",")]
+    kinds = _kinds(lab.accelerator)
     names = " or ".join(NAMES.get(kind, kind) for kind in kinds)
     return HARDWARE if kinds == ["kvm"] else f"{EMULATION} ({names})"
+
+
+def emulates(accelerator: str) -> bool:
+    """Whether some guests of a lab, by what runs them, have no hardware support."""
+    return any(kind in NAMES for kind in _kinds(accelerator))
+
+
+def _kinds(accelerator: str) -> list[str]:
+    return [kind.strip() for kind in accelerator.split(",")]
 
 
 def is_emulated(label: str) -> bool:

@@ -81,6 +81,11 @@ RELAYS = "relays"
 SSH_KNOWN_HOSTS = ("~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts")
 
 
+def describe(tier: str) -> str:
+    """Name a tier as readers call it."""
+    return TIER_NAMES.get(tier, tier)
+
+
 @dataclass(frozen=True)
 class Lab:
     """Hosts by role; `accelerator` says what runs its guests, `containers` its containers."""
@@ -131,8 +136,7 @@ class Lab:
     # What a cell shows that ends with a lab.
     def _repr_pretty_(self, printer: Any, _: bool) -> None:
         guests = f", guests by {self.accelerator}" if self.accelerator else ""
-        kind = TIER_NAMES.get(self.tier, self.tier)
-        printer.text(f"{self.name} ({kind}{guests}): {', '.join(self.hosts)}")
+        printer.text(f"{self.name} ({describe(self.tier)}{guests}): {', '.join(self.hosts)}")
 
     def links_now(self) -> Mapping[str, Mapping[str, str]]:
         """The links as the lab's file has them by now: a box may have shaped them meanwhile."""

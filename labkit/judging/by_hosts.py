@@ -31,7 +31,7 @@ def decided(study: Study, results: Results) -> dict[str, str]:
     kernels_of, lab = results.asked.get("kernels", {}), results.asked.get("lab", {})
     names_of = {item.id: [c.what.names for c in item.comparisons()] for item in study.claims}
     reasons = {claim: kernels.decided(names, kernels_of) for claim, names in names_of.items()}
-    if any(kind.strip() in kernels.NAMES for kind in lab.get("accelerator", "").split(",")):
+    if kernels.emulates(lab.get("accelerator", "")):
         reasons |= study.emulated
     reasons |= _few_cpus(study, results) | _shared_cpus(study, results) | _silences(study, results)
     return {claim: reason for claim, reason in reasons.items() if reason}

@@ -18,7 +18,7 @@ from IPython.display import display
 from labkit import charts
 from labkit.errors import LabkitError
 from labkit.host import Host
-from labkit.lab import TIER_NAMES, Lab
+from labkit.lab import Lab, describe
 from labkit.machine import records
 from labkit.machine.places import out
 from labkit.machine.stopping import together
@@ -241,7 +241,7 @@ def _tick(name: str, meaning: str) -> widgets.Checkbox:
 def _origin(tier: str, accelerator: str, containers: str) -> str:
     engine = f"containers on its own kernel by {containers}" if containers else ""
     guests = f"guests by {accelerator.upper()}" if accelerator else ""
-    return ", ".join(filter(None, (TIER_NAMES.get(tier, tier), engine, guests)))
+    return ", ".join(filter(None, (describe(tier), engine, guests)))
 
 
 def _bold(text: str) -> str:

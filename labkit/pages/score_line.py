@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from labkit.lab import TIER_NAMES
+from labkit.lab import describe
 from labkit.machine.units import figure
 from labkit.reason import Reason, What, why
 from labkit.results import IMPORTS
@@ -187,4 +187,4 @@ def found_and_printed(line: ScoreLine) -> tuple[str, str]:
 
 def ran_on(line: ScoreLine) -> str:
     """The kind of its lab, and whether on a real kernel, where conditions differ in that."""
-    return ", ".join(filter(None, (TIER_NAMES.get(line.tier, line.tier), line.kernel)))
+    return ", ".join(filter(None, (describe(line.tier), line.kernel)))

@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from labkit.lab import TIER_NAMES
+from labkit.lab import describe
 from labkit.pages.filled import filled
 from labkit.pages.score_line import ALL_WORDS, ScoreLine, counts_as, found_and_printed, ran_on
 from labkit.pages.scorecard import NO_FIGURE, Scorecard
@@ -45,7 +45,7 @@ def _lab(line: ScoreLine) -> str:
 
 # Boxes of one tier are one machine, whatever their topology.
 def _machine(line: ScoreLine) -> str:
-    return line.lab if line.tier in ("hosts", IMPORTS) else TIER_NAMES.get(line.tier, line.tier)
+    return line.lab if line.tier in ("hosts", IMPORTS) else describe(line.tier)
 
 
 def _document(name: str, lines: Sequence[ScoreLine], best: Sequence[ScoreLine]) -> dict[str, Any]:

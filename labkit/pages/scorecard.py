@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labkit.errors import Unknown, readable
-from labkit.lab import TIER_NAMES
+from labkit.lab import describe
 from labkit.machine.units import capital
 from labkit.pages import terminal
 from labkit.pages.score_line import (
@@ -222,7 +222,7 @@ def _row(line: ScoreLine) -> tuple[str, ...]:
 def _group(lines: Sequence[ScoreLine]) -> str:
     first = lines[0]
     runs = f"{first.runs} runs in {first.blocks} block{'s' * (first.blocks != 1)}"
-    parts = [f"{first.lab} ({TIER_NAMES.get(first.tier, first.tier)})", runs, first.when[:10]]
+    parts = [f"{first.lab} ({describe(first.tier)})", runs, first.when[:10]]
     on = f" on {', '.join(filter(None, parts))}" if first.evidence else ""
     head = "\n".join(filter(None, (f"{first.study}{on}", first.evidence)))
     notes = [terminal.paragraph(readable(x)) for x in (first.answer, first.controls) if x]
