@@ -23,7 +23,7 @@ study = Study(
     document=LATENCY_PAPER,
     claims=published.of("lat_ping"),
     crowded=SHARED_CPU,
-    # Its 99.99 % are 5 ms with either setting, and the bare machine's 0.1 ms.
+    # Its p99.99 is 5 ms with either setting, and the bare machine's 0.06 ms.
     emulated={"lat-ping-07": "what emulates a guest makes its slowest answers, however it is set"},
     untold={
         # Guests answer in 120 us here, however they are set, and the bare machine in 18.
