@@ -81,7 +81,7 @@ class CenterPlace:
             raise Broken(f"{free} MB are free on the shared disk {disk}, it takes {LEAST_MB}")
         # What a killed host left names a process that is none of this host's.
         Path(self.folder, "cluster", "postmaster.pid").unlink(missing_ok=True)
-        words = ["sh", self.script, "postgresql", self.folder, "127.0.0.1", str(DATABASE),
+        words = ["sh", self.script, self.folder, "127.0.0.1", str(DATABASE),
                  "durable", str(BUFFERS_MB), str(CONNECTIONS)]  # fmt: skip
         with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr

@@ -18,17 +18,15 @@ from labkit.shop.answers import Asked, Listening, Refused
 from labkit.shop.driver import PAUSE_SECONDS, Driver, Pace, gone
 from labkit.shop.filling import (
     DATABASE,
-    ENGINES,
     TEMPLATE,
     Counts,
-    Database,
     awaited,
     counts,
-    engine_of,
     fresh,
 )
 from labkit.shop.ledger import Checked, Ledger, checked
 from labkit.shop.mix import Customers, Mix
+from labkit.shop.postgres import Postgres
 from labkit.shop.several import several
 from labkit.shop.stock import Size
 from labkit.shop.tally import never
@@ -66,7 +64,6 @@ def _describe(error: Exception) -> str:
 def _words() -> argparse.ArgumentParser:
     words = argparse.ArgumentParser(prog="shop", description=__doc__)
     words.add_argument("verb", choices=("fill", "drive", "check", "serve"))
-    words.add_argument("--engine", default="postgresql", help=f"of {', '.join(ENGINES)}")
     words.add_argument("--at", action="append", help="USER@HOST:PORT; of several shops, each")
     words.add_argument("--secret", action="append", type=Path, help="its password, in a file")
     words.add_argument("--pages", action="append", help="HOST:PORT of the shop's web pages")
@@ -96,10 +93,10 @@ def _do(args: argparse.Namespace, number: int, start: Callable[[], None]) -> Non
     pace = Pace(**{slot.name: getattr(args, slot.name) for slot in fields(Pace)})
     if args.verb == "serve":
         return serve(shop.served, [shop.prepared() for _ in range(pace.users)])
-    awaited(shop.speaks, shop.at, shop.secret)
+    awaited(shop.at, shop.secret)
     before = _before(args, shop)
-    with closing(shop.speaks(shop.at, shop.secret, DATABASE)) as database:
-        (row,) = database.query(shop.speaks.about)
+    with closing(Postgres(shop.at, shop.secret, DATABASE)) as database:
+        (row,) = database.query("SELECT version()")
     _tell((row[0] or b"").decode("utf-8", "replace"))
     if args.verb == "fill":
         return
@@ -110,7 +107,7 @@ def _do(args: argparse.Namespace, number: int, start: Callable[[], None]) -> Non
         customers = Customers(mix, size, draw, bool(shop.pages))
         has_ended = args.until.exists if args.until else never
         driver = Driver(shop.connected, customers, pace, ledger, _say, has_ended)
-        _say(f"shop {FORMAT} {json.dumps({'engine': args.engine, **asdict(mix), **asdict(pace)})}")
+        _say(f"shop {FORMAT} {json.dumps({**asdict(mix), **asdict(pace)})}")
         start()
         cpu_start = _used()
         driver.run()
@@ -123,7 +120,7 @@ def _look(shop: _Shop, before: Counts, ledger: Ledger, patience: float) -> Check
     until = time.monotonic() + patience
     while True:
         try:
-            with closing(shop.speaks(shop.at, shop.secret, DATABASE)) as database:
+            with closing(Postgres(shop.at, shop.secret, DATABASE)) as database:
                 return checked(database, before, ledger)
         except (OSError, Refused) as error:
             if not gone(error) or time.monotonic() > until:
@@ -135,7 +132,6 @@ def _look(shop: _Shop, before: Counts, ledger: Ledger, patience: float) -> Check
 class _Shop:
     """Where one of the shops is, and how it is asked."""
 
-    speaks: type[Database]
     at: Listening
     secret: str
     pages: str
@@ -144,7 +140,7 @@ class _Shop:
     def of(cls, args: argparse.Namespace, number: int) -> _Shop:
         at = Listening.of((args.at or [LOCAL])[number])
         pages = args.pages[number] if args.pages and number < len(args.pages) else ""
-        return cls(engine_of(args.engine), at, _secret(args, number), pages)
+        return cls(at, _secret(args, number), pages)
 
     @property
     def served(self) -> Listening:
@@ -153,16 +149,16 @@ class _Shop:
     def connected(self) -> Asked:
         return Web(self.served) if self.pages else self.prepared()
 
-    def prepared(self) -> Database:
-        database = self.speaks(self.at, self.secret, DATABASE)
+    def prepared(self) -> Postgres:
+        database = Postgres(self.at, self.secret, DATABASE)
         database.prepare()
         return database
 
 
 def _before(args: argparse.Namespace, shop: _Shop) -> Counts:
     if not args.go_on:
-        return fresh(args.engine, shop.at, shop.secret, args.size, args.seed, _tell)
-    with closing(shop.speaks(shop.at, shop.secret, TEMPLATE)) as stock:
+        return fresh(shop.at, shop.secret, args.size, args.seed, _tell)
+    with closing(Postgres(shop.at, shop.secret, TEMPLATE)) as stock:
         return counts(stock)
 
 

@@ -1,4 +1,4 @@
-"""The answers of every engine, and its refusals."""
+"""The answers of a database or a web server before it, and its refusals."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Rowset:
-    """The rows that came, and what the engine says was done."""
+    """The rows that came, and what the database says was done."""
 
     rows: ShopRows
     tag: str = ""

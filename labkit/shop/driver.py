@@ -23,8 +23,8 @@ AT_ONCE, LONGER_SECONDS = 3, 0.002
 PAUSE_SECONDS = 0.2
 LARGEST_PART = 1 << 14
 """Bytes that are read at once: Python makes room for all of them, which takes long for many."""
-GOING = ("57P", "08S01")
-"""Error code prefixes of PostgreSQL and MariaDB that shut down or have not started up yet."""
+GOING = "57P"
+"""Prefix of the error codes of a PostgreSQL that shuts down or has not started up yet."""
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
-from typing import ClassVar, Protocol, cast
 
-from labkit.errors import LabkitError, Unknown
-from labkit.shop.answers import Asked, Listening, Refused, ShopRows
-from labkit.shop.stock import COLUMNS, Size, StockTable, script, tables
+from labkit.errors import LabkitError
+from labkit.shop.answers import Listening, Refused
+from labkit.shop.postgres import Postgres
+from labkit.shop.stock import COLUMNS, Size, tables
 
-ENGINES = {
-    "postgresql": "labkit.shop.postgres:Postgres",
-    "mariadb": "labkit.shop.mariadb:MariaDb",
-}
 DATABASE, TEMPLATE = "labkit_shop", "labkit_stock"
 FORM = 1
 """The version of the generator's rows and tables; what another one filled is filled again."""
@@ -24,68 +20,37 @@ Counts = Mapping[str, tuple[int, int]]
 Tell = Callable[[str], None]
 
 
-class Database(Asked, Protocol):
-    """A connection to any of the engines."""
-
-    about: ClassVar[str]
-    """The query for its name and version."""
-
-    def __init__(self, at: Listening, secret: str, database: str = ...) -> None: ...
-    @classmethod
-    def exists(cls, at: Listening, secret: str, database: str) -> bool:
-        """Whether there is a database of that name."""
-
-    @classmethod
-    def make(cls, at: Listening, secret: str, database: str, like: str = "") -> None:
-        """Make a database, a copy of another one if so asked; one of that name is gone then."""
-
-    def query(self, words: str) -> ShopRows:
-        """Ask once, and wait."""
-
-    def fill(self, table: StockTable) -> tuple[int, int]:
-        """Load a table."""
-
-
-def engine_of(name: str) -> type[Database]:
-    """The class that speaks to an engine."""
-    if name not in ENGINES:
-        raise Unknown("engine", name, ENGINES)
-    module, _, name_in_module = ENGINES[name].partition(":")
-    return cast("type[Database]", getattr(importlib.import_module(module), name_in_module))
-
-
-def awaited(speaks: type[Database], at: Listening, secret: str) -> None:
+def awaited(at: Listening, secret: str) -> None:
     """Wait for one that listens already, but is still putting right what a crash has left."""
     until = time.monotonic() + RECOVERY_SECONDS
     while True:
         try:
-            return speaks(at, secret).close()
+            return Postgres(at, secret).close()
         except Refused as error:
             if error.code != STARTING or time.monotonic() > until:
                 raise
             time.sleep(0.1)
 
 
-def fresh(engine: str, at: Listening, secret: str, size: str, seed: int, tell: Tell) -> Counts:
+def fresh(at: Listening, secret: str, size: str, seed: int, tell: Tell) -> Counts:
     """Make the shop new from what was filled once; fill that first if it is not there whole."""
-    speaks = engine_of(engine)
     counts_now: Counts = {}
-    reason = _lacking(speaks, at, secret, size, seed)
+    reason = _lacking(at, secret, size, seed)
     if not reason:
-        counts_now, reason = _copy(speaks, at, secret)
+        counts_now, reason = _copy(at, secret)
     if reason:
         tell(f"filling {size} with seed {seed}: {reason}")
-        fill_stock(engine, at, secret, size, seed)
-        counts_now, reason = _copy(speaks, at, secret)
+        fill_stock(at, secret, size, seed)
+        counts_now, reason = _copy(at, secret)
     if reason:
         raise LabkitError(f"the copy of a shop that was just filled has lost rows: {reason}")
     return counts_now
 
 
 # What the copy holds, and what it lacks of what was filled once.
-def _copy(speaks: type[Database], at: Listening, secret: str) -> tuple[Counts, str]:
-    speaks.make(at, secret, DATABASE, TEMPLATE)
-    with closing(speaks(at, secret, DATABASE)) as shop:
+def _copy(at: Listening, secret: str) -> tuple[Counts, str]:
+    Postgres.make(at, secret, DATABASE, TEMPLATE)
+    with closing(Postgres(at, secret, DATABASE)) as shop:
         sums, goal = counts(shop), loaded(shop)
     wrong = [
         f"{name} has {sums[name]}, not {goal.get(name)} rows and sum"
@@ -96,10 +61,10 @@ def _copy(speaks: type[Database], at: Listening, secret: str) -> tuple[Counts, s
 
 
 # Why it has to be filled; empty where it is there whole.
-def _lacking(speaks: type[Database], at: Listening, secret: str, size: str, seed: int) -> str:
-    if not speaks.exists(at, secret, TEMPLATE):
+def _lacking(at: Listening, secret: str, size: str, seed: int) -> str:
+    if not Postgres.exists(at, secret, TEMPLATE):
         return "there is none yet"
-    with closing(speaks(at, secret, TEMPLATE)) as stock:
+    with closing(Postgres(at, secret, TEMPLATE)) as stock:
         sums: Counts = {}
         with suppress(Refused):
             sums = loaded(stock)
@@ -112,12 +77,12 @@ def _lacking(speaks: type[Database], at: Listening, secret: str, size: str, seed
     return "" if size_now == goal else f"the existing one has another size, {size_now}"
 
 
-def fill_stock(engine: str, at: Listening, secret: str, size: str, seed: int) -> None:
+def fill_stock(at: Listening, secret: str, size: str, seed: int) -> None:
     """Fill the database that shops are copied from, and check that all of it arrived."""
-    speaks = engine_of(engine)
-    before, after = script(engine)
-    speaks.make(at, secret, TEMPLATE)
-    with closing(speaks(at, secret, TEMPLATE)) as stock:
+    words = (pkgutil.get_data("labkit.shop", "postgresql.sql") or b"").decode()
+    before, _, after = words.partition("-- loaded\n")
+    Postgres.make(at, secret, TEMPLATE)
+    with closing(Postgres(at, secret, TEMPLATE)) as stock:
         stock.query(before)
         sums_sent = {table.name: stock.fill(table) for table in tables(Size.of(size), seed)}
         sums = counts(stock)
@@ -134,7 +99,7 @@ def fill_stock(engine: str, at: Listening, secret: str, size: str, seed: int) ->
         stock.query(f"INSERT INTO loaded VALUES ('whole', {FORM}, {seed})")
 
 
-def counts(shop: Database) -> dict[str, tuple[int, int]]:
+def counts(shop: Postgres) -> dict[str, tuple[int, int]]:
     """Rows and sum of each table."""
     return {
         name: (rows[0], rows[1])
@@ -143,13 +108,13 @@ def counts(shop: Database) -> dict[str, tuple[int, int]]:
     }
 
 
-def numbers(shop: Database, words: str) -> list[int]:
+def numbers(shop: Postgres, words: str) -> list[int]:
     """The whole numbers of the one row that answers."""
     (row,) = shop.query(words)
     return [int(content or 0) for content in row]
 
 
-def loaded(shop: Database) -> dict[str, tuple[int, int]]:
+def loaded(shop: Postgres) -> dict[str, tuple[int, int]]:
     """Rows and sum of each table as it was filled, and with `whole` the form and seed of all."""
     rows = shop.query("SELECT what, many, total FROM loaded")
     return {

@@ -8,7 +8,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from labkit.shop.filling import Counts, Database, numbers
+from labkit.shop.filling import Counts, numbers
+from labkit.shop.postgres import Postgres
 
 EMPTY = """SELECT count(*) FROM orders o WHERE orderid > {}
     AND NOT EXISTS (SELECT 1 FROM orderlines l WHERE l.orderid = o.orderid)"""
@@ -77,7 +78,7 @@ class Checked:
         return not self.wrong
 
 
-def checked(shop: Database, before: Counts, ledger: Ledger) -> Checked:
+def checked(shop: Postgres, before: Counts, ledger: Ledger) -> Checked:
     """Compare orders, lines and stock with one another, and with what the driver saw."""
     first = before["orders"][0]
     marks = Counter(int(row[0] or 0) for row in

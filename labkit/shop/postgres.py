@@ -13,7 +13,6 @@ import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import ClassVar
 
 from labkit.shop.answers import Listening, Refused, Rowset, ShopRows, Short, Values, connected
 from labkit.shop.stock import Row, StockTable, counted
@@ -52,8 +51,6 @@ ASKS = {
 
 class Postgres:
     """One connection; `message` and `answer` are for a loop that has many of them."""
-
-    about: ClassVar[str] = "SELECT version()"
 
     def __init__(
         self, at: Listening, secret: str, database: str = FIRST, options: Mapping[str, str] = {}

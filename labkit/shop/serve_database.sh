@@ -1,23 +1,18 @@
-# programs: initdb mariadbd my_print_defaults find grep
+# programs: initdb find grep
 # Serves shops by a database of our own, in the foreground: its files stay in the folder, so that the
 # next one finds there what was filled once. It never runs as root; `none` only makes the files.
-#   serve_database ENGINE FOLDER ADDRESS PORT durable|fast|none BUFFERS_MB CONNECTIONS [TURN]
+#   serve_database FOLDER ADDRESS PORT durable|fast|none BUFFERS_MB CONNECTIONS [TURN]
 set -eu
-engine=$1 folder=$2 address=$3 port=$4 durable=$5 buffers=$6 connections=$7 turn=${8:-}
+folder=$1 address=$2 port=$3 durable=$4 buffers=$5 connections=$6 turn=${7:-}
 
-PATH=$PATH:/usr/sbin:/usr/libexec
-if [ "$engine" = postgresql ]; then
-    for bin in $(ls -d /usr/lib/postgresql/*/bin /usr/pgsql-*/bin 2> /dev/null | sort -V -r) ""; do
-        [ ! -x "$bin/initdb" ] || break
-    done
-    PATH=${bin:+$bin:}$PATH name=PostgreSQL program=initdb account=postgres stop=INT
-else
-    name=MariaDB program=mariadbd account=mysql stop=TERM
-fi
-command -v "$program" > /dev/null || { echo "no $name is installed here" >&2; exit 1; }
+for bin in $(ls -d /usr/lib/postgresql/*/bin /usr/pgsql-*/bin 2> /dev/null | sort -V -r) ""; do
+    [ ! -x "$bin/initdb" ] || break
+done
+PATH=${bin:+$bin:}$PATH:/usr/sbin
+command -v initdb > /dev/null || { echo "no PostgreSQL is installed here" >&2; exit 1; }
 
 user=
-[ "$(id -u)" != 0 ] || user=$(id -u "$account" 2> /dev/null || id -u nobody)
+[ "$(id -u)" != 0 ] || user=$(id -u postgres 2> /dev/null || id -u nobody)
 # Words and no function: what is started with them in the background is the server itself.
 own=
 [ -z "$user" ] || own="setpriv --reuid=$user --regid=$user --clear-groups"
@@ -32,21 +27,13 @@ node() {
 
 owned() { [ -z "$user" ] || chown "$user" "$@"; }
 
-make_postgresql() {
+make() {
     cp secret cluster.word
     owned cluster.word
     TZ=UTC $own initdb -D "$folder/cluster" -U shop -A scram-sha-256 --pwfile="$folder/cluster.word" \
         -E UTF8 --locale=C --no-sync --wal-segsize=4 > install.log 2>&1 || return 1
     rm -f cluster.word
     echo "host all all all scram-sha-256" >> cluster/pg_hba.conf
-}
-
-make_mariadb() {
-    $own mariadb-install-db --no-defaults --datadir="$folder/cluster" --skip-test-db \
-        --auth-root-authentication-method=socket --innodb-log-file-size=16M > install.log 2>&1 || return 1
-    printf "CREATE OR REPLACE USER shop@'%%' IDENTIFIED BY '%s';\nGRANT ALL ON *.* TO shop@'%%';\n" \
-        "$(cat secret)" > cluster/admit.sql
-    owned cluster/admit.sql
 }
 
 mkdir -p -m 711 "$folder"
@@ -58,31 +45,18 @@ if [ ! -e made ]; then
     mkdir cluster
     owned cluster
     head -c 18 /dev/urandom | od -A n -t x1 | tr -d ' \n' > secret
-    if [ "$engine" = postgresql ]; then make_postgresql; else make_mariadb; fi ||
-        { tail -n 5 install.log >&2; exit 1; }
+    make || { tail -n 5 install.log >&2; exit 1; }
     : > made
 fi
 
 # What `durable` means: an order is on disk before it is acknowledged, and a torn page can be mended.
-if [ "$engine" = postgresql ]; then
-    switch=on shared=posix
-    [ "$durable" = durable ] || switch=off
-    [ -d /dev/shm ] || shared=mmap
-    set -- postgres -D "$folder/cluster" -p "$port" -c listen_addresses="$address" \
-        -c unix_socket_directories= -c max_connections="$connections" \
-        -c shared_buffers="${buffers}MB" -c synchronous_commit="$switch" \
-        -c full_page_writes="$switch" -c log_min_messages=log -c dynamic_shared_memory_type="$shared"
-else
-    switch=1
-    [ "$durable" = durable ] || switch=0
-    set -- mariadbd --no-defaults --datadir="$folder/cluster" --port="$port" \
-        --bind-address="$address" --socket="$folder/cluster/socket" --pid-file="$folder/cluster/pid" \
-        --init-file="$folder/cluster/admit.sql" --skip-name-resolve \
-        --max-connections="$connections" --innodb-buffer-pool-size="${buffers}M" \
-        --innodb-flush-log-at-trx-commit="$switch" --innodb-doublewrite="$switch" \
-        --innodb-log-file-size=16M --innodb-ft-enable-stopword=0 --innodb-fast-shutdown=1 \
-        --log-warnings=1
-fi
+switch=on shared=posix
+[ "$durable" = durable ] || switch=off
+[ -d /dev/shm ] || shared=mmap
+set -- postgres -D "$folder/cluster" -p "$port" -c listen_addresses="$address" \
+    -c unix_socket_directories= -c max_connections="$connections" \
+    -c shared_buffers="${buffers}MB" -c synchronous_commit="$switch" \
+    -c full_page_writes="$switch" -c log_min_messages=log -c dynamic_shared_memory_type="$shared"
 [ "$durable" != none ] || exit 0
 # One that was told to end a moment ago may still be writing, and one that was killed leaves
 # processes that end a moment later: the next would want the same files and the same memory.
@@ -93,7 +67,7 @@ while [ "$tries" -gt 0 ] &&
     sleep 0.1
 done
 server=
-trap '[ -z "$server" ] || kill "-$stop" "$server" 2> /dev/null' TERM INT
+trap '[ -z "$server" ] || kill -INT "$server" 2> /dev/null' TERM INT
 $own $(node) "$@" &
 server=$!
 code=0

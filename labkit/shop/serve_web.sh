@@ -1,8 +1,8 @@
 # programs: python3
 # Serves the pages of a shop, in the foreground: nginx (machine/nginx.sh) before the application that asks the database.
 # The database is made before the first page is asked for; neither runs as root.
-#   serve_web FOLDER ADDRESS PORT APPLICATION_PORT WORKERS KIT ENGINE DATABASE_AT SECRET
-folder=$1 address=$2 port=$3 inner=$4 workers=$5 kit=$6 engine=$7 database=$8 secret=$9
+#   serve_web FOLDER ADDRESS PORT APPLICATION_PORT WORKERS KIT DATABASE_AT SECRET
+folder=$1 address=$2 port=$3 inner=$4 workers=$5 kit=$6 database=$7 secret=$8
 # The first one of this shell may lie in a home folder that nobody else may look into.
 python=
 for each in python3 /usr/bin/python3 /usr/local/bin/python3; do
@@ -34,7 +34,7 @@ http {
 CONF
 chmod 644 nginx.conf
 [ -z "$user" ] || chown -R "$user" temporary word
-$own "$python" "$kit" serve --engine "$engine" --at "$database" --secret "$folder/word" \
+$own "$python" "$kit" serve --at "$database" --secret "$folder/word" \
     --pages "127.0.0.1:$inner" --users "$workers" &
 application=$!
 # nginx is asked as soon as it listens, so that the application has to be there before it.

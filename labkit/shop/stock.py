@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pkgutil
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +16,7 @@ CATEGORIES = 16
 MOST_STOCK = 500
 MOST_QUANTITY = 3
 FIRST_DAY = 1_230_768_000
-"""The first of January 2009: dates are whole seconds since 1970, as all engines count them."""
+"""The first of January 2009: dates are whole seconds since 1970, as the database counts them."""
 SYLLABLES = (
     "ba", "ce", "di", "fo", "gu", "la", "me", "ni", "po", "ru",
     "sa", "te", "vi", "zo", "ka", "lem", "mor", "nis", "pal", "ros",
@@ -56,13 +55,6 @@ class StockTable:
     columns: tuple[str, ...]
     summed: str
     rows: Callable[[], Iterator[Row]]
-
-
-def script(engine: str) -> tuple[str, str]:
-    """The statements that an engine is given before its tables are filled, and after."""
-    words = (pkgutil.get_data("labkit.shop", f"{engine}.sql") or b"").decode()
-    before, _, after = words.partition("-- loaded\n")
-    return before, after
 
 
 def tables(size: Size, seed: int) -> list[StockTable]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from labkit.shop.answers import Asked, Listening, Refused, Rowset, ShopRows, Short, connected
-from labkit.shop.filling import Database
+from labkit.shop.postgres import Postgres
 from labkit.shop.stock import COLUMNS, tax
 
 HEAD_END = b"\r\n\r\n"
@@ -81,11 +81,11 @@ class Pages(BaseHTTPRequestHandler):
     """Answers a page, over a connection to the database that nobody else uses meanwhile."""
 
     protocol_version = "HTTP/1.1"
-    databases: queue.Queue[Database]
+    databases: queue.Queue[Postgres]
     parameters: ClassVar[Mapping[str, tuple[str, ...]]] = PARAMETERS
 
     @staticmethod
-    def page(database: Database, name: str, parameters: Mapping[str, str]) -> ShopRows:
+    def page(database: Postgres, name: str, parameters: Mapping[str, str]) -> ShopRows:
         """The rows of a page."""
         return _page(database, name, parameters)
 
@@ -124,7 +124,7 @@ class Pages(BaseHTTPRequestHandler):
         self.wfile.write(head.encode() + page)
 
 
-def _page(database: Database, name: str, words: Mapping[str, str]) -> ShopRows:
+def _page(database: Postgres, name: str, words: Mapping[str, str]) -> ShopRows:
     values = [
         int(words[parameter]) if parameter in NUMBERS else words[parameter]
         for parameter in PARAMETERS[name]
@@ -152,9 +152,9 @@ def ask(database: Asked, name: str, values: Sequence[object]) -> ShopRows:
     return database.answer(content).rows
 
 
-def serve(at: Listening, databases: Sequence[Database], pages: type[Pages] = Pages) -> None:
+def serve(at: Listening, databases: Sequence[Postgres], pages: type[Pages] = Pages) -> None:
     """Serve pages until somebody ends it; as many at once as there are databases."""
-    free: queue.Queue[Database] = queue.Queue()
+    free: queue.Queue[Postgres] = queue.Queue()
     for database in databases:
         free.put(database)
     handler = type("Own", (pages,), {"databases": free})

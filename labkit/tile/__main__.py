@@ -19,7 +19,7 @@ from labkit.shop.web import serve
 from labkit.tile import social
 from labkit.tile.users import SIZE, Places, Stretch
 
-ENGINE, SEED = "postgresql", 1
+SEED = 1
 WAL = "32MB"
 """The most of its log that is on the volume, which a long run would fill otherwise."""
 
@@ -28,7 +28,7 @@ def main() -> int:
     """Do as the first word says; an error is up to three lines."""
     words = argparse.ArgumentParser(prog="tile", description=__doc__)
     words.add_argument("verb", choices=("fill", "drive", "serve"))
-    for name in ("engine", "at", "pages"):
+    for name in ("at", "pages"):
         words.add_argument(f"--{name}", default="")
     words.add_argument("--secret", type=Path, required=True)
     words.add_argument("--users", type=int, default=1)
@@ -50,9 +50,9 @@ def main() -> int:
 
 def fill(at: Listening, secret: str) -> None:
     """Make both databases, of a server that is new; its stock becomes the shop."""
-    awaited(Postgres, at, secret)
+    awaited(at, secret)
     if not Postgres.exists(at, secret, TEMPLATE):
-        fill_stock(ENGINE, at, secret, SIZE, SEED)
+        fill_stock(at, secret, SIZE, SEED)
     with closing(Postgres(at, secret)) as first:
         first.query(f"ALTER DATABASE {TEMPLATE} RENAME TO {SHOPS}")
         first.query(f"ALTER SYSTEM SET max_wal_size = '{WAL}'")

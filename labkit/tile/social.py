@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from contextlib import closing
 
 from labkit.shop.answers import Listening, ShopRows
-from labkit.shop.filling import Database
 from labkit.shop.postgres import Postgres
 from labkit.shop.web import Pages, Web
 
@@ -42,7 +41,7 @@ class SocialPages(Pages):
     parameters = PARAMETERS
 
     @staticmethod
-    def page(database: Database, name: str, given: Mapping[str, str]) -> ShopRows:
+    def page(database: Postgres, name: str, given: Mapping[str, str]) -> ShopRows:
         """The rows of a page."""
         member = int(given["member"])
         if name == "timeline":

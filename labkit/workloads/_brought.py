@@ -29,8 +29,6 @@ TREES = {
         "/usr/share/postgresql/*/*.*", "/usr/share/postgresql/*/timezonesets/*",
         "/usr/share/postgresql/*/tsearch_data/*", "/usr/share/postgresql/*/extension/plpgsql*",
     ),
-    "mariadb": ("/usr/sbin/mariadbd", "/usr/share/mysql/english/*",
-                "/usr/share/mysql/charsets/*", "/usr/share/mysql/*.sql"),
     "arrays": ("/usr/sbin/mdadm", "/usr/sbin/dmsetup", "/usr/sbin/blkid", "/usr/bin/fio",
                "/usr/bin/umount"),
     "mail": (

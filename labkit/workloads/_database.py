@@ -17,13 +17,10 @@ from labkit.workloads._lasting import results_of
 from labkit.workloads._own_place import own_folder
 from labkit.workloads._server import serving_on
 
-PROGRAMS = ("/usr/lib/postgresql/*/bin/postgres", "initdb", "mariadbd", "my_print_defaults",
-            "nginx", "python3")  # fmt: skip
+PROGRAMS = ("/usr/lib/postgresql/*/bin/postgres", "initdb", "nginx", "python3")
 
-ENGINES = {"postgresql": "/usr/lib/postgresql/*/bin/postgres", "mariadb": "mariadbd"}
-"""The server of each engine; the table of packages knows what brings it."""
 KEPT = LASTING
-"""Beginning of the folder of filled shops: one for each engine and number, each filled once."""
+"""Beginning of the folder of filled shops: one for each number, each filled once."""
 READY_SECONDS = 300
 FIND = beside(__file__, "_database_find.sh")
 APPLICATION = 500
@@ -82,7 +79,7 @@ def serving_shop(
     folder, script = _prepare(server, shop, number)
 
     def words(port: int) -> tuple[str, ...]:
-        return ("sh", script, shop.engine, folder, server.address, str(port),
+        return ("sh", script, folder, server.address, str(port),
                 "durable" if shop.durable else "fast", str(shop.buffers), str(shop.connections),
                 str(_turn(server) + number) if shop.nodes else "")  # fmt: skip
 
@@ -123,7 +120,7 @@ def _prepare(server: Host, shop: WantedShop, number: int) -> tuple[str, str]:
 
 @contextmanager
 def serving_pages(
-    hosts: Mapping[str, Host], engine: str, shop: Served, users: int, lasts: float,
+    hosts: Mapping[str, Host], shop: Served, users: int, lasts: float,
     application: str = kit.SHOP,
 ) -> Iterator[Served]:  # fmt: skip
     """Serve the pages of a shop on `server`: nginx, and an application with its connections."""
@@ -135,7 +132,7 @@ def serving_pages(
 
     def words(port: int) -> tuple[str, ...]:
         return ("sh", script, f"{place}/web-{shop.number}", server.address, str(port),
-                str(port + APPLICATION), str(users + 2), program, engine, shop.address,
+                str(port + APPLICATION), str(users + 2), program, shop.address,
                 f"{shop.folder}/secret")  # fmt: skip
 
     with serving_on(server, client, words, lasts, seconds=READY_SECONDS) as port:
@@ -171,6 +168,6 @@ def absent(engine: str, way: str, hosts: Mapping[str, Host]) -> str:
     if not engine or server.run("sh", "-c", FIND, "find", engine).ok:
         return ""
     if not could_bring(engine, server):
-        remedy = brings(ENGINES[engine])
+        remedy = brings(PROGRAMS[0])
         return f"{engine} is missing on {server.name}, to get it: {remedy}"
     return ""

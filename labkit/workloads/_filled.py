@@ -18,7 +18,7 @@ from labkit.machine import account
 from labkit.machine.ports import free_port
 from labkit.shop import kit
 from labkit.shop.answers import Listening
-from labkit.shop.filling import awaited, engine_of, fill_stock
+from labkit.shop.filling import awaited, fill_stock
 
 PROGRAMS = ("chown", "gzip", "setpriv", "sh", "tar")
 
@@ -26,8 +26,7 @@ UNPACK_SECONDS, READY_SECONDS = 180, 30.0
 LOCAL = "127.0.0.1"
 NOBODY = 65534
 """The user that a database runs as in a guest of QEMU, which knows nobody else."""
-OWNER = 'id -u "$1" 2> /dev/null || id -u nobody 2> /dev/null || echo 65534'
-ACCOUNTS = {"postgresql": "postgres", "mariadb": "mysql"}
+OWNER = "id -u postgres 2> /dev/null || id -u nobody 2> /dev/null || echo 65534"
 ON_ITS_DISK = "/run/labkit/scratch"
 """The disk's place in such a guest, if it has any; the rest of it is memory."""
 MARK = "filled"
@@ -54,7 +53,7 @@ def bring_shop(engine: str, server: Host, folder: str, size: str, seed: int) -> 
     server.check("mkdir", "-p", "-m", "711", folder)
     server.check("tar", "-x", "-z", "-f", "-", "-C", folder, stdin=filled(engine, size, seed),
                  seconds=UNPACK_SECONDS)  # fmt: skip
-    owner = server.check("sh", "-c", OWNER, "owner", ACCOUNTS[engine]).strip()
+    owner = server.check("sh", "-c", OWNER).strip()
     if owner != str(NOBODY):
         server.check("chown", "-R", owner, f"{folder}/cluster")
     server.put(f"{_mark(engine, size, seed)}\n".encode(), f"{folder}/{MARK}", 0o644)
@@ -82,10 +81,10 @@ def _make(engine: str, size: str, seed: int) -> bytes:
     with tempfile.TemporaryDirectory(prefix="labkit-") as parent:
         Path(parent).chmod(0o711)
         folder = Path(parent, engine)
-        with _served_here(engine, folder) as at:
+        with _served_here(folder) as at:
             secret = (folder / "secret").read_text().strip()
-            awaited(engine_of(engine), at, secret)
-            fill_stock(engine, at, secret, size, seed)
+            awaited(at, secret)
+            fill_stock(at, secret, size, seed)
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
             for path in sorted(folder.iterdir()):
@@ -102,9 +101,9 @@ def _of_nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 # It ends with the thread that serves it, even if that is killed.
 @contextmanager
-def _served_here(engine: str, folder: Path) -> Iterator[Listening]:
+def _served_here(folder: Path) -> Iterator[Listening]:
     port, log = free_port(LOCAL), folder.with_suffix(".log")
-    words = ("sh", kit.SERVE_DATABASE, engine, folder, LOCAL, str(port), *OPTIONS)
+    words = ("sh", kit.SERVE_DATABASE, folder, LOCAL, str(port), *OPTIONS)
     with log.open("wb") as out:
         serving = subprocess.Popen(
             ["setpriv", "--pdeathsig", "TERM", *words], stdout=out, stderr=out

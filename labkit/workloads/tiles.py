@@ -177,7 +177,7 @@ class TileLoad(Workload):
         hosts["web"].put(server.get(f"{shop.folder}/secret"), f"{folder}/secret", 0o600)
         pages = [
             up.enter_context(serving_pages(
-                at_web, ENGINE, replace(shop, number=n, folder=folder), WORKERS, LASTS,
+                at_web, replace(shop, number=n, folder=folder), WORKERS, LASTS,
                 kit.SHOP if n <= WEB_SERVERS else KIT)).pages
             for n in range(1, WEB_SERVERS + 2)
         ]  # fmt: skip

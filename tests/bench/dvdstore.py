@@ -24,8 +24,8 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "helpers"), str(Path(__file__).p
 
 import shops  # noqa: E402
 
-from labkit.shop.filling import DATABASE, engine_of  # noqa: E402
-from labkit.shop.postgres import ASKS  # noqa: E402
+from labkit.shop.filling import DATABASE  # noqa: E402
+from labkit.shop.postgres import ASKS, Postgres  # noqa: E402
 
 SECONDS, ROUNDS = 10, 5
 QUIET = """
@@ -139,10 +139,10 @@ def stat_of(pid):
 
 
 def main():
-    with shops.served("postgresql") as shop:
+    with shops.served() as shop:
         subprocess.run([str(word) for word in shop.words("drive", "--seconds", 1)], check=True,
                        capture_output=True)  # fmt: skip
-        with closing(engine_of("postgresql")(shop.at, shop.secret, DATABASE)) as database:
+        with closing(Postgres(shop.at, shop.secret, DATABASE)) as database:
             database.query(QUIET)
         script = shop.folder.parent / "order.sql"
         script.write_text(ORDER.replace("\\gset", ";"))

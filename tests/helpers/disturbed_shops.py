@@ -2,15 +2,12 @@
 
 import random
 import signal
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager
 
 import shops
 
-from labkit.shop import filling
-from labkit.shop.answers import Refused
+from labkit.shop.postgres import Postgres
 
 SHORT = ("--users", 4, "--warm-up", 0, "--ramp", 1000)
 
@@ -42,47 +39,12 @@ def kills_of_the_driver(served, many):
 
 @contextmanager
 def serializable(served):
-    speaks = filling.engine_of("postgresql")
-
     def isolation(level):
-        with closing(speaks(served.at, served.secret)) as first:
+        with closing(Postgres(served.at, served.secret)) as first:
             first.query(f"ALTER ROLE shop SET default_transaction_isolation TO '{level}'")
 
     isolation("serializable")
     try:
-        yield nullcontext()
+        yield
     finally:
         isolation("read committed")
-
-
-@contextmanager
-def locked(served):
-    with closing(filling.engine_of(served.engine)(served.at, served.secret)) as first:
-        first.query("SET GLOBAL innodb_lock_wait_timeout = 1")
-        try:
-            yield all_stock_kept(served)
-        finally:
-            first.query("SET GLOBAL innodb_lock_wait_timeout = 50")
-
-
-# Somebody keeps all stock now and then, for longer than a purchase waits for it.
-@contextmanager
-def all_stock_kept(served):
-    speaks = filling.engine_of(served.engine)
-
-    def keep():
-        while not over.wait(0.1):
-            with closing(speaks(served.at, served.secret, filling.DATABASE)) as other:
-                other.query("START TRANSACTION")
-                with suppress(Refused):  # it waited too long itself
-                    other.query("SELECT count(*) FROM inventory FOR UPDATE")
-                    over.wait(1.5)
-
-    over = threading.Event()
-    with ThreadPoolExecutor(1) as beside:
-        done = beside.submit(keep)
-        try:
-            yield
-        finally:
-            over.set()
-    done.result()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from labkit.shop import kit
 from labkit.shop.answers import Listening, Refused
-from labkit.shop.filling import engine_of
+from labkit.shop.postgres import Postgres
 
 PROGRAMS = ("mount", "umount")
 
@@ -22,8 +22,8 @@ PROGRAMS = ("mount", "umount")
 class Served:
     """One database in a folder of its own; on the same port each time that it is started."""
 
-    def __init__(self, engine, place):
-        self.engine, self.folder = engine, Path(place, engine)
+    def __init__(self, place):
+        self.folder = Path(place, "postgresql")
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self.program = Path(place, kit.name())
@@ -41,21 +41,21 @@ class Served:
         return (self.folder / "secret").read_text()
 
     def start(self, durability="durable"):
-        words = ["sh", kit.SERVE_DATABASE, self.engine, self.folder, "127.0.0.1",
+        words = ["sh", kit.SERVE_DATABASE, self.folder, "127.0.0.1",
                  str(self.port), durability, "32", "40"]  # fmt: skip
         with self.log.open("a") as log:
             self.process = subprocess.Popen(words, stdout=log, stderr=log)
         until = time.monotonic() + 60
         while True:
             with contextlib.suppress(OSError, Refused):
-                engine_of(self.engine)(self.at, self.secret).close()
+                Postgres(self.at, self.secret).close()
                 return
             assert self.process.poll() is None and time.monotonic() < until, self.log.read_text()
             time.sleep(0.05)
 
     @property
     def pid(self):
-        return int((self.folder / "cluster" / PID[self.engine]).read_text().split()[0])
+        return int((self.folder / "cluster/postmaster.pid").read_text().split()[0])
 
     def kill(self):
         """As a machine that loses its power does to a process: without a word."""
@@ -63,15 +63,9 @@ class Served:
         self.process.wait(30)
 
     def write_seldom(self):
-        """PostgreSQL would write its log each fifth of a second, at times just before a kill.
-
-        MariaDB writes once a second. No process is stopped: it may hold what others wait for.
-        """
-        if self.engine == "postgresql":
-            with (self.folder / "cluster/postgresql.conf").open("a") as settings:
-                settings.write(
-                    "wal_writer_delay=10s\nwal_writer_flush_after=1GB\nwal_buffers=16MB\n"
-                )
+        """It would write its log each fifth of a second, at times just before a kill."""
+        with (self.folder / "cluster/postgresql.conf").open("a") as settings:
+            settings.write("wal_writer_delay=10s\nwal_writer_flush_after=1GB\nwal_buffers=16MB\n")
 
     def again(self):
         """Start it again, whether or not it is still there."""
@@ -85,7 +79,7 @@ class Served:
 
     def words(self, verb, *options, secret=None):
         own = self.folder / "secret" if secret is None else secret
-        return [sys.executable, self.program, verb, "--engine", self.engine, "--at", str(self.at),
+        return [sys.executable, self.program, verb, "--at", str(self.at),
                 "--secret", own, *map(str, options)]  # fmt: skip
 
     def drive(self, *options, **given):
@@ -101,9 +95,6 @@ class Served:
         while not found.stdout.readline().startswith("measuring "):
             assert found.poll() is None, found.stderr.read()
         return found
-
-
-PID = {"postgresql": "postmaster.pid", "mariadb": "pid"}
 
 
 @contextlib.contextmanager
@@ -127,10 +118,10 @@ def removed(folder):
 
 
 @contextlib.contextmanager
-def served(engine, at=None):
+def served(at=None):
     with contextlib.ExitStack() as stack:
         where = at or stack.enter_context(place())
-        found = Served(engine, where)
+        found = Served(where)
         try:
             found.start()
             yield found

@@ -109,9 +109,6 @@ class Uses:
             self.names[full].append(inside)
             if full in self.known and not isinstance(above, ast.Attribute):
                 self.held.add(full)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            module, _, name = node.value.partition(":")
-            self.names[f"{module}.{name}"].append(inside)  # such as "labkit.shop.mariadb:MariaDb"
 
     def _named(self, node):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):

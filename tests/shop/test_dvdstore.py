@@ -16,7 +16,6 @@ from disturbed_shops import (
     SHORT,
     kills_of_the_database,
     kills_of_the_driver,
-    locked,
     serializable,
 )
 
@@ -24,6 +23,7 @@ from labkit.errors import BadInput, HostError
 from labkit.host import Host
 from labkit.shop import filling
 from labkit.shop.answers import Listening, Refused
+from labkit.shop.postgres import Postgres
 from labkit.shop.stock import Size, basket, product, tables
 from labkit.transports.local import Local
 from labkit.workloads import _database
@@ -32,19 +32,14 @@ from labkit.workloads.dvdstore import DvdStore
 PROGRAMS = ("nginx",)
 
 HERE = Host("here", "127.0.0.1", Local("here"))
-# disk_full, however it was seen
-FULL = {"postgresql": "53100", "mariadb": "full"}
-OURS = {"postgresql": "/usr/lib/postgresql", "mariadb": "/usr/sbin/mariadbd"}
-# What takes long is done with the one; the other has its turn in `make torture`.
-ONE_OF_ALL = ["postgresql", pytest.param("mariadb", marks=pytest.mark.torture)]
-one_of_all = pytest.mark.parametrize("served", ONE_OF_ALL, indirect=True)
+POSTGRES = "/usr/lib/postgresql"
 
 
-@pytest.fixture(scope="module", params=list(OURS))
-def served(request):
-    if not Path(OURS[request.param]).exists():
-        pytest.skip(f"{request.param} is not installed")
-    with shops.served(request.param) as found:
+@pytest.fixture(scope="module")
+def served():
+    if not Path(POSTGRES).exists():
+        pytest.skip("postgresql is not installed")
+    with shops.served() as found:
         result = subprocess.run(found.words("fill"), capture_output=True, text=True)
         assert result.returncode == 0, result.stderr
         yield found
@@ -78,7 +73,6 @@ def test_every_ten_thousandth_product_is_bought_ten_times_as_often():
 
 
 @pytest.mark.slow
-@one_of_all
 def test_customers_buy_and_two_in_a_hundred_orders_find_too_little_stock(served):
     done = served.drive(*SHORT, "--seconds", 4)
     assert done.returncode == 0, done.stderr
@@ -100,17 +94,16 @@ def test_a_wrong_password_is_named(served, tmp_path):
 
 def test_a_database_that_does_not_answer_is_named():
     with pytest.raises(ConnectionError, match="nothing answers"):
-        filling.engine_of("postgresql")(Listening("127.0.0.1", 1), "")
+        Postgres(Listening("127.0.0.1", 1), "")
 
 
 @pytest.mark.slow
 def test_a_shop_of_another_size_or_seed_or_half_loaded_is_named(served):
-    speaks = filling.engine_of(served.engine)
-    where = (speaks, served.at, served.secret)
+    where = (served.at, served.secret)
     assert filling._lacking(*where, "10MB", 1) == ""
     assert "has another size" in filling._lacking(*where, "20MB", 1)
     assert "has another seed" in filling._lacking(*where, "10MB", 2)
-    with closing(speaks(served.at, served.secret, filling.TEMPLATE)) as stock:
+    with closing(Postgres(served.at, served.secret, filling.TEMPLATE)) as stock:
         stock.query("DELETE FROM loaded WHERE what = 'whole'")
         assert "only half loaded" in filling._lacking(*where, "10MB", 1)
         stock.query(f"INSERT INTO loaded VALUES ('whole', {filling.FORM}, 1)")
@@ -118,10 +111,8 @@ def test_a_shop_of_another_size_or_seed_or_half_loaded_is_named(served):
 
 @pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
 @pytest.mark.slow
-@one_of_all
 def test_rows_that_are_gone_are_found_when_the_shop_is_copied(served):
-    speaks = filling.engine_of(served.engine)
-    with closing(speaks(served.at, served.secret, filling.TEMPLATE)) as stock:
+    with closing(Postgres(served.at, served.secret, filling.TEMPLATE)) as stock:
         stock.query("DELETE FROM orderlines WHERE orderid = 7")
     done = served.drive(*SHORT, "--seconds", 1)
     assert done.returncode == 0, done.stderr
@@ -131,7 +122,6 @@ def test_rows_that_are_gone_are_found_when_the_shop_is_copied(served):
 
 @pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
 @pytest.mark.slow
-@one_of_all
 def test_an_order_that_vanishes_in_mid_run_fails_the_run(served):
     driver = subprocess.Popen(
         served.words("drive", *SHORT, "--seconds", 4), stdout=subprocess.PIPE,
@@ -140,9 +130,7 @@ def test_an_order_that_vanishes_in_mid_run_fails_the_run(served):
     first = driver.stdout.readline()
     while not first.startswith("s "):
         first = driver.stdout.readline()
-    with closing(
-        filling.engine_of(served.engine)(served.at, served.secret, filling.DATABASE)
-    ) as db:
+    with closing(Postgres(served.at, served.secret, filling.DATABASE)) as db:
         db.query("DELETE FROM orders WHERE ref = 1")
     out, error = driver.communicate(timeout=60)
     assert driver.returncode == 1
@@ -152,7 +140,6 @@ def test_an_order_that_vanishes_in_mid_run_fails_the_run(served):
 
 @pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
 @pytest.mark.slow
-@one_of_all
 @pytest.mark.parametrize("many", [2, pytest.param(20, marks=pytest.mark.torture)])
 def test_no_order_is_lost_or_there_twice_when_the_database_is_killed(served, many):
     found = kills_of_the_database(served, many)
@@ -163,7 +150,6 @@ def test_no_order_is_lost_or_there_twice_when_the_database_is_killed(served, man
 
 @pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
 @pytest.mark.slow
-@one_of_all
 @pytest.mark.parametrize("many", [2, pytest.param(20, marks=pytest.mark.torture)])
 def test_no_order_is_lost_or_there_twice_when_the_driver_is_killed(served, many):
     found = kills_of_the_driver(served, many)
@@ -174,7 +160,6 @@ def test_no_order_is_lost_or_there_twice_when_the_driver_is_killed(served, many)
 
 @pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
 @pytest.mark.slow
-@one_of_all
 def test_a_database_that_is_not_durable_loses_orders_when_it_is_killed(served):
     served.stop()
     served.write_seldom()
@@ -192,7 +177,6 @@ def test_a_database_that_is_not_durable_loses_orders_when_it_is_killed(served):
 
 
 @pytest.mark.slow
-@one_of_all
 def test_a_driver_without_patience_says_that_the_database_went_away(served):
     driver = served.driving(*SHORT, "--seconds", 30)
     served.kill()
@@ -202,20 +186,15 @@ def test_a_driver_without_patience_says_that_the_database_went_away(served):
 
 
 @pytest.mark.slow
-@one_of_all
 def test_transactions_that_get_in_each_others_way_are_tried_again(served):
-    in_the_way = {"mariadb": locked}.get(served.engine, serializable)
-    with in_the_way(served) as during:
-        driver = served.driving("--users", 16, "--warm-up", 0, "--ramp", 1000, "--seconds", 4)
-        with during:
-            out, error = driver.communicate(timeout=120)
-    assert driver.returncode == 0, error
-    assert shops.ended(out)["retries"] > 0
-    assert shops.checked(out)["wrong"] == []
+    with serializable(served):
+        done = served.drive("--users", 16, "--warm-up", 0, "--ramp", 1000, "--seconds", 4)
+    assert done.returncode == 0, done.stderr
+    assert shops.ended(done.stdout)["retries"] > 0
+    assert shops.checked(done.stdout)["wrong"] == []
 
 
 @pytest.mark.slow
-@one_of_all
 def test_an_open_loop_makes_orders_at_its_rate_and_counts_from_when_they_were_due(served):
     done = served.drive(*SHORT, "--rate", 20, "--seconds", 4)
     assert done.returncode == 0, done.stderr
@@ -224,7 +203,6 @@ def test_an_open_loop_makes_orders_at_its_rate_and_counts_from_when_they_were_du
 
 @pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
 @pytest.mark.slow
-@one_of_all
 def test_customers_who_think_order_as_seldom_as_that_takes(served):
     done = served.drive("--users", 8, "--warm-up", 0, "--ramp", 1000, "--think", 1, "--seconds", 4)
     assert done.returncode == 0, done.stderr
@@ -274,11 +252,10 @@ def test_customers_go_on_until_what_happens_meanwhile_has_ended(kept):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", list(OURS))
-def test_a_database_that_does_not_come_up_says_why(kept, engine):
-    if not Path(OURS[engine]).exists():
-        pytest.skip(f"{engine} is not installed")
-    folder = kept / f"{engine}-1"
+def test_a_database_that_does_not_come_up_says_why(kept):
+    if not Path(POSTGRES).exists():
+        pytest.skip("postgresql is not installed")
+    folder = kept / "postgresql-1"
     folder.mkdir(0o711, parents=True)
     kept.chmod(0o711)
     (folder / "cluster").mkdir()
@@ -287,18 +264,17 @@ def test_a_database_that_does_not_come_up_says_why(kept, engine):
     with pytest.raises(
         HostError, match=r"here: .*serve_database.* ended before it was ready"
     ) as no:
-        DvdStore(engine=engine, users=1, duration=1).run({"client": HERE, "server": HERE})
-    assert {"postgresql": "postgresql.conf", "mariadb": "[ERROR]"}[engine] in no.value.said
+        DvdStore(users=1, duration=1).run({"client": HERE, "server": HERE})
+    assert "postgresql.conf" in no.value.said
 
 
 @pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
-@pytest.mark.parametrize("engine", ONE_OF_ALL)
-def test_a_disk_that_is_full_in_mid_run_is_named_and_no_order_is_lost(engine):
-    if not Path(OURS[engine]).exists():
-        pytest.skip(f"{engine} is not installed")
-    with shops.small_disk(400) as disk, shops.served(engine, disk) as served:
+def test_a_disk_that_is_full_in_mid_run_is_named_and_no_order_is_lost():
+    if not Path(POSTGRES).exists():
+        pytest.skip("postgresql is not installed")
+    with shops.small_disk(400) as disk, shops.served(disk) as served:
         keep = ("--ledger", served.ledger, *SHORT)
         assert served.drive(*keep, "--seconds", 1).returncode == 0
         ballast = disk / "ballast"
@@ -306,7 +282,7 @@ def test_a_disk_that_is_full_in_mid_run_is_named_and_no_order_is_lost(engine):
         ballast.write_bytes(bytes(left.f_bavail * left.f_bsize - (1 << 20)))
         done = served.drive(*keep, "--go-on", "--seconds", 60)
         assert done.returncode == 1
-        assert FULL[engine] in done.stderr + served.log.read_text()
+        assert "53100" in done.stderr + served.log.read_text()  # disk_full
         ballast.unlink()
         served.again()
         done = served.drive(*keep, "--go-on", "--seconds", 1)
@@ -317,9 +293,8 @@ def test_a_disk_that_is_full_in_mid_run_is_named_and_no_order_is_lost(engine):
 
 @pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
 @pytest.mark.slow
-@one_of_all
 def test_one_database_of_two_that_is_killed_is_named_by_its_number(served):
-    with shops.served(served.engine) as other:
+    with shops.served() as other:
         assert subprocess.run(other.words("fill"), capture_output=True).returncode == 0
         words = served.words("drive", *SHORT, "--seconds", 10)
         driver = subprocess.Popen(
@@ -340,7 +315,6 @@ def test_one_database_of_two_that_is_killed_is_named_by_its_number(served):
 
 @pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
 @pytest.mark.slow
-@one_of_all
 def test_the_orders_of_all_seconds_are_those_of_the_whole(served):
     for seconds, warm_up in ((1, 0.3), (3, 1.5)):
         done = served.drive(

@@ -46,10 +46,10 @@ def test_a_shop_that_is_brought_is_whole_and_need_not_be_filled(caches):
         folder = place / "postgresql"
         _filled.bring_shop("postgresql", HERE, str(folder), "10MB", 3)
         owned(folder)
-        brought, told = shops.Served("postgresql", place), []
+        brought, told = shops.Served(place), []
         brought.start()
         try:
-            found = filling.fresh("postgresql", brought.at, brought.secret, "10MB", 3, told.append)
+            found = filling.fresh(brought.at, brought.secret, "10MB", 3, told.append)
         finally:
             brought.stop()
         assert told == [] and found["customers"][0] == Size.of("10MB").customers
@@ -66,7 +66,7 @@ WAITS = """\
 import sys, time
 from pathlib import Path
 from labkit.workloads import _filled
-with _filled._served_here("postgresql", Path(sys.argv[1])) as at:
+with _filled._served_here(Path(sys.argv[1])) as at:
     print(at.port, flush=True)
     time.sleep(600)
 """
