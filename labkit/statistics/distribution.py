@@ -8,16 +8,14 @@ come from merged counts and are never averaged.
 
 from __future__ import annotations
 
-import base64
-import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from labkit.errors import BadInput, ResultsError
+from labkit.errors import BadInput
 
 Values = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -30,7 +28,6 @@ AT_ONCE = 1 << 18
 WIDEST = 1 << 20
 """Bins side by side that are counted in one go: 128 powers of two."""
 MOST_STRAYS = 32
-FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,36 +89,6 @@ class Distribution:
         dense[self.bins - first] = self.counts
         side_by_side: Whole = dense[bins - first]
         return side_by_side
-
-    def as_json(self) -> Mapping[str, Any]:
-        """All of it as text of a few kilobytes, from which `from_json` makes it again."""
-        steps = np.stack([np.diff(self.bins, prepend=0), self.counts]).astype("<i8")
-        text = base64.b64encode(zlib.compress(steps.tobytes(), 9)).decode("ascii")
-        return {
-            "format": FORMAT, "bins": self.bins.size, "least": self.least, "most": self.most,
-            "packed": text,
-        }  # fmt: skip
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> Distribution:
-        """Read what `as_json` kept; refuse anything else."""
-        try:
-            if fields["format"] != FORMAT:
-                raise ValueError(f"it has format {fields['format']!r}, not {FORMAT}")
-            steps = _unpack(fields["packed"], int(fields["bins"]))
-            distribution = cls(
-                np.cumsum(steps[0]), steps[1], float(fields["least"]), float(fields["most"])
-            )
-            distribution._insist()
-        except (ValueError, TypeError, KeyError, zlib.error) as error:
-            raise ResultsError("this is not a kept distribution", said=str(error)) from None
-        return distribution
-
-    def _insist(self) -> None:
-        ends = _bins(np.array([self.least, self.most]))
-        rising = (np.diff(self.bins) > 0).all() and (self.counts > 0).all()
-        if not rising or (ends != self.bins[[0, -1]]).any():
-            raise ValueError("its bins, counts and extremes do not belong together")
 
 
 def tail_note(q: float, samples: int, beyond: int = 10) -> str:
@@ -211,15 +178,3 @@ def _add(parts: Sequence[Counted]) -> Counted:
     sums = np.zeros(values.size, np.int64)
     np.add.at(sums, at, np.concatenate([counts for _, counts in parts]))
     return values, sums
-
-
-def _unpack(text: str, bins: int) -> Whole:
-    if not 0 < bins <= INFINITE:
-        raise ValueError(f"it has {bins} bins")
-    size = 16 * bins
-    expand = zlib.decompressobj()
-    # No more than was promised is unpacked, whatever the text would swell to.
-    raw = expand.decompress(base64.b64decode(text, validate=True), size)
-    if len(raw) != size or expand.unconsumed_tail:
-        raise ValueError(f"it does not have the {bins} bins that it names")
-    return np.frombuffer(raw, "<i8").reshape(2, bins).astype(np.int64)
