@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from labkit.box import namespaces, needs, room, topology, view
-from labkit.box.cgroup import ENVIRONMENT, Cgroup
+from labkit.box.cgroup import Cgroup
 from labkit.box.containers import container
 from labkit.box.folder import Folder, Tell, all_boxes
 from labkit.box.guests import accelerator, disk, migration, waking
@@ -23,13 +23,13 @@ from labkit.box.namespaces import Namespace
 from labkit.box.network import links
 from labkit.box.network.shaping import Shaping
 from labkit.box.network.subnets import free_pair
+from labkit.box.processes import ENVIRONMENT
 from labkit.box.rootless import sudo, user_namespace
 from labkit.box.rootless.inside import inside, ssh_config
 from labkit.box.rootless.user_namespace import Rootless
 from labkit.box.sshd import KeyPair, known_hosts
 from labkit.box.status import BoxStatus, in_force, is_ours, left_over, status
 from labkit.errors import BoxError, HostError
-from labkit.host import Host
 from labkit.lab import opened
 
 PROGRAMS = ("ip",)
@@ -125,19 +125,15 @@ def down(name: str = "lab", tell: Tell = silent) -> None:
 
 
 def _take_down(name: str) -> None:
-    group, folder = Cgroup.of(name), Folder(name)
+    group, link = Cgroup.of(name), link_name(name)
     group.kill()
-    _remove_link(link_name(name))
-    folder.remove()
-    group.remove()
-
-
-# Its namespace takes it along as well, but only some time after the last process there ended.
-def _remove_link(link: str) -> None:
+    # Its namespace takes it along as well, but only some time after the last process there ended.
     while is_ours(link):
         words = ["ip", "link", "delete", link]
         subprocess.run(words, capture_output=True, env=ENVIRONMENT)
         time.sleep(0.002 if is_ours(link) else 0)
+    Folder(name).remove()
+    group.remove()
 
 
 def _make(folder: Folder, plan: topology.Topology, tell: Tell) -> None:
@@ -154,7 +150,9 @@ def _make(folder: Folder, plan: topology.Topology, tell: Tell) -> None:
     if inside():
         folder.write(folder.path / SSH_CONFIG, ssh_config())
     _start_hosts(folder, group, layout, keys, user)
-    _shape(layout, tell)
+    for link in layout.topology.links:
+        tell(f"shaping the link of {link.role}")
+        Shaping.of(layout.name).shape(link)
     folder.write(folder.lab, lab_toml(layout))
     tell(f"hosts are up: {', '.join(layout.hosts)}")
     if plan.guests and not layout.guests:
@@ -162,19 +160,9 @@ def _make(folder: Folder, plan: topology.Topology, tell: Tell) -> None:
     if plan.containers and not layout.containers:
         tell(f"no containers: {container.lacking()}")
     _start_inner(folder, (*layout.guests, *layout.containers), tell)
-    _measure(folder, layout, tell)
-
-
-def _shape(layout: Layout, tell: Tell) -> None:
-    for link in layout.topology.links:
-        tell(f"shaping the link of {link.role}")
-        Shaping.of(layout.name).shape(link)
-
-
-def _measure(folder: Folder, layout: Layout, tell: Tell) -> None:
-    if links := in_force(folder):
-        tell(f"measuring the links of {', '.join(link.role for link in links)}")
-        Shaping.of(layout.name).measure([link.role for link in links])
+    if roles := [link.role for link in in_force(folder)]:
+        tell(f"measuring the links of {', '.join(roles)}")
+        Shaping.of(layout.name).measure(roles)
 
 
 def _promise(folder: Folder, plan: topology.Topology, tell: Tell) -> Layout:
@@ -194,25 +182,26 @@ def _start_hosts(
     folder: Folder, group: Cgroup, layout: Layout, keys: dict[str, KeyPair], user: KeyPair
 ) -> None:
     if layout.topology.on_scratch:
-        folder.scratch.mkdir(0o711)
-        folder.scratch.chmod(0o711)
-    disks = _make_disks(folder, layout)
+        _make_passable(folder.scratch)
+    if layout.with_disks:
+        _make_passable(folder.disks)
+    for role, plan in layout.with_disks.items():
+        disk.make(folder.disks / role, plan.volumes, plan.accelerator, layout.uid(role))
+    disks = str(folder.disks) if layout.with_disks else ""
     script = f"disks={shlex.quote(disks)}\n{view.script('host_init.sh')}"
-    births = [
-        namespaces.begin(
-            group, "switch", namespaces.SWITCH, SWITCH_SCRIPT, layout.cpus, folder.log("switch")
-        )
-    ]
+    begin = functools.partial(namespaces.begin, group)
+    log = folder.log("switch")
+    births = {"switch": begin("switch", namespaces.SWITCH, SWITCH_SCRIPT, layout.cpus, log)}
     for role in layout.hosts:
         cpus, log, seat = layout.cpus_of(role), folder.log(role), f"at-{role}"
-        group.limit(seat, layout.limits(role))
+        group.limit(seat, *layout.limits(role))
         if layout.topology.containers_on(role):
             group.delegate(seat)
-        on_disk = any(guest.on_disk for guest in layout.guests_on(role))
+        on_disk = any(guest.on_disk for guest in layout.topology.guests_on(role))
         scratch = _make_scratch(folder, layout, role)
         text = f"backed={BACKED if on_disk else ''}\nscratch={scratch}\n{script}"
-        births.append(namespaces.begin(group, role, namespaces.HOST, text, cpus, log, seat))
-    spaces = {birth.role: birth.ready() for birth in births}
+        births[role] = begin(role, namespaces.HOST, text, cpus, log, seat)
+    spaces = {role: ready() for role, ready in births.items()}
     pids = {role: namespace.pid for role, namespace in spaces.items()}
     folder.write(folder.pids, json.dumps(pids))
     for role in {plan.on for plan in layout.topology.containers} & set(layout.hosts):
@@ -229,25 +218,19 @@ def _start_hosts(
         _await_sshd(spaces[role])
 
 
-def _make_disks(folder: Folder, layout: Layout) -> str:
-    if not layout.with_disks:
-        return ""
-    place = folder.disks
-    place.mkdir(0o711)
-    place.chmod(0o711)
-    for role, plan in layout.with_disks.items():
-        disk.make(place / role, plan.volumes, plan.accelerator, layout.uid(role))
-    return str(place)
+# Others may pass through it but not list it.
+def _make_passable(folder: Path) -> None:
+    folder.mkdir(0o711)
+    folder.chmod(0o711)
 
 
 def _make_scratch(folder: Folder, layout: Layout, role: str) -> str:
-    if not layout.has_scratch(role):
+    if not layout.scratch(role):
         return ""
-    if layout.shares_scratch(role):
-        (folder.scratch / topology.SHARING).mkdir(0o711, exist_ok=True)
-        return str(folder.scratch / topology.SHARING)
-    (folder.scratch / role).mkdir(0o700)
-    return str(folder.scratch / role)
+    shared = layout.scratch(role) == topology.SHARING
+    place = folder.scratch / (topology.SHARING if shared else role)
+    place.mkdir(0o711 if shared else 0o700, exist_ok=shared)
+    return str(place)
 
 
 # What it says is enough: to be greeted by each would start a process of each.
@@ -274,8 +257,12 @@ def _start_together(folder: Folder, layout: Layout, roles: Sequence[str], tell: 
     start = time.monotonic()
     with opened(folder.lab) as lab, ThreadPoolExecutor(len(roles)) as pool:
         boots = {
-            role: pool.submit(_boot, lab.host(layout.on(role)), layout, role) for role in roles
-        }
+            role: pool.submit(
+                lab.host(layout.on(role)).check,
+                "container" if role in layout.containers else "guest", f"@{role}", "start",
+                seconds=BOOT_SECONDS,
+            ) for role in roles
+        }  # fmt: skip
         for role, outcome in boots.items():
             try:
                 outcome.result()
@@ -286,11 +273,6 @@ def _start_together(folder: Folder, layout: Layout, roles: Sequence[str], tell: 
                     " other work may need another try",
                 ) from error  # fmt: skip
     tell(f"{', '.join(roles)} up after {time.monotonic() - start:.1f} s")
-
-
-def _boot(host: Host, layout: Layout, role: str) -> None:
-    kind = "container" if role in layout.containers else "guest"
-    host.check(kind, f"@{role}", "start", seconds=BOOT_SECONDS)
 
 
 def _refuse_unless_root() -> None:

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit.box.needs import SEARCH_PATH
+from labkit.box import processes
 from labkit.box.rootless.inside import inside
 from labkit.errors import BoxError
 
 PREFIX = "labkit-"
 V2 = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
 V1 = tuple(Path("/sys/fs/cgroup") / kind for kind in ("pids", "freezer", "systemd"))
-LIMITS = tuple(Path("/sys/fs/cgroup") / kind for kind in ("memory", "cpuset"))
-"""Folders where version 1 limits memory and CPUs."""
 # When a group is gone the box was taken down meanwhile, so nothing may start any more.
 JOIN = """\
 while [ "$1" != -- ]; do echo 0 > "$1/cgroup.procs" || exit; shift; done
 shift; exec "$@\""""
 GROUP = "box"
 """The group for what belongs to no host: version 2 wants processes in the leaves of its tree."""
-ENVIRONMENT = {"PATH": SEARCH_PATH, "LC_ALL": "C"}
 KILL_SECONDS = 15.0
 V1_MOUNT = re.compile(r"^\S+ (/sys/fs/cgroup/\S+) cgroup ", re.MULTILINE)
 NO_MEMORY = "start without memory = ... of its hosts, or give the kernel its memory controller"
@@ -59,23 +54,14 @@ def limited_by(controller: str) -> Path | None:
     root = hierarchy()
     if root and controller in _words(root / "cgroup.subtree_control"):
         return root
-    return next(
-        (at for at in LIMITS if at.name == controller and _words(at / "cgroup.procs")), None
-    )
+    tree = Path("/sys/fs/cgroup", controller)
+    return tree if _words(tree / "cgroup.procs") else None
 
 
 def _words(file: Path) -> list[str]:
     with suppress(OSError):
         return file.read_text().split()
     return []
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits on the processes of a host; empty or 0 means no limit."""
-
-    mebibytes: int = 0
-    cpus: str = ""
 
 
 @dataclass(frozen=True)
@@ -114,15 +100,17 @@ class Cgroup:
             self.path.mkdir()
             (self.path / GROUP).mkdir()
 
-    def limit(self, role: str, limits: Limits) -> None:
-        """Make the group of a host, with its limits; CPUs only where there are such groups."""
+    def limit(self, role: str, mebibytes: int, cpus: str) -> None:
+        """Make the group of a host, with its limits; 0 and empty are none.
+
+        CPUs are limited only where there are such groups.
+        """
         with self._refusals_named(self.path / role):
             (self.path / role).mkdir()
-            if limits.mebibytes:
-                self._limit_memory(role, limits.mebibytes << 20)
-            if limits.cpus and (root := limited_by("cpuset")):
-                place = self._make(root, role, "cpuset")
-                _give(place / "cpuset.cpus", limits.cpus)
+            if mebibytes:
+                self._limit_memory(role, str(mebibytes << 20))
+            if cpus and (root := limited_by("cpuset")):
+                _give(self._make(root, role, "cpuset") / "cpuset.cpus", cpus)
 
     def delegate(self, role: str) -> None:
         """Give a host groups of its own for every limit; it can divide them further."""
@@ -141,16 +129,16 @@ class Cgroup:
         if _words(self.path / "cgroup.controllers"):
             (self.path / GROUP / "cgroup.procs").write_text(str(pid))
 
-    def _limit_memory(self, role: str, limit: int) -> None:
+    def _limit_memory(self, role: str, limit: str) -> None:
         root = limited_by("memory")
         if root is None:
             raise BoxError("no control group limits memory here", hint=NO_MEMORY)
         place = self._make(root, role, "memory")
-        _give(place / "memory.max", str(limit))
-        _give(place / "memory.limit_in_bytes", str(limit))
+        _give(place / "memory.max", limit)
+        _give(place / "memory.limit_in_bytes", limit)
         # Nothing goes to swap instead, where there is some.
         _give(place / "memory.swap.max", "0")
-        _give(place / "memory.memsw.limit_in_bytes", str(limit))
+        _give(place / "memory.memsw.limit_in_bytes", limit)
 
     # Version 1 wants the CPUs and the nodes of each group named before a process may be in it.
     def _make(self, root: Path, role: str, controller: str) -> Path:
@@ -183,20 +171,15 @@ class Cgroup:
 
     def run(self, words: Sequence[str], text: str = "") -> None:
         """Run a command in the group to its end; it must succeed."""
-        result = subprocess.run(
-            self.within(words), input=text, text=True, capture_output=True, env=ENVIRONMENT
-        )
-        if result.returncode:
-            command = " ".join(words)
-            raise BoxError(f"`{command}` ended with code {result.returncode}", said=result.stderr)
+        processes.run(words, text, self.within([]))
 
     def pids(self) -> list[int]:
         """The processes in the group, and in groups that its processes made."""
-        processes: list[int] = []
+        members: list[int] = []
         for procs in self.path.rglob("cgroup.procs"):
             with suppress(OSError):  # a group may go while we look
-                processes += [int(pid) for pid in procs.read_text().split()]
-        return processes
+                members += map(int, procs.read_text().split())
+        return members
 
     def kill(self) -> None:
         """End every process in the group, and wait until none is left."""
@@ -206,42 +189,26 @@ class Cgroup:
                 raise BoxError(
                     f"processes {members} do not end", hint="they may be in uninterruptible sleep"
                 )
-            self._kill_once(members)
-            time.sleep(0.002)
-
-    def _kill_once(self, members: list[int]) -> None:
-        try:
-            (self.path / "cgroup.kill").write_text("1")  # Linux 5.14
-        except OSError:
-            for pid in members:
-                self._kill_member(pid)
-
-    # The descriptor stands for one process for good; the number alone may be another's by now.
-    def _kill_member(self, pid: int) -> None:
-        with suppress(ProcessLookupError):
-            process = os.pidfd_open(pid)
             try:
-                if pid in self.pids():
-                    signal.pidfd_send_signal(process, signal.SIGKILL)
-            finally:
-                os.close(process)
+                (self.path / "cgroup.kill").write_text("1")  # Linux 5.14
+            except OSError:
+                for pid in members:
+                    processes.kill(pid, lambda pid=pid: pid in self.pids())  # type: ignore[misc]
+            time.sleep(0.002)
 
     def remove(self) -> None:
         """Remove the group, which must be empty, and the groups in it."""
         until = time.monotonic() + KILL_SECONDS
         while self.exists:
             with suppress(OSError):
-                self._remove_once()
-            if self.exists and time.monotonic() > until:
+                for place in self.places:
+                    for folder, _, _ in os.walk(place, topdown=False):
+                        os.rmdir(folder)
+                return
+            if time.monotonic() > until:
                 raise BoxError(f"the control group {self.path} cannot be removed")
-            if self.exists:
-                self.kill()
-                time.sleep(0.002)
-
-    def _remove_once(self) -> None:
-        for place in self.places:
-            for folder, _, _ in os.walk(place, topdown=False):
-                os.rmdir(folder)
+            self.kill()
+            time.sleep(0.002)
 
 
 @dataclass(frozen=True)
@@ -256,7 +223,7 @@ class Ungrouped(Cgroup):
     def make(self) -> None:
         """There is nothing to make."""
 
-    def limit(self, role: str, limits: Limits) -> None:
+    def limit(self, role: str, mebibytes: int, cpus: str) -> None:
         """CPUs are kept to by `taskset`; that no memory is limited was refused before."""
 
     def within(self, words: Sequence[str], role: str = GROUP) -> list[str]:
@@ -265,17 +232,17 @@ class Ungrouped(Cgroup):
 
     def pids(self) -> list[int]:
         """All but the keeper, and who came in from outside as this process did."""
-        everyone = (int(at.name) for at in self.path.glob("[0-9]*"))
-        return [pid for pid in everyone if pid not in (1, os.getpid()) and _born_here(pid)]
+        return [pid for at in self.path.glob("[0-9]*")
+                if (pid := int(at.name)) not in (1, os.getpid()) and _born_here(at)]  # fmt: skip
 
     def remove(self) -> None:
         """There is nothing to remove."""
 
 
 # Who entered has no parent in there; who has ended may still be listed.
-def _born_here(pid: int) -> bool:
+def _born_here(process: Path) -> bool:
     with suppress(OSError):
-        state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+        state, parent = (process / "stat").read_text().rpartition(")")[2].split()[:2]
         return state != "Z" and int(parent) not in (0, os.getpid())
     return False
 

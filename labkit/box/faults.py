@@ -9,33 +9,53 @@ import errno
 import json
 import os
 import signal
-import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from labkit.box import needs
-from labkit.box.cgroup import ENVIRONMENT, Cgroup
+from labkit.box.cgroup import Cgroup
 from labkit.box.folder import Folder, not_up, up_again
 from labkit.box.lab_file import LinkStatus
 from labkit.box.layout import Layout
 from labkit.box.network.link import LinkPlan
 from labkit.box.network.links import wires
 from labkit.box.network.shaping import shaped
+from labkit.box.processes import network_of, run
 from labkit.box.rootless.user_namespace import Rootless
 from labkit.errors import BadInput, BoxError, LabkitError, Unknown
 from labkit.host import Host
 from labkit.lab import opened
 
-PROGRAMS = ("fallocate", "nsenter")
+PROGRAMS = ("fallocate",)
 
 NETWORKS = ("data", "control")
 # A port in this state takes and sends nothing, and neither end learns of it (bridge(8)).
 SILENT, FORWARDING = "0", "3"
 BAD_INPUT = 2
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _fault(method: Callable[P, Iterator[T]]) -> Callable[P, AbstractContextManager[T]]:
+    """Make it here as root, or else in the user namespace of the box."""
+    here = contextmanager(method)
+
+    @wraps(method)
+    def make(*words: P.args, **named: P.kwargs) -> AbstractContextManager[Any]:
+        faults, *others = words
+        assert isinstance(faults, Faults)
+        if needs.is_root():
+            return here(*words, **named)
+        if Rootless(faults.name).alive:
+            return faults._made_in_there(method.__name__, others, named)
+        raise BoxError("the faults of a box need root", hint="use sudo")
+
+    return make
 
 
 @dataclass(frozen=True)
@@ -44,14 +64,9 @@ class Faults:
 
     name: str
 
-    @contextmanager
+    @_fault
     def cut(self, role: str, network: str = "data") -> Iterator[None]:
         """No packet passes between `role` and that network, and no link goes down for it."""
-        with self._make("cut", role, network):
-            yield
-
-    @contextmanager
-    def _cut(self, role: str, network: str) -> Iterator[None]:
         ports = self._ports(role, network)
         try:
             for port in ports:
@@ -61,7 +76,7 @@ class Faults:
             for port in ports:
                 self._heal(port)
 
-    @contextmanager
+    @_fault
     def shape(
         self, role: str, *, rate: str = "", delay: str = "", jitter: str = "", loss: str = ""
     ) -> Iterator[LinkStatus]:
@@ -70,25 +85,13 @@ class Faults:
         Each direction has it: a round trip takes twice the delay longer. Texts with units, as in a
         topology: "100 Mbit/s", "2 ms", "0.1 %"; what is not named is as it comes.
         """
-        with self._make("shape", role, rate, delay, jitter, loss) as link:
-            yield link
-
-    @contextmanager
-    def _shape(
-        self, role: str, rate: str, delay: str, jitter: str, loss: str
-    ) -> Iterator[LinkStatus]:
         mtu = self._layout.topology.link(role).mtu
         with shaped(self.name, LinkPlan(role, rate, delay, jitter, loss, mtu)) as link:
             yield link
 
-    @contextmanager
+    @_fault
     def freeze(self, role: str) -> Iterator[None]:
         """Nothing runs on `role`, as when its hypervisor pauses it; its guests stand still too."""
-        with self._make("freeze", role):
-            yield
-
-    @contextmanager
-    def _freeze(self, role: str) -> Iterator[None]:
         # A guest's kernel traces its processes: they stop with it, and our signal would reach them.
         pids = [pid for pid in self._processes(role) if not _is_traced(pid)]
         try:
@@ -102,42 +105,32 @@ class Faults:
 
         A host takes its guests along, and the box is then broken until it is made again.
         """
-        with self._make("lose", role):
+        with self._lost(role):
             pass
 
-    @contextmanager
-    def _lose(self, role: str) -> Iterator[None]:
+    @_fault
+    def _lost(self, role: str) -> Iterator[None]:
         _tell(self._processes(role), signal.SIGKILL)
         yield
 
-    @contextmanager
+    @_fault
     def fill(self, role: str, folder: str = "/tmp") -> Iterator[None]:
         """No space is left in the file system of `folder` on `role`."""
-        with self._make("fill", role, folder):
-            yield
-
-    @contextmanager
-    def _fill(self, role: str, folder: str) -> Iterator[None]:
         with opened(Folder(self.name).lab) as lab:
-            host = lab.host(role)
-            filler = f"{folder.rstrip('/')}/.labkit-filler"
+            host, filler = lab.host(role), f"{folder.rstrip('/')}/.labkit-filler"
+            free, size = host.check("stat", "-f", "-c", "%a %S", "--", folder).split()
             try:
-                _fill(host, folder, filler)
+                host.check("fallocate", "-l", str(max(int(free) * int(size), 1)), "--", filler)
                 yield
             finally:
                 host.check("rm", "-f", "--", filler)
 
-    @contextmanager
+    @_fault
     def skew(self, guest: str, seconds: float) -> Iterator[None]:
         """The clock of `guest` shows the time of day `seconds` later, or earlier when negative.
 
         Only a guest has a clock of its own: the hosts of a box share this machine's.
         """
-        with self._make("skew", guest, seconds):
-            yield
-
-    @contextmanager
-    def _skew(self, guest: str, seconds: float) -> Iterator[None]:
         if guest not in self._layout.guests:
             raise BadInput(
                 f"{guest} shares the clock of this machine",
@@ -151,17 +144,10 @@ class Faults:
             finally:
                 _step(host, -seconds)
 
-    def _make(self, fault: str, *words: Any) -> AbstractContextManager[Any]:
-        if needs.is_root():
-            fault_made: AbstractContextManager[Any] = getattr(self, f"_{fault}")(*words)
-            return fault_made
-        if Rootless(self.name).alive:
-            return self._made_in_there([fault, *words])
-        raise BoxError("the faults of a box need root", hint="use sudo")
-
     @contextmanager
-    def _made_in_there(self, words: list[Any]) -> Iterator[Any]:
-        command = [sys.executable, "-m", "labkit.box.faults", self.name, json.dumps(words)]
+    def _made_in_there(self, fault: str, words: list[Any], named: dict[str, Any]) -> Iterator[Any]:
+        words_in_json = json.dumps([fault, words, named])
+        command = [sys.executable, "-m", "labkit.box.faults", self.name, words_in_json]
         with Rootless(self.name).started(command) as process:
             assert process.stdin and process.stdout and process.stderr
             if not (text := process.stdout.readline()):
@@ -171,7 +157,7 @@ class Faults:
             yield LinkStatus(**facts) if facts else None
             process.stdin.close()
             if process.wait():
-                raise BoxError(f"{words[0]} was not healed", said=process.stderr.read())
+                raise BoxError(f"{fault} was not healed", said=process.stderr.read())
 
     @property
     def _layout(self) -> Layout:
@@ -198,8 +184,8 @@ class Faults:
                 if w.bridge == network and w.near.split("-")[0] in stems]  # fmt: skip
 
     def _bridge(self, port: str, state: str) -> None:
-        _run(["nsenter", "-t", str(self._pid("switch")), "-n",
-              "bridge", "link", "set", "dev", port, "state", state])  # fmt: skip
+        words = ["bridge", "link", "set", "dev", port, "state", state]
+        run(words, within=network_of(self._pid("switch")))
 
     # A port whose other end was switched off meanwhile forwards by itself once that is on again.
     def _heal(self, port: str) -> None:
@@ -271,30 +257,16 @@ def _tell(pids: list[int], number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
-def _fill(host: Host, folder: str, filler: str) -> None:
-    free = int(host.check("stat", "-f", "-c", "%a", "--", folder))
-    size = int(host.check("stat", "-f", "-c", "%S", "--", folder))
-    host.check("fallocate", "-l", str(max(free * size, 1)), "--", filler)
-
-
 def _step(host: Host, seconds: float) -> None:
     moment = float(host.check("date", "+%s.%N"))
     host.check("date", "-s", f"@{moment + seconds:.6f}")
 
 
-def _run(words: list[str]) -> None:
-    result = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT)
-    if result.returncode:
-        raise BoxError(
-            f"`{' '.join(words)}` ended with code {result.returncode}", said=result.stderr
-        )
-
-
 def main(name: str, text: str) -> None:
     """Make one fault, say so in a line of JSON, and heal it when nothing more can be read."""
-    fault, *arguments = json.loads(text)
+    fault, words, named = json.loads(text)
     try:
-        with getattr(Faults(name), f"_{fault}")(*arguments) as link:
+        with getattr(Faults(name), fault)(*words, **named) as link:
             print(json.dumps(asdict(link) if link else None), flush=True)
             sys.stdin.read()
     except LabkitError as error:

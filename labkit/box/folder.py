@@ -4,8 +4,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from labkit.errors import BoxError
@@ -17,56 +16,26 @@ SCRATCH = Path("/var/tmp")
 Tell = Callable[[str], None]
 
 
-@dataclass(frozen=True)
 class Folder:
     """The files of one box."""
 
-    name: str
-
-    @property
-    def path(self) -> Path:
-        """The folder itself."""
-        return BOXES / self.name
-
-    @property
-    def lock(self) -> Path:
+    def __init__(self, name: str) -> None:
+        self.name, self.path = name, BOXES / name
+        self.lock = BOXES / f"{name}.lock"
         """Held by the one who brings the box up or takes it down."""
-        return BOXES / f"{self.name}.lock"
-
-    @property
-    def layout(self) -> Path:
+        self.layout = self.path / "box.json"
         """Written first: what the box is going to be."""
-        return self.path / "box.json"
-
-    @property
-    def pids(self) -> Path:
+        self.pids = self.path / "pids.json"
         """The process that holds the namespaces of each host, and of the switch."""
-        return self.path / "pids.json"
-
-    @property
-    def lab(self) -> Path:
-        """The lab.toml; written last, so a box that has one was complete."""
-        return self.path / "lab.toml"
-
-    @property
-    def key(self) -> Path:
+        self.lab = self.path / "lab.toml"
+        """Written last, so a box that has one was complete."""
+        self.key = self.path / "key"
         """The private key that opens every host of the box."""
-        return self.path / "key"
-
-    @property
-    def known_hosts(self) -> Path:
-        """The public keys of the hosts."""
-        return self.path / "known_hosts"
-
-    @property
-    def links(self) -> Path:
+        self.known_hosts = self.path / "known_hosts"
+        self.links = self.path / "links.json"
         """The links that are shaped: what was asked, and what was measured."""
-        return self.path / "links.json"
-
-    @property
-    def scratch(self) -> Path:
+        self.scratch = SCRATCH / f"labkit-box-{name}"
         """On a disk, where `path` may be in memory: what hosts and guests write to be measured."""
-        return SCRATCH / f"labkit-box-{self.name}"
 
     @property
     def has_scratch(self) -> bool:
@@ -118,56 +87,49 @@ class Folder:
         with suppress(OSError):
             BOXES.rmdir()
 
+    # Whoever takes the box down removes the lock file, so what we locked may be nobody's by then.
     @contextmanager
     def locked(self, tell: Tell) -> Iterator[None]:
         """Keep every other labkit off this box."""
-        descriptor = self._take(tell)
-        try:
-            yield
-        finally:
-            os.close(descriptor)
-
-    # Whoever takes the box down removes the lock file, so what we locked may be nobody's by then.
-    def _take(self, tell: Tell) -> int:
+        words = f"another labkit is working on box {self.name}; waiting for it"
         while True:
-            _make_boxes()
+            with _flocked(self._opened_lock(), lambda: tell(words)) as descriptor:
+                if _is_at(descriptor, self.lock):
+                    yield
+                    return
+
+    # A user who asked by sudo passes through the folder too, with whatever umask that was.
+    def _opened_lock(self) -> int:
+        while True:
+            with suppress(FileExistsError):
+                BOXES.mkdir()
+                BOXES.chmod(0o755)
             with suppress(FileNotFoundError):
-                descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT, 0o600)
-                try:
-                    self._wait(descriptor, tell)
-                    if os.fstat(descriptor).st_ino == os.stat(self.lock).st_ino:
-                        return descriptor
-                except BaseException as error:
-                    os.close(descriptor)
-                    if not isinstance(error, FileNotFoundError):
-                        raise
-                else:
-                    os.close(descriptor)
-
-    def _wait(self, descriptor: int, tell: Tell) -> None:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            tell(f"another labkit is working on box {self.name}; waiting for it")
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+                return os.open(self.lock, os.O_RDWR | os.O_CREAT, 0o600)
 
 
-# A user who asked by sudo passes through it too, with whatever umask that was.
-def _make_boxes() -> None:
-    with suppress(FileExistsError):
-        BOXES.mkdir()
-        BOXES.chmod(0o755)
+def all_boxes(folder: Path = BOXES) -> AbstractContextManager[int]:
+    """Keep two boxes from choosing the same subnets; `folder` holds them all."""
+    return _flocked(os.open(folder, os.O_RDONLY | os.O_DIRECTORY), lambda: None)
 
 
 @contextmanager
-def all_boxes() -> Iterator[None]:
-    """Keep two boxes from choosing the same subnets."""
-    descriptor = os.open(BOXES, os.O_RDONLY | os.O_DIRECTORY)
+def _flocked(descriptor: int, waits: Callable[[], None]) -> Iterator[int]:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waits()
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _is_at(descriptor: int, file: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(descriptor), file.stat())
+    return False
 
 
 def not_up(name: str) -> BoxError:

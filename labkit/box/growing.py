@@ -58,9 +58,8 @@ def grows(document: Tables) -> bool:
     """Whether these tables of a topology depend on the machine."""
     kinds = [document.get(kind, {}) for kind in ("guests", "containers")]
     tables = [table for kind in kinds if isinstance(kind, dict) for table in kind.values()]
-    odd = [
-        value for value in (*kinds, *tables) if not isinstance(value, dict)
-    ]  # refused by who reads it
+    # What is none is refused by who reads it.
+    odd = [value for value in (*kinds, *tables) if not isinstance(value, dict)]
     return not odd and any(MANY in table for table in tables)
 
 
@@ -72,10 +71,10 @@ def grown(
     families = {role: _Family.of(name, role, table) for role, table in guests.items()}
     on = {role: cpus_of.get(str(guests[role].get("on")), 1) for role in guests}
     cpus = _fitting(families, on, machine.free)
-    share = int(ROOM * machine.free) // max(1, _copies(families, cpus))
     numbers = {role: family.number(cpus[role]) for role, family in families.items()}
+    share = int(ROOM * machine.free) // max(1, sum(numbers.values()))
     copies = {
-        copy: {**_plain(guests[role]), **_sizes(guests[role], family.sized(cpus[role], share))}
+        copy: _plain(guests[role]) | _sizes(guests[role], family.sized(cpus[role], share))
         for role, family in families.items() for copy in numbered(role, numbers[role])
     }  # fmt: skip
     if len(copies) < sum(numbers.values()):
@@ -94,17 +93,11 @@ def numbered(role: str, count: int) -> tuple[str, ...]:
 # Where they would not fit the memory, there are fewer.
 def _fitting(families: Mapping[str, _Family], on: Mapping[str, int], free: int) -> dict[str, int]:
     cpus = {role: 1 << max(1, count.bit_length() - 1) for role, count in on.items()}
-    while _memory_of(families, cpus) > ROOM * free and max(cpus.values(), default=0) > 2:
+    while max(cpus.values(), default=0) > 2:
+        if sum(f.number(cpus[role]) * f.memory[0] for role, f in families.items()) <= ROOM * free:
+            break
         cpus = {role: max(2, count // 2) for role, count in cpus.items()}
     return cpus
-
-
-def _memory_of(families: Mapping[str, _Family], cpus: Mapping[str, int]) -> int:
-    return sum(family.number(cpus[role]) * family.memory[0] for role, family in families.items())
-
-
-def _copies(families: Mapping[str, _Family], cpus: Mapping[str, int]) -> int:
-    return sum(family.number(cpus[role]) for role, family in families.items())
 
 
 def _plain(table: Tables) -> dict[str, Any]:

@@ -47,8 +47,13 @@ def lab_toml(layout: Layout, links: Sequence[LinkStatus] = ()) -> str:
         for role in layout.roles
     ]
     relays = {link.role: " ".join(stems(layout, link.role)) for link in links if link.by == "relay"}
-    ends = "".join(_link_table(link, relays.get(link.role, "")) for link in links)
-    return head + made_of + "".join(tables) + ends
+    for link in links:
+        carried = {RELAYS: relays[link.role]} if link.role in relays else {}
+        measured = {f"{key}_measured": text for key, text in link.measured.items()}
+        values = {"by": link.by, **carried, **link.asked, **measured}
+        lines = "".join(f'{key} = "{text}"\n' for key, text in values.items())
+        tables.append(f"\n[links.{link.role}]\n{lines}")
+    return head + made_of + "".join(tables)
 
 
 def disks(layout: Layout) -> str:
@@ -63,10 +68,3 @@ def disks(layout: Layout) -> str:
 def _disks(layout: Layout, role: str) -> str:
     names = layout.disks_of(role) if role in layout.with_disks else ()
     return f'disks = "{" ".join(f"/dev/{name}" for name in names)}"\n' if names else ""
-
-
-def _link_table(link: LinkStatus, relays: str) -> str:
-    values = {"by": link.by, **({RELAYS: relays} if relays else {}), **link.asked}
-    values |= {f"{key}_measured": text for key, text in link.measured.items()}
-    lines = "".join(f'{key} = "{text}"\n' for key, text in values.items())
-    return f"\n[links.{link.role}]\n{lines}"

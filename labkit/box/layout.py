@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 import zlib
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from ipaddress import IPv4Network
 
-from labkit.box.cgroup import Limits
 from labkit.box.containers.container import ContainerPlan
 from labkit.box.guests.disk import device
 from labkit.box.guests.guest_plan import GuestPlan
 from labkit.box.network.link import LinkPlan
-from labkit.box.topology import SHARING, HostPlan, Topology
+from labkit.box.topology import HostPlan, Topology
 from labkit.errors import BadInput
 from labkit.machine.cpus import ranges
 
@@ -24,10 +21,14 @@ MOST_IN_A_LINK = 12
 """Letters of a box's name in that of its link, behind `lk-`."""
 BENCHMARKING = IPv4Network("198.18.0.0/15")
 """Set aside for tests between networks (RFC 2544), so nothing real is there."""
-PAIRS = 256
+NETS = tuple(BENCHMARKING.subnets(new_prefix=24))
+PAIRS = len(NETS) // 2
 ROOT = "root"
 """The role of this machine itself, at the first address of the control network."""
 PROBE_SEAT = 254
+"""The seat of the switch on the data network while it measures links."""
+SWITCH_MAC = 5, ROOT
+"""Numbers the hardware address of the data network's bridge."""
 HOST_INTERFACE, GUEST_INTERFACE, CONTAINER_INTERFACE = "data0", "vec1", "eth0"
 FIRST_GUEST_UID = 64010
 """A guest's processes run as a user of its own, who is in no passwd file and owns nothing."""
@@ -71,11 +72,6 @@ class Layout:
         """The machines that labkit can reach: hosts, guests, containers."""
         return tuple(self.topology.roles)
 
-    @property
-    def link(self) -> str:
-        """The link in this machine's own network that leads to the box."""
-        return link_name(self.name)
-
     def seat(self, role: str) -> int:
         """The last number of its addresses: this machine is 1."""
         return 1 if role == ROOT else 2 + self.roles.index(role)
@@ -98,7 +94,7 @@ class Layout:
 
     def on(self, role: str) -> str:
         """The host that runs a guest or a container; of a container it may be a guest."""
-        return self.container(role).on if role in self.containers else self.plan(role).on
+        return (self.container(role) if role in self.containers else self.plan(role)).on
 
     @property
     def accelerators(self) -> str:
@@ -131,10 +127,6 @@ class Layout:
             device(number, plan.accelerator): str(disk) for number, disk in enumerate(plan.volumes)
         }
 
-    def guests_on(self, host: str) -> list[GuestPlan]:
-        """The guests that a host runs."""
-        return self.topology.guests_on(host)
-
     def control(self, role: str) -> str:
         """The address that SSH goes to."""
         return str(control_net(self.pair)[self.seat(role)])
@@ -156,16 +148,6 @@ class Layout:
         """A hardware address that no other link of any box has."""
         return f"{OUR_MAC}:{self.pair:02x}:{net:02x}:{self.seat(role):02x}"
 
-    @property
-    def switch_mac(self) -> str:
-        """The hardware address of the data network's bridge."""
-        return self.mac(5, ROOT)
-
-    @property
-    def probe(self) -> str:
-        """The switch's address on the data network while it measures links."""
-        return str(data_net(self.pair)[PROBE_SEAT])
-
     def cpus_of(self, role: str) -> tuple[int, ...]:
         """Its share of the CPUs; a guest has those of its host, and so a container by default."""
         if role in self.containers and (text := self.container(role).cpus):
@@ -182,20 +164,17 @@ class Layout:
             return self.container(role).memory
         return self._host(role).memory if role in self.hosts else self.plan(role).memory
 
-    def has_scratch(self, role: str) -> bool:
-        """Whether a machine has a folder on a disk: with its host, a guest if it has a disk."""
-        with_disk = role not in self.guests or bool(self.plan(role).disks)
-        within = role in self.hosts or self.has_scratch(self.on(role))
-        return bool(self._host(self.host_of(role)).scratch) and with_disk and within
+    def scratch(self, role: str) -> str:
+        """The kind of folder on a disk that a machine has with its host; a guest if it has one."""
+        if role in self.hosts:
+            return self._host(role).scratch
+        lacks = role in self.guests and not self.plan(role).disks
+        return "" if lacks else self.scratch(self.on(role))
 
-    def shares_scratch(self, host: str) -> bool:
-        """Whether that folder is one that several hosts have."""
-        return self._host(host).scratch == SHARING
-
-    def limits(self, host: str) -> Limits:
-        """The limits on the processes of a host, those of its guests included."""
-        host_plan, cpus = self._host(host), self.cpus_of(host)
-        return Limits(host_plan.mebibytes, "" if {*cpus} == {*self.cpus} else ranges(cpus))
+    def limits(self, host: str) -> tuple[int, str]:
+        """The most MiB and the CPUs of a host and its guests; 0 and empty where not limited."""
+        cpus = self.cpus_of(host)
+        return self._host(host).mebibytes, "" if {*cpus} == {*self.cpus} else ranges(cpus)
 
     def _host(self, role: str) -> HostPlan:
         return next(plan for plan in self.topology.hosts if plan.role == role)
@@ -212,29 +191,24 @@ class Layout:
         topology = Topology(
             made_of["name"],
             tuple(HostPlan(**host) for host in made_of["hosts"]),
-            tuple(_guest(**guest) for guest in made_of["guests"]),
+            tuple(GuestPlan(**{**guest, "disks": tuple(guest.get("disks", ()))})
+                  for guest in made_of["guests"]),
             tuple(LinkPlan(**link) for link in made_of.get("links", ())),
             tuple(ContainerPlan(**container) for container in made_of.get("containers", ())),
-        )
+        )  # fmt: skip
         files = (document["kernel"], document["image"], document.get("loader", ""),
                  tuple(map(tuple, document.get("nodes", ()))))  # fmt: skip
         return cls(document["name"], document["pair"], tuple(document["cpus"]), topology, *files)
 
 
-def _guest(*, disks: Sequence[str] = (), **fields: str) -> GuestPlan:
-    return GuestPlan(**fields, disks=tuple(disks))
-
-
-@functools.cache
 def control_net(pair: int) -> IPv4Network:
     """The subnet for SSH of box number `pair`."""
-    return IPv4Network((int(BENCHMARKING.network_address) + (2 * pair << 8), 24))
+    return NETS[2 * pair]
 
 
-@functools.cache
 def data_net(pair: int) -> IPv4Network:
     """The subnet for test traffic of box number `pair`."""
-    return IPv4Network((int(BENCHMARKING.network_address) + ((2 * pair + 1) << 8), 24))
+    return NETS[2 * pair + 1]
 
 
 def link_name(name: str) -> str:

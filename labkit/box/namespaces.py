@@ -1,17 +1,18 @@
 """Processes in namespaces of their own; when they end, everything in there vanishes."""
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from labkit.box.cgroup import ENVIRONMENT, GROUP, Cgroup
+from labkit.box.cgroup import GROUP, Cgroup
+from labkit.box.processes import ENVIRONMENT, network_of
 from labkit.errors import BoxError
 from labkit.machine.cpus import ranges
 
-PROGRAMS = ("nsenter", "setsid", "unshare")
+PROGRAMS = ("setsid", "unshare")
 
 # Tells its own number as this machine counts, which stays its own through every exec.
 PRINT_PID = 'echo $$ && exec "$@"'
@@ -38,7 +39,7 @@ class Namespace:
 
     def ip(self, group: Cgroup, lines: str) -> None:
         """Configure the network in there."""
-        group.run(["nsenter", "-t", str(self.pid), "-n", "ip", "-batch", "-"], lines)
+        group.run([*network_of(self.pid), "ip", "-batch", "-"], lines)
 
     def give(self, content: bytes) -> None:
         """Give it what it waits for; it needs us no more."""
@@ -54,28 +55,6 @@ class Namespace:
         return BoxError(f"the {self.role} of the box ended before it was ready", said=text)
 
 
-@dataclass(frozen=True)
-class Birth:
-    """A namespace that was asked for and has not yet said that it is ready."""
-
-    role: str
-    log: Path
-    process: subprocess.Popen[bytes]
-
-    def ready(self) -> Namespace:
-        """Wait until the namespaces exist."""
-        assert self.process.stdin and self.process.stdout
-        with self.process.stdout as says:
-            number, word = says.readline(), says.readline()
-        self.process.wait()
-        namespace = Namespace(self.role, int(number or 0), self.log, self.process.stdin)
-        if word != b"ready\n":
-            with suppress(BrokenPipeError):
-                self.process.stdin.close()
-            raise namespace.ended()
-        return namespace
-
-
 def begin(
     group: Cgroup,
     role: str,
@@ -84,8 +63,11 @@ def begin(
     cpus: Sequence[int],
     log: Path,
     seat: str = GROUP,
-) -> Birth:
-    """Start `script` in namespaces of its own, in the group `seat`, with no tie to this process."""
+) -> Callable[[], Namespace]:
+    """Start `script` in namespaces of its own, in the group `seat`, with no tie to this process.
+
+    What is returned waits until the namespaces exist.
+    """
     words = [
         "sh", "-c", PRINT_PID, "number",
         "taskset", "-c", ranges(cpus), *kind,
@@ -97,4 +79,17 @@ def begin(
             ["setsid", "--fork", *group.within(words, seat)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, env=ENVIRONMENT, cwd="/",
         )  # fmt: skip
-    return Birth(role, log, process)
+
+    def ready() -> Namespace:
+        assert process.stdin and process.stdout
+        with process.stdout as says:
+            number, word = says.readline(), says.readline()
+        process.wait()
+        namespace = Namespace(role, int(number or 0), log, process.stdin)
+        if word != b"ready\n":
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+            raise namespace.ended()
+        return namespace
+
+    return ready

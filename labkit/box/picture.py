@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from html import escape
 
 from labkit.box.lab_file import LinkStatus
-from labkit.box.status import BoxStatus, GuestStatus, HostStatus
+from labkit.box.status import BoxStatus, HostStatus
 
 WIDTH, HEIGHT, GAP, TOP = 168, 92, 20, 96
 GUEST_HEIGHT = 64
@@ -28,25 +28,23 @@ def draw(status: BoxStatus) -> Picture:
     homes = {machine.name: machine.on for machine in (*status.guests, *status.containers)}
     container_names = {container.name for container in status.containers}
     hosts = [host for host in status.hosts if host.role not in homes]
+    on = {role: {home, homes.get(home, "")} for role, home in homes.items()}
     columns = [
-        (
-            host,
-            [
-                g
-                for g in status.hosts
-                if host.role in (homes.get(g.role), homes.get(homes.get(g.role, "")))
-            ],
-        )
+        (host, [inner for inner in status.hosts if host.role in on.get(inner.role, ())])
         for host in hosts
     ]
     tallest = max((len(guests) for _, guests in columns), default=0)
     width = GAP + len(columns) * (WIDTH + GAP)
     height = TOP + HEIGHT + tallest * (GUEST_HEIGHT + GAP // 2) + GAP
-    parts = _networks(width) if columns else []
+    parts = [
+        _line(GAP, 36, width - GAP, 36, "4 3"), _words(GAP, 28, "control: SSH, never measured"),
+        _line(GAP, 66, width - GAP, 66), _words(GAP, 58, "data: test traffic"),
+    ] if columns else []  # fmt: skip
     notes = [
         *map(_describe, status.links),
-        *(_describe_disks(guest) for guest in status.guests if guest.disks),
-    ]
+        *(f"disks of {guest.name}: " + ", ".join(f"{d} {t}" for d, t in guest.disks.items())
+          for guest in status.guests if guest.disks),
+    ]  # fmt: skip
     if columns and notes:
         parts += [_words(GAP, height + 16 * n, note) for n, note in enumerate(notes)]
         height += 16 * len(notes)
@@ -56,24 +54,19 @@ def draw(status: BoxStatus) -> Picture:
     kind = f", guests by {status.accelerator}" if status.accelerator else ""
     kind += f", containers by {status.engine}" if status.engine else ""
     text = f"box {status.name} is {status.state}: {', '.join(h.role for h in status.hosts)}{kind}"
-    return Picture(_svg(max(width, 240), height, parts, text), text)
+    width = max(width, 240)
+    svg = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
+        f' viewBox="0 0 {width} {height}" role="img" font-family="sans-serif">'
+        f"<title>{escape(text)}</title>{''.join(parts)}</svg>"
+    )
+    return Picture(svg, text)
 
 
 def _describe(link: LinkStatus) -> str:
     notes = {key: f" (measured {text})" for key, text in link.measured.items()}
     texts = [f"{key} {text}{notes.get(key, '')}" for key, text in link.asked.items()]
     return f"link of {link.role}: {', '.join(texts)}"
-
-
-def _describe_disks(guest: GuestStatus) -> str:
-    return f"disks of {guest.name}: " + ", ".join(f"{d} {t}" for d, t in guest.disks.items())
-
-
-def _networks(width: int) -> list[str]:
-    return [
-        _line(GAP, 36, width - GAP, 36, "4 3"), _words(GAP, 28, "control: SSH, never measured"),
-        _line(GAP, 66, width - GAP, 66), _words(GAP, 58, "data: test traffic"),
-    ]  # fmt: skip
 
 
 def _host(
@@ -100,14 +93,6 @@ def _facts(x: int, top: int, host: HostStatus, kind: str = "") -> list[str]:
         _words(x + 10, top + 20, host.role, INK, 14, "bold"),
         *(_words(x + 10, top + 37 + 16 * n, line) for n, line in enumerate(lines)),
     ]
-
-
-def _svg(width: int, height: int, parts: list[str], text: str) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
-        f' viewBox="0 0 {width} {height}" role="img" font-family="sans-serif">'
-        f"<title>{escape(text)}</title>{''.join(parts)}</svg>"
-    )
 
 
 def _box(x: int, top: int, width: int, height: int, alive: bool, round_by: int = 6) -> str:

@@ -20,7 +20,12 @@ NAMESPACES = ("net", "mnt", "uts", "ipc", "pid", "cgroup")
 def check(plan: Topology) -> None:
     """Refuse a box that would come to a stop half-way, and say what to change."""
     check_machine(plan, Machine.read())
-    _check_memory(plan)
+    limits = [host.role for host in plan.hosts if host.memory]
+    if limits and not limited_by("memory"):
+        raise BoxError(
+            f"{plan.name}: no control group of this machine limits memory, as {limits[0]} wants",
+            hint=NO_MEMORY,
+        )
     _check_namespaces(plan)
     _check_tasks(plan)
     _check_disk(plan)
@@ -56,25 +61,15 @@ def planned(plan: Topology, machine: Machine) -> str:
         families.setdefault(title, []).append(guest.role)
     for container in plan.containers:
         families.setdefault(_family(container.role), []).append(container.role)
-    inner = [name.replace(_family(roles[0]), _span(roles), 1) for name, roles in families.items()]
+    inner = [
+        title.replace(_family(first), " to ".join(dict.fromkeys([first, *others[-1:]])), 1)
+        for title, (first, *others) in families.items()
+    ]
     return ", ".join([*hosts, *inner])
 
 
 def _family(role: str) -> str:
     return role.rstrip("0123456789")
-
-
-def _span(roles: list[str]) -> str:
-    return roles[0] if len(roles) == 1 else f"{roles[0]} to {roles[-1]}"
-
-
-def _check_memory(plan: Topology) -> None:
-    limits = [host.role for host in plan.hosts if host.memory]
-    if limits and not limited_by("memory"):
-        raise BoxError(
-            f"{plan.name}: no control group of this machine limits memory, as {limits[0]} wants",
-            hint=NO_MEMORY,
-        )
 
 
 def _check_namespaces(plan: Topology) -> None:
@@ -123,16 +118,13 @@ def _check_disk(plan: Topology) -> None:
 
 # A limit holds for the group of this process and for those above it, in either version.
 def _own_groups() -> list[Path]:
-    paths: list[Path] = []
+    groups: list[Path] = []
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, kinds, path = line.split(":", 2)
-        roots = [Path("/sys/fs/cgroup", kinds)] if kinds else [Path("/sys/fs/cgroup")]
-        for root in roots:
-            inner = root / path.lstrip("/")
-            while inner != root and root in inner.parents:
-                paths.append(inner)
-                inner = inner.parent
-    return [group for group in paths if (group / "pids.max").exists()]
+        root = Path("/sys/fs/cgroup", kinds)
+        inner = root / path.lstrip("/")
+        groups += [group for group in (inner, *inner.parents) if root in group.parents]
+    return [group for group in groups if (group / "pids.max").exists()]
 
 
 def _number(file: Path) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+from contextlib import suppress
 from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -16,6 +18,8 @@ from labkit.box.needs import SEARCH_PATH
 
 PLACE = "/run/labkit"
 """The folder where a host finds what the box gave it."""
+BANNER_SECONDS, GUEST_BANNER_SECONDS = 1.0, 5.0
+"""An emulated guest is in no hurry; a host that is gone refuses at once."""
 HOST_KEY, USER_KEYS, SETTINGS = "labkit/host_key", "labkit/authorized_keys", "labkit/sshd_config"
 
 
@@ -60,3 +64,11 @@ SetEnv PATH={PLACE}/bin:{SEARCH_PATH} LC_ALL=C TMPDIR=/tmp
 def known_hosts(keys: dict[str, KeyPair]) -> str:
     """The known_hosts file for hosts by address."""
     return "".join(f"{address} {pair.public}\n" for address, pair in keys.items())
+
+
+def greets(address: str, seconds: float = BANNER_SECONDS, port: int = 22) -> bool:
+    """Whether an SSH server answers there; nobody logs in."""
+    at = (address, port)
+    with suppress(OSError), socket.create_connection(at, timeout=seconds) as connection:
+        return connection.recv(4) == b"SSH-"
+    return False

@@ -10,15 +10,14 @@ from pathlib import Path
 from labkit.box import needs
 from labkit.box.cgroup import Cgroup, groups, hierarchy
 from labkit.box.folder import BOXES, Folder
-from labkit.box.greeting import BANNER_SECONDS, GUEST_BANNER_SECONDS, greets
 from labkit.box.lab_file import LinkStatus
-from labkit.box.layout import OUR_MAC, Layout, check_name, link_name
+from labkit.box.layout import NAME, OUR_MAC, Layout, check_name, link_name
 from labkit.box.network.splice import stems
 from labkit.box.rootless import user_namespace
 from labkit.box.rootless.inside import inside, tier
 from labkit.box.rootless.user_namespace import Rootless, kept
-from labkit.errors import LabkitError
-from labkit.host import Host
+from labkit.box.sshd import BANNER_SECONDS, GUEST_BANNER_SECONDS, greets
+from labkit.errors import BoxError, LabkitError
 from labkit.lab import held, opened
 from labkit.machine.stopping import together
 
@@ -83,7 +82,11 @@ def status(name: str = "lab") -> BoxStatus:
     if absent or layout is None or not folder.lab.exists():
         return BoxStatus(name, "broken", left=remains)
     made_of, alive = layout.topology.name, _greeting(layout, layout.hosts)
-    links = tuple(_looked_at(folder, layout, link) for link in in_force(folder))
+    links = tuple(
+        replace(link, alive=link.by != "relay"
+                or all(held(folder.held(stem)) for stem in stems(layout, link.role)))
+        for link in in_force(folder)
+    )  # fmt: skip
     dead = [f"the link of {part.role}, whose relay has ended" for part in links if not part.alive]
     if dead or not set(layout.hosts) <= alive:
         hosts = _hosts(layout, alive | _greeting(layout, (*layout.guests, *layout.containers)))
@@ -126,6 +129,20 @@ def _rootless(box: Rootless) -> BoxStatus:
     return BoxStatus(**{**facts, "hosts": hosts, "left": tuple(facts["left"])})
 
 
+def processes(name: str) -> list[int]:
+    """The numbers of a box's processes; those that they start are found below them.
+
+    Other labs have none here.
+    """
+    if not NAME.fullmatch(name):
+        return []
+    if Rootless(name).exists:
+        return Rootless(name).processes()
+    with suppress(BoxError):  # without control groups there is no such box
+        return Cgroup.of(name).pids()
+    return []
+
+
 def names() -> list[str]:
     """All boxes with anything left."""
     folders = [path.name for path in (*BOXES.glob("*"), *kept().glob("*")) if path.is_dir()]
@@ -166,25 +183,21 @@ def _layout(folder: Folder) -> Layout | None:
 
 # All asked at once: those that are not there answer only by their silence.
 def _greeting(layout: Layout, roles: Sequence[str]) -> set[str]:
-    def patience(role: str) -> float:
-        return GUEST_BANNER_SECONDS if role in layout.guests else BANNER_SECONDS
-
     def answers(role: str) -> bool:
-        return greets(layout.control(role), patience(role))
+        patience = GUEST_BANNER_SECONDS if role in layout.guests else BANNER_SECONDS
+        return greets(layout.control(role), patience)
 
     greetings = together(answers, roles, len(roles))
     return {role for role, greeted in zip(roles, greetings, strict=True) if greeted}
 
 
 def _hosts(layout: Layout, alive: set[str]) -> tuple[HostStatus, ...]:
-    return tuple(_host(layout, role, role in alive) for role in layout.roles)
-
-
-def _host(layout: Layout, role: str, alive: bool) -> HostStatus:
-    name, cpus, interface = f"{layout.name}-{role}", layout.cpus_of(role), layout.interface(role)
-    control, data = layout.control(role), layout.data(role)
-    memory = layout.memory_of(role)
-    return HostStatus(name, role, control, data, interface, cpus, alive, memory)
+    return tuple(
+        HostStatus(
+            f"{layout.name}-{role}", role, layout.control(role), layout.data(role),
+            layout.interface(role), layout.cpus_of(role), role in alive, layout.memory_of(role),
+        ) for role in layout.roles
+    )  # fmt: skip
 
 
 def in_force(folder: Folder) -> list[LinkStatus]:
@@ -195,27 +208,17 @@ def in_force(folder: Folder) -> list[LinkStatus]:
         return []
 
 
-def _looked_at(folder: Folder, layout: Layout, link: LinkStatus) -> LinkStatus:
-    relays = stems(layout, link.role) if link.by == "relay" else []
-    return replace(link, alive=all(held(folder.held(stem)) for stem in relays))
-
-
 # Who may not read the key still sees the rest.
 def _inner(lab: Path, layout: Layout, verb: str, roles: Sequence[str]) -> tuple[GuestStatus, ...]:
+    statuses = []
     with opened(lab) as box:
-        statuses = [
-            _ask_guest(box.host(layout.on(role)), verb, role, layout.on(role)) for role in roles
-        ]
-    disks = {role: layout.disks_of(role) for role in layout.with_disks}
-    return tuple(
-        replace(status_now, disks=disks.get(status_now.name, {})) for status_now in statuses
-    )
-
-
-def _ask_guest(host: Host, verb: str, role: str, on: str) -> GuestStatus:
-    try:
-        state = host.check(verb, f"@{role}", "state").strip()
-        lines = host.check(verb, f"@{role}", "get").split()
-    except LabkitError:
-        return GuestStatus(role, on, "unknown")
-    return GuestStatus(role, on, state, dict(line.split("=", 1) for line in lines))
+        for role in roles:
+            host, state, lines = box.host(layout.on(role)), "unknown", list[str]()
+            with suppress(LabkitError):
+                said = host.check(verb, f"@{role}", "state").strip()
+                lines = host.check(verb, f"@{role}", "get").split()
+                state = said
+            description = dict(line.split("=", 1) for line in lines)
+            disks = layout.disks_of(role) if role in layout.with_disks else {}
+            statuses.append(GuestStatus(role, layout.on(role), state, description, disks))
+    return tuple(statuses)

@@ -79,7 +79,9 @@ class Report:
 
 def examine() -> Report:
     """Look at this machine; nothing is changed, and nothing stays running."""
-    checks = (*_python_checks(), *map(_program_check, needs.NEEDS.items()), _docker_check(),
+    docker = needs.Need(container.DOCKER, container.PACKAGES["docker"], DOCKER)
+    programs = [_program_check(name, need) for name, need in needs.NEEDS.items()]
+    checks = (_python_check(), *programs, _program_check("docker", docker, set_up=""),
               *_kvm_check(), *_kernel_checks(), _rootless_check(), *_priority_check())  # fmt: skip
     tier = _tier(checks)
     return Report(tier, TIERS[tier], LACKS[tier], _next(checks, tier), _machine(), checks)
@@ -113,21 +115,10 @@ def render(report: Report) -> str:
         if not check.ok:
             checks.append(("", f"{'':<12}it brings {check.brings}"))
             checks.append(("", f"{'':<12}to get it: {check.fix}"))
-    return "\n\n".join(
-        [
-            _align(
-                [
-                    ("tier", f"{report.tier}: {report.means}"),
-                    ("next", report.next),
-                    *([("lacks", report.lacks)] if report.lacks else []),
-                ]
-            ),
-            _align(
-                (name.replace("_mib", " (MiB)"), value) for name, value in report.machine.items()
-            ),
-            _align(checks, 4),
-        ]
-    )
+    head = [("tier", f"{report.tier}: {report.means}"), ("next", report.next)]
+    head += [("lacks", report.lacks)] if report.lacks else []
+    machine = ((name.replace("_mib", " (MiB)"), value) for name, value in report.machine.items())
+    return "\n\n".join([_align(head), _align(machine), _align(checks, 4)])
 
 
 def ready(report: Report) -> str:
@@ -154,12 +145,12 @@ def _next(checks: Iterable[Ability], tier: str) -> str:
 # --- checks ---------------------------------------------------------------------------------
 
 
-def _python_checks() -> list[Ability]:
+def _python_check() -> Ability:
     absent = [name for name in _dependencies() if not _is_installed(name)]
     text = f"missing {', '.join(absent)}" if absent else f"Python {platform.python_version()}"
     lacking = ["-e", str(HOME)] if CHECKOUT else absent
     fix = shlex.join([sys.executable, "-m", "pip", "install", *lacking])
-    return [Ability("python", not absent, text, "all that labkit imports", fix if absent else "")]
+    return Ability("python", not absent, text, "all that labkit imports", fix if absent else "")
 
 
 def _dependencies() -> list[str]:
@@ -170,26 +161,26 @@ def _dependencies() -> list[str]:
 
 
 def _is_installed(name: str) -> bool:
-    try:
+    with suppress(metadata.PackageNotFoundError):
         return bool(metadata.version(name))
-    except metadata.PackageNotFoundError:
-        return False
+    return False
 
 
-def _program_check(item: tuple[str, needs.Need]) -> Ability:
-    name, need = item
-    if need.absent:
-        return Ability(name, False, f"missing {', '.join(need.absent)}", need.brings, _fix(need))
-    return Ability(name, True, ", ".join(need.programs), need.brings)
-
-
-def _docker_check() -> Ability:
-    absent = container.absent("docker")
-    if not absent:
-        return Ability("docker", True, ", ".join(container.DOCKER), DOCKER)
-    need = needs.Need(tuple(absent), container.PACKAGES["docker"], DOCKER)
-    remedy = _fix(need, set_up="")
-    return Ability("docker", False, f"missing {', '.join(absent)}", DOCKER, remedy)
+# Unlike apt-get by itself, make starts no SSH server for all the world.
+def _program_check(
+    name: str, need: needs.Need, set_up: str = SET_UP if CHECKOUT else ""
+) -> Ability:
+    if not need.absent:
+        return Ability(name, True, ", ".join(need.programs), need.brings)
+    system, missing = system_of(_os_release()), f"missing {', '.join(need.absent)}"
+    names = names_of(need.absent, system) if system else []
+    if not system or not shutil.which(install_words(system)[0], path=needs.SEARCH_PATH):
+        fix = f"install {' '.join(need.absent)} (Debian's package {need.package})"
+    elif not names:
+        fix = NO_PACKAGE.format(system=_os_release().get("NAME", system))
+    else:
+        fix = set_up or shlex.join(["sudo", *install_words(system), *names])
+    return Ability(name, False, missing, need.brings, fix)
 
 
 # That its device opens says nothing about guests: many clouds have one that boots none.
@@ -220,17 +211,6 @@ def _priority_check() -> list[Ability]:
     text = f"a limit of {limit}" if limit else "a limit of 0 (ulimit -r)"
     brings = "guests with a CPU of their own in the lab in a box without root"
     return [Ability(PRIORITY, limit != 0, text, brings, "" if limit else remedy)]
-
-
-# Unlike apt-get by itself, make starts no SSH server for all the world.
-def _fix(need: needs.Need, set_up: str = SET_UP if CHECKOUT else "") -> str:
-    system, programs = system_of(_os_release()), " ".join(need.absent)
-    if not system or not shutil.which(install_words(system)[0], path=needs.SEARCH_PATH):
-        return f"install {programs} (Debian's package {need.package})"
-    names = names_of(need.absent, system)
-    if not names:
-        return NO_PACKAGE.format(system=_os_release().get("NAME", system))
-    return set_up or shlex.join(["sudo", *install_words(system), *names])
 
 
 def _kernel_checks() -> list[Ability]:

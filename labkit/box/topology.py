@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ HOST_KEYS = {"cpus", "memory", "scratch"}
 GUEST_KEYS = {"on", "memory", "backing", "accelerator", "vcpus", "wakeups", "nic"}
 MOST_MACHINES = 200
 SHARING = "shared"
-SCRATCHES = ("", "disk", SHARING)
+SCRATCHES = ("disk", SHARING)
 BACKINGS = ("memory", "disk")
 ACCELERATORS = (AUTO, "uml", QEMU, "kvm", "tcg")
 MOST_VCPUS = 64
@@ -89,23 +89,15 @@ class Topology:
     containers: tuple[ContainerPlan, ...] = ()
 
     def __post_init__(self) -> None:
-        roles = self.roles
-        _refuse(not self.hosts, self.name, "has no hosts", "add a table [hosts.client]")
-        _refuse(
-            len(roles) > MOST_MACHINES, self.name, f"has {len(roles)} machines",
-            f"a box has up to {MOST_MACHINES}",
-        )  # fmt: skip
+        roles, count = self.roles, len(self.roles)
+        self._refuse(not self.hosts, "has no hosts", "add a table [hosts.client]")
+        most = f"a box has up to {MOST_MACHINES}"
+        self._refuse(count > MOST_MACHINES, f"has {count} machines", most)
         for role in roles:
-            _refuse(
-                not ROLE.fullmatch(role), self.name, f"cannot have a role {role!r}",
-                "use up to 15 small letters and digits, a letter first",
-            )  # fmt: skip
-            _refuse(
-                roles.count(role) > 1,
-                self.name,
-                f"has {role!r} twice",
-                "give one of them another name",
-            )
+            form = "use up to 15 small letters and digits, a letter first"
+            self._refuse(not ROLE.fullmatch(role), f"cannot have a role {role!r}", form)
+            twice = roles.count(role) > 1
+            self._refuse(twice, f"has {role!r} twice", "give one of them another name")
         for guest in self.guests:
             self._check_guest(guest)
         for container in self.containers:
@@ -113,81 +105,70 @@ class Topology:
         for host in self.hosts:
             self._check_host(host)
         for link in self.links:
-            if link.role not in self.linked:
-                raise Unknown(f"machine with a link in {self.name}", link.role, self.linked)
+            _insist_known(f"machine with a link in {self.name}", link.role, self.linked)
+
+    def _refuse(self, wrong: bool, problem: str, hint: str) -> None:
+        _refuse(wrong, self.name, problem, hint)
 
     def _check_host(self, host: HostPlan) -> None:
-        if host.scratch not in SCRATCHES:
-            raise Unknown(f"scratch of {host.role}", host.scratch, SCRATCHES[1:])
+        if host.scratch:
+            _insist_known(f"scratch of {host.role}", host.scratch, SCRATCHES)
         _ = host.cpus in PARTS or _parse_cpus(host.role, host.cpus)
         if not host.memory:
             return
-        _refuse(
-            not MEMORY.fullmatch(host.memory), self.name,
-            f"cannot give {host.role} {host.memory!r} of memory", 'write it as "256M"',
-        )  # fmt: skip
+        fits = bool(MEMORY.fullmatch(host.memory))
+        problem = f"cannot give {host.role} {host.memory!r} of memory"
+        self._refuse(not fits, problem, 'write it as "256M"')
         need = LEAST_HOST_MEMORY + sum(g.mebibytes for g in self.guests_on(host.role))
-        _refuse(
-            host.mebibytes < need, self.name,
-            f"{host.memory} of memory is too little for {host.role}",
+        self._refuse(
+            host.mebibytes < need, f"{host.memory} of memory is too little for {host.role}",
             f"with its guests it needs at least {need}M",
         )  # fmt: skip
 
     def _check_guest(self, guest: GuestPlan) -> None:
-        hosts = [host.role for host in self.hosts]
-        if guest.on not in hosts:
-            raise Unknown(f"host for {guest.role} of {self.name}", guest.on, hosts)
-        if guest.accelerator not in ACCELERATORS:
-            raise Unknown(f"accelerator of {guest.role}", guest.accelerator, ACCELERATORS)
-        uml, low = guest.kind == "uml", LEAST_QEMU_MEMORY
-        low = LEAST_MEMORY if guest.kind in ("uml", AUTO) else low
+        role, uml = guest.role, guest.kind == "uml"
+        _insist_known(f"host for {role} of {self.name}", guest.on, [h.role for h in self.hosts])
+        _insist_known(f"accelerator of {role}", guest.accelerator, ACCELERATORS)
+        low = LEAST_MEMORY if guest.kind in ("uml", AUTO) else LEAST_QEMU_MEMORY
         fits = MEMORY.fullmatch(guest.memory) and guest.mebibytes >= low
-        _refuse(
-            not fits, self.name, f"cannot give {guest.role} {guest.memory!r} of memory",
+        self._refuse(
+            not fits, f"cannot give {role} {guest.memory!r} of memory",
             f'write it as "256M"; the least for {guest.kind} is {low}M',
         )  # fmt: skip
         high = 1 if uml else MOST_VCPUS
-        _refuse(
-            not guest.vcpus.isdecimal() or not 1 <= int(guest.vcpus) <= high, self.name,
-            f"cannot give {guest.role} {guest.vcpus!r} CPUs",
+        self._refuse(
+            not guest.vcpus.isdecimal() or not 1 <= int(guest.vcpus) <= high,
+            f"cannot give {role} {guest.vcpus!r} CPUs",
             f'accelerator "{guest.kind}" has 1 to {high}',
-        )  # fmt: skip
-        if guest.backing not in BACKINGS:
-            raise Unknown(f"backing of {guest.role}", guest.backing, BACKINGS)
-        if guest.wakeups not in ("", *WAKEUPS):
-            raise Unknown(f"wakeups of {guest.role}", guest.wakeups, WAKEUPS)
-        _refuse(
-            guest.wakeups == "lossy" and not uml, self.name,
-            f"{guest.role} cannot lose wakeups", "only guests of User-Mode Linux can",
-        )  # fmt: skip
-        if guest.nic not in NICS:
-            raise Unknown(f"nic of {guest.role}", guest.nic, NICS)
-        _refuse(
-            guest.nic != "virtio" and uml, self.name,
-            f"{guest.role} cannot have a NIC of kind {guest.nic}", "only guests of QEMU can",
-        )  # fmt: skip
+        )
+        _insist_known(f"backing of {role}", guest.backing, BACKINGS)
+        if guest.wakeups:
+            _insist_known(f"wakeups of {role}", guest.wakeups, WAKEUPS)
+        lossy = guest.wakeups == "lossy" and not uml
+        only_uml = "only guests of User-Mode Linux can"
+        self._refuse(lossy, f"{role} cannot lose wakeups", only_uml)
+        _insist_known(f"nic of {role}", guest.nic, NICS)
+        emulated, problem = guest.nic != "virtio" and uml, f"a NIC of kind {guest.nic}"
+        self._refuse(emulated, f"{role} cannot have {problem}", "only guests of QEMU can")
         _ = guest.volumes
 
     def _check_container(self, container: ContainerPlan) -> None:
+        role, on = container.role, container.on
         alone = {g.role: g.kind not in (AUTO, "uml") and not g.root for g in self.guests}
         places = [*(host.role for host in self.hosts), *alone]
-        if container.on not in places:
-            raise Unknown(f"host for {container.role} of {self.name}", container.on, places)
-        _refuse(
-            alone.get(container.on, False), self.name,
-            f"cannot run {container.role} in {container.on}",
+        _insist_known(f"host for {role} of {self.name}", on, places)
+        self._refuse(
+            alone.get(on, False), f"cannot run {role} in {on}",
             'guests of accelerator "auto" run containers; one that may move has no engine with it',
         )  # fmt: skip
-        _refuse(
-            container.on in alone and container.engine not in IN_GUESTS, self.name,
-            f"cannot run {container.role} by {container.engine} in {container.on}",
+        self._refuse(
+            on in alone and container.engine not in IN_GUESTS,
+            f"cannot run {role} by {container.engine} in {on}",
             f"in a guest the engine is {' or '.join(IN_GUESTS)}",
-        )  # fmt: skip
-        _refuse(
-            container.on in alone and bool(container.cpus), self.name,
-            f"cannot give {container.role} CPUs of its own", f"{container.on} has one CPU",
-        )  # fmt: skip
-        _ = container.cpus in ("", *HALVES) or _parse_cpus(container.role, container.cpus)
+        )
+        own = on in alone and bool(container.cpus)
+        self._refuse(own, f"cannot give {role} CPUs of its own", f"{on} has one CPU")
+        _ = container.cpus in ("", *HALVES) or _parse_cpus(role, container.cpus)
 
     @property
     def roles(self) -> list[str]:
@@ -206,13 +187,8 @@ class Topology:
     def engined(self, choice: Callable[[str], str]) -> Topology:
         """The same with the engine that `choice` makes of each; none leaves the container out."""
         hosts = [host.role for host in self.hosts]
-        choices = [
-            (
-                container,
-                choice(container.engine if container.on in hosts else container.in_guest.engine),
-            )
-            for container in self.containers
-        ]
+        choices = [(plan, choice((plan if plan.on in hosts else plan.in_guest).engine))
+                   for plan in self.containers]  # fmt: skip
         able = tuple(replace(container, engine=engine) for container, engine in choices if engine)
         return replace(self, containers=able)
 
@@ -220,7 +196,7 @@ class Topology:
         """The same with the accelerator that `choice` makes of each; none leaves the guest out."""
         guests = [guest.run_by(choice(guest.kind)) for guest in self.guests]
         able = tuple(guest for guest in guests if guest.accelerator)
-        absent = self._without(able)
+        absent = {guest.role for guest in guests} - {guest.role for guest in able}
         links = tuple(link for link in self.links if link.role not in absent)
         containers = tuple(container for container in self.containers if container.on not in absent)
         return replace(self, guests=able, links=links, containers=containers)
@@ -232,9 +208,6 @@ class Topology:
             else guest for guest in self.guests
         ]  # fmt: skip
         return replace(self, guests=tuple(guests))
-
-    def _without(self, able: Sequence[GuestPlan]) -> set[str]:
-        return {guest.role for guest in self.guests} - {guest.role for guest in able}
 
     @property
     def on_scratch(self) -> bool:
@@ -286,25 +259,25 @@ def from_tables(name: str, document: Mapping[str, Any], machine: Machine | None 
     hosts = [HostPlan(role, **_texts(name, role, table, HOST_KEYS))
              for role, table in _tables(name, document, "hosts")]  # fmt: skip
     if growing.grows(document):
-        document = growing.grown(name, document, *_room(hosts, machine or Machine.read()))
-    guests = [GuestPlan(role, **_texts(name, role, table, GUEST_KEYS, {"on"}), disks=disks)
-              for role, content in _tables(name, document, "guests")
-              for table, disks in [_without_disks(name, role, content)]]  # fmt: skip
+        machine = machine or Machine.read()
+        # A host with a CPU set aside from it, or none of its own, counts all.
+        shares = {
+            host.role: len(machine.cpus) if host.cpus in ("all", *ASIDE)
+            else len(host.among(machine.cpus, machine.by_node)) for host in hosts
+        }  # fmt: skip
+        document = growing.grown(name, document, machine, shares)
+    guests = []
+    for role, table in _tables(name, document, "guests"):
+        disks = table.get("disks", []) if isinstance(table, dict) else []
+        listed = isinstance(disks, list) and all(isinstance(text, str) for text in disks)
+        _refuse(not listed, name, f"{role}: disks must be a list of texts", 'disks = ["64M"]')
+        texts = _texts(name, role, table, GUEST_KEYS, {"on"}, others={"disks"})
+        guests.append(GuestPlan(role, **texts, disks=tuple(disks)))
     containers = [ContainerPlan(role, **_texts(name, role, table, CONTAINER_KEYS, {"on"}))
                   for role, table in _tables(name, document, "containers")]  # fmt: skip
     links = [LinkPlan(role, **_texts(name, f"link of {role}", table, LINK_KEYS))
              for role, table in _tables(name, document, "links")]  # fmt: skip
     return Topology(name, tuple(hosts), tuple(guests), tuple(links), tuple(containers))
-
-
-# A host with a CPU set aside from it, or none of its own, counts all.
-def _room(hosts: Sequence[HostPlan], machine: Machine) -> tuple[Machine, dict[str, int]]:
-    whole_machine = ("all", *ASIDE)
-    return machine, {
-        host.role: len(machine.cpus) if host.cpus in whole_machine
-        else len(host.among(machine.cpus, machine.by_node))
-        for host in hosts
-    }  # fmt: skip
 
 
 def _tables(name: str, document: Mapping[str, Any], kind: str) -> list[tuple[str, Any]]:
@@ -313,35 +286,28 @@ def _tables(name: str, document: Mapping[str, Any], kind: str) -> list[tuple[str
     return list(tables.items())
 
 
-def _without_disks(name: str, role: str, table: Any) -> tuple[Any, tuple[str, ...]]:
-    if not isinstance(table, dict) or "disks" not in table:
-        return table, ()
-    disks = table["disks"]
-    is_list = isinstance(disks, list) and all(isinstance(text, str) for text in disks)
-    _refuse(not is_list, name, f"{role}: disks must be a list of texts", 'disks = ["64M"]')
-    return {key: value for key, value in table.items() if key != "disks"}, tuple(disks)
-
-
 def _texts(
-    name: str,
-    role: str,
-    table: Any,
-    keys: set[str],
-    musts: set[str] = frozenset(),  # type: ignore[assignment]
-) -> dict[str, str]:
+    name: str, role: str, table: Any, keys: set[str], musts: Collection[str] = (),
+    others: Collection[str] = (),
+) -> dict[str, str]:  # fmt: skip
     _refuse(not isinstance(table, dict), name, f"{role} is not a table", f"write [hosts.{role}]")
-    _check_keys(name, f"key of {role}", table, keys)
-    for key in sorted(musts - set(table)):
+    _check_keys(name, f"key of {role}", table, keys | {*others})
+    for key in sorted(set(musts) - set(table)):
         raise BadInput(f"{name}: {role} lacks {key} = ...", hint=f"{DOCS} explains it")
-    for key, value in table.items():
+    texts = {key: value for key, value in table.items() if key not in others}
+    for key, value in texts.items():
         _refuse(not isinstance(value, str), name, f"{role}: {key} must be text", f"not {value!r}")
-    return dict(table)
+    return texts
 
 
-def _check_keys(name: str, kind: str, table: Mapping[str, Any], keys: set[str]) -> None:
+def _check_keys(name: str, kind: str, table: Iterable[str], keys: Collection[str]) -> None:
     for key in table:
-        if key not in keys:
-            raise Unknown(f"{kind} in {name}", key, keys)
+        _insist_known(f"{kind} in {name}", key, keys)
+
+
+def _insist_known(kind: str, value: str, known: Collection[str]) -> None:
+    if value not in known:
+        raise Unknown(kind, value, known)
 
 
 def _refuse(wrong: bool, name: str, problem: str, hint: str) -> None:

@@ -23,6 +23,12 @@ INCLUDE = re.compile(r"^# include (\S+)\n", re.MULTILINE)
 GUESTS, CONTAINERS = "labkit/guests", "labkit/containers"
 BACKED = "/run/labkit/backed"
 """The folder where a host finds the machine's disk for guests' memory: files without a name."""
+# Root's account must not look locked to sshd, whatever the machine's own file says.
+PASSWD = """\
+root:x:0:0:root:/root:/bin/sh
+sshd:x:64002:65534::/run/sshd:/bin/false
+nobody:x:65534:65534::/nonexistent:/bin/false
+"""
 
 
 @dataclass(frozen=True)
@@ -51,8 +57,8 @@ def files(layout: Layout, role: str, pair: KeyPair, user: KeyPair) -> dict[str, 
     etc = {
         "hostname": f"{layout.name}-{role}\n",
         "hosts": _hosts(layout),
-        "machine-id": f"{_serial(layout, role)}\n",
-        "passwd": _passwd(),
+        "machine-id": f"{layout.pair:030x}{layout.seat(role):02x}\n",
+        "passwd": PASSWD,
         "group": "root:x:0:\nnogroup:x:65534:\n",
     }
     return {
@@ -69,14 +75,15 @@ def guest_files(
 ) -> dict[str, File]:
     """A host's links, and what its guests need, each of whom may read its own part only."""
     contents = {"labkit/links": File(at_host(layout, host))}
-    if layout.guests_on(host):
-        contents["labkit/bin/guest"] = File(script("guest.pl"), 0o755)
-        contents["labkit/bin/guest_changes.pl"] = File(script("guest_changes.pl"))
-        contents["labkit/bin/guest.sh"] = File(script("guest.sh"), 0o755)
-        contents[f"labkit/bin/{waking.LIBRARY}"] = File(waking.library(), 0o755)
-        registers = waking.library(("ptrace",))
-        contents[f"labkit/bin/{waking.REGISTERS_ONLY}"] = File(registers, 0o755)
-    for plan in layout.guests_on(host):
+    if layout.topology.guests_on(host):
+        contents |= {
+            "labkit/bin/guest": File(script("guest.pl"), 0o755),
+            "labkit/bin/guest_changes.pl": File(script("guest_changes.pl")),
+            "labkit/bin/guest.sh": File(script("guest.sh"), 0o755),
+            f"labkit/bin/{waking.LIBRARY}": File(waking.library(), 0o755),
+            f"labkit/bin/{waking.REGISTERS_ONLY}": File(waking.library(("ptrace",)), 0o755),
+        }
+    for plan in layout.topology.guests_on(host):
         place, uid = f"{GUESTS}/{plan.role}", layout.uid(plan.role)
         inner = files(layout, plan.role, keys[plan.role], user)
         inner["labkit/links"] = File(at_guest(layout, plan.role))
@@ -84,7 +91,7 @@ def guest_files(
             inner["labkit/hotplug"] = File(script("guest_hotplug.pl"), 0o755)
         inner["labkit/peer"] = File(layout.data(layout.hosts[0]))
         inner |= container_files(layout, plan.role, keys, user)
-        if layout.has_scratch(plan.role):
+        if layout.scratch(plan.role):
             inner["labkit/scratch_disk"] = File(f"/dev/{disk.device(0, plan.accelerator)}\n")
         contents |= {
             f"{place}/init": File(script("guest_init.sh"), 0o755),
@@ -94,7 +101,7 @@ def guest_files(
             **{f"{place}/run/{path}": replace(file, owner=uid) for path, file in inner.items()},
         }
         if plan.accelerator != "uml":
-            root = _pack(layout, plan.role) if plan.root else own_root(inner)
+            root = _pack(layout, plan.role) if plan.root else _own_root(inner)
             contents[f"{place}/run/own.cpio"] = File(root, 0o600, uid)
     return contents
 
@@ -119,7 +126,7 @@ def container_files(
             "data": layout.data(plan.role), "control": layout.control(plan.role),
             "mac0": layout.mac(0, plan.role), "mac3": layout.mac(3, plan.role),
             "seat": str(layout.seat(plan.role)),
-            "scratch": "/run/labkit/scratch" if layout.has_scratch(plan.role) else "",
+            "scratch": "/run/labkit/scratch" if layout.scratch(plan.role) else "",
         }  # fmt: skip
         contents |= {
             f"{place}/wires": File(_lines(facts)),
@@ -134,8 +141,8 @@ def _lines(values: Mapping[str, str]) -> str:
     return "".join(f"{key}={value}\n" for key, value in values.items())
 
 
-def own_root(contents: Mapping[str, File]) -> bytes:
-    """The archive that a QEMU guest's kernel finds on top of the image that all of them share."""
+# What its kernel finds on top of the image that all guests of QEMU share.
+def _own_root(contents: Mapping[str, File]) -> bytes:
     archive = Archive()
     archive.files({"/init": script("qemu_init.sh").encode()})
     for mode in sorted({file.mode for file in contents.values()}):
@@ -182,26 +189,11 @@ def _hosts(layout: Layout) -> str:
     return f"127.0.0.1 localhost\n{control}{data}"
 
 
-# Root's account must not look locked to sshd, whatever the machine's own file says.
-def _passwd() -> str:
-    return (
-        "root:x:0:0:root:/root:/bin/sh\n"
-        "sshd:x:64002:65534::/run/sshd:/bin/false\n"
-        "nobody:x:65534:65534::/nonexistent:/bin/false\n"
-    )
-
-
-def _serial(layout: Layout, role: str) -> str:
-    return f"{layout.pair:030x}{layout.seat(role):02x}"
-
-
 # What a guest does not choose: its user, and the ends of its wires on this host.
 def _wires(layout: Layout, guest: str) -> str:
-    ends = guest_ends(layout, guest)
-    macs = {"mac0": layout.mac(0, guest), "mac1": layout.mac(1, guest)}
-    facts = {"user": str(layout.uid(guest)), **ends, **macs}
-    facts["accelerator"] = layout.plan(guest).accelerator
-    plan = layout.plan(guest)
+    plan, macs = layout.plan(guest), {f"mac{net}": layout.mac(net, guest) for net in (0, 1)}
+    facts = {"user": str(layout.uid(guest)), **guest_ends(layout, guest), **macs}
+    facts["accelerator"] = plan.accelerator
     facts["backing"] = BACKED if plan.on_disk else "/tmp"
     place = f"{disk.SEEN_BY_HOSTS}/{guest}"
     for number, (file, volume) in enumerate(disk.files(place, plan.volumes, plan.accelerator)):

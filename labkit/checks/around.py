@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 
-from labkit.box.processes import processes
+from labkit.box.status import processes
 from labkit.check import OK, WARNING, Check, Finding, Subject
 from labkit.gates import around
 

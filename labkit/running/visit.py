@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from labkit.box.processes import processes
+from labkit.box.status import processes
 from labkit.changes.in_force import BEAT_SECONDS, InForce
 from labkit.changes.left_open import refuse_left
 from labkit.condition import Condition

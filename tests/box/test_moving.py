@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,20 +17,16 @@ from leftovers import another
 
 from labkit import box
 from labkit.box import Faults
-from labkit.box.guests import fitting
+from labkit.box.guests import move
 from labkit.box.guests.moving import Moving
 from labkit.errors import BadInput, BoxError, StayedBehind
 from labkit.workloads.dvdstore import DvdStore
-from tests.box.conftest import MOVING, with_cpus
-from tests.box.test_migration import COUNTER, counted, goes_on, on
+from tests.box.conftest import MOVING, hypervisor, place, with_cpus
+from tests.box.test_migration import counted, goes_on, on
 
 PROGRAMS = ("mount", "perl", "umount")
 
-pytestmark = [
-    pytest.mark.box,
-    pytest.mark.slow,
-    pytest.mark.when_changed("labkit/box/"),
-]
+pytestmark = [pytest.mark.box, pytest.mark.slow, pytest.mark.when_changed("labkit/box/")]
 SHOP = f"{NAME}-6"
 CHECKED = re.compile(r'^checked {"orders": (\d+)', re.MULTILINE)
 BOOT = "/proc/sys/kernel/random/boot_id"
@@ -38,27 +35,30 @@ WRITER = """\
     > /dev/null 2>&1 & echo $! > /tmp/writer); sleep 2"""
 
 
-@pytest.fixture
-def lab_of_two(hypervisors):
-    guest = with_cpus(hypervisors, 1)
-    guest.check("sh", "-c", COUNTER)
-    guest.check("sh", "-c", "until [ -s /tmp/count ]; do sleep 0.02; done")
-    return hypervisors
+@contextmanager
+def writing(lab):
+    """The guest writes to its memory as fast as it can."""
+    guest = lab.host("guest")
+    guest.check("sh", "-c", WRITER)
+    try:
+        yield
+    finally:
+        guest.run("sh", "-c", "kill $(cat /tmp/writer)")
 
 
 def other(name=MOVING):
-    return {"server": "server2", "server2": "server"}[box.status(name).guests[0].on]
+    return {"server": "server2", "server2": "server"}[place(name)]
 
 
 def check_on_one_side(lab, expected):
     there = on(lab)
     assert there == {host: ["guest"] if host == expected else [] for host in there}
-    assert box.status(MOVING).guests[0].on == expected
+    assert place() == expected
     goes_on(lab.host("guest"), counted(lab.host("guest")))
 
 
 def test_a_move_whose_target_is_killed_leaves_the_guest_where_it_was(lab_of_two):
-    at, to = box.status(MOVING).guests[0].on, other()
+    at, to = place(), other()
     there, under_way = lab_of_two.host(to), threading.Event()
 
     def hears(line):
@@ -103,7 +103,7 @@ mount --bind /run/little /proc/meminfo"""
 
 
 def test_a_move_to_a_host_with_too_little_memory_is_refused_before_it_begins(lab_of_two):
-    at, to = box.status(MOVING).guests[0].on, other()
+    at, to = place(), other()
     there = lab_of_two.host(to)
     there.check("sh", "-c", LITTLE)
     try:
@@ -116,7 +116,7 @@ def test_a_move_to_a_host_with_too_little_memory_is_refused_before_it_begins(lab
 
 # Whole 256 KiB would be searched in a way that overlooks writes (guest_boot.sh).
 def test_the_memory_of_an_emulated_guest_has_a_size_that_qemu_searches_page_by_page(lab_of_two):
-    at = lab_of_two.host(box.status(MOVING).guests[0].on)
+    at = hypervisor(lab_of_two)
     summary = json.loads(at.check("guest", "@guest", "qmp", "query-memory-size-summary"))
     emulated = box.status(MOVING).accelerator == "tcg"
     assert bool(summary["base-memory"] % (256 << 10)) == emulated
@@ -131,7 +131,7 @@ box.migrate({name!r}, "guest", to={to!r}, how=Moving(rate="60 Mbit/s", delay="1 
 
 @pytest.mark.torture
 def test_a_move_whose_controller_is_killed_is_settled_when_the_box_is_used_next(lab_of_two):
-    at, to = box.status(MOVING).guests[0].on, other()
+    at, to = place(), other()
     words = [sys.executable, "-c", MOVES.format(name=MOVING, to=to)]
     with subprocess.Popen(words, stderr=subprocess.DEVNULL) as controller:
         while '"active"' not in lab_of_two.host(at).run("guest", "qmp", "query-migrate").stdout:
@@ -139,27 +139,23 @@ def test_a_move_whose_controller_is_killed_is_settled_when_the_box_is_used_next(
             time.sleep(0.1)
         controller.kill()
     box.up(MOVING)
-    check_on_one_side(lab_of_two, box.status(MOVING).guests[0].on)
+    check_on_one_side(lab_of_two, place())
     box.migrate(MOVING, "guest", to=other(), how=Moving(delay="1 ms"))
 
 
 @pytest.mark.torture
 def test_a_move_that_never_converges_is_given_up_and_says_what_else_there_is(lab_of_two):
-    at, guest = box.status(MOVING).guests[0].on, lab_of_two.host("guest")
-    guest.check("sh", "-c", WRITER)
-    try:
-        how = Moving(rate="100 Mbit/s", deadline=3)
+    at, how = place(), Moving(rate="100 Mbit/s", deadline=3)
+    with writing(lab_of_two):
         with pytest.raises(StayedBehind, match="did not converge") as failed:
             box.migrate(MOVING, "guest", to=other(), how=how)
         assert "stop and copy" in str(failed.value)
         check_on_one_side(lab_of_two, at)
-    finally:
-        guest.run("sh", "-c", "kill $(cat /tmp/writer)")
 
 
 @pytest.mark.torture
 def test_it_moves_with_its_disk_on_channels_over_a_long_way_and_back(lab_of_two):
-    guest, at = lab_of_two.host("guest"), box.status(MOVING).guests[0].on
+    guest, at = lab_of_two.host("guest"), place()
     guest.check("sh", "-c", "echo moved | dd of=/dev/vda conv=fsync,notrunc")
     lines = []
     how = Moving(channels=2, disks=True, delay="5 ms", rate="800 Mbit/s")
@@ -176,8 +172,8 @@ def test_post_copy_is_refused_where_the_kernel_lets_nobody_handle_page_faults(
 ):
     if Path("/proc/sys/vm/unprivileged_userfaultfd").read_text().strip() == "1":
         pytest.skip("this kernel lets everybody")
-    monkeypatch.setattr(fitting, "PTRACE", "-sys_ptrace")
-    at = box.status(MOVING).guests[0].on
+    monkeypatch.setattr(move, "PTRACE", "-sys_ptrace")
+    at = place()
     with pytest.raises(BadInput, match=r"allows no userfaultfd \(Operation not"):
         box.migrate(MOVING, "guest", to=other(), how=Moving(escape="post-copy"))
     check_on_one_side(lab_of_two, at)
@@ -187,15 +183,10 @@ def test_post_copy_is_refused_where_the_kernel_lets_nobody_handle_page_faults(
 @pytest.mark.torture
 @pytest.mark.parametrize("escape", ["stop and copy", "post-copy", "throttle"])
 def test_each_way_out_brings_a_guest_over_that_writes_faster_than_its_link(lab_of_two, escape):
-    to, guest = other(), lab_of_two.host("guest")
-    guest.check("sh", "-c", WRITER)
-    try:
-        box.migrate(
-            MOVING, "guest", to=to, how=Moving(rate="200 Mbit/s", deadline=3, escape=escape)
-        )
+    to, how = other(), Moving(rate="200 Mbit/s", deadline=3, escape=escape)
+    with writing(lab_of_two):
+        box.migrate(MOVING, "guest", to=to, how=how)
         check_on_one_side(lab_of_two, to)
-    finally:
-        guest.run("sh", "-c", "kill $(cat /tmp/writer)")
 
 
 def moved(lab, **how):
@@ -208,12 +199,8 @@ def moved(lab, **how):
 def test_a_faster_link_a_longer_way_and_a_guest_that_writes_show_in_how_it_moves(lab_of_two):
     slow, fast = (moved(lab_of_two, rate=rate) for rate in ("100 Mbit/s", "400 Mbit/s"))
     far = moved(lab_of_two, rate="400 Mbit/s", delay="75 ms")
-    guest = lab_of_two.host("guest")
-    guest.check("sh", "-c", WRITER)
-    try:
+    with writing(lab_of_two):
         written = moved(lab_of_two, rate="400 Mbit/s", deadline=25, escape="stop and copy")
-    finally:
-        guest.run("sh", "-c", "kill $(cat /tmp/writer)")
     assert fast.total_ms < slow.total_ms
     assert far.silence_ms > fast.silence_ms
     assert written.rounds > fast.rounds
@@ -230,7 +217,7 @@ def test_a_move_that_cannot_be_meant_is_refused(odd):
 
 # Whether the move had ended by then.
 def cut_at_some_moment(lab, moment):
-    at, to = box.status(MOVING).guests[0].on, other()
+    at, to = place(), other()
     cut = threading.Event()
 
     def fault():
@@ -263,22 +250,12 @@ def test_a_link_cut_at_30_moments_leaves_the_guest_on_one_side_each_time(lab_of_
     assert 0 < sum(arrived) < 30
 
 
-def with_so_many_cpus(lab, vcpus):
-    guest, at = lab.host("guest"), lab.host("server")
-    at.check("guest", "stop")
-    at.check("guest", "set", f"vcpus={vcpus}")
-    at.check("guest", "start", seconds=90)
-    guest.close()
-    assert guest.check("nproc").strip() == str(vcpus)
-
-
 @pytest.mark.torture
 @pytest.mark.parametrize("vcpus, most", [(1, 50), (2, 20)])
 def test_moves_under_load_lose_no_order_that_was_committed(vcpus, most):
     load = DvdStore(users=3, duration=60, warm_up=3, buffers=16, patience=30)
     with another(SHOP, "long-distance") as lab, ThreadPoolExecutor(1) as pool:
-        if vcpus > 1:
-            with_so_many_cpus(lab, vcpus)
+        with_cpus(lab, vcpus)
         hosts = {"client": lab.host("client"), "server": lab.host("guest")}
         boot, moves, orders = hosts["server"].check("cat", BOOT), 0, 0
         while moves < most:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from labkit import box
-from labkit.box.cgroup import LIMITS, PREFIX, hierarchy
+from labkit.box.cgroup import PREFIX, hierarchy, version_1
 from labkit.lab import opened
 
 PROGRAMS = ("ip", "losetup")
@@ -75,9 +75,8 @@ def snapshot(name=""):
     """What could be a box's, and all mounts; with a name only that box's, so others may be."""
     lines = Path("/proc/self/mounts").read_text().splitlines()
     mounts = {f"mount {line}" for line in _apart(lines)}
-    groups = {
-        f"group {path}" for root in (hierarchy(), *LIMITS) for path in root.glob(f"{PREFIX}*")
-    }
+    roots = (hierarchy(), *version_1())
+    groups = {f"group {path}" for root in roots for path in root.glob(f"{PREFIX}*")}
     files = {f"file {path}" for path in Path("/run/labkit").rglob("*")}
     shared = {f"file {path}" for path in Path("/dev/shm").glob("*")}
     found = _processes() | _links() | groups | files | shared | _named_namespaces() | _loops()

@@ -13,27 +13,22 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import emulated
 import pytest
 from sshd import reached
 
-from labkit.box.greeting import greets
-from labkit.box.guests import accelerator, image, kernel
+from labkit.box.guests import accelerator
 from labkit.box.guests.cpio import Archive
-from labkit.box.sshd import KeyPair, sshd_config
+from labkit.box.sshd import KeyPair, greets
 from labkit.errors import HostError
 from labkit.ssh.connection import Address
 
-PROGRAMS = ("busybox", "debugfs", "insmod", "ip", "mkfs.ext4", "mount", "qemu-system-x86_64")
+PROGRAMS = ("debugfs", "ip", "mkfs.ext4", "mount")
 
 LACKING = bool(accelerator.lacking()) or not all(map(shutil.which, ("mkfs.ext4", "debugfs")))
-INIT = """\
-#!/bin/sh
-export PATH=/bin
-mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs devtmpfs /dev
+INIT = f"""\
+{emulated.INIT}
 mkdir -p /dev/pts; mount -t devpts devpts /dev/pts
-while read -r module; do
-    insmod "/lib/modules/$module" 2> /dev/null || busybox insmod "/lib/modules/$module"
-done < /lib/modules/order
 mkdir -p /disk /etc/default && mount -t ext4 /dev/vda /disk && mkdir -p /disk/default /disk/lib
 mount --bind /disk/default /etc/default; mount --bind /disk/lib /var/lib
 ip link set lo up; ip link set eth0 up; ip addr add 10.0.2.15/24 dev eth0
@@ -46,8 +41,6 @@ for file in /etc/default/grub.d/*.cfg; do [ ! -e "$file" ] || . "$file"; done
 echo "$GRUB_CMDLINE_LINUX" > /disk/options
 sync
 """
-PASSWD = "root:x:0:0:root:/root:/bin/sh\nsshd:x:64002:65534::/run/sshd:/bin/false\n"
-SHADOW = "root:*:19000:0:99999:7:::\nsshd:!:19000::::::\n"
 CARD = "virtio-net-pci,netdev={0},id={0},mac=52:54:00:00:00:{1:02x},addr={2:#x},romfile="
 
 
@@ -71,23 +64,15 @@ class Machine:
     process: subprocess.Popen | None = None
 
     def make(self):
-        found = kernel.find()
         archive = Archive()
         archive.files({"/init": INIT.encode(), "/bin/update-grub": UPDATE_GRUB.encode()})
-        archive.files({
-            "/run/labkit/sshd_config": sshd_config("0.0.0.0").encode(),
-            "/run/labkit/host_key": self.key.private, "/etc/passwd": PASSWD.encode(),
-            "/run/labkit/authorized_keys": self.user.public.encode(),
-            "/etc/shadow": SHADOW.encode(),
-        }, 0o600)  # fmt: skip
-        whole = image.path(found, lambda _: None).read_bytes() + archive.whole()
-        (self.folder / "first").write_bytes(whole)
+        emulated.with_login(archive, self.key, self.user.public)
+        emulated.first_root(self.folder / "first", archive)
         subprocess.run(["mkfs.ext4", "-q", self.folder / "disk", "16M"], check=True)
         (self.folder / "user").write_bytes(self.user.private)
         (self.folder / "user").chmod(0o600)
         known = f"[127.0.0.1]:{self.port} {self.key.public}\n"
         (self.folder / "known_hosts").write_text(known)
-        self.kernel = found.image
         return self
 
     def options(self):
@@ -97,18 +82,14 @@ class Machine:
 
     def on(self):
         forward = f"user,id=control,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22"
-        text = f"console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on {self.options()}"
-        how = "kvm" if accelerator.kvm_works(lambda _: None) else "tcg"
-        words = [
-            "qemu-system-x86_64", "-accel", how, "-machine", "pc", "-cpu", "max", "-m", "256",
-            "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
-            "-kernel", self.kernel, "-initrd", self.folder / "first", "-append", text,
-            "-drive", f"file={self.folder}/disk,format=raw,if=virtio", "-netdev", forward,
+        words = emulated.words(
+            self.folder / "first", 256, "-no-reboot", "-netdev", forward,
+            "-drive", f"file={self.folder}/disk,format=raw,if=virtio",
             "-netdev", "hubport,id=data,hubid=1", "-netdev", "hubport,id=other,hubid=2",
             "-device", CARD.format("control", 1, 4), "-device", CARD.format("data", 2, 5),
             *(word for name in DISKS for word in self.disk(name)),
-            "-qmp", f"unix:{self.folder}/qmp,server=on,wait=off",
-        ]  # fmt: skip
+            "-qmp", f"unix:{self.folder}/qmp,server=on,wait=off", text=self.options(), machine="pc",
+        )  # fmt: skip
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         end = time.monotonic() + 120

@@ -28,7 +28,6 @@ BY_OTHERS = {
     "PROGRAMS",  # `labkit.programs.declared` reads it in the text of a module
     "execute_managed_notebook",  # papermill
     "dask_setup",  # Dask, on a worker
-    "_cut", "_fill", "_freeze", "_lose", "_shape", "_skew",  # `Faults`, by the name of the fault
     "_fill_text",  # argparse
     "do_GET", "do_POST", "do_PUT", "parse_request", "log_message", "server_bind",  # http.server
     "_render_traceback_",  # IPython

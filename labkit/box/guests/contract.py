@@ -18,6 +18,7 @@ from labkit.box.this_machine import examine
 from labkit.changes.in_force import applied
 from labkit.changes.plan import Step, plan
 from labkit.errors import BadInput, BoxError, LabkitError
+from labkit.host import Host
 from labkit.lab import Lab, opened
 from labkit.machine.scripts import beside
 from labkit.setting import Setting
@@ -125,10 +126,9 @@ def try_all(tell: Tell) -> Contract:
             trials.append(_outcome(title, try_it))
         kind = lab.accelerator
     state = status(NAME).state
-    last_trial = GuestTrial(
-        "the box is gone", "", WORKS if state == "down" else FAILURE, state, 0.0
-    )
-    return Contract(kind, str(machine["cpu"]), str(machine["kernel"]), (*trials, last_trial))
+    works = WORKS if state == "down" else FAILURE
+    trials.append(GuestTrial("the box is gone", "", works, state, 0.0))
+    return Contract(kind, str(machine["cpu"]), str(machine["kernel"]), tuple(trials))
 
 
 @contextmanager
@@ -161,18 +161,13 @@ def _trials(lab: Lab) -> Iterator[tuple[str, Attempt]]:
     yield "a container in it", lambda: _contains(lab)
     yield "killed, and started again", lambda: _check_kill(lab)
     yield "moved to another host", lambda: _check_move(lab)
-    yield "two CPUs", lambda: _restart(lab, "vcpus", "2")
-    yield "wake-ups as its kernel has them", lambda: _restart(lab, "wakeups", "lossy")
+    yield "two CPUs", lambda: _with(lab, "vcpus", "2")
+    yield "wake-ups as its kernel has them", lambda: _with(lab, "wakeups", "lossy")
     for title, setting in SETTINGS.items():
         yield title, lambda setting=setting: _there_and_back(lab, setting)  # type: ignore[misc]
-    yield (
-        "all is as it was",
-        lambda: (
-            (WORKS, "")
-            if lab.host("server").check("guest", "get") == first
-            else (FAILURE, "it is not")
-        ),
-    )
+    yield "all is as it was", lambda: (
+        (WORKS, "") if lab.host("server").check("guest", "get") == first else (FAILURE, "it is not")
+    )  # fmt: skip
 
 
 def _outcome(title: str, try_it: Attempt) -> GuestTrial:
@@ -186,13 +181,19 @@ def _outcome(title: str, try_it: Attempt) -> GuestTrial:
     return GuestTrial(title, kind, state, " ".join(words.split()), time.monotonic() - start)
 
 
+def _restart(lab: Lab, guest: str) -> Host:
+    server, host = lab.host("server"), lab.host(guest)
+    if server.check("guest", f"@{guest}", "state").strip() != "stopped":
+        server.check("guest", f"@{guest}", "stop")
+    host.close()
+    server.check("guest", f"@{guest}", "start", seconds=BOOT_SECONDS)
+    return host
+
+
 def _boots(lab: Lab) -> tuple[str, str]:
-    server, guest = lab.host("server"), lab.host("guest")
-    server.check("guest", "@guest", "stop")
-    guest.close()
+    lab.host("server").check("guest", "@guest", "stop")
     start = time.monotonic()
-    server.check("guest", "@guest", "start", seconds=BOOT_SECONDS)
-    release = guest.check("uname", "-r").strip()
+    release = _restart(lab, "guest").check("uname", "-r").strip()
     return WORKS, f"{release}, after {time.monotonic() - start:.1f} s"
 
 
@@ -209,11 +210,9 @@ def _contains(lab: Lab) -> tuple[str, str]:
 
 
 def _check_kill(lab: Lab) -> tuple[str, str]:
-    server, guest = lab.host("server"), lab.host("guest2")
-    server.check("sh", "-c", KILL, "guest2")
-    guest.close()
-    server.check("guest", "@guest2", "start", seconds=BOOT_SECONDS)
-    return WORKS, f"up again, for {guest.check('cut', '-d', ' ', '-f1', '/proc/uptime').strip()} s"
+    lab.host("server").check("sh", "-c", KILL, "guest2")
+    uptime = _restart(lab, "guest2").check("cut", "-d", " ", "-f1", "/proc/uptime")
+    return WORKS, f"up again, for {uptime.strip()} s"
 
 
 # There and back: the same system goes on, and the connection to it.
@@ -235,22 +234,17 @@ def _check_move(lab: Lab) -> tuple[str, str]:
 
 
 # A key of its description that counts from its next start on.
-def _restart(lab: Lab, key: str, value: str) -> tuple[str, str]:
-    server, guest = lab.host("server"), lab.host("guest2")
+def _with(lab: Lab, key: str, value: str) -> tuple[str, str]:
+    server = lab.host("server")
     had = server.run("guest", "@guest2", "get", key).stdout.strip()
     result = server.run("guest", "@guest2", "set", f"{key}={value}")
     if not result.ok:
         return REFUSAL, result.stderr.strip().partition(";")[0].removeprefix("guest: ")
     try:
-        server.check("guest", "@guest2", "stop")
-        guest.close()
-        server.check("guest", "@guest2", "start", seconds=BOOT_SECONDS)
-        return WORKS, f"nproc: {guest.check('nproc').strip()}"
+        return WORKS, f"nproc: {_restart(lab, 'guest2').check('nproc').strip()}"
     finally:
         server.check("guest", "@guest2", "set", f"{key}={had}")
-        server.check("guest", "@guest2", "stop")
-        guest.close()
-        server.check("guest", "@guest2", "start", seconds=BOOT_SECONDS)
+        _restart(lab, "guest2")
 
 
 def _there_and_back(lab: Lab, setting: Setting) -> tuple[str, str]:

@@ -41,10 +41,8 @@ class GuestPlan:
             return self.accelerator
         if self.wakeups == "lossy" or any("cow" in str(disk).split() for disk in self.disks):
             return "uml"
-        many_parts = self.vcpus != "1" or self.nic in (*NICS,)[1:]
-        return (
-            QEMU if many_parts or any(ONLY_QEMU.search(str(disk)) for disk in self.disks) else AUTO
-        )
+        only = any(ONLY_QEMU.search(str(disk)) for disk in self.disks)
+        return QEMU if only or self.vcpus != "1" or self.nic in (*NICS,)[1:] else AUTO
 
     def run_by(self, accelerator: str) -> Self:
         """The same as this accelerator runs it."""

@@ -46,7 +46,7 @@ LIBRARY = re.compile(r"(/\S+) \(0x")
 def path(guest_kernel: Kernel, tell: Tell, *, loader: bool = False) -> Path:
     """The image for a kernel and the programs as they are now; made when there is none yet."""
     programs = dict(_programs(LOADER if loader else MUST_HAVE, "" if loader else WELCOME))
-    parts = [] if loader else _parts()
+    parts = [] if loader else [Path(file) for place in PARTS for file in glob(place)]
     file = cache() / "images" / f"{_digest(guest_kernel, [*programs.values(), *parts])}.cpio"
     if not file.exists():
         tell("making the image of guests; later boxes find it")
@@ -101,10 +101,6 @@ def _pack(programs: dict[str, Path], parts: list[Path], lists: Mapping[str, list
         lines = "".join(f"{module.name}\n" for module in modules)
         archive.files({f"/lib/modules/{name}": lines.encode()}, 0o644)
     return archive.whole()
-
-
-def _parts() -> list[Path]:
-    return [Path(file) for place in PARTS for file in glob(place)]
 
 
 def _libraries(programs: Iterable[Path]) -> set[str]:

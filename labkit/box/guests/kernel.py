@@ -5,8 +5,10 @@ from __future__ import annotations
 import lzma
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from labkit.box.needs import CHECKOUT
@@ -45,9 +47,11 @@ class Kernel:
 
     def ordered(self) -> list[Path]:
         """The modules that a guest needs, each after those that it depends on."""
-        files, built_in = self._files(), self._built_in()
+        listed = self.modules / "modules.builtin"
+        lines = listed.read_text().splitlines() if listed.exists() else []
+        there = {*self._files(), *(_word(Path(line).name) for line in lines)}
         for name in DRIVERS:
-            if name not in files and name not in built_in:
+            if name not in there:
                 raise BoxError(f"the kernel {self.image} has no {name}", hint=HINT)
         return self._with_theirs((*DRIVERS, *EXTRAS))
 
@@ -59,19 +63,22 @@ class Kernel:
         return {"order": self.ordered(), "arrays": self._with_theirs(ARRAYS)}
 
     def _with_theirs(self, names: Sequence[str]) -> list[Path]:
-        files = self._files()
-        order: list[str] = []
+        files, order = self._files(), list[str]()
+
+        def visit(name: str) -> None:
+            if name in order or name not in files:
+                return
+            match = DEPENDS.search(content(files[name]))
+            for needed in match[1].decode().split(",") if match else ():
+                visit(_word(needed))
+            order.append(name)
+
         for name in names:
-            _visit(name, files, order)
+            visit(name)
         return [files[name] for name in order]
 
     def _files(self) -> dict[str, Path]:
         return {_word(path.name): path for path in self.modules.rglob("*.ko*")}
-
-    def _built_in(self) -> set[str]:
-        file = self.modules / "modules.builtin"
-        lines = file.read_text().splitlines() if file.exists() else []
-        return {_word(Path(line).name) for line in lines}
 
 
 def cache() -> Path:
@@ -87,9 +94,10 @@ def find(*drivers: str) -> Kernel | None:
     for root in (FETCHES, Path("/")):
         for image in sorted((root / "boot").glob("vmlinuz-*"), reverse=True):
             modules = root / "lib/modules" / image.name.removeprefix("vmlinuz-")
-            able = modules.is_dir() and all(any(_usable(modules, name)) for name in names)
-            if able and _readable(image):
-                return Kernel(image, modules)
+            if modules.is_dir() and all(map(partial(_is_usable, modules), names)):
+                with suppress(OSError), image.open("rb") as file:
+                    if file.read(1):
+                        return Kernel(image, modules)
     return None
 
 
@@ -98,27 +106,8 @@ def content(module: Path) -> bytes:
     return lzma.decompress(module.read_bytes()) if module.suffix == ".xz" else module.read_bytes()
 
 
-def _usable(modules: Path, driver: str) -> Iterator[Path]:
-    for name in (f"{driver}.ko", f"{driver}.ko.xz"):
-        yield from modules.rglob(name)
-
-
-def _readable(image: Path) -> bool:
-    try:
-        with image.open("rb") as file:
-            return bool(file.read(1))
-    except OSError:
-        return False
-
-
-def _visit(name: str, files: dict[str, Path], order: list[str]) -> None:
-    if name in order or name not in files:
-        return
-    match = DEPENDS.search(content(files[name]))
-    names: Sequence[str] = match[1].decode().split(",") if match else ()
-    for needed_name in names:
-        _visit(_word(needed_name), files, order)
-    order.append(name)
+def _is_usable(modules: Path, driver: str) -> bool:
+    return any(any(modules.rglob(name)) for name in (f"{driver}.ko", f"{driver}.ko.xz"))
 
 
 # A module's file may have dashes where its name has underscores.

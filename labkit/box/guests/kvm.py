@@ -10,10 +10,10 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from labkit.box.cgroup import ENVIRONMENT
 from labkit.box.folder import Tell
 from labkit.box.guests import image, kernel
 from labkit.box.guests.cpio import Archive
+from labkit.box.processes import ENVIRONMENT
 from labkit.box.rootless.inside import inside
 
 PROGRAMS = ("qemu-system-x86_64", "setpriv")

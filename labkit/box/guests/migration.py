@@ -15,9 +15,8 @@ from typing import Any
 
 from labkit.box import needs
 from labkit.box.folder import Folder, not_up, up_again
-from labkit.box.guests import fitting, mirror
-from labkit.box.guests.arriving import ENDS, AwaitedMove
-from labkit.box.guests.move import Move, in_network, run
+from labkit.box.guests import mirror
+from labkit.box.guests.move import ENDS, AwaitedMove, Move, check_fit, in_network
 from labkit.box.guests.moving import Hears, Moving, WatchedMove
 from labkit.box.layout import Layout
 from labkit.box.network.crossing import Crossing
@@ -30,16 +29,10 @@ from labkit.box.network.links import (
     at_switch_for,
     wires,
 )
+from labkit.box.processes import run
 from labkit.box.status import in_force, stands
 from labkit.box.view import GUESTS
-from labkit.errors import (
-    BadInput,
-    BoxError,
-    EndedAfterMove,
-    LabkitError,
-    StayedBehind,
-    Unknown,
-)
+from labkit.errors import BadInput, BoxError, EndedAfterMove, LabkitError, StayedBehind, Unknown
 from labkit.host import Host
 from labkit.lab import Lab, opened
 from labkit.machine.cpus import ranges
@@ -113,22 +106,22 @@ def migrate(
     if not stands(name):
         raise not_up(name)
     with folder.locked(lambda _: None), opened(folder.lab) as lab:
-        _settle(folder, lab)
+        settled(folder)
         layout = Layout.from_json(folder.layout.read_text())
         new_layout = _check(folder, layout, guest, to)
         move = Move(folder, lab, layout, new_layout, guest, how or Moving(), hears, patience)
         settings = _settings(move, how is not None, limits)
-        fitting.check(move)
-        seen_by = seen_from or next(
-            (role for role in layout.hosts if role not in (to, layout.on(guest))), ""
-        )
+        check_fit(move)
+        others = (role for role in layout.hosts if role not in (to, layout.on(guest)))
+        seen_by = seen_from or next(others, "")
         with _ping(lab, seen_by, layout.data(guest)) as answers, _hold_note(move):
             facts = _move(move, settings)
             _leave(move)
+        at = [float(stamp) for stamp in REPLY.findall("".join(answers))]
+        silence = 1000 * max((b - a for a, b in pairwise(at)), default=-0.001)
         return Migration(
-            guest, layout.on(guest), to, facts["total-time"], facts["downtime"],
-            _longest_silence("".join(answers)), seen_by, facts["transferred"],
-            facts["dirty-sync-count"], bandwidth, downtime,
+            guest, layout.on(guest), to, facts["total-time"], facts["downtime"], silence, seen_by,
+            facts["transferred"], facts["dirty-sync-count"], bandwidth, downtime,
         )  # fmt: skip
 
 
@@ -141,12 +134,28 @@ def settle(name: str) -> str:
         return settled(folder)
 
 
+# QEMU goes on without us: the guest has arrived, or it stays.
 def settled(folder: Folder) -> str:
     """The same, by one who has locked the box."""
-    if not _note(folder).exists():
+    note = _note(folder)
+    if not note.exists():
         return ""
-    with opened(folder.lab) as lab:
-        return _settle(folder, lab)
+    content, now = json.loads(note.read_text()), Layout.from_json(folder.layout.read_text())
+    guest, to = str(content["guest"]), str(content["to"])
+    if now.on(guest) == to:
+        note.unlink(missing_ok=True)
+        return to
+    new_layout, patience = _check(folder, now, guest, to), CANCEL_SECONDS
+    try:
+        with opened(folder.lab) as lab:
+            move = Move(folder, lab, now, new_layout, guest, Moving(), lambda _: None, patience)
+            if _has_arrived(move):
+                _leave(move)
+                return to
+            _stay(move, _new_wires(move))
+            return now.on(guest)
+    finally:
+        note.unlink(missing_ok=True)
 
 
 def _note(folder: Folder) -> Path:
@@ -162,27 +171,6 @@ def _hold_note(move: Move) -> Iterator[None]:
         yield
     finally:
         note.unlink(missing_ok=True)
-
-
-# QEMU goes on without us: the guest has arrived, or it stays.
-def _settle(folder: Folder, lab: Lab) -> str:
-    note = _note(folder)
-    if not note.exists():
-        return ""
-    content, now = json.loads(note.read_text()), Layout.from_json(folder.layout.read_text())
-    guest, to = str(content["guest"]), str(content["to"])
-    if now.on(guest) != to:
-        new_layout = _check(folder, now, guest, to)
-        move = Move(folder, lab, now, new_layout, guest, Moving(), lambda _: None, CANCEL_SECONDS)
-        try:
-            if _has_arrived(move):
-                _leave(move)
-            else:
-                _stay(move, _new_wires(move))
-        finally:
-            note.unlink(missing_ok=True)
-    note.unlink(missing_ok=True)
-    return Layout.from_json(folder.layout.read_text()).on(guest)
 
 
 def _has_arrived(move: Move) -> bool:
@@ -309,7 +297,7 @@ def _new_wires(move: Move) -> dict[str, Wire]:
 def _prepare(move: Move, new: dict[str, Wire]) -> None:
     origin, to = (move.pid(host.name) for host in (move.origin, move.to))
     for near, wire in new.items():
-        move.switch(at_switch_for(move.then, wire, near, to))
+        move.switch(f"{at_switch_for(move.then, wire, near, to)}\n")
     first = any(wire.far == UPLINK for wire in new.values())
     in_network(to, at_arrival(move.then, move.guest, first))
     run_here, run_there = (Path(f"/proc/{pid}/root/run") for pid in (origin, to))
@@ -393,8 +381,3 @@ def _ping(lab: Lab, seen_by: str, address: str) -> Iterator[list[str]]:
         finally:
             host.run("sh", "-c", END_PING)
             texts.append(running.result().stdout)
-
-
-def _longest_silence(text: str) -> float:
-    at = [float(stamp) for stamp in REPLY.findall(text)]
-    return 1000 * max((b - a for a, b in pairwise(at)), default=-0.001)

@@ -1,20 +1,30 @@
-"""One guest on its way between two hosts of a box: what it needs of them."""
+"""One guest on its way between two hosts of a box: what it needs of them, and its arrival."""
 
 import json
-import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+import re
+import time
+from dataclasses import dataclass, field
 from typing import Any
 
-from labkit.box.cgroup import ENVIRONMENT
 from labkit.box.folder import Folder
-from labkit.box.guests.moving import Hears, Moving
+from labkit.box.guests.moving import LONGEST_STOP, Hears, Moving, WatchedMove
 from labkit.box.layout import Layout
-from labkit.errors import BoxError
+from labkit.box.processes import network_of, run
+from labkit.errors import BadInput, BoxError, EndedAfterMove, LabkitError, StayedBehind
 from labkit.host import Host
 from labkit.lab import Lab
 
-PROGRAMS = ("nsenter",)
+PROGRAMS = ("perl", "setpriv")
+
+AVAILABLE = re.compile(r"^MemAvailable:\s+(\d+) kB", re.MULTILINE)
+SIZE = re.compile(r"(\d+)([MG])", re.ASCII)
+MEBIBYTES = {"M": 1, "G": 1024}
+ENDS = ("completed", "failed", "cancelled")
+PTRACE = "+sys_ptrace"
+# userfaultfd(2) with O_CLOEXEC and O_NONBLOCK, as QEMU 7.2 asks for it; the numbers are Linux's.
+FAULTS = 'syscall($ARGV[0], 02004000) >= 0 or print("$!") && exit 1'
+NUMBERS = {"x86_64": "323", "aarch64": "282"}
 
 
 @dataclass(frozen=True)
@@ -50,26 +60,127 @@ class Move:
 
     def qmp(self, host: Host, command: str, **arguments: Any) -> Any:
         """Ask the monitor of its QEMU on a host; words of Python stand for those of QMP."""
-        words = [json.dumps({key.replace("_", "-"): value for key, value in arguments.items()})]
-        answer = host.check(
-            "guest", f"@{self.guest}", "qmp", command, *(words if arguments else [])
-        )
-        return json.loads(answer)
+        values = {key.replace("_", "-"): value for key, value in arguments.items()}
+        words = [json.dumps(values)] if values else []
+        return json.loads(host.check("guest", f"@{self.guest}", "qmp", command, *words))
+
+
+@dataclass
+class AwaitedMove:
+    """One migration that QEMU was asked for."""
+
+    move: Move
+    watched: WatchedMove
+    asked: float
+    """Time when it was asked for; anything said before is of an earlier migration."""
+    sent: int = -1
+    since: float = field(default_factory=time.monotonic)
+    begun: float = field(default_factory=time.monotonic)
+    helped: bool = False
+
+    def end(self) -> dict[str, Any]:
+        """Wait until the guest runs at the destination."""
+        while (facts := self._facts()).get("status") not in ENDS:
+            self._progress(facts)
+            self._help(facts)
+            time.sleep(0.01)
+        if facts["status"] != "completed":
+            raise StayedBehind(facts.get("error-desc", f"QEMU says that it {facts['status']}"))
+        self._runs()
+        return facts
+
+    # QEMU may say that it has ended a moment before it knows how long that took.
+    def _facts(self) -> dict[str, Any]:
+        facts = self.watched.latest(self.move.origin.name, self.asked)
+        incomplete = facts.get("status") == "completed" and not facts.get("total-time")
+        return {} if incomplete else facts
+
+    # Nobody hears that a link was cut, so that what does not go on is given up.
+    def _progress(self, facts: dict[str, Any]) -> None:
+        if facts.get("transferred", 0) != self.sent:
+            self.sent, self.since = facts.get("transferred", 0), time.monotonic()
+        if time.monotonic() - self.since > self.move.patience:
+            raise StayedBehind(
+                f"nothing arrived for {self.move.patience:g} s",
+                hint="is a link of its hosts cut? labkit box status shows them",
+            )
+
+    def _help(self, facts: dict[str, Any]) -> None:
+        move, manner = self.move, self.move.how
+        late = time.monotonic() - self.begun > manner.deadline
+        after_one = manner.post_copy and facts.get("dirty-sync-count", 0) >= 2
+        if self.helped or facts.get("status") != "active" or not (late or after_one):
+            return
+        self.helped = True
+        if after_one or manner.escape == "post-copy":
+            move.qmp(move.origin, "migrate-start-postcopy")
+        elif manner.escape == "stop and copy":
+            move.qmp(move.origin, "migrate-set-parameters", downtime_limit=LONGEST_STOP)
+        elif manner.escape == "throttle":
+            hard = {"cpu_throttle_initial": 60, "cpu_throttle_increment": 20}
+            move.qmp(move.origin, "migrate-set-parameters", **hard)
+        else:
+            raise StayedBehind(
+                f"it did not converge within {manner.deadline:g} s: the guest writes faster than "
+                "its memory goes over",
+                hint='a longer deadline, a faster link, or another escape: "stop and copy", '
+                '"post-copy", "throttle"',
+            )
+
+    def _runs(self) -> None:
+        move, until = self.move, time.monotonic() + self.move.patience
+        try:
+            while move.qmp(move.to, "query-status")["status"] != "running":
+                if time.monotonic() > until:
+                    raise BoxError(f"{move.guest} arrived on {move.to.name} and does not run there")
+                time.sleep(0.02)
+            move.qmp(move.to, "announce-self", initial=10, max=100, rounds=5, step=20)
+        except LabkitError as silent:
+            if not self.watched.happened(move.to.name, "RESUME", self.asked):
+                raise
+            raise EndedAfterMove(
+                f"{move.guest} resumed on {move.to.name}, then ended as in a power failure",
+                said=str(silent), hint="labkit box up starts it there",
+            ) from silent  # fmt: skip
 
 
 def in_network(pid: int, lines: str, *words: str) -> str:
     """Run ip in the network of a process."""
-    batch = [*words] if not lines else [*words, "-batch", "-"]
-    return run(["nsenter", "-t", str(pid), "-n", "ip", *batch], lines)
+    return run(["ip", *words, *(["-batch", "-"] if lines else [])], lines, network_of(pid))
 
 
-def run(words: Sequence[str], text: str = "") -> str:
-    """Run a command on this machine; it must succeed."""
-    result = subprocess.run(
-        list(words), input=text, capture_output=True, text=True, env=ENVIRONMENT
-    )
-    if result.returncode:
-        raise BoxError(
-            f"`{' '.join(words)}` ended with code {result.returncode}", said=result.stderr
+def check_fit(move: Move) -> None:
+    """Refuse a move that has no room there, or that no kernel allows, before anything is begun."""
+    _check_room(move)
+    if move.how.may_post_copy and (reason := _no_faults(move.to, move.now.uid(move.guest))):
+        raise BadInput(
+            f"{move.guest} cannot move by post-copy: the kernel allows no userfaultfd ({reason})",
+            hint="on this machine: sysctl vm.unprivileged_userfaultfd=1; in a container, "
+            'CAP_SYS_PTRACE may help; or choose another escape: "stop and copy" or "throttle"',
         )
-    return result.stdout
+
+
+# Why a user with that right cannot handle page faults on a host; empty if one can.
+def _no_faults(host: Host, uid: int) -> str:
+    rights, number = f"-all,{PTRACE}", NUMBERS.get(os.uname().machine)
+    if number is None:
+        return ""
+    result = host.run("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups",
+                      f"--inh-caps={rights}", f"--ambient-caps={rights}",
+                      "perl", "-e", FAULTS, number)  # fmt: skip
+    return "" if result.ok else (result.stdout + result.stderr).strip() or "no reason given"
+
+
+# Until it has moved both hosts hold it.
+def _check_room(move: Move) -> None:
+    text = move.origin.check("guest", f"@{move.guest}", "get", "memory").strip()
+    match = AVAILABLE.search(move.to.check("cat", "/proc/meminfo"))
+    size = SIZE.fullmatch(text)
+    if not match or not size:
+        return
+    free, takes = int(match[1]) >> 10, int(size[1]) * MEBIBYTES[size[2]]
+    if free < takes:
+        raise BadInput(
+            f"{move.guest} takes {takes} MiB of memory, and {move.to.name} has {free} MiB to give",
+            hint=f"end what takes memory there, or give it less: guest @{move.guest} set memory=",
+        )

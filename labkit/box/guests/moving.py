@@ -107,7 +107,6 @@ class WatchedMove:
 
     hears: Hears
     lines: list[dict[str, Any]] = field(default_factory=list)
-    _ended: threading.Event = field(default_factory=threading.Event)
 
     def latest(self, host: str, since: float) -> dict[str, Any]:
         """QEMU's last report of the migration on a host, after that time; {} if there is none."""
@@ -128,15 +127,8 @@ class WatchedMove:
         """Watch the guest on one more host; mirrors of these disks end when it stands still."""
         pids = host.check("guest", f"@{guest}", "pids").split()
         socket = f"/run/labkit/guests/{guest}/run/watched"
-        words = [
-            "python3",
-            "-c",
-            WATCHER,
-            socket,
-            str(INTERVAL),
-            *pids,
-            *(f"mirror={disk}" for disk in disks),
-        ]
+        mirrors = (f"mirror={disk}" for disk in disks)
+        words = ["python3", "-c", WATCHER, socket, str(INTERVAL), *pids, *mirrors]
         has_begun, has_ended = threading.Event(), threading.Event()
 
         def read() -> None:

@@ -127,6 +127,10 @@ STATE, SYSCALL, VECTOR, REGISTERS = b"....", b"..s.", b"..v.", b"..r."
 """The places of data in these listings."""
 MOST_REGISTERS = 0x4000
 PAGE, HEAD, SEGMENT, SYMBOL = 0x1000, 64, 56, 24
+# A shared object (3) of little-endian 64 bit, its segments right behind this.
+HEADER = b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + struct.pack(
+    "<HHIQQQIHHHHHH", 3, X86_64, 1, 0, HEAD, 0, 0, HEAD, SEGMENT, 4, 0, 0, 0
+)
 FUNCTIONS = {"epoll_create": EPOLL_CREATE, "sigsuspend": SIGSUSPEND, "epoll_wait": EPOLL_WAIT,
              "ptrace": PTRACE}  # fmt: skip
 CALL = "syscall"
@@ -164,17 +168,25 @@ def library(functions: Sequence[str] = tuple(FUNCTIONS)) -> bytes:
     for code in codes:
         places.append(_align(places[-1] + len(code)))
     *firsts, data = places
-    dynamic = _dynamic(hash_at, (names, len(texts)), symbols, moves)
+    pairs = ((4, hash_at), (5, names), (6, symbols), (10, len(texts)), (11, SYMBOL), (7, moves),
+             (8, SYMBOL), (9, SYMBOL), (0, 0))  # fmt: skip
+    dynamic = b"".join(struct.pack("<QQ", *pair) for pair in pairs)
     syscall = PAGE + data + len(dynamic)
     at_run = {SYSCALL: syscall, STATE: syscall + 8, VECTOR: syscall + 16, REGISTERS: syscall + 32}
     codes_at = {at: _link(code, at, at_run) for code, at in zip(codes, firsts, strict=True)}
     name_at = [texts.index(f"\0{name}\0".encode()) + 1 for name in (*functions, CALL)]
-    entries = map(_symbol, name_at, firsts, codes_at.values())
+    # A function (2) for everybody (1), of no section that this file would describe; and one that
+    # another library has, with the place that its address is to be put at (R_X86_64_GLOB_DAT).
+    symbol = struct.Struct("<IBBHQQ").pack
+    entries = [symbol(name, 0x12, 0, 1, at, len(code))
+               for name, (at, code) in zip(name_at, codes_at.items(), strict=False)]  # fmt: skip
+    entries.append(symbol(name_at[-1], 0x12, 0, 0, 0, 0))
+    relocation = struct.pack("<QQq", syscall, (count + 1) << 32 | 6, 0)
     tail = struct.pack("<qi", 0, -1)
     parts = {
-        0: _header(), HEAD: _segments(data, len(dynamic), len(tail)), hash_at: table, names: texts,
-        symbols: bytes(SYMBOL) + b"".join(entries) + _symbol_of_others(name_at[-1]),
-        moves: _filled_with(count + 1, syscall), **codes_at, data: dynamic + tail,
+        0: HEADER, HEAD: _segments(data, len(dynamic), len(tail)), hash_at: table, names: texts,
+        symbols: bytes(SYMBOL) + b"".join(entries), moves: relocation, **codes_at,
+        data: dynamic + tail,
     }  # fmt: skip
     content = bytearray(data + len(dynamic) + len(tail))
     for at, part in parts.items():
@@ -201,14 +213,6 @@ def _align(at: int) -> int:
     return (at + 15) & ~15
 
 
-# A shared object (3) of little-endian 64 bit, its segments right behind this.
-def _header() -> bytes:
-    marks = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
-    return marks + struct.pack(
-        "<HHIQQQIHHHHHH", 3, X86_64, 1, 0, HEAD, 0, 0, HEAD, SEGMENT, 4, 0, 0, 0
-    )
-
-
 # Read and run, read and written, the linker's part of the latter, and a stack that is not run.
 def _segments(data: int, dynamic: int, state: int) -> bytes:
     def segment(
@@ -223,23 +227,3 @@ def _segments(data: int, dynamic: int, state: int) -> bytes:
         + segment(2, 6, data, PAGE, dynamic, 8)
         + segment(0x6474E551, 6, 0, 0, 0, 16)
     )
-
-
-def _dynamic(table: int, names: tuple[int, int], symbols: int, moves: int) -> bytes:
-    pairs = ((4, table), (5, names[0]), (6, symbols), (10, names[1]), (11, SYMBOL), (7, moves),
-             (8, SYMBOL), (9, SYMBOL), (0, 0))  # fmt: skip
-    return b"".join(struct.pack("<QQ", *pair) for pair in pairs)
-
-
-# A function (2) for everybody (1), of no section that this file would describe.
-def _symbol(name: int, at: int, code: bytes) -> bytes:
-    return struct.pack("<IBBHQQ", name, 0x12, 0, 1, at, len(code))
-
-
-# One that another library has, and the place that its address is to be put at (R_X86_64_GLOB_DAT).
-def _symbol_of_others(name: int) -> bytes:
-    return struct.pack("<IBBHQQ", name, 0x12, 0, 0, 0, 0)
-
-
-def _filled_with(symbol: int, at: int) -> bytes:
-    return struct.pack("<QQq", at, symbol << 32 | 6, 0)

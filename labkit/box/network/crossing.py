@@ -7,33 +7,24 @@ cannot delay, a relay of ours does, in the namespace of the box's switch.
 from __future__ import annotations
 
 import os
-import shlex
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
-from labkit.box import namespaces
-from labkit.box.cgroup import ENVIRONMENT, Cgroup
 from labkit.box.folder import Folder
 from labkit.box.network import splice
 from labkit.box.network.link import LinkPlan
-from labkit.box.network.shaping import kinds_known
+from labkit.box.network.shaping import Relay, kinds_known
+from labkit.box.processes import network_of, run
 from labkit.errors import BoxError
 
-PROGRAMS = ("ip", "nsenter", "sysctl", "tc")
+PROGRAMS = ("ip", "sysctl", "tc")
 
 END, MIDDLE = "crossing0", ("crossing-o", "crossing-q")
 ADDRESSES = ("198.51.100.1", "198.51.100.2")
 """Set aside for documentation (RFC 5737): nothing but the two ends is there."""
-RELAY = Path(__file__).with_name("relay.py")
 BUFFERS = 64 << 20
 """Bytes that TCP may keep for a connection, so that a long link can be filled."""
-ENDS_SECONDS = 5.0
 SYSCTLS = {"tcp_wmem": f"4096 16384 {BUFFERS}", "tcp_rmem": f"4096 131072 {BUFFERS}"}
 
 
@@ -52,15 +43,15 @@ class Crossing:
         kinds = kinds_known()
         manner = splice.by(link, kinds)
         self._unwire()  # one that was killed may have left its own, and its relay
-        self._end_relay()
+        self._relay.end()
         try:
             self._wire(manner)
-            self._address()
-            self._shape(link, manner, kinds)
-            with (
-                self._buffers(),
-                self._relaying(link, kinds) if manner == "relay" else _do_nothing(),
-            ):
+            for role, address in zip((self.origin, self.to), ADDRESSES, strict=True):
+                self._ip(role, [f"addr add {address}/30 dev {END}", f"link set {END} up"])
+                if words := splice.queue_of(link, kinds):
+                    self._run(role, ["tc", "qdisc", "replace", "dev", END, "root", *words.split()])
+            relaying = self._relaying(link, kinds) if manner == "relay" else nullcontext()
+            with self._buffers(), relaying:
                 yield ADDRESSES
         finally:
             self._unwire()
@@ -70,29 +61,14 @@ class Crossing:
         if manner != "relay":
             lines = [f"link add {END} netns {ends[0]} type veth peer name {END} netns {ends[1]}"]
         else:
-            lines = [
-                line
-                for middle, pid in zip(MIDDLE, ends, strict=True)
-                for line in (
-                    f"link add {middle} type veth peer name {END} netns {pid}",
-                    f"link set {middle} up",
-                )
-            ]
+            lines = [f"link add {middle} up type veth peer name {END} netns {pid}"
+                     for middle, pid in zip(MIDDLE, ends, strict=True)]  # fmt: skip
         self._ip("switch", lines)
 
     def _unwire(self) -> None:
         for role in (self.origin, self.to):
             with suppress(BoxError):
                 self._ip(role, [f"link delete {END}"])
-
-    def _address(self) -> None:
-        for role, address in zip((self.origin, self.to), ADDRESSES, strict=True):
-            self._ip(role, [f"addr add {address}/30 dev {END}", f"link set {END} up"])
-
-    def _shape(self, link: LinkPlan, manner: str, kinds: set[str]) -> None:
-        if words := splice.queue_of(link, kinds):
-            for role in (self.origin, self.to):
-                self._run(role, ["tc", "qdisc", "replace", "dev", END, "root", *words.split()])
 
     @contextmanager
     def _buffers(self) -> Iterator[None]:
@@ -113,57 +89,20 @@ class Crossing:
 
     @contextmanager
     def _relaying(self, link: LinkPlan, kinds: set[str]) -> Iterator[None]:
-        folder, file = self._folder, self._relay
-        folder.write(file, splice.as_json(link, kinds))
-        words = [sys.executable, "-I", "-S", str(RELAY), *MIDDLE, str(file)]
-        relay = namespaces.begin(
-            Cgroup.of(self.name), "relay between two hosts", self._in("switch"),
-            f"exec {shlex.join(words)}", sorted(os.sched_getaffinity(0)),
-            folder.log("relay-crossing"),
-        ).ready()  # fmt: skip
-        relay.give(b"")
-        folder.write(file.with_suffix(".pid"), str(relay.pid))
+        self._relay.ask(link, kinds)
+        cpus = sorted(os.sched_getaffinity(0))
+        self._relay.start("relay between two hosts", self.pids["switch"], MIDDLE, cpus)
         try:
             yield
         finally:
-            self._end_relay()
-
-    def _end_relay(self) -> None:
-        note, group = self._relay.with_suffix(".pid"), Cgroup.of(self.name)
-        with suppress(FileNotFoundError, ProcessLookupError):
-            pid = int(note.read_text())
-            note.unlink()
-            if pid in group.pids():
-                os.kill(pid, signal.SIGTERM)
-            until = time.monotonic() + ENDS_SECONDS
-            while pid in group.pids() and time.monotonic() < until:
-                time.sleep(0.01)
+            self._relay.end()
 
     @property
-    def _folder(self) -> Folder:
-        return Folder(self.name)
-
-    @property
-    def _relay(self) -> Path:
-        return self._folder.relay("crossing")
+    def _relay(self) -> Relay:
+        return Relay(Folder(self.name), "crossing")
 
     def _ip(self, at: str, lines: list[str]) -> None:
         self._run(at, ["ip", "-batch", "-"], "".join(f"{line}\n" for line in lines))
 
     def _run(self, at: str, words: list[str], text: str = "") -> str:
-        command = [*self._in(at), *words]
-        result = subprocess.run(
-            command, input=text, capture_output=True, text=True, env=ENVIRONMENT
-        )
-        if result.returncode:
-            problem = f"`{' '.join(words)}` at {at} ended with code {result.returncode}"
-            raise BoxError(problem, said=result.stderr)
-        return result.stdout
-
-    def _in(self, at: str) -> list[str]:
-        return ["nsenter", "-t", str(self.pids[at]), "-n"]
-
-
-@contextmanager
-def _do_nothing() -> Iterator[None]:
-    yield
+        return run(words, text, network_of(self.pids[at]))

@@ -52,6 +52,18 @@ def checksum(content: bytes) -> int:
     return int(~total & 0xFFFF)
 
 
+@contextmanager
+def prompt() -> Any:
+    """Woken before others, where that is allowed."""
+    try:
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        yield
+    finally:
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
 class Pings:
     """Echo requests to one machine, and who of them was answered when."""
 
@@ -66,12 +78,9 @@ class Pings:
                 break
         self.turn = 0
 
+    @prompt()
     def several(self, count: int, gap: float, patience: float, size: int = 56) -> list[float]:
         """The round trips of those that were answered, in seconds; nothing else comes between."""
-        with prompt():
-            return self._ping(count, gap, patience, size)
-
-    def _ping(self, count: int, gap: float, patience: float, size: int) -> list[float]:
         departures: dict[int, float] = {}
         times: list[float] = []
         start, end = time.perf_counter(), 0.0
@@ -100,18 +109,6 @@ class Pings:
         kind, _, _, number, turn = struct.unpack("!BBHHH", body[:8])
         matches = kind == 0 and number == self.number and turn in departures
         return [came - departures[turn]] if matches else []
-
-
-@contextmanager
-def prompt() -> Any:
-    """Woken before others, where that is allowed."""
-    try:
-        with suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-        yield
-    finally:
-        with suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def reached(pings: Pings, patience: float) -> bool:
@@ -217,13 +214,8 @@ def framed(link: dict[str, Any], packet: bytes) -> bytes:
     head += source + socket.inet_aton(link["address"])
     head = head[:10] + struct.pack("!H", checksum(head)) + head[12:]
     target = bytes.fromhex(link["mac"].replace(":", ""))
-    return (
-        target
-        + bytes.fromhex(link["switch"].replace(":", ""))
-        + struct.pack("!H", 0x0800)
-        + head
-        + packet
-    )
+    sender = bytes.fromhex(link["switch"].replace(":", ""))
+    return target + sender + struct.pack("!H", 0x0800) + head + packet
 
 
 # /sys shows another namespace's devices here, so the kernel is asked by what always is ours.

@@ -32,38 +32,41 @@ class LinkPlan:
     mtu: str = ""
 
     def __post_init__(self) -> None:
-        _within(
-            self, "rate", self.rate, self.bits, LEAST_RATE, MOST_RATE, "100 kbit/s to 100 Gbit/s"
-        )
-        _within(self, "delay", self.delay, self.seconds, 0, MOST_DELAY, "0 to 10 s")
-        _within(self, "jitter", self.jitter, self.spread, 0, self.seconds, "0 to the delay")
-        _within(self, "loss", self.loss, self.lost, 0, 0.99, "0 to 99 %")
-        _within(self, "mtu", self.mtu, self.bytes, LEAST_MTU, MOST_MTU, "576 to 65521, in bytes")
+        for key, value, low, high, legal in (
+            ("rate", self.bits, LEAST_RATE, MOST_RATE, "100 kbit/s to 100 Gbit/s"),
+            ("delay", self.seconds, 0, MOST_DELAY, "0 to 10 s"),
+            ("jitter", self.spread, 0, self.seconds, "0 to the delay"),
+            ("loss", self.lost, 0, 0.99, "0 to 99 %"),
+            ("mtu", self.bytes, LEAST_MTU, MOST_MTU, "576 to 65521, in bytes"),
+        ):
+            if key in self.asked and not low <= value <= high * (1 + 1e-9):
+                problem = f"link of {self.role}: {key} {self.asked[key]!r} cannot be"
+                raise BadInput(problem, hint=f"legal: {legal}")
 
     @property
     def bits(self) -> float:
         """The rate in bits per second; 0 is as fast as it goes."""
-        return _number(self, "rate", self.rate, RATES, "100 Mbit/s")
+        return self._number("rate", RATES, "100 Mbit/s")
 
     @property
     def seconds(self) -> float:
         """The delay of one direction."""
-        return _number(self, "delay", self.delay, TIMES, "2.5 ms")
+        return self._number("delay", TIMES, "2.5 ms")
 
     @property
     def spread(self) -> float:
         """The jitter in seconds."""
-        return _number(self, "jitter", self.jitter, TIMES, "200 us")
+        return self._number("jitter", TIMES, "200 us")
 
     @property
     def lost(self) -> float:
         """The part of all frames that is lost, 0 to 1."""
-        return _number(self, "loss", self.loss, {"%": 0.01}, "0.5 %")
+        return self._number("loss", {"%": 0.01}, "0.5 %")
 
     @property
     def bytes(self) -> int:
         """The MTU, or 0 for the usual one."""
-        return int(_number(self, "mtu", self.mtu, {"": 1.0}, "1400"))
+        return int(self._number("mtu", {"": 1.0}, "1400"))
 
     @property
     def shaped(self) -> bool:
@@ -75,20 +78,11 @@ class LinkPlan:
         """The values asked for, by key."""
         return {key: text for key, text in asdict(self).items() if text and key != "role"}
 
-
-def _number(plan: LinkPlan, key: str, text: str, units: Mapping[str, float], example: str) -> float:
-    if not text:
-        return 0.0
-    match = re.fullmatch(NUMBER + f"({'|'.join(map(re.escape, units))})", text, re.ASCII)
-    if not match:
-        raise BadInput(
-            f"link of {plan.role}: {text!r} is not a {key}", hint=f'write it as {key} = "{example}"'
-        )
-    return float(match[1]) * units[match[2]]
-
-
-def _within(
-    plan: LinkPlan, key: str, text: str, value: float, low: float, high: float, legal: str
-) -> None:
-    if text and not low <= value <= high * (1 + 1e-9):
-        raise BadInput(f"link of {plan.role}: {key} {text!r} cannot be", hint=f"legal: {legal}")
+    def _number(self, key: str, units: Mapping[str, float], example: str) -> float:
+        if not (text := self.asked.get(key)):
+            return 0.0
+        match = re.fullmatch(NUMBER + f"({'|'.join(map(re.escape, units))})", text, re.ASCII)
+        if not match:
+            problem = f"link of {self.role}: {text!r} is not a {key}"
+            raise BadInput(problem, hint=f'write it as {key} = "{example}"')
+        return float(match[1]) * units[match[2]]

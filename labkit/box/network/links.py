@@ -14,7 +14,7 @@ its guests. Each guest can also have one for itself, past the bridge and the tap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from labkit.box.layout import HOST_INTERFACE, ROOT, Layout
+from labkit.box.layout import HOST_INTERFACE, ROOT, SWITCH_MAC, Layout, link_name
 from labkit.box.network.link import MOST_MTU, USUAL_MTU
 
 UPLINK, VSWITCH = "uplink0", "vswitch0"
@@ -33,22 +33,21 @@ class Wire:
 
 def wires(layout: Layout) -> Iterator[Wire]:
     """Every wire of the box that begins at its switch."""
-    yield Wire("root-c", "control", layout.link, ROOT, layout.mac(0, ROOT))
+    yield Wire("root-c", "control", link_name(layout.name), ROOT, layout.mac(0, ROOT))
     for role in layout.hosts:
         seat = layout.seat(role)
         yield Wire(f"h{seat}-c", "control", "control0", role, layout.mac(0, role))
         yield Wire(f"h{seat}-d", "data", "data0", role, layout.mac(1, role))
-        if layout.guests_on(role):
+        if layout.topology.guests_on(role):
             yield Wire(f"v{seat}-d", "data", UPLINK, role, layout.mac(2, role))
     for guest in layout.guests:
         seat, ends, at = layout.seat(guest), guest_ends(layout, guest), layout.on(guest)
         yield Wire(f"g{seat}-c", "control", ends["control"], at, layout.mac(3, guest))
         yield Wire(f"g{seat}-d", "data", ends["direct"], at, layout.mac(4, guest))
-    for container in (
-        role_inside for role_inside in layout.containers if layout.on(role_inside) in layout.hosts
-    ):
-        seat, end = layout.seat(container), container_ends(layout, container)["control"]
-        yield Wire(f"g{seat}-c", "control", end, layout.on(container), layout.mac(3, container))
+    for container in layout.containers:
+        if (at := layout.on(container)) in layout.hosts:
+            seat, end = layout.seat(container), container_ends(layout, container)["control"]
+            yield Wire(f"g{seat}-c", "control", end, at, layout.mac(3, container))
 
 
 def guest_ends(layout: Layout, guest: str) -> dict[str, str]:
@@ -70,16 +69,18 @@ def at_switch(layout: Layout, pids: Mapping[str, int]) -> str:
     """Both bridges, and every wire, its far end in the namespace of `pids`."""
     return _batch(
         "link add control up type bridge mcast_snooping 0",
-        f"link add data address {layout.switch_mac} up type bridge mcast_snooping 0",
+        f"link add data address {layout.mac(*SWITCH_MAC)} up type bridge mcast_snooping 0",
         # Set by itself, or the kernel makes it the smallest of the ports'.
         f"link set dev data mtu {MOST_MTU}",
-        *(
-            f"link add {wire.near} master {wire.bridge}{_mtu(size)} up type veth"
-            f" peer name {wire.far} address {wire.mac}{_mtu(size)} netns {pids[wire.at]}"
-            for wire in wires(layout)
-            for size in [_size(layout, wire)]
-        ),
+        *(at_switch_for(layout, wire, wire.near, pids[wire.at]) for wire in wires(layout)),
     )
+
+
+def at_switch_for(layout: Layout, wire: Wire, near: str, pid: int) -> str:
+    """One wire of the switch, whose near end is called `near`, for now or for good."""
+    size = _mtu(_size(layout, wire))
+    return (f"link add {near} master {wire.bridge}{size} up type veth"
+            f" peer name {wire.far} address {wire.mac}{size} netns {pid}")  # fmt: skip
 
 
 # What leads to a virtual switch, or to a guest, takes the largest packet of them all.
@@ -88,7 +89,7 @@ def _size(layout: Layout, wire: Wire) -> int:
         return 0
     if wire.far == HOST_INTERFACE:
         return layout.topology.link(wire.at).bytes
-    sizes = [layout.topology.link(guest.role).bytes for guest in layout.guests_on(wire.at)]
+    sizes = [layout.topology.link(guest.role).bytes for guest in layout.topology.guests_on(wire.at)]
     return max(size or USUAL_MTU for size in sizes) if any(sizes) else 0
 
 
@@ -98,22 +99,18 @@ def _mtu(size: int) -> str:
 
 def at_root(layout: Layout) -> str:
     """The end on this machine itself, for SSH only."""
-    return _batch(*_address(layout.link, layout.control(ROOT)))
+    return _batch(*_address(link_name(layout.name), layout.control(ROOT)))
 
 
 def at_host(layout: Layout, role: str) -> str:
     """A host's two links, and those of its guests."""
     addresses = _address("control0", layout.control(role)) + _address("data0", layout.data(role))
-    inner = _for_guests(layout, role) + _for_containers(layout, role)
+    guests = [
+        line for guest in layout.topology.guests_on(role) for line in _for_guest(layout, guest.role)
+    ]
+    switch = _virtual_switch() if guests else []
+    inner = [*switch, *guests, *_for_containers(layout, role)]
     return _batch("link set lo up", *addresses, *inner)
-
-
-# An end that the guest reads raw has to take frames that are for the guest's hardware address.
-def _for_guests(layout: Layout, role: str) -> list[str]:
-    guests = [guest.role for guest in layout.guests_on(role)]
-    if not guests:
-        return []
-    return [*_virtual_switch(), *(line for guest in guests for line in _for_guest(layout, guest))]
 
 
 def _virtual_switch() -> list[str]:
@@ -123,16 +120,23 @@ def _virtual_switch() -> list[str]:
     ]
 
 
+# An end that the guest reads raw has to take frames that are for the guest's hardware address.
+# QEMU reads none raw, so that its control link leads through a switch of its own.
 def _for_guest(layout: Layout, guest: str) -> list[str]:
-    ends = guest_ends(layout, guest)
+    ends, uid = guest_ends(layout, guest), layout.uid(guest)
     lines = [
-        f"tuntap add dev {ends['tap']} mode tap user {layout.uid(guest)}",
+        f"tuntap add dev {ends['tap']} mode tap user {uid}",
         f"link set {ends['tap']} master {VSWITCH}{_mtu(layout.topology.link(guest).bytes)} up",
         f"link set {ends['direct']} promisc on up",
         f"link set {ends['control']} promisc on up",
     ]
     if "switch" in ends:
-        lines += _control_by_tap(ends, layout.uid(guest))
+        lines += [
+            f"link add {ends['switch']} up type bridge mcast_snooping 0",
+            f"tuntap add dev {ends['control_tap']} mode tap user {uid}",
+            f"link set {ends['control']} master {ends['switch']} up",
+            f"link set {ends['control_tap']} master {ends['switch']} up",
+        ]
     return lines
 
 
@@ -148,15 +152,6 @@ def at_departure(layout: Layout, guest: str) -> str:
     return _batch(*(f"link delete {end}" for end in links))
 
 
-def at_switch_for(layout: Layout, wire: Wire, near: str, pid: int) -> str:
-    """One more wire of the switch, whose near end is called `near` for now."""
-    size = _mtu(_size(layout, wire))
-    return _batch(
-        f"link add {near} master {wire.bridge}{size} up type veth"
-        f" peer name {wire.far} address {wire.mac}{size} netns {pid}"
-    )
-
-
 # A container's own end goes with the container, so that it leads through a switch that stays.
 def _for_containers(layout: Layout, role: str) -> list[str]:
     lines = []
@@ -167,15 +162,6 @@ def _for_containers(layout: Layout, role: str) -> list[str]:
             f"link set {ends['control']} master {ends['switch']} up",
         ]
     return lines
-
-
-# QEMU reads no link raw, so that its control link leads through a switch of its own.
-def _control_by_tap(ends: Mapping[str, str], uid: int) -> list[str]:
-    return [
-        f"link add {ends['switch']} up type bridge mcast_snooping 0",
-        f"tuntap add dev {ends['control_tap']} mode tap user {uid}",
-        *(f"link set {ends[end]} master {ends['switch']} up" for end in ("control", "control_tap")),
-    ]
 
 
 def at_guest(layout: Layout, guest: str) -> str:

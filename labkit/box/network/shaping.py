@@ -12,29 +12,90 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from labkit.box import namespaces
-from labkit.box.cgroup import ENVIRONMENT, Cgroup
+from labkit.box.cgroup import Cgroup
 from labkit.box.folder import Folder, not_up
 from labkit.box.lab_file import LinkStatus, lab_toml
-from labkit.box.layout import Layout
+from labkit.box.layout import PROBE_SEAT, SWITCH_MAC, Layout, data_net
 from labkit.box.network import splice
 from labkit.box.network.link import USUAL_MTU, LinkPlan
-from labkit.box.network.splice import Splice, splices
+from labkit.box.network.splice import splices
+from labkit.box.processes import ENVIRONMENT, network_of
 from labkit.box.status import in_force
 from labkit.errors import BadInput, BoxError, Unknown
 from labkit.lab import held
 
-PROGRAMS = ("nsenter", "unshare")
+PROGRAMS = ("unshare",)
 
 PLACE = Path(__file__).parent
 KINDS = {"tbf": "rate 1mbit burst 5000 limit 5000", "netem": "delay 1ms"}
-MEASURING_SECONDS = 120.0
+MEASURING_SECONDS, ENDS_SECONDS = 120.0, 5.0
+
+
+@dataclass(frozen=True)
+class Relay:
+    """A relay of ours in a box, by the stem that names its files."""
+
+    folder: Folder
+    stem: str
+
+    def ask(self, link: LinkPlan, kinds: Collection[str]) -> None:
+        """Write down what it is to do; the kernel's queues do the rest."""
+        figures = splice.relay_asked(link, kinds)
+        self.folder.write(self.folder.relay(self.stem), json.dumps(figures))
+
+    def start(self, title: str, holder: int, ends: Sequence[str], cpus: Sequence[int]) -> None:
+        """Have it run between two devices, in the network of a process."""
+        file = self.folder.relay(self.stem)
+        words = [*_python("relay.py"), *ends, str(file)]
+        ready = namespaces.begin(
+            Cgroup.of(self.folder.name), title, network_of(holder), f"exec {shlex.join(words)}",
+            cpus, self.folder.log(f"relay-{self.stem}"),
+        )  # fmt: skip
+        process = ready()
+        process.give(b"")
+        self.folder.write(self._note, str(process.pid))
+
+    def read_again(self) -> None:
+        """Have it do from now on what it is asked."""
+        if not self._runs:
+            raise BoxError(f"the relay {self.stem} of box {self.folder.name} is gone",
+                           hint="`labkit box shape` of its link starts another")  # fmt: skip
+        with suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGHUP)
+
+    def end(self) -> None:
+        """End it, if it runs."""
+        until = time.monotonic() + ENDS_SECONDS
+        with suppress(ProcessLookupError):
+            if self._runs:
+                os.kill(self._pid, signal.SIGTERM)
+            while self._runs and time.monotonic() < until:
+                time.sleep(0.01)
+        for file in (self.folder.held(self.stem), self._note):
+            file.unlink(missing_ok=True)
+
+    @property
+    def _note(self) -> Path:
+        return self.folder.relay(self.stem).with_suffix(".pid")
+
+    @property
+    def _pid(self) -> int:
+        with suppress(FileNotFoundError):
+            return int(self._note.read_text())
+        return -1
+
+    @property
+    def _runs(self) -> bool:
+        return self._pid in Cgroup.of(self.folder.name).pids()
 
 
 @dataclass(frozen=True)
@@ -65,8 +126,9 @@ class Shaping:
         """Have the link of one machine do what is asked, and nothing else."""
         kinds, before = kinds_known(), {status.role: status for status in self.links}
         old, manner = before.get(link.role), splice.by(link, kinds)
-        unchanged = old and manner and old.by == manner and ("rate" in old.asked) == bool(link.bits)
-        if unchanged and self._is_carried(link.role, manner):
+        alike = old and manner and old.by == manner and ("rate" in old.asked) == bool(link.bits)
+        stems = splice.stems(self.layout, link.role) if manner == "relay" else []
+        if alike and all(held(self.folder.held(stem)) for stem in stems):
             self._change(link, manner, kinds)
         else:
             if old and old.by:
@@ -76,10 +138,6 @@ class Shaping:
         others = [link_status for role, link_status in before.items() if role != link.role]
         news = [LinkStatus(link.role, manner, link.asked)] if link.asked else []
         self.keep([*others, *news])
-
-    def _is_carried(self, role: str, manner: str) -> bool:
-        stems = splice.stems(self.layout, role) if manner == "relay" else []
-        return all(held(self.folder.held(stem)) for stem in stems)
 
     # A role among them has devices of its own between its ends and the network.
     def _roles(self, *roles: str) -> set[str]:
@@ -104,7 +162,7 @@ class Shaping:
         questions = {link.role: self._question(link) for link in links if link.role in roles}
         if not questions:
             return
-        words = [*self._in("switch"), *_python("gauge.py"), json.dumps(questions)]
+        words = [*network_of(self.pids["switch"]), *_python("gauge.py"), json.dumps(questions)]
         result = subprocess.run(
             Cgroup.of(self.folder.name).within(words), capture_output=True, text=True,
             env=ENVIRONMENT, timeout=MEASURING_SECONDS * len(questions),
@@ -121,73 +179,45 @@ class Shaping:
         plan, layout = LinkPlan(link_status.role, **link_status.asked), self.layout
         first = next(splices(layout, link_status.role, self._roles()))
         toward, away = first.senders(link_status.by)
-        inner, pid = first.middle, self.pids[first.at]
-        outer = first.bridge
+        pid = self.pids[first.at]
         return {
             "address": layout.data(link_status.role), "mac": layout.mac(1, link_status.role),
-            "switch": layout.switch_mac, "probe": layout.probe,
+            "switch": layout.mac(*SWITCH_MAC), "probe": str(data_net(layout.pair)[PROBE_SEAT]),
             "delay": plan.seconds, "jitter": plan.spread, "loss": plan.lost, "mtu": plan.bytes,
-            "rate": plan.bits, "toward": {"into": outer, "out": toward, "of": pid},
-            "from": {"into": inner, "out": away, "of": pid},
+            "rate": plan.bits, "toward": {"into": first.bridge, "out": toward, "of": pid},
+            "from": {"into": first.middle, "out": away, "of": pid},
         }  # fmt: skip
 
     def _make(self, link: LinkPlan, manner: str, kinds: Collection[str]) -> None:
         plan = self.layout.topology
-        roles = [link.role, *(guest.role for guest in self.layout.guests_on(link.role))]
+        roles = [link.role, *(guest.role for guest in plan.guests_on(link.role))]
         mtu = max(plan.link(role).bytes or USUAL_MTU for role in roles)
         for part in splices(self.layout, link.role, self._roles(link.role)):
-            self._ip(part.at, part.made(manner, mtu))
+            self._batch("ip", part.at, part.made(manner, mtu))
             if manner == "relay":
-                self._relay(part, link, kinds)
+                relay = Relay(self.folder, part.stem)
+                relay.ask(link, kinds)
+                title, holder = f"relay of {link.role}", self.pids[part.at]
+                relay.start(title, holder, part.relayed, self.layout.cpus)
         self._change(link, manner, kinds)
 
     def _change(self, link: LinkPlan, manner: str, kinds: Collection[str]) -> None:
         for part in splices(self.layout, link.role, self._roles(link.role)):
-            self._tc(part.at, splice.queues(part, link, kinds))
+            self._batch("tc", part.at, splice.queues(part, link, kinds))
             if manner == "relay":
-                self._write_relay(part, link, kinds)
-                with suppress(ProcessLookupError):
-                    os.kill(self._relay_pid(part), signal.SIGHUP)
+                Relay(self.folder, part.stem).ask(link, kinds)
+                Relay(self.folder, part.stem).read_again()
 
     def _undo(self, old: LinkStatus) -> None:
         for part in splices(self.layout, old.role, self._roles()):
             if old.by == "relay":
-                with suppress(ProcessLookupError, BoxError):
-                    os.kill(self._relay_pid(part), signal.SIGTERM)
-                self.folder.held(part.stem).unlink(missing_ok=True)
-            self._ip(part.at, part.unmade(old.by))
+                Relay(self.folder, part.stem).end()
+            self._batch("ip", part.at, part.unmade(old.by))
 
-    def _relay(self, part: Splice, link: LinkPlan, kinds: Collection[str]) -> None:
-        self._write_relay(part, link, kinds)
-        words = [*_python("relay.py"), *part.relayed, str(self.folder.relay(part.stem))]
-        process = namespaces.begin(
-            Cgroup.of(self.folder.name), f"relay of {link.role}", self._in(part.at),
-            f"exec {shlex.join(words)}", self.layout.cpus, self.folder.log(f"relay-{part.stem}"),
-        ).ready()  # fmt: skip
-        process.give(b"")
-        self.folder.write(self.folder.relay(part.stem).with_suffix(".pid"), str(process.pid))
-
-    def _write_relay(self, part: Splice, link: LinkPlan, kinds: Collection[str]) -> None:
-        figures = splice.relay_asked(link, kinds)
-        self.folder.write(self.folder.relay(part.stem), json.dumps(figures))
-
-    def _relay_pid(self, part: Splice) -> int:
-        pid = int(self.folder.relay(part.stem).with_suffix(".pid").read_text())
-        if pid not in Cgroup.of(self.folder.name).pids():
-            raise BoxError(f"the relay {part.stem} of box {self.folder.name} is gone",
-                           hint="`labkit box shape` of its link starts another")  # fmt: skip
-        return pid
-
-    def _ip(self, at: str, lines: Iterable[str]) -> None:
-        text = "".join(f"{line}\n" for line in lines)
-        Cgroup.of(self.folder.name).run([*self._in(at), "ip", "-batch", "-"], text)
-
-    def _tc(self, at: str, lines: Iterable[str]) -> None:
+    def _batch(self, tool: str, at: str, lines: Iterable[str]) -> None:
         if text := "".join(f"{line}\n" for line in lines):
-            Cgroup.of(self.folder.name).run([*self._in(at), "tc", "-batch", "-"], text)
-
-    def _in(self, at: str) -> list[str]:
-        return ["nsenter", "-t", str(self.pids[at]), "-n"]
+            words = [*network_of(self.pids[at]), tool, "-batch", "-"]
+            Cgroup.of(self.folder.name).run(words, text)
 
 
 def asked_of(
@@ -229,12 +259,10 @@ def shaped(name: str, link: LinkPlan) -> Iterator[LinkStatus]:
 
 def kinds_known() -> set[str]:
     """The kinds of queues that this kernel has, found by trying them in a namespace that ends."""
-    return {kind for kind, words in KINDS.items() if _try(kind, words)}
-
-
-def _try(kind: str, words: str) -> bool:
-    command = ["unshare", "-n", "tc", "qdisc", "add", "dev", "lo", "root", kind, *words.split()]
-    return subprocess.run(command, capture_output=True, env=ENVIRONMENT).returncode == 0
+    add = "unshare -n tc qdisc add dev lo root"
+    tries = {kind: f"{add} {kind} {words}".split() for kind, words in KINDS.items()}
+    tried = partial(subprocess.run, capture_output=True, env=ENVIRONMENT)
+    return {kind for kind, words in tries.items() if tried(words).returncode == 0}
 
 
 # What runs as root reads nothing of the user's: no site, no variables, no folder of the program.
@@ -245,12 +273,9 @@ def _python(program: str) -> list[str]:
 def _describe(figures: Mapping[str, float]) -> dict[str, str]:
     if not figures:
         return {"reached": "no"}
-    words = {}
-    if "rate" in figures:
-        words["rate"] = f"{figures['rate'] / 1e6:.4g} Mbit/s"
-    for key in ("delay", "jitter"):
-        if key in figures:
-            words[key] = f"{1000 * figures[key]:.4g} ms"
+    forms = {"rate": (1e-6, "Mbit/s"), "delay": (1e3, "ms"), "jitter": (1e3, "ms")}
+    words = {key: f"{factor * figures[key]:.4g} {unit}"
+             for key, (factor, unit) in forms.items() if key in figures}  # fmt: skip
     if "loss" in figures:
         words["loss"] = f"{100 * figures['loss']:.2g} % of {figures['pings']:.0f}"
     if "mtu" in figures:

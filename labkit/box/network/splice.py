@@ -7,7 +7,6 @@ The link of a host is everything that leads from the switch to it and to its gue
 stands between the host's virtual switch and it, and on its direct path.
 """
 
-import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -82,7 +81,7 @@ def splices(layout: Layout, role: str, roles: Collection[str]) -> Iterator[Splic
         yield Splice(f"d{number}", SWITCH, (near[ends["direct"]],), above)
         return
     seat, directs = layout.seat(role), []
-    for guest in layout.guests_on(role):
+    for guest in layout.topology.guests_on(role):
         direct = near[guest_ends(layout, guest.role)["direct"]]
         number = layout.number(guest.role)
         directs.append(f"d{number}-p" if guest.role in roles else direct)
@@ -126,11 +125,6 @@ def relay_asked(link: LinkPlan, kinds: Collection[str]) -> dict[str, float]:
     """The values asked of the relay: the rate only if no queue of the kernel keeps it."""
     rate = 0.0 if "tbf" in kinds else link.bits
     return {"delay": link.seconds, "jitter": link.spread, "loss": link.lost, "rate": rate}
-
-
-def as_json(link: LinkPlan, kinds: Collection[str]) -> str:
-    """The values asked of the relay, as its file holds them."""
-    return json.dumps(relay_asked(link, kinds))
 
 
 def _tbf(link: LinkPlan) -> str:

@@ -36,14 +36,8 @@ def pump(connection: socket.socket) -> None:
     """Carry bytes both ways until the far end closes."""
     threading.Thread(target=toward, args=(connection,), daemon=True).start()
     while content := connection.recv(AT_ONCE):
-        whole(content)
-
-
-def whole(content: bytes) -> None:
-    """Write all of it."""
-    view = memoryview(content)
-    while view:
-        view = view[os.write(1, view) :]
+        while content:
+            content = content[os.write(1, content) :]
 
 
 def toward(connection: socket.socket) -> None:

@@ -4,24 +4,23 @@ A keeper holds the outer namespaces. labkit enters them to make the box and to l
 outside goes through `dial.py`. When the keeper is killed, everything in there ends with it.
 """
 
-import fcntl
 import functools
 import json
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labkit.box.folder import BOXES, Tell
+from labkit.box import processes
+from labkit.box.folder import BOXES, Tell, all_boxes
 from labkit.box.needs import SEARCH_PATH, TUN, is_root
+from labkit.box.processes import ENVIRONMENT
 from labkit.box.rootless.inside import MARK, TIER
 from labkit.errors import BoxError
 from labkit.machine import account
@@ -48,26 +47,14 @@ def kept() -> Path:
     return account.state() / "boxes"
 
 
-@dataclass(frozen=True)
 class Rootless:
     """One inside namespaces that a keeper holds; its folder is /run/labkit/NAME in there."""
 
-    name: str
-
-    @property
-    def path(self) -> Path:
-        """Its folder."""
-        return kept() / self.name
-
-    @property
-    def lab(self) -> Path:
-        """Its lab.toml."""
-        return self.path / "lab.toml"
-
-    @property
-    def keeper(self) -> Path:
+    def __init__(self, name: str) -> None:
+        self.name, self.path = name, kept() / name
+        self.lab = self.path / "lab.toml"
+        self.keeper = kept() / f"{name}.keeper"
         """Says which process holds its namespaces."""
-        return self.path.with_name(f"{self.name}.keeper")
 
     @property
     def exists(self) -> bool:
@@ -103,7 +90,8 @@ class Rootless:
             try:
                 if began:
                     self._keep()
-                self.verb("up", *([_resolve(made_of)] if made_of else []), tell=tell)
+                plan = str(Path(made_of).resolve()) if Path(made_of).is_file() else made_of
+                self.verb("up", *([plan] if plan else []), tell=tell)
             except BaseException:
                 if began or not self.lab.exists():
                     self._remove()
@@ -174,24 +162,14 @@ class Rootless:
         until = time.monotonic() + KILL_SECONDS
         while pids := self.processes():
             for pid in pids:
-                self._kill(pid)
+                processes.kill(pid, lambda pid=pid: self._carries(pid))  # type: ignore[misc]
             if time.monotonic() > until:
                 raise BoxError(f"processes {pids} of box {self.name} do not end")
             time.sleep(0.005)
         with suppress(FileNotFoundError):
             shutil.rmtree(self.path)
-        for file in (self.path.with_name(f"{self.name}.lock"), self.keeper):
+        for file in (kept() / f"{self.name}.lock", self.keeper):
             file.unlink(missing_ok=True)
-
-    # The descriptor stands for one process for good; the number alone may be another's by now.
-    def _kill(self, pid: int) -> None:
-        with suppress(ProcessLookupError):
-            process = os.pidfd_open(pid)
-            try:
-                if self._carries(pid):
-                    signal.pidfd_send_signal(process, signal.SIGKILL)
-            finally:
-                os.close(process)
 
     # The lock is not that of all boxes, which is taken in there.
     @contextmanager
@@ -201,21 +179,13 @@ class Rootless:
         except OSError as error:
             hint = "set XDG_STATE_HOME to a folder that you may write to"
             raise BoxError(f"no place for boxes: {kept()}", said=str(error), hint=hint) from None
-        descriptor = os.open(kept().parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with all_boxes(kept().parent):
             yield
-        finally:
-            os.close(descriptor)
 
 
 def outside(place: str) -> str:
     """A file of the box as it is called out here."""
     return place.replace(str(BOXES), str(kept()), 1)
-
-
-def _resolve(made_of: str) -> str:
-    return str(Path(made_of).resolve()) if Path(made_of).is_file() else made_of
 
 
 def possible() -> bool:
@@ -228,21 +198,22 @@ def lacking() -> tuple[str, str]:
     """Find by a try why this user cannot have such a box, and the one command that helps."""
     if not shutil.which("newuidmap", path=SEARCH_PATH):
         return "no newuidmap (package uidmap)", f"sudo {' '.join(install_words())} uidmap"
-    words = [*OUTER, *TRIAL]
+    how: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 10, "env": ENVIRONMENT}
     try:
-        result = subprocess.run(
-            words,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            env={"PATH": SEARCH_PATH, "LC_ALL": "C"},
-        )
+        result = subprocess.run([*OUTER, *TRIAL], **how)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"unshare: {error}", "use Debian 12 or newer, or a similar system"
     if not result.returncode:
         return network_cards()
-    text = (result.stderr.strip().splitlines() or ["unshare ended without a message"])[-1]
-    return text, _way_out()
+    span, user = "100000-165535", shlex.quote(account.name())
+    way_out = f"sudo usermod --add-subuids {span} --add-subgids {span} {user}"
+    for knob, free in (("apparmor_restrict_unprivileged_userns", "0"),
+                       ("unprivileged_userns_clone", "1")):  # fmt: skip
+        file = Path("/proc/sys/kernel", knob)
+        if file.exists() and file.read_text().strip() != free:
+            way_out = f"sudo sysctl kernel.{knob}={free}"
+    text = result.stderr.strip().splitlines() or ["unshare ended without a message"]
+    return text[-1], way_out
 
 
 # Most systems open it to everybody; the kernel by itself, or who made a container, may not have.
@@ -253,14 +224,3 @@ def network_cards() -> tuple[str, str]:
     if not TUN.exists():
         return f"no {TUN}, which the network of guests needs", "sudo modprobe tun"
     return f"you may not use {TUN}, which the network of guests needs", f"sudo chmod 666 {TUN}"
-
-
-def _way_out() -> str:
-    user = account.name()
-    for knob, free in (("unprivileged_userns_clone", "1"),
-                       ("apparmor_restrict_unprivileged_userns", "0")):  # fmt: skip
-        file = Path("/proc/sys/kernel", knob)
-        if file.exists() and file.read_text().strip() != free:
-            return f"sudo sysctl kernel.{knob}={free}"
-    span = "100000-165535"
-    return f"sudo usermod --add-subuids {span} --add-subgids {span} {shlex.quote(user)}"
