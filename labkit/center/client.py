@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import closing, suppress
 from typing import Any
 
 from labkit.center.server import CHANGE, MADE, OK, WEB
@@ -37,13 +38,12 @@ class Asking:
     def go_on(self, over: threading.Event) -> None:
         """Ask until it is over."""
         while not over.wait(INTERVAL):
-            if self.ask("login")[0] == OK and self._lists():
+            if self.ask("login")[0] != OK:
+                continue
+            code, reply = self.ask("list")
+            if code == OK and int(reply["vms"]) >= self.wanted:
                 self.full.set()
                 self._change()
-
-    def _lists(self) -> bool:
-        code, reply = self.ask("list")
-        return code == OK and int(reply["vms"]) >= self.wanted
 
     def _change(self) -> None:
         if time.monotonic() - self.changed >= CHANGES:
@@ -55,20 +55,14 @@ class Asking:
     def ask(self, page: str) -> tuple[int, Any]:
         """Ask once; without an answer the code is 0."""
         start, code, reply = time.time(), 0, {}
-        try:
-            wire = http.client.HTTPConnection(self.host, WEB, timeout=PATIENCE)
-            try:
-                wire.request("GET", f"/{page}")
-                answer = wire.getresponse()
-                code, reply = answer.status, json.loads(answer.read())
-            finally:
-                wire.close()
-        except (OSError, http.client.HTTPException, ValueError):
-            code = 0
-        word = page.partition("?")[0]
-        by = reply.get("host", self.host)
-        self.lines.append(f"{word} {by} {start:.4f} {time.time():.4f} {code} "
-                          f"{reply.get('vms', 0)}")  # fmt: skip
+        wire = http.client.HTTPConnection(self.host, WEB, timeout=PATIENCE)
+        with suppress(OSError, http.client.HTTPException, ValueError), closing(wire):
+            wire.request("GET", f"/{page}")
+            answer = wire.getresponse()
+            reply = json.loads(answer.read())
+            code = answer.status
+        word, by, vms = page.partition("?")[0], reply.get("host", self.host), reply.get("vms", 0)
+        self.lines.append(f"{word} {by} {start:.4f} {time.time():.4f} {code} {vms}")
         return code, reply
 
 

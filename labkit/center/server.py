@@ -86,9 +86,7 @@ class CenterPlace:
         with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr
             lines: list[str] = []
-            reader = threading.Thread(
-                target=lambda: lines.extend(process.stderr or ()), daemon=True
-            )
+            reader = threading.Thread(target=lines.extend, args=(process.stderr,), daemon=True)
             reader.start()
             try:
                 self._await(process, lines)

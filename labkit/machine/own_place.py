@@ -34,18 +34,11 @@ def is_ours(folder: Path) -> bool:
 @contextmanager
 def temporary(beginning: str, below: Path | None = None) -> Iterator[Path]:
     """A folder of this process, gone with the block; those that killed processes left go first."""
-    _clear_killed(beginning)
-    with tempfile.TemporaryDirectory(prefix=f"{beginning}{os.getpid()}-", dir=below) as folder:
-        yield Path(folder)
-
-
-# Nobody who was killed has taken his folder away.
-def _clear_killed(beginning: str) -> None:
+    # Nobody who was killed has taken his folder away.
     for folder in Path(tempfile.gettempdir()).glob(f"{beginning}*-*"):
         pid = folder.name.removeprefix(beginning).partition("-")[0]
-        if pid.isdecimal() and is_ours(folder) and not _lives(pid):
+        lives = Path("/proc", pid).exists() or not Path("/proc/self").exists()
+        if pid.isdecimal() and is_ours(folder) and not lives:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _lives(pid: str) -> bool:
-    return Path("/proc", pid).exists() or not Path("/proc/self").exists()
+    with tempfile.TemporaryDirectory(prefix=f"{beginning}{os.getpid()}-", dir=below) as made:
+        yield Path(made)

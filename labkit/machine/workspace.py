@@ -28,7 +28,6 @@ from importlib import metadata
 from importlib.machinery import FileFinder
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from labkit.errors import BadInput, LabkitError
 from labkit.machine.places import HOME, PACKAGE
@@ -218,9 +217,7 @@ def _entry_folders(kind: str) -> list[Path]:
 
 
 # Every look reads what all installed packages say.
-@functools.cache
-def _all_entries() -> Any:  # its type is another one in each Python
-    return metadata.entry_points()
+_all_entries = functools.cache(metadata.entry_points)
 
 
 # To find a package runs the packages around it, which may fail in any way.

@@ -155,9 +155,7 @@ class Stretch:
         The time begins when each user was served once: a server starts processes for new ones. It
         ends with the last answers, on average: who waits for long would not be seen otherwise.
         """
-        took: dict[str, list[list[float]]] = {
-            load: [[] for _ in range(self.tiles)] for load in PRESENT
-        }
+        took = {load: [list[float]() for _ in range(self.tiles)] for load in PRESENT}
         users = [(load, tile, nth) for load, present in PRESENT.items()
                  for tile in range(self.tiles) for nth in range(len(present))]  # fmt: skip
         clock: list[float] = []
