@@ -34,9 +34,14 @@ def hypervisors(two_hypervisors):
     return two_hypervisors
 
 
+def place(name=MOVING):
+    """The host that the guest of a box is on, by its role."""
+    return box.status(name).guests[0].on
+
+
 def hypervisor(lab):
     """The host that the guest is on."""
-    return lab.host(box.status(MOVING).guests[0].on)
+    return lab.host(place(lab.name))
 
 
 def cpus(guest, seconds=60):
@@ -60,3 +65,15 @@ def with_cpus(lab, count):
         guest.close()
     assert cpus(guest) == count
     return guest
+
+
+COUNTER = """\
+(n=0; while true; do n=$((n + 1)); echo $n > /tmp/next; mv /tmp/next /tmp/count; sleep 0.02; done) \
+    > /dev/null 2>&1 & until [ -s /tmp/count ]; do sleep 0.02; done"""
+
+
+@pytest.fixture
+def lab_of_two(hypervisors):
+    """The same with a guest of one CPU, which counts."""
+    with_cpus(hypervisors, 1).check("sh", "-c", COUNTER)
+    return hypervisors

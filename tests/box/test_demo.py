@@ -29,13 +29,6 @@ def traces():
     return snapshot_but_for_others("demo")
 
 
-def labkit(*words, out):
-    return subprocess.run(
-        [sys.executable, "-m", "labkit", *words],
-        capture_output=True, text=True, env={**os.environ, "LABKIT_OUT": str(out)},
-    )  # fmt: skip
-
-
 def give_packages(clone):
     """What `.ci/venv` made here, for the clone; that it does, the start of `make test` shows."""
     made = ["cp", "-al", HOME / ".venv", clone / ".venv"]
@@ -79,23 +72,25 @@ def test_make_demo_works_from_a_fresh_clone(tmp_path):
     awaited(lambda: not traces() - before, END_SECONDS)
 
 
+def begun(out, **how):
+    return subprocess.Popen(
+        [sys.executable, "-m", "labkit", "demo"], stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, text=True, env={**os.environ, "LABKIT_OUT": str(out)}, **how,
+    )  # fmt: skip
+
+
 @pytest.mark.torture
 @pytest.mark.parametrize("moment", ["bringing up", "measuring"])
-def test_a_demo_killed_half_way_leaves_nothing_after_box_down(tmp_path, moment):
+def test_a_demo_killed_half_way_leaves_nothing_after_box_down(labkit, tmp_path, moment):
     before = traces()
-    demo = subprocess.Popen(
-        [sys.executable, "-m", "labkit", "demo"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        env={**os.environ, "LABKIT_OUT": str(tmp_path)},
-    )  # fmt: skip
-    assert demo.stderr
+    demo = begun(tmp_path, start_new_session=True)
     if moment == "measuring":
         next(line for line in demo.stderr if "measuring" in line)
     else:
         awaited(lambda: left_over("demo"))
     demo.send_signal(signal.SIGKILL)
     demo.wait()
-    done = labkit("box", "down", "--name", "demo", out=tmp_path)
+    done = labkit("box", "down", "--name", "demo")
     assert done.returncode == 0, done.stderr
     awaited(lambda: not traces() - before, END_SECONDS)
 
@@ -103,12 +98,7 @@ def test_a_demo_killed_half_way_leaves_nothing_after_box_down(tmp_path, moment):
 @pytest.mark.torture
 def test_ctrl_c_puts_everything_back_and_takes_the_box_down(tmp_path):
     before = traces()
-    demo = subprocess.Popen(
-        [sys.executable, "-m", "labkit", "demo"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "LABKIT_OUT": str(tmp_path)},
-    )  # fmt: skip
-    assert demo.stderr
+    demo = begun(tmp_path)
     next(line for line in demo.stderr if "measuring Run" in line)
     demo.send_signal(signal.SIGINT)
     assert demo.wait(END_SECONDS) == 130

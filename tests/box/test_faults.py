@@ -72,10 +72,7 @@ def test_a_lost_guest_is_gone_at_once_and_comes_back_with_up(lab, faults):
 def test_a_full_disk_takes_nothing_more_and_then_does_again(lab, faults):
     client, more = lab.host("client"), ("fallocate", "-l", "1M", "/tmp/small/more")
     client.check("sh", "-c", "mkdir /tmp/small && mount -t tmpfs -o size=8m tmpfs /tmp/small")
-    with (
-        faults.fill("client", "/tmp/small"),
-        pytest.raises(CommandFailed, match="No space left"),
-    ):
+    with faults.fill("client", "/tmp/small"), pytest.raises(CommandFailed, match="No space left"):
         client.check(*more)
     client.check(*more)
     client.check("sh", "-c", "umount /tmp/small && rmdir /tmp/small")

@@ -59,28 +59,21 @@ def test_what_a_killed_kernel_had_in_force_is_put_back_and_said(lab, lab_file, t
     assert lab.host("server").check("guest", "state") == "running\n"
 
 
-def test_what_a_killed_run_left_in_the_temporary_folder_goes_with_the_next(tmp_path):
+def test_what_a_killed_run_left_in_the_temporary_folder_goes_with_the_next(labkit):
     ended = subprocess.Popen(["true"])
     ended.wait()
     left = Path(tempfile.mkdtemp(prefix=f"labkit-run-{ended.pid}-"))
     (left / "progress.jsonl").write_text("{}\n")
-    words = ["run", "lat_vmxnet3", "--where", "recorded"]
-    done = subprocess.run(
-        [sys.executable, "-m", "labkit", *words], capture_output=True, text=True,
-        env={**os.environ, "LABKIT_OUT": str(tmp_path)},
-    )  # fmt: skip
+    done = labkit("run", "lat_vmxnet3", "--where", "recorded")
     assert done.returncode == 0, done.stderr
     assert not left.exists()
     here = {path.name for path in Path(tempfile.gettempdir()).glob("labkit-run-*")}
     assert not [name for name in here if f"-{done.args and os.getpid()}-" in name]
 
 
-def test_a_file_where_the_results_should_be_is_an_error_and_no_hang(tmp_path):
-    (tmp_path / "out").write_text("")
-    done = subprocess.run(
-        [sys.executable, "-m", "labkit", "run", "lat_vmxnet3", "--where", "recorded"],
-        capture_output=True, text=True, timeout=PATIENCE,
-        env={**os.environ, "LABKIT_OUT": str(tmp_path / "out")},
-    )  # fmt: skip
+def test_a_file_where_the_results_should_be_is_an_error_and_no_hang(tmp_path, labkit):
+    file = tmp_path / "file"
+    file.write_text("")
+    done = labkit("run", "lat_vmxnet3", "--where", "recorded", out=file, timeout=PATIENCE)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "LABKIT_OUT" in done.stderr

@@ -1,9 +1,6 @@
 """A lab with a real libvirt and a guest that has a system: the page lab-kvm.md, walked through."""
 
 import json
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -41,12 +38,9 @@ def lab_file(tmp_path_factory):
 
 
 @pytest.fixture
-def labkit(tmp_path, monkeypatch):
+def told(labkit):
     def call(*words):
-        done = subprocess.run(
-            [sys.executable, "-m", "labkit", *words, "--json"],
-            capture_output=True, text=True, env={**os.environ, "LABKIT_OUT": str(tmp_path)},
-        )  # fmt: skip
+        done = labkit(*words, "--json")
         assert done.returncode == 0, done.stderr or done.stdout
         return json.loads(done.stdout)
 
@@ -72,9 +66,9 @@ def definition(lab_file):
 
 
 def test_the_doctor_finds_a_guest_of_libvirt_ready_and_says_which_network_is_lacking(
-    lab_file, labkit
+    lab_file, told
 ):
-    said = labkit("doctor", "--lab", str(lab_file))
+    said = told("doctor", "--lab", str(lab_file))
     states = {one["where"]: one for one in said["checks"] if one["check"] == "conditions"}
     for name in ("lat_ping: Native", "lat_ping: VM-Default", "lat_vmxnet3: VMXNET3-Latency",
                  "lat_feature: CPU owned"):  # fmt: skip
@@ -82,18 +76,18 @@ def test_the_doctor_finds_a_guest_of_libvirt_ready_and_says_which_network_is_lac
     assert "labkit-direct" in json.dumps(states["lat_ping: VM-SRIOV"])
 
 
-def test_lat_ping_is_measured_on_a_guest_of_libvirt_and_all_is_put_back(lab_file, labkit):
+def test_lat_ping_is_measured_on_a_guest_of_libvirt_and_all_is_put_back(lab_file, told):
     before = definition(lab_file)
-    done = labkit("run", "lat_ping", "--where", str(lab_file), "-p", "repeats=3", "-p", "count=100")
+    done = told("run", "lat_ping", "--where", str(lab_file), "-p", "repeats=3", "-p", "count=100")
     medians = {row["condition"]: row["value"] for row in done["rows"] if row["percentile"] == 50}
     assert set(medians) == {"Native", "VM-Default"}
     assert medians["Native"] < medians["VM-Default"], "an emulated guest is slower to answer"
     assert done["note"] == "" and definition(lab_file) == before
 
 
-def test_lat_vmxnet3_finds_the_guest_s_threads_and_switches_its_merging_off(lab_file, labkit):
+def test_lat_vmxnet3_finds_the_guest_s_threads_and_switches_its_merging_off(lab_file, told):
     before = definition(lab_file)
-    done = labkit("run", "lat_vmxnet3", "--where", str(lab_file), "-p", "repeats=2")
+    done = told("run", "lat_vmxnet3", "--where", str(lab_file), "-p", "repeats=2")
     assert {row["condition"] for row in done["rows"]} == {"VMXNET3", "VMXNET3-Latency"}
     asked = json.loads((Path(done["results"]) / "study.json").read_text())
     assert "lro=off (merging alone" in asked["here"]["VMXNET3-Latency"]
@@ -101,10 +95,10 @@ def test_lat_vmxnet3_finds_the_guest_s_threads_and_switches_its_merging_off(lab_
 
 
 def test_lat_feature_puts_its_neighbours_beside_a_guest_of_libvirt_and_takes_them_away(
-    lab_file, labkit
+    lab_file, told
 ):
     before = definition(lab_file)
-    done = labkit("run", "lat_feature", "--where", str(lab_file), "-p", "repeats=1",
+    done = told("run", "lat_feature", "--where", str(lab_file), "-p", "repeats=1",
                   "-p", "count=100")  # fmt: skip
     measured = {row["condition"] for row in done["rows"]}
     assert {"Default", "Idle host", "CPU owned", "Latency-High"} <= measured

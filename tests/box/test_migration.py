@@ -8,27 +8,10 @@ from boxes import MOVING, NAME
 from labkit import box
 from labkit.box import Faults
 from labkit.errors import BadInput, StayedBehind
-from tests.box.conftest import with_cpus
 
 PROGRAMS = ("ping",)
 
-pytestmark = [
-    pytest.mark.box,
-    pytest.mark.slow,
-    pytest.mark.when_changed("labkit/box/"),
-]
-
-COUNTER = """\
-(n=0; while true; do n=$((n + 1)); echo $n > /tmp/next; mv /tmp/next /tmp/count; sleep 0.02; done) \
-    > /dev/null 2>&1 & true"""
-
-
-@pytest.fixture
-def lab_of_two(hypervisors):
-    guest = with_cpus(hypervisors, 1)
-    guest.check("sh", "-c", COUNTER)
-    guest.check("sh", "-c", "until [ -s /tmp/count ]; do sleep 0.02; done")
-    return hypervisors
+pytestmark = [pytest.mark.box, pytest.mark.slow, pytest.mark.when_changed("labkit/box/")]
 
 
 def counted(guest):

@@ -5,16 +5,16 @@ import random
 import shutil
 import subprocess
 import threading
-from contextlib import contextmanager
 
+import emulated
 import pytest
 from knobs import SCRIPT
 
-from labkit.box.guests import accelerator, image, kernel
+from labkit.box.guests import accelerator
 from labkit.box.guests.cpio import Archive
 from labkit.changes.journal_lines import encoded
 
-PROGRAMS = ("busybox", "find", "insmod", "mkfs.ext4", "mount", "qemu-system-x86_64")
+PROGRAMS = ("find", "mkfs.ext4", "mount")
 
 pytestmark = [
     pytest.mark.box,
@@ -27,12 +27,8 @@ pytestmark = [
 SOMAXCONN = "/proc/sys/net/core/somaxconn"
 # Puts back what an earlier life of the machine has left, says what is there, and goes on changing.
 INIT = f"""\
-#!/bin/sh
-export PATH=/bin LABKIT_CHANGES=/disk/changes
-mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs devtmpfs /dev
-while read -r module; do
-    insmod "/lib/modules/$module" 2> /dev/null || busybox insmod "/lib/modules/$module"
-done < /lib/modules/order
+{emulated.INIT}
+export LABKIT_CHANGES=/disk/changes
 mkdir /disk && mount -t ext4 /dev/vda /disk || exit 1
 left() {{ find /disk -name '*.open' | wc -l; }}
 there() {{
@@ -70,7 +66,6 @@ def lines(*found):
 def machine(tmp_path_factory):
     """A folder with a kernel's first root, and a disk that has a file to change."""
     folder = tmp_path_factory.mktemp("machine")
-    found = kernel.find()
     (folder / "root").mkdir()
     for name in ("knob", "theirs"):
         (folder / "root" / name).write_text("old\n")
@@ -84,43 +79,21 @@ def machine(tmp_path_factory):
         "/init": INIT.encode(), "/changes.sh": SCRIPT.read_bytes(), "/restore": lines(),
         "/apply": lines(("set", "new"), *holds, *makes),
     })  # fmt: skip
-    whole = image.path(found, lambda _: None).read_bytes() + archive.whole()
-    (folder / "first").write_bytes(whole)
-    return folder, found
+    emulated.first_root(folder / "first", archive)
+    return folder
 
 
-@contextmanager
-def powered(machine, more=""):
-    """The machine, from when it has power; its lines that begin with `=`. Its power is cut."""
-    folder, found = machine
-    how = "kvm" if accelerator.kvm_works(lambda _: None) else "tcg"
-    words = [
-        "qemu-system-x86_64", "-accel", how, "-machine", "q35", "-cpu", "max", "-m", "256",
-        "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio",
-        "-kernel", found.image, "-initrd", folder / "first",
-        "-append", f"console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on {more}",
-        "-drive", f"file={folder}/disk,format=raw,if=virtio,cache=writeback",
-    ]  # fmt: skip
-    process = subprocess.Popen(
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    # Should it hang, its lines come to an end all the same.
-    late = threading.Timer(120, process.kill)
-    late.start()
-    try:
-        said = (line.decode(errors="replace").strip() for line in process.stdout)
-        yield (line for line in said if line.startswith("="))
-    finally:
-        late.cancel()
-        process.kill()
-        process.wait()
+def powered(folder, text=""):
+    """The machine, from when it has power; should it hang, its lines end all the same."""
+    drive = f"file={folder}/disk,format=raw,if=virtio,cache=writeback"
+    return emulated.powered(emulated.words(folder / "first", 256, "-drive", drive, text=text), 120)
 
 
 def until(said, word):
     seen = []
-    for line in said:
-        seen.append(line)
-        if line.split()[0] == f"={word}":
+    for line in map(str.strip, said):
+        seen += [line] if line.startswith("=") else []
+        if line.split(" ")[0] == f"={word}":
             return line.removeprefix(f"={word} ")
     pytest.fail(f"the machine never said {word}: {seen}")
 

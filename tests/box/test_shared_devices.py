@@ -4,15 +4,14 @@ The table of these pairs is in notebooks/docs/proof/devices.md; each is nested a
 """
 
 import re
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from pairs_page import BACK, REFUSED, Pair
+from pairs_tried import texts, tried
 
-from labkit.changes.in_force import applied, in_force
-from labkit.changes.journal import hello
+from labkit.changes.in_force import in_force
 from labkit.changes.plan import plan
-from labkit.errors import BadInput, SettingRefused
 from labkit.settings.egress import Link
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
@@ -30,9 +29,8 @@ pytestmark = pytest.mark.box
 
 PAGE = Path(__file__).parents[2] / "notebooks/docs/proof/devices.md"
 SWAP = GuestNic("direct", batch=1, lro=False)
-BACK, REFUSED = "restored", "refused"
-# Name in the table, the two, and what becomes of: both together, the second inside the first, and
-# the first inside the second.
+# Name in the table, the two, and what becomes of both together in either order, of the second
+# inside the first, and of the first inside the second.
 PAIRS = {
     "GuestNic, Offloads of the guest": (SWAP, Offloads(gro=False), BACK, BACK, REFUSED),
     "GuestNic, Mtu of the guest": (SWAP, Mtu(1400, role="guest"), BACK, BACK, REFUSED),
@@ -53,55 +51,25 @@ PAIRS = {
         Neighbour("busy"), GuestNeighbour("memory", role="server"), REFUSED, BACK, BACK),
 }  # fmt: skip
 # Each takes a guest seconds, so most wait for `make torture`; the guest's NIC takes longest.
-QUICK = ("Mtu, Link", "Link, Link")
-WAYS = ("together", "together, the other way round", "nested", "nested, the other way round")
-FIRST = ("GuestNic, Offloads of the guest", WAYS[2])
-CASES = [
-    pytest.param(name, how, marks=[] if name in QUICK or (name, how) == FIRST else
-                 [pytest.mark.torture])
-    for name in PAIRS for how in WAYS
-]  # fmt: skip
+QUICK = ("Mtu, Link", "Link, Link", "GuestNic, Offloads of the guest")
 
 
 def state(lab, pair):
     """What the hosts show of both, and the addresses of the guest's NICs without their numbers."""
-    lab.hosts["guest"].close()  # it may have been started again
+    shown = texts(lab.hosts, pair)
     addresses = lab.hosts["guest"].check("ip", "-o", "addr")
     told = re.sub(r"^\d+: |valid_lft.*", "", addresses, flags=re.MULTILINE)
-    steps = plan(pair, lab.hosts).steps
-    return {step.thing: (step.text, step.why) for step in steps}, sorted(told.splitlines())
+    return shown, sorted(told.splitlines())
 
 
-def wanted(pair, how):
-    _, _, together, inside, outside = pair
-    return {WAYS[0]: together, WAYS[1]: together, WAYS[2]: inside, WAYS[3]: outside}[how]
-
-
-def blocks(one, two, how):
-    """What is asked together, block by block."""
-    ordered = (two, one) if how.endswith("round") else (one, two)
-    return [ordered] if how.startswith("together") else [(each,) for each in ordered]
-
-
-@pytest.mark.parametrize(("name", "how"), CASES)
-def test_a_pair_on_one_device_goes_back_byte_for_byte_or_is_refused_first(lab, name, how):
-    one, two, *_ = PAIRS[name]
-    before, found = state(lab, (one, two)), BACK
-    with ExitStack() as held:
-        for block in blocks(one, two, how):
-            during = state(lab, (one,)) if "Power" not in name else None
-            try:
-                held.enter_context(applied(block, lab.hosts))
-            except (SettingRefused, BadInput):
-                found = REFUSED
-                assert during is None or state(lab, (one,)) == during, "nothing was changed"
-                break
-            if "Power" not in name:
-                steps = plan(block, lab.hosts).steps
-                assert [step.current for step in steps] == [s.setting.wanted for s in steps]
-    assert found == wanted(PAIRS[name], how)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=[] if name in QUICK else [pytest.mark.torture]) for name in PAIRS
+])  # fmt: skip
+def test_a_pair_on_one_device_goes_back_byte_for_byte_or_is_refused_first(lab, name):
+    one, two, together, inside, outside = PAIRS[name]
+    before = state(lab, (one, two))
+    assert tried(lab.hosts, (one, two)) == (Pair(together, together, inside, outside), [])
     assert state(lab, (one, two)) == before
-    assert [hello(host).open for host in lab.hosts.values()] == [()] * len(lab.hosts)
 
 
 @pytest.mark.when_changed("labkit/settings/", "labkit/changes/", "labkit/box/")

@@ -3,16 +3,16 @@
 import json
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
+import emulated
 import pytest
 
-from labkit.box.guests import accelerator, image, kernel
+from labkit.box.guests import accelerator, kernel
 from labkit.box.guests.cpio import Archive
 
-PROGRAMS = ("busybox", "insmod", "ip", "mount")
+PROGRAMS = ("busybox", "ip", "mount")
 
 VIRTIOFSD = Path("/usr/lib/qemu/virtiofsd")
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -29,14 +29,7 @@ pytestmark = [
 SECONDS = 500
 # This machine's root, read-only, with what changes in memory: then as systemd would have it.
 INIT = f"""\
-#!/bin/sh
-export PATH=/bin
-mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs devtmpfs /dev
-for list in /lib/modules /more; do
-    while read -r module; do
-        insmod "$list/$module" 2> /dev/null || busybox insmod "$list/$module"
-    done < "$list/order"
-done
+{emulated.INIT}{emulated.LOAD.replace("/lib/modules", "/more")}
 mkdir /root-of-host && mount -t virtiofs -o ro host /root-of-host && cd /root-of-host || exit 1
 for place in run var/tmp var/log; do mount -t tmpfs tmpfs "$place"; done
 mount -t proc proc proc; mount -t sysfs sysfs sys; mount -t devtmpfs devtmpfs dev
@@ -52,52 +45,41 @@ exec busybox chroot . /usr/bin/env -i HOME=/run TMPDIR=/run/tmp "PYTHONPATH={CHE
 """
 
 
-def first_root(found, monkeypatch):
-    base = image.path(found, lambda _: None).read_bytes()
+def archived(monkeypatch):
     monkeypatch.setattr(kernel, "EXTRAS", MODULES)
-    modules = found.ordered()
+    modules = kernel.find().ordered()
     archive = Archive()
     archive.folders(["/more"])
     archive.files({f"/more/{one.name}": kernel.content(one) for one in modules}, 0o644)
     names = "".join(f"{module.name}\n" for module in modules)
     archive.files({"/more/order": names.encode(), "/init": INIT.encode(),
                "/unified.py": (CHECKOUT / "tests/helpers/unified.py").read_bytes()})  # fmt: skip
-    return base + archive.whole()
+    return archive
 
 
 @pytest.fixture
 def said(tmp_path, monkeypatch):
     """What a box was like in there, by name."""
-    found = kernel.find()
-    (tmp_path / "initrd").write_bytes(first_root(found, monkeypatch))
-    how = "kvm" if accelerator.kvm_works(lambda _: None) else "tcg,thread=multi"
+    with monkeypatch.context() as more:
+        archive = archived(more)
+    emulated.first_root(tmp_path / "initrd", archive)
     share = [VIRTIOFSD, f"--socket-path={tmp_path}/fs", "-o", "source=/", "-o", "cache=always",
              "-o", "sandbox=chroot"]  # fmt: skip
-    words = [
-        accelerator.QEMU, "-accel", how, "-machine", "q35", "-cpu", "max", "-smp", "2",
-        "-m", "1024", "-object", "memory-backend-memfd,id=memory,size=1024M,share=on",
-        "-numa", "node,memdev=memory", "-nodefaults", "-no-user-config", "-display", "none",
-        "-serial", "stdio", "-kernel", found.image, "-initrd", tmp_path / "initrd",
-        "-append", "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on",
-        "-chardev", f"socket,id=fs,path={tmp_path}/fs",
-        "-device", "vhost-user-fs-pci,chardev=fs,tag=host", "-device", "virtio-rng-pci",
-    ]  # fmt: skip
+    words = emulated.words(
+        tmp_path / "initrd", 1024, "-smp", "2", "-chardev", f"socket,id=fs,path={tmp_path}/fs",
+        "-object", "memory-backend-memfd,id=memory,size=1024M,share=on",
+        "-numa", "node,memdev=memory", "-device", "virtio-rng-pci",
+        "-device", "vhost-user-fs-pci,chardev=fs,tag=host", threads=",thread=multi",
+    )  # fmt: skip
     away = subprocess.DEVNULL
     with subprocess.Popen(share, stdin=away, stdout=away, stderr=away) as shares:
         while not (tmp_path / "fs").exists():
             assert shares.poll() is None, "virtiofsd ended"
             time.sleep(0.01)
-        machine = subprocess.Popen(
-            words, stdin=away, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        late = threading.Timer(SECONDS, machine.kill)
-        late.start()
         try:
-            yield heard(machine.stdout)
+            with emulated.powered(words, SECONDS) as lines:
+                yield heard(lines)
         finally:
-            late.cancel()
-            machine.kill()
-            machine.wait()
             shares.kill()
 
 

@@ -1,9 +1,6 @@
 """Guests that leave a choice come up with QEMU as well: all topologies, containers, a study."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from boxes import OTHER
@@ -73,13 +70,10 @@ def test_every_topology_comes_up_with_guests_of_qemu_and_goes(name):
         assert "uml" not in lab.accelerator
 
 
-def test_a_study_runs_with_guests_of_qemu_and_its_verdicts_say_so(tmp_path):
+def test_a_study_runs_with_guests_of_qemu_and_its_verdicts_say_so(labkit):
     with another(OTHER, "pair") as lab:
         words = ["run", "lat_ping", "--where", str(lab.path), "-p", "repeats=2", "-p", "count=100"]
-        done = subprocess.run(
-            [sys.executable, "-m", "labkit", *words, "--json"],
-            capture_output=True, text=True, env={**os.environ, "LABKIT_OUT": str(tmp_path)},
-        )  # fmt: skip
+        done = labkit(*words, "--json")
     said = json.loads(done.stdout)
     assert done.returncode == 0 and "guests by TCG" in said["note"], done.stderr
     assert {"Native", "VM-Default", "VM-SRIOV"} <= {row["condition"] for row in said["rows"]}

@@ -50,10 +50,10 @@ def box_of(request):
 def labkit(tmp_path):
     """The command line; its results are in the folder of the test."""
 
-    def call(*words):
+    def call(*words, out=tmp_path, **how):
         return subprocess.run(
             [sys.executable, "-m", "labkit", *words],
-            capture_output=True, text=True, env={**os.environ, "LABKIT_OUT": str(tmp_path)},
+            capture_output=True, text=True, env={**os.environ, "LABKIT_OUT": str(out)}, **how,
         )  # fmt: skip
 
     return call

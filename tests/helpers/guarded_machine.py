@@ -10,10 +10,10 @@ of its power, and begins them again; the fence agent and the test write it files
 import json
 import subprocess
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import worlds
-from libvirt_lab import CONFIG
+from libvirt_lab import lead_to
+from own_hosts import row
 
 from labkit.box.guests import waking
 from labkit.box.sshd import KeyPair
@@ -21,23 +21,10 @@ from labkit.gates import gate
 from labkit.lab import opened
 
 PROGRAMS = (
-    "/usr/lib/ocf/resource.d/heartbeat/VirtualDomain",
-    "corosync",
-    "corosync-cmapctl",
-    "crm_mon",
-    "crm_resource",
-    "insmod",
-    "ip",
-    "linux.uml",
-    "mkfs.ext4",
-    "mount",
-    "pacemakerd",
-    "pkill",
-    "setsid",
-    "ssh-keygen",
-    "switch_root",
-    "systemctl",
-)
+    "/usr/lib/ocf/resource.d/heartbeat/VirtualDomain", "corosync", "corosync-cmapctl", "crm_mon",
+    "crm_resource", "insmod", "ip", "linux.uml", "mkfs.ext4", "mount", "pacemakerd", "pkill",
+    "setsid", "ssh-keygen", "switch_root", "systemctl",
+)  # fmt: skip
 
 LAST = 77
 """The last number of the machine's address."""
@@ -258,15 +245,6 @@ PidFile none
 MaxStartups 100
 MaxSessions 100
 """
-HOST = """\
-[hosts.{role}]
-control = "{at.control}"
-address = "{host.address}"
-interface = "{interface}"
-port = {port}
-user = "root"
-key = "{at.key}"
-"""
 CENTER = """\
 [hosts.center]
 control = "{address}"
@@ -333,22 +311,13 @@ def _make_host(host, machine, address, corosync, cib):
 
 
 def _lab_file(box, folder, address, own, names):
-    known = (Path(box.path).parent / "known_hosts").read_text()
-    (folder / "known_hosts").write_text(f"{known}{address} {own.public}\n")
-    at = box.host("client").transport.at
-    (folder / "ssh_config").write_text(
-        CONFIG.format(control=at.control, port=at.port or 22, key=at.key, guest=address,
-                      known=folder / "known_hosts")
-    )  # fmt: skip
+    client = box.host("client")
+    lead_to(address, own, folder, box.path, client)
     rows = ['known_hosts = "known_hosts"', 'ssh_config = "ssh_config"',
             f"tolerates = {json.dumps(list(gate.NAMES))}"]  # fmt: skip
     for role in ("client", *PAIR, "guest", "guest2"):
-        host = box.host(role)
-        at = host.transport.at
-        interface = "br1" if role in PAIR else host.interface
-        rows.append(HOST.format(role=role, at=at, host=host, interface=interface,
-                                port=at.port or 22))  # fmt: skip
-    rows.append(CENTER.format(address=address, key=at.key))
+        rows.append(row(role, box.host(role), "br1" if role in PAIR else ""))
+    rows.append(CENTER.format(address=address, key=client.transport.at.key))
     rows += [POWER.format(role=role, node=node) for role, node in zip(PAIR, names, strict=True)]
     (folder / "lab.toml").write_text("\n".join(rows))
     return folder / "lab.toml"

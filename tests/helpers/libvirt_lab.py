@@ -8,8 +8,11 @@ import json
 import subprocess
 from pathlib import Path
 
+import emulated
+from own_hosts import row
+
 from labkit import box
-from labkit.box.guests import image, kernel
+from labkit.box.guests import kernel
 from labkit.box.guests.cpio import Archive
 from labkit.box.sshd import KeyPair
 from labkit.gates import gate
@@ -18,14 +21,8 @@ from labkit.lab import opened
 PROGRAMS = (
     "/usr/lib/*/libvirt/connection-driver/libvirt_driver_network.so",
     "/usr/lib/*/libvirt/connection-driver/libvirt_driver_qemu.so",
-    "busybox",
-    "insmod",
-    "ip",
-    "libvirtd",
-    "mount",
-    "ssh-keygen",
-    "virsh",
-)
+    "busybox", "insmod", "ip", "libvirtd", "mount", "ssh-keygen", "virsh",
+)  # fmt: skip
 
 LAST = 77
 """The last number of the guest's address."""
@@ -67,14 +64,10 @@ DOMAIN = """\
 <rng model='virtio'><backend model='random'>/dev/urandom</backend></rng>
 </devices></domain>
 """
-INIT = """\
-#!/bin/sh
-export PATH=/bin
-mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs devtmpfs /dev
+INIT = (
+    emulated.INIT
+    + """\
 mkdir -p /dev/pts /dev/shm; mount -t devpts devpts /dev/pts; mount -t tmpfs tmpfs /dev/shm
-while read -r module; do
-    insmod "/lib/modules/$module" 2>/dev/null || busybox insmod "/lib/modules/$module"
-done < /lib/modules/order
 for module in evdev button; do
     insmod "/lib/modules/$module.ko" 2>/dev/null || busybox insmod "/lib/modules/$module.ko"; done
 ln -s busybox /bin/awk
@@ -87,20 +80,10 @@ for button in /dev/input/event*; do
 done
 # As most systems, it answers to ping some time before one can log in.
 sleep 5
-/bin/sshd -D -e -f /etc/sshd_config
+/bin/sshd -D -e -f /run/labkit/sshd_config
 sleep infinity
 """
-SSHD = """\
-HostKey /etc/host_key
-AuthorizedKeysFile /etc/authorized_keys
-PermitRootLogin prohibit-password
-UsePAM no
-StrictModes no
-PidFile none
-MaxSessions 100
-MaxStartups 100
-SetEnv PATH=/bin
-"""
+)
 CONFIG = """\
 Host gate
     HostName {control}
@@ -116,19 +99,7 @@ name = "a KVM host and a machine that asks"
 known_hosts = "known_hosts"
 ssh_config = "ssh_config"
 tolerates = {gates}
-
-[hosts.client]
-control = "{client.transport.at.control}"
-address = "{client.address}"
-interface = "{client.interface}"
-key = "{key}"
-
-[hosts.server]
-control = "{server.transport.at.control}"
-address = "{server.address}"
-interface = "br1"
-key = "{key}"
-
+{client}{server}
 [hosts.guest]
 control = "{guest}"
 address = "{guest}"
@@ -149,24 +120,28 @@ def up(name, folder):
         found = kernel.find()
         server.put(found.image.read_bytes(), "/run/lab/kernel")
         public = subprocess.run(["ssh-keygen", "-y", "-f", key], capture_output=True, check=True)
-        whole = image.path(found, print).read_bytes() + _own(found, guest, own, public.stdout)
-        server.put(whole, "/run/lab/initrd")
+        emulated.first_root(folder / "initrd", _own(found, guest, own, public.stdout.decode()))
+        server.put((folder / "initrd").read_bytes(), "/run/lab/initrd")
         for what, text in (("net-define", NETWORK), ("define", DOMAIN)):
             server.put(text.encode(), f"/run/lab/{what}.xml")
             server.check("virsh", "-q", what, f"/run/lab/{what}.xml")
         server.check("virsh", "-q", "net-start", "labkit-bridge")
-        known = (Path(lab.path).parent / "known_hosts").read_text()
-        (folder / "known_hosts").write_text(f"{known}{guest} {own.public}\n")
-        at = server.transport.at
-        (folder / "ssh_config").write_text(
-            CONFIG.format(control=at.control, port=at.port or 22, key=key, guest=guest,
-                          known=folder / "known_hosts")
-        )  # fmt: skip
+        lead_to(guest, own, folder, lab.path, server)
+        rows = {"client": row("client", client), "server": row("server", server, "br1")}
         (folder / "lab.toml").write_text(
-            TOML.format(client=client, server=server, guest=guest, key=key,
-                        gates=json.dumps(list(gate.NAMES)))
-        )  # fmt: skip
+            TOML.format(guest=guest, key=key, gates=json.dumps(list(gate.NAMES)), **rows)
+        )
     return folder / "lab.toml"
+
+
+def lead_to(address, own, folder, lab_file, host):
+    """Write how SSH gets to a machine behind a host, and the keys of all."""
+    known = (Path(lab_file).parent / "known_hosts").read_text()
+    (folder / "known_hosts").write_text(f"{known}{address} {own.public}\n")
+    at = host.transport.at
+    words = {"control": at.control, "port": at.port or 22, "key": at.key, "guest": address}
+    text = CONFIG.format(**words, known=folder / "known_hosts")
+    (folder / "ssh_config").write_text(text)
 
 
 def _own(found, address, host, user):
@@ -176,10 +151,4 @@ def _own(found, address, host, user):
         for name in ("evdev", "button")
     }
     archive.files({"/init": INIT.replace("ADDRESS", address).encode(), **modules})
-    archive.files({
-        "/etc/passwd": b"root:x:0:0::/root:/bin/sh\nsshd:x:100:65534::/run/sshd:/bin/false\n",
-        "/etc/group": b"root:x:0:\nnogroup:x:65534:\n",
-        "/etc/sshd_config": SSHD.encode(), "/etc/host_key": host.private,
-        "/etc/authorized_keys": user,
-    }, 0o600)  # fmt: skip
-    return archive.whole()
+    return emulated.with_login(archive, host, user)
