@@ -12,17 +12,6 @@ from labkit.box.picture import Picture, draw
 from labkit.box.status import BoxStatus, names, status
 
 __all__ = [
-    "BoxStatus",
-    "Faults",
-    "LinkPlan",
-    "Migration",
-    "Picture",
-    "asked_of",
-    "down",
-    "draw",
-    "migrate",
-    "names",
-    "reshape",
-    "status",
-    "up",
-]
+    "BoxStatus", "Faults", "LinkPlan", "Migration", "Picture", "asked_of", "down", "draw",
+    "migrate", "names", "reshape", "status", "up",
+]  # fmt: skip

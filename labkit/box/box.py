@@ -72,9 +72,8 @@ def up(name: str = "lab", tell: Tell = silent, *, made_of: str = "") -> Path:
             now = status(name)
         if _serves(now, made_of):
             inner = (*now.guests, *now.containers)
-            _start_inner(
-                folder, [machine.name for machine in inner if machine.state != "running"], tell
-            )
+            asleep = [machine.name for machine in inner if machine.state != "running"]
+            _start_inner(folder, asleep, tell)
             return folder.lab
         if now.left:
             tell(f"box {name} is {now.state}; taking its remains down first")
@@ -90,18 +89,19 @@ def up(name: str = "lab", tell: Tell = silent, *, made_of: str = "") -> Path:
 
 
 def _serves(now: BoxStatus, made_of: str) -> bool:
-    if now.state == "up" and made_of and topology.find(made_of).name != now.topology:
+    if now.state != "up":
+        return False
+    choice, odd = accelerator.preferred(), ""
+    if made_of and topology.find(made_of).name != now.topology:
+        odd = f"made of {now.topology} and not of {made_of}"
+    elif now.accelerator == "uml" and choice in ("kvm", "tcg"):
+        odd = f"with guests by uml and not by {choice}"
+    if odd:
         raise BoxError(
-            f"box {now.name} is up already, made of {now.topology} and not of {made_of}",
+            f"box {now.name} is up already, {odd}",
             hint=f"`labkit box down --name {now.name}` first, or choose another --name",
         )
-    choice = accelerator.preferred()
-    if now.accelerator == "uml" and choice in ("kvm", "tcg"):
-        raise BoxError(
-            f"box {now.name} is up already, with guests by uml and not by {choice}",
-            hint=f"`labkit box down --name {now.name}` first, or choose another --name",
-        )
-    return now.state == "up"
+    return True
 
 
 def down(name: str = "lab", tell: Tell = silent) -> None:
@@ -291,9 +291,8 @@ def _refuse_unless_possible(name: str, plan: topology.Topology) -> None:
     Cgroup.of(name)
     room.check(plan)
     if missing := {name: need for name, need in needs.missing().items() if need.required}:
-        absent = [
-            f"{word} (package {need.package})" for need in missing.values() for word in need.absent
-        ]
+        absent = [f"{word} (package {need.package})"
+                  for need in missing.values() for word in need.absent]  # fmt: skip
         raise BoxError(
             f"the lab in a box needs programs that are not here: {', '.join(absent)}",
             hint=needs.how_to_get(*(need.package for need in missing.values())),

@@ -39,9 +39,8 @@ def hierarchy() -> Path | None:
 def groups() -> list[str]:
     """The names of all boxes that have a control group."""
     roots = {root for root in (hierarchy(), *version_1()) if root}
-    return sorted(
-        {at.name.removeprefix(PREFIX) for root in roots for at in root.glob(f"{PREFIX}*")}
-    )
+    places = {at.name for root in roots for at in root.glob(f"{PREFIX}*")}
+    return sorted(name.removeprefix(PREFIX) for name in places)
 
 
 def version_1() -> list[Path]:

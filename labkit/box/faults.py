@@ -93,7 +93,7 @@ class Faults:
     def freeze(self, role: str) -> Iterator[None]:
         """Nothing runs on `role`, as when its hypervisor pauses it; its guests stand still too."""
         # A guest's kernel traces its processes: they stop with it, and our signal would reach them.
-        pids = [pid for pid in self._processes(role) if not _is_traced(pid)]
+        pids = [pid for pid in self._processes(role) if "\nTracerPid:\t0\n" in _text(pid, "status")]
         try:
             _tell(pids, signal.SIGSTOP)
             yield
@@ -232,23 +232,20 @@ def _space(pid: int, kind: str = "pid") -> str:
     return ""
 
 
-def _is_within(pid: int, group: str) -> bool:
+def _text(pid: int, name: str) -> str:
     with suppress(OSError):
-        groups = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
-        return any(f"{line}/".find(f"{group}/") > 0 for line in groups)
-    return False
+        return Path(f"/proc/{pid}/{name}").read_text()
+    return ""
+
+
+def _is_within(pid: int, group: str) -> bool:
+    return any(f"{line}/".find(f"{group}/") > 0 for line in _text(pid, "cgroup").splitlines())
 
 
 def _user(pid: int) -> int:
     with suppress(OSError):
         return Path(f"/proc/{pid}").stat().st_uid
     return -1
-
-
-def _is_traced(pid: int) -> bool:
-    with suppress(OSError):
-        return "\nTracerPid:\t0\n" not in Path(f"/proc/{pid}/status").read_text()
-    return True
 
 
 def _tell(pids: list[int], number: signal.Signals) -> None:

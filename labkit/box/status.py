@@ -149,9 +149,7 @@ def names() -> list[str]:
     box_names = {*folders, *groups()}
     links = {link for _, link in socket.if_nameindex() if is_ours(link)}
     # Of a box that left nothing but its link, only the link says a name: one that ends it.
-    return sorted(
-        box_names | {link[3:] for link in links - {link_name(name) for name in box_names}}
-    )
+    return sorted(box_names | {link[3:] for link in links - {*map(link_name, box_names)}})
 
 
 def left_over(name: str) -> tuple[str, ...]:

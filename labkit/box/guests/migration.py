@@ -287,11 +287,10 @@ def _new_wires(move: Move) -> dict[str, Wire]:
     text = in_network(move.pid("switch"), "", "-o", "link")
     ends, old = set(re.findall(r"^\d+: ([^@:]+)", text, re.MULTILINE)), set(wires(move.now))
     prefix = f"g{move.now.seat(move.guest)}-"
-    return {
-        f"m{wire.near}" if wire.near.startswith(prefix) else wire.near: wire
-        for wire in wires(move.then)
-        if wire not in old and (wire.near not in ends or wire.near.startswith(prefix))
-    }
+    new = [wire for wire in wires(move.then) if wire not in old]
+    own = {f"m{wire.near}": wire for wire in new if wire.near.startswith(prefix)}
+    return own | {wire.near: wire for wire in new
+                  if wire.near not in ends and not wire.near.startswith(prefix)}  # fmt: skip
 
 
 def _prepare(move: Move, new: dict[str, Wire]) -> None:

@@ -105,11 +105,14 @@ def at_root(layout: Layout) -> str:
 def at_host(layout: Layout, role: str) -> str:
     """A host's two links, and those of its guests."""
     addresses = _address("control0", layout.control(role)) + _address("data0", layout.data(role))
-    guests = [
-        line for guest in layout.topology.guests_on(role) for line in _for_guest(layout, guest.role)
-    ]
-    switch = _virtual_switch() if guests else []
-    inner = [*switch, *guests, *_for_containers(layout, role)]
+    guests = [guest.role for guest in layout.topology.guests_on(role)]
+    inner = _virtual_switch() if guests else []
+    inner += [line for guest in guests for line in _for_guest(layout, guest)]
+    # A container's own end goes with it, so that it leads through a switch that stays.
+    for plan in layout.topology.containers_on(role):
+        ends = container_ends(layout, plan.role)
+        inner.append(f"link add {ends['switch']} up type bridge mcast_snooping 0")
+        inner.append(f"link set {ends['control']} master {ends['switch']} up")
     return _batch("link set lo up", *addresses, *inner)
 
 
@@ -150,18 +153,6 @@ def at_departure(layout: Layout, guest: str) -> str:
     ends = guest_ends(layout, guest)
     links = [ends[end] for end in ("tap", "control_tap", "switch") if end in ends]
     return _batch(*(f"link delete {end}" for end in links))
-
-
-# A container's own end goes with the container, so that it leads through a switch that stays.
-def _for_containers(layout: Layout, role: str) -> list[str]:
-    lines = []
-    for plan in layout.topology.containers_on(role):
-        ends = container_ends(layout, plan.role)
-        lines += [
-            f"link add {ends['switch']} up type bridge mcast_snooping 0",
-            f"link set {ends['control']} master {ends['switch']} up",
-        ]
-    return lines
 
 
 def at_guest(layout: Layout, guest: str) -> str:
