@@ -91,7 +91,6 @@ def test_in_a_box_without_root_no_group_opens_the_device(tmp_path, monkeypatch):
 
 
 @needs_qemu
-@needs_qemu
 @pytest.mark.slow
 def test_a_trial_that_boots_its_guest_ends_without_last_words(monkeypatch):
     monkeypatch.setattr(kvm, "TRIAL_SECONDS", 60)

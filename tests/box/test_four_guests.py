@@ -82,10 +82,8 @@ def test_all_guests_are_asked_at_once_and_each_answers_for_itself(four):
 def test_what_is_set_in_a_guest_goes_back_before_it_is_paused_and_comes_when_it_goes_on(four):
     awake, asleep = GuestPower("on", "guest2"), GuestPower("paused", "guest2")
     sizes = [Mtu(1400, role="guest2"), Mtu(1300, role="guest2")]
-    there, look = (
-        four.host("guest2"),
-        ("cat", f"/sys/class/net/{four.host('guest2').interface}/mtu"),
-    )
+    there = four.host("guest2")
+    look = ("cat", f"/sys/class/net/{there.interface}/mtu")
     before = there.check(*look)
     with in_force(four.hosts) as changes:
         changes.learn([awake, asleep, *sizes])

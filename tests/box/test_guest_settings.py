@@ -116,11 +116,8 @@ def test_another_nic_is_plugged_into_a_guest_that_runs_on(lab):
     guest.check("sh", "-c", "echo here > /tmp/mark")
     for nic in (GuestNic("direct", 1, False), GuestNic("direct"), GuestNic("bridge", 7)):
         with applied([nic], lab.hosts):
-            assert [line.split()[1] for line in guest.check("ip", "-o", "link").splitlines()] == [
-                "lo:",
-                "vec0:",
-                "vec1:",
-            ]
+            links = guest.check("ip", "-o", "link").splitlines()
+            assert [line.split()[1] for line in links] == ["lo:", "vec0:", "vec1:"]
             assert lab.host("client").run("ping", "-c", "1", "-W", "5", guest.address).ok
     assert born(lab) == before and guest.check("cat", "/tmp/mark") == "here\n"
 
@@ -183,9 +180,8 @@ def counters(server, *links):
     counts = {}
     for link in links:
         stats = f"/sys/class/net/{link}/statistics"
-        counts[link] = sum(
-            int(server.check("cat", f"{stats}/{way}_packets")) for way in ("rx", "tx")
-        )
+        files = [f"{stats}/{way}_packets" for way in ("rx", "tx")]
+        counts[link] = sum(map(int, server.check("cat", *files).split()))
     return counts
 
 

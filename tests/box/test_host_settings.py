@@ -37,12 +37,9 @@ OWN = [
     Sysctl("net.core.somaxconn", "1234", role="client"),
 ]
 MACHINES = [
-    BootOptions(("nohz=off",)),
-    ServiceRunning("cron"),
-    TransparentHugePages("always"),
-    IdleStates(0),
-    CacheBudget(7, role="client"),
-]
+    BootOptions(("nohz=off",)), ServiceRunning("cron"), TransparentHugePages("always"),
+    IdleStates(0), CacheBudget(7, role="client"),
+]  # fmt: skip
 
 
 RATE = ("rate", "1mbit", "burst", "32kb", "latency", "50ms")

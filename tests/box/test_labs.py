@@ -55,10 +55,8 @@ def test_what_a_firewall_drops_is_found_with_the_line_that_lets_it_through(bare,
                           "DROP").ok:  # fmt: skip
             pytest.skip("this kernel has no iptables")
         (dropped,) = ports(labkit, bare)
-        assert (
-            dropped["state"] == "warning"
-            and "20000 (servers of netperf and sockperf)" in dropped["found"]
-        )
+        assert dropped["state"] == "warning"
+        assert "20000 (servers of netperf and sockperf)" in dropped["found"]
         server.check("sh", "-c", dropped["fix"].removeprefix("on server: "))
         (open_now,) = ports(labkit, bare)
         assert open_now["state"] == "ok"

@@ -59,11 +59,8 @@ def test_without_user_mode_linux_there_is_a_smaller_box(monkeypatch):
         with opened(box.up(TWO)) as lab:
             assert set(lab.hosts) == {"client", "server"} and lab.emulated
             refused = possible.refusals(find("lat_ping"), lab)
-            assert {name.partition(" [")[0] for name in refused} == {
-                "VM-Default",
-                "VM-SRIOV",
-                "VM-Latency-SRIOV",
-            }
+            guests = {"VM-Default", "VM-SRIOV", "VM-Latency-SRIOV"}
+            assert {name.partition(" [")[0] for name in refused} == guests
         assert box.status(TWO).state == "up"
     finally:
         box.down(TWO)

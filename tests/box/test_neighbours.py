@@ -280,8 +280,6 @@ def test_a_dial_that_is_turned_is_in_force_and_stop_puts_everything_back(lab):
 
     dials.measure(stop, tell)
     assert seen == [["1", "off"]]
-    assert {name: len(values) for name, values in dials.values().items()} == {
-        PRESENT: 100,
-        BEFORE: 100,
-    }
+    measured = {name: len(values) for name, values in dials.values().items()}
+    assert measured == {PRESENT: 100, BEFORE: 100}
     assert [current(setting, lab) for setting in steps] == before

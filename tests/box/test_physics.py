@@ -12,8 +12,10 @@ from leftovers import another
 from labkit import box
 from labkit.box import Faults
 from labkit.box.cgroup import limited_by
+from labkit.box.network.shaping import Shaping
 from labkit.changes.in_force import applied
 from labkit.errors import CommandFailed
+from labkit.running.open_lab import facts
 from labkit.settings.guest_nic import GuestNic
 
 PROGRAMS = ("ping", "taskset")
@@ -143,14 +145,10 @@ def test_the_way_to_a_guest_costs_more_without_a_direct_path(lab, faults):
 
 
 def mac(role):
-    from labkit.box.network.shaping import Shaping
-
     return Shaping.of(NAME).layout.mac(1, role).replace(":", "")
 
 
 def test_what_was_measured_stands_beside_what_was_asked(lab, faults, lab_file):
-    from labkit.running.open_lab import facts
-
     assert "links" not in facts(lab)
     with faults.shape("client", rate="50 Mbit/s", delay="2 ms", jitter="500 us") as link:
         assert link.asked == {"rate": "50 Mbit/s", "delay": "2 ms", "jitter": "500 us"}

@@ -25,14 +25,10 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def lab():
-    if not accelerator_is_there():
+    if not accelerator.choice("uml", lambda _: None):
         pytest.skip("no User-Mode Linux; to get it: make system")
     with another(OTHER, "places") as made:
         yield made
-
-
-def accelerator_is_there():
-    return bool(accelerator.choice("uml", lambda _: None))
 
 
 def said(lab, role, *words):

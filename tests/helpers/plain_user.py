@@ -68,17 +68,3 @@ class PlainUser:
     def labkit(self, *words, **more):
         """Run labkit."""
         return self.run(sys.executable, "-m", "labkit", *words, **more)
-
-    def processes(self):
-        """What runs as this user, by number."""
-        found = {}
-        for place in Path("/proc").glob("[0-9]*"):
-            try:
-                ended = (place / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
-                if place.stat().st_uid == self.uid and not ended:
-                    words = (place / "cmdline").read_text().replace("\0", " ")
-                    # One that is ending has no words any more.
-                    found |= {int(place.name): words} if words else {}
-            except OSError:
-                pass
-        return found
