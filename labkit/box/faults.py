@@ -31,7 +31,7 @@ from labkit.errors import BadInput, BoxError, LabkitError, Unknown
 from labkit.host import Host
 from labkit.lab import opened
 
-PROGRAMS = ("fallocate",)
+PROGRAMS = ("bridge", "fallocate")
 
 NETWORKS = ("data", "control")
 # A port in this state takes and sends nothing, and neither end learns of it (bridge(8)).

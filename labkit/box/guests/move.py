@@ -15,7 +15,7 @@ from labkit.errors import BadInput, BoxError, EndedAfterMove, LabkitError, Staye
 from labkit.host import Host
 from labkit.lab import Lab
 
-PROGRAMS = ("perl", "setpriv")
+PROGRAMS = ("ip", "perl", "setpriv")
 
 AVAILABLE = re.compile(r"^MemAvailable:\s+(\d+) kB", re.MULTILINE)
 SIZE = re.compile(r"(\d+)([MG])", re.ASCII)
