@@ -105,9 +105,10 @@ class AtWork(PointAtWork):
             self.said = f"{at}, {progress['done']} of {progress['of']} runs"
             self.seconds_left = float(progress["seconds_left"])
 
+    # Where SIGINT is ignored (a shell's job in the background), the worker ignores it as well.
     def _ask_to_stop(self) -> None:
         with suppress(ProcessLookupError):
-            os.kill(self.process.pid, signal.SIGINT)
+            os.kill(self.process.pid, signal.SIGTERM)
 
     def insist(self) -> None:
         """Ask once more where it takes too long to stop; then end it."""

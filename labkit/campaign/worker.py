@@ -94,7 +94,7 @@ def _until_alone() -> None:
     with suppress(OSError):
         while os.read(0, 4096):
             pass
-    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _work(

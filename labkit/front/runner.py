@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from labkit.front.area import Speaker
 
-STOP_CODES = (130, -signal.SIGINT)
+STOP_CODES = (130, -signal.SIGTERM)
 """Exit codes of a run that was stopped; the latter before it had anything to put back."""
 LAST = 4
 """Lines of its last words that are shown if it failed."""
@@ -45,10 +45,11 @@ class Runner:
         if self._thread is not None:
             self._thread.join()
 
-    # It may be stopped before there is a process.
+    # It may be stopped before there is a process. A kernel of Jupyter ignores SIGINT between cells,
+    # and so would a process that it starts: SIGTERM stops as politely.
     def _interrupt(self) -> None:
         if self._stop and self._process is not None:
-            self._process.send_signal(signal.SIGINT)
+            self._process.send_signal(signal.SIGTERM)
 
     def _through(self, study: str) -> None:
         place, last = self.where(study), deque[str](maxlen=LAST)

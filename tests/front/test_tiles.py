@@ -1,6 +1,7 @@
 """A study is begun and stopped from its card, and says on the page how it went."""
 
 import os
+import signal
 import time
 from dataclasses import replace
 
@@ -80,8 +81,16 @@ def test_what_fails_says_why(runner):
     assert "failed" in runner.speaker.said and "no_such_study" in runner.speaker.said
 
 
+@pytest.fixture
+def deaf():
+    """A process that ignores SIGINT, as a kernel of Jupyter does between cells."""
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGINT, handler)
+
+
 @pytest.mark.slow
-def test_a_second_study_waits_and_stop_ends_the_first(runner):
+def test_a_second_study_waits_and_stop_ends_the_first(runner, deaf):
     runner.press("docker_stream")
     until = time.monotonic() + 60
     while "beginning" in runner.speaker.said or not runner.speaker.said:
