@@ -72,7 +72,7 @@ def _lacks(name: str) -> str:
 
 def _parse(words: Sequence[str] | None) -> Namespace:
     words = list(sys.argv[1:] if words is None else words)
-    args, odd_words = _parser().parse_known_args(words)
+    args, odd_words = parser().parse_known_args(words)
     # Options may stand before the command that is measured, where argparse takes no more words.
     command = words[words.index("--") + 1 :] if "--" in words else []
     if command and getattr(args, "words", None) == [] and odd_words[-len(command) :] == command:
@@ -90,12 +90,13 @@ def _call(namespace: Namespace) -> int:
     return int(namespace.call(namespace) or 0)
 
 
-def _parser() -> ArgumentParser:
-    parser = Parser("labkit", description=TOP, epilog=EXITS, formatter_class=Help)
-    parser.set_defaults(parser=parser)
-    parser.add_argument("--version", action="version", version=f"labkit {__version__}")
-    commands.add_all(parser.add_subparsers(title="commands", metavar="COMMAND"))
-    return parser
+def parser() -> ArgumentParser:
+    """All that the command line takes."""
+    top = Parser("labkit", description=TOP, epilog=EXITS, formatter_class=Help)
+    top.set_defaults(parser=top)
+    top.add_argument("--version", action="version", version=f"labkit {__version__}")
+    commands.add_all(top.add_subparsers(title="commands", metavar="COMMAND"))
+    return top
 
 
 # What no part of labkit has said in words of its own.

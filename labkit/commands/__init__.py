@@ -16,7 +16,7 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(name for name in modules if not name.startswith("_")))
 
 
-def add_all(verbs: Any) -> None:
+def add_all(parsers: Any) -> None:
     """Add every verb of this folder, by name."""
     for name in names():
-        importlib.import_module(f"{__name__}.{name}").add(verbs)
+        getattr(importlib.import_module(f"{__name__}.{name}"), name).add_to(parsers)

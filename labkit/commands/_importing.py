@@ -9,8 +9,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labkit.commands._verb import busy, label_flag, now, print_json, verb
+from labkit.commands._verb import JSON, LABEL, arg, busy, flag, now, print_json, verb
 from labkit.errors import BadInput, readable
+from labkit.pages.terminal import paragraph
 
 if TYPE_CHECKING:
     from labkit.results import Results
@@ -19,41 +20,26 @@ CONDITION_AND_FILE = re.compile(r"((?:\[[^]]*\]|[^=[])+)=(.*)", re.DOTALL)
 """A condition before its file; a point of it, such as `[load=read]`, may hold what parts them."""
 
 
-def add_import(inner: Any) -> None:
-    """Add the verb to those of `labkit results`."""
-    parser = verb(
-        inner, "import", _import, "import a bundle, or another tool's output; nothing is run",
-        "mine.labkit | a bundle", "--from fio slow=a.json fast=b.json | output of fio",
-        "--from netperf --study docker_netperf --metric 'latency=latency p50' Native=a VM=b"
-        " | judge the claims of this study",
-        "--from values figures.csv | condition, block, metric, value, unit",
-        "--from fio 'VM=vm*.json' 'VM=netperf:vm*.txt' | several files, two tools",
-    )  # fmt: skip
-    parser.add_argument(
-        "files",
-        nargs="+",
-        metavar="[CONDITION=][TOOL:]FILE",
-        help="bundles, or a tool's files; * and ? in quotes are matched",
-    )
-    parser.add_argument(
-        "--from", dest="format", default="labkit", metavar="TOOL",
-        help="the tool that wrote the files, such as fio or iperf3 (default: labkit)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--study", default="", metavar="STUDY",
-        help="judge the claims of this study; use its names of conditions",
-    )  # fmt: skip
-    parser.add_argument(
-        "--metric", action="append", default=[], metavar="NAME=METRIC",
-        help="the tool's metric for the claims' NAME (or NAME: CONDITION), or an expression: "
-        "\"'read iops' + 'write iops'\"; if repeated, the first that the file has",
-    )  # fmt: skip
-    parser.add_argument("--trials", action="store_true",
-                     help="each value of a file is a block of its own")  # fmt: skip
-    label_flag(parser)
+@verb(
+    "mine.labkit | a bundle", "--from fio slow=a.json fast=b.json | output of fio",
+    "--from netperf --study docker_netperf --metric 'latency=latency p50' Native=a VM=b"
+    " | judge the claims of this study",
+    "--from values figures.csv | condition, block, metric, value, unit",
+    "--from fio 'VM=vm*.json' 'VM=netperf:vm*.txt' | several files, two tools",
+    arg("files", "[CONDITION=][TOOL:]FILE", nargs="+",
+        text="bundles, or a tool's files; * and ? in quotes are matched"),
+    arg("--from", "TOOL", "the tool that wrote the files, such as fio or iperf3 (default: labkit)",
+        dest="format", default="labkit"),
+    arg("--study", "STUDY", "judge the claims of this study; use its names of conditions"),
+    arg("--metric", "NAME=METRIC", action="append",
+        text="the tool's metric for the claims' NAME (or NAME: CONDITION), or an expression: "
+        "\"'read iops' + 'write iops'\"; if repeated, the first that the file has"),
+    flag("--trials", "each value of a file is a block of its own"), LABEL, JSON,
+)  # fmt: skip
+def import_(args: argparse.Namespace) -> None:
+    """Import a bundle, or another tool's output; nothing is run."""
+    from labkit.running import measured
 
-
-def _import(args: argparse.Namespace) -> None:
     if args.format != "labkit":
         pairs = [(_files(args), "imported")]
     elif args.study or args.metric or args.trials:
@@ -64,11 +50,17 @@ def _import(args: argparse.Namespace) -> None:
         )
     else:
         pairs = _bundles(args)
-    rows = [
-        {"path": str(results.path), "state": state, "left_out": _left_out(results),
-         **(_of_claims(results) if args.study else {})}
-        for results, state in pairs
-    ]  # fmt: skip
+    rows: list[dict[str, Any]] = []
+    for results, state in pairs:
+        # Of imported files that were cut off, or of which a test failed.
+        facts = [run.facts for run in results.readable()[0] if "left_out" in run.facts]
+        left_out = [f"{fact['file']}: {fact['left_out']}" for fact in facts]
+        rows.append({"path": str(results.path), "state": state, "left_out": left_out})
+        if args.study:
+            rows[-1] |= {
+                "study": results.judged_as, "found": [*measured.of_claims(results)],
+                "lacking": measured.lacking(results),
+            }  # fmt: skip
     if args.json:
         print_json(rows)
         return
@@ -132,27 +124,9 @@ def _by_numbers(path: Path) -> list[tuple[int, str]]:
     return [(int(part or 0), letters) for part, letters in re.findall(r"(\d*)(\D*)", str(path))]
 
 
-# Of imported files that were cut off, or of which a test failed.
-def _left_out(results: Results) -> list[str]:
-    facts = [run.facts for run in results.readable()[0] if "left_out" in run.facts]
-    return [f"{fact['file']}: {fact['left_out']}" for fact in facts]
-
-
-def _of_claims(results: Results) -> dict[str, Any]:
-    from labkit.running import measured
-
-    return {
-        "study": results.judged_as,
-        "found": [*measured.of_claims(results)],
-        "lacking": measured.lacking(results),
-    }
-
-
 def _judging(row: dict[str, Any]) -> str:
-    from labkit.pages import terminal
-
     figures, lacking = row["found"], row["lacking"]
     of = f"{len(figures)} of {len(figures) + len(lacking)} figures that the claims are about"
     absence = f"; not: {'; '.join(lacking)}" if lacking else ""
     lines = [f"measured {of}{absence}", f"labkit scorecard --study {row['study']} judges them"]
-    return "\n".join(terminal.paragraph(f"  {line}") for line in lines)
+    return "\n".join(paragraph(f"  {line}") for line in lines)

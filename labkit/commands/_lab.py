@@ -6,12 +6,13 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labkit.commands._verb import busy
+from labkit.commands._verb import Argument, arg, busy
 from labkit.errors import BadInput, LabkitError, Unknown
+from labkit.pages.terminal import ProgressLine, paragraph, progress_line
 
 if TYPE_CHECKING:
     from labkit.box import BoxStatus
@@ -20,17 +21,21 @@ if TYPE_CHECKING:
     from labkit.setting import Setting
 
 
-def lab_flag(parser: argparse.ArgumentParser, box: str = "the lab in a box, if it is up") -> None:
-    """The flag that says which lab a verb is about, and what becomes of the `box`."""
-    parser.add_argument("--lab", default="box", metavar="FILE", help=f"a lab.toml (default: {box})")
+def lab(box: str = "the lab in a box, if it is up", names: str = "--lab") -> Argument:
+    """The option that says which lab a verb is about, and what becomes of the `box`."""
+    return arg(names, "FILE", f"a lab.toml (default: {box})", default="box")
 
 
-def on_flag(parser: argparse.ArgumentParser) -> None:
-    """The flag that says which hosts typed settings are for."""
-    parser.add_argument(
-        "--on", action="append", metavar="ROLE", default=[],
-        help="the host of the settings, a role of the lab; repeatable (default: the setting's own)",
-    )  # fmt: skip
+ON = arg(
+    "--on", "ROLE",
+    "the host of the settings, a role of the lab; repeatable (default: the setting's own)",
+    action="append",
+)  # fmt: skip
+
+
+WHERE = arg(
+    "--where --lab", "PLACE", "box (default), or the lab.toml of your own hosts", default="box"
+)
 
 
 def settings_of(texts: Sequence[str], roles: Sequence[str]) -> list[Setting]:
@@ -44,8 +49,7 @@ def settings_of(texts: Sequence[str], roles: Sequence[str]) -> list[Setting]:
 
 def open_lab(args: argparse.Namespace, topology: str = "") -> Lab:
     """The lab that was asked for; a box is made of `topology` when none is up."""
-    is_new = _makes(args, topology)
-    lab = _open(args, topology, is_new)
+    lab, is_new = _open(args, topology)
     if is_new:
         down = f"labkit box down --name {topology}" if topology else "labkit box down"
         print(f"the box {topology or 'lab'} stays up until `{down}`", file=sys.stderr)
@@ -53,51 +57,57 @@ def open_lab(args: argparse.Namespace, topology: str = "") -> Lab:
 
 
 @contextmanager
+def lab_measured(
+    place: str, topology: str, about: str, remark: str = ""
+) -> Iterator[tuple[Lab, ProgressLine]]:
+    """A lab that is open for a measurement of its own, and a line that says what is done."""
+    from labkit.running.open_lab import check_place, is_stored, open_lab
+
+    if is_stored(place):
+        problem = f"{about} on a lab, and {place!r} is stored results"
+        raise BadInput(problem, hint=f"name a lab.toml, or the box{remark}")
+    check_place(place)
+    with progress_line() as line:
+        line.say(f"opening {place}")
+        lab = open_lab(place, topology)
+        assert lab is not None  # stored results were refused
+        with closing(lab):
+            yield lab, line
+
+
+@contextmanager
 def lab_for_now(args: argparse.Namespace, topology: str = "") -> Iterator[Lab]:
     """Open the lab as `open_lab` does; a box that was made for it is down again afterwards."""
     from labkit import box
 
-    is_new = _makes(args, topology)
+    lab, is_new = _open(args, topology)
     try:
-        yield _open(args, topology, is_new)
+        yield lab
     finally:
         if is_new:
             box.down(topology or "lab")
             print(f"the box {topology or 'lab'} is down again", file=sys.stderr)
 
 
-def _makes(args: argparse.Namespace, topology: str) -> bool:
-    return bool(args.lab == "box" and not _is_up(topology or "lab"))
-
-
-def _open(args: argparse.Namespace, topology: str, is_new: bool) -> Lab:
-    from labkit.running import open_lab as where
-
-    if is_new:
-        from labkit.pages.terminal import paragraph
-
-        print(paragraph(f"making {_sizes(topology)}"), file=sys.stderr)
-    with busy("bringing the box up" if is_new else f"reading {args.lab}"):
-        lab = where.open_lab(args.lab, topology)
-    if lab is None:
-        raise BadInput(f"{args.lab} names results, not a lab", hint="name a lab.toml")
-    return lab
-
-
-def _sizes(topology: str) -> str:
+# And whether it is a box that was made for it.
+def _open(args: argparse.Namespace, topology: str) -> tuple[Lab, bool]:
+    from labkit import box
     from labkit.box import room
     from labkit.box import topology as topologies
     from labkit.box.box import DEFAULT
     from labkit.box.machine import Machine
+    from labkit.running import open_lab as where
 
-    machine = Machine.read()
-    return room.planned(topologies.find(topology or DEFAULT, machine), machine)
-
-
-def _is_up(name: str) -> bool:
-    from labkit import box
-
-    return box.status(name).state == "up"
+    is_new = args.lab == "box" and box.status(topology or "lab").state != "up"
+    if is_new:
+        machine = Machine.read()
+        sizes = room.planned(topologies.find(topology or DEFAULT, machine), machine)
+        print(paragraph(f"making {sizes}"), file=sys.stderr)
+    with busy("bringing the box up" if is_new else f"reading {args.lab}"):
+        lab = where.open_lab(args.lab, topology)
+    if lab is None:
+        raise BadInput(f"{args.lab} names results, not a lab", hint="name a lab.toml")
+    return lab, is_new
 
 
 def hosts_there(args: argparse.Namespace) -> dict[str, Host]:
@@ -124,16 +134,16 @@ def _hosts_of(status: BoxStatus) -> Mapping[str, Host]:
     from labkit.lab import Lab
 
     if not status.lab:
-        print(f"box {status.name} is {status.state}, so it is skipped", file=sys.stderr)
-        return {}
-    if not os.access(Path(status.lab).with_name("key"), os.R_OK):
-        print(f"box {status.name} is another user's, so it is skipped", file=sys.stderr)
-        return {}
-    try:
-        return Lab.read(Path(status.lab)).hosts
-    except LabkitError as odd:
-        print(f"box {status.name} is skipped: {odd}", file=sys.stderr)
-        return {}
+        reason = f"is {status.state}, so it is skipped"
+    elif not os.access(Path(status.lab).with_name("key"), os.R_OK):
+        reason = "is another user's, so it is skipped"
+    else:
+        try:
+            return Lab.read(Path(status.lab)).hosts
+        except LabkitError as odd:
+            reason = f"is skipped: {odd}"
+    print(f"box {status.name} {reason}", file=sys.stderr)
+    return {}
 
 
 def looked_at(args: argparse.Namespace, hosts: Mapping[str, Host]) -> str:
@@ -146,16 +156,7 @@ def looked_at(args: argparse.Namespace, hosts: Mapping[str, Host]) -> str:
 
 def one_there(args: argparse.Namespace, name: str) -> Host:
     """One of `hosts_there`."""
-    hosts = hosts_there(args)
-    if name not in hosts:
-        raise _nobody(args, name, hosts)
-    return hosts[name]
-
-
-def _nobody(args: argparse.Namespace, name: str, hosts: Mapping[str, Host]) -> BadInput:
-    if hosts:
-        return Unknown("host", name, hosts)
-    return BadInput(f"no host {name}: {looked_at(args, hosts)}")
+    return _named(args, [name], hosts_there(args))[name]
 
 
 def chosen(
@@ -164,11 +165,17 @@ def chosen(
     """The hosts of `hosts_there` with these names; all of them only if that is said."""
     hosts = hosts_there(args)
     if bool(names) == all_hosts:
-        problem = "name hosts or say --all, not both"
-        raise BadInput(
-            problem if names else "name hosts, or say --all", hint=looked_at(args, hosts)
-        )
+        problem = "name hosts or say --all, not both" if names else "name hosts, or say --all"
+        raise BadInput(problem, hint=looked_at(args, hosts))
+    return _named(args, names, hosts) if names else hosts
+
+
+def _named(
+    args: argparse.Namespace, names: Sequence[str], hosts: Mapping[str, Host]
+) -> Mapping[str, Host]:
     for name in names:
+        if not hosts:
+            raise BadInput(f"no host {name}: {looked_at(args, hosts)}")
         if name not in hosts:
-            raise _nobody(args, name, hosts)
-    return {name: hosts[name] for name in names} if names else hosts
+            raise Unknown("host", name, hosts)
+    return {name: hosts[name] for name in names}

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from labkit.commands._colour import painted
 from labkit.errors import WIDE, BadInput, nearest
 from labkit.machine.units import capital
+from labkit.pages.terminal import progress_line
 
 if TYPE_CHECKING:
     from labkit.pages.answer import Answer
@@ -36,9 +38,6 @@ class Help(argparse.HelpFormatter):
 class Parser(argparse.ArgumentParser):
     """A parser that answers a word it does not know with the nearest one that it does."""
 
-    others = ""
-    """A remark on options that it hands on to a program, if there are such."""
-
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and end with exit code 2."""
         match = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
@@ -51,8 +50,9 @@ class Parser(argparse.ArgumentParser):
         flags = [flag for action in self._actions for flag in action.option_strings]
         word = words[0].split("=")[0]
         near = "" if word in flags else _nearest(word, flags)
-        addition = f"; {self.others}" if self.others else ""
-        self.error(f"unrecognized arguments: {' '.join(words)}{near}{addition}")
+        others = [f"; {action.help}" for action in self._actions
+                  if action.dest == "words" and action.nargs == "*"]  # fmt: skip
+        self.error(f"unrecognized arguments: {' '.join(words)}{near}{''.join(others)}")
 
 
 def _nearest(word: str, words: Sequence[str]) -> str:
@@ -60,18 +60,100 @@ def _nearest(word: str, words: Sequence[str]) -> str:
     return f"; did you mean {near!r}?" if near else ""
 
 
-def verb(verbs: Any, name: str, call: Any, text: str, *examples: str) -> Parser:
-    """One verb, which `call` carries out; the caller adds its arguments.
+Call = Callable[[argparse.Namespace], int | None]
 
-    An example is what stands behind `labkit NAME`, a bar, and what it does.
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a verb: its names, and what else argparse wants to know of it."""
+
+    names: Sequence[str]
+    options: Mapping[str, Any]
+
+
+def arg(names: str, metavar: str, text: str, **options: Any) -> Argument:
+    """An argument, or with names such as `-o --output` an option; without a default it is empty."""
+    if names.startswith("-") or options.get("nargs") == "?":
+        none = None if "type" in options else ""
+        options = {"default": [] if options.get("action") == "append" else none, **options}
+    return Argument(names.split(), {"metavar": metavar, "help": text, **options})
+
+
+def flag(name: str, text: str, **options: Any) -> Argument:
+    """An option without a value."""
+    return Argument([name], {"help": text, "action": "store_true", **options})
+
+
+JSON = flag("--json", "print JSON for a machine to read")
+LABEL = arg("--label", "NAME", "name of the results (default: the time of day)")
+PARAMETERS = arg(
+    "-p --parameter", "NAME=VALUE", "set a parameter of the study's notebook; repeatable",
+    action="append",
+)  # fmt: skip
+"""`given_in` reads them."""
+
+Part = str | Argument | tuple[Argument, ...]
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb of the command line, or with verbs of its own what these have in common.
+
+    An example among its parts is what stands behind `labkit NAME`, a bar, and what it does. Of a
+    tuple of arguments, only one can be used at a time.
     """
-    parser: Parser = verbs.add_parser(
-        name, help=text, description=f"{capital(text)}.", formatter_class=Help
-    )
-    if examples:
+
+    name: str
+    text: str
+    parts: Sequence[Part]
+    call: Call | None = None
+    about: str = ""
+    kind: str = "verb"
+    """What its own verbs are called."""
+    verbs: list[Verb] = field(default_factory=list)
+
+    def verb(self, *parts: Part) -> Callable[[Call], Verb]:
+        """Make a verb below this one of the function that carries it out."""
+
+        def decorated(call: Call) -> Verb:
+            self.verbs.append(verb(*parts)(call))
+            return self.verbs[-1]
+
+        return decorated
+
+    def add_to(self, parsers: Any) -> None:
+        """Have argparse know it."""
+        about = self.about or f"{capital(self.text)}."
+        parser = parsers.add_parser(
+            self.name, help=self.text, description=about, formatter_class=Help
+        )
+        examples = [part for part in self.parts if isinstance(part, str)]
         parser.epilog = _format_examples(parser.prog, examples)
-    parser.set_defaults(call=call, parser=parser)
-    return parser
+        parser.set_defaults(call=self.call, parser=parser)
+        for part in self.parts:
+            if isinstance(part, Argument):
+                parser.add_argument(*part.names, **part.options)
+            elif isinstance(part, tuple):
+                group = parser.add_mutually_exclusive_group()
+                for one in part:
+                    group.add_argument(*one.names, **one.options)
+        if self.verbs:
+            metavar = self.kind.upper()
+            inner = parser.add_subparsers(title=f"{self.kind}s", metavar=metavar, required=True)
+            for one_verb in self.verbs:
+                one_verb.add_to(inner)
+
+
+def verb(*parts: Part) -> Callable[[Call], Verb]:
+    """Make a verb of the function that carries it out: its docstring is the help."""
+
+    def decorated(call: Call) -> Verb:
+        about = inspect.getdoc(call) or ""
+        head = about.partition("\n")[0].rstrip(".")
+        text = f"{head[:1].lower()}{head[1:]}"
+        return Verb(call.__name__.strip("_"), text, parts, call, about)
+
+    return decorated
 
 
 def _format_examples(prog: str, examples: Sequence[str]) -> str:
@@ -84,19 +166,6 @@ def _format_examples(prog: str, examples: Sequence[str]) -> str:
     return "\n".join(["examples:", *(f"  {line}\n      {text}" for line, text in lines)])
 
 
-def json_flag(parser: argparse._ActionsContainer) -> None:
-    """The flag that every verb with an answer has; in a group, if it has other forms too."""
-    parser.add_argument("--json", action="store_true", help="print JSON for a machine to read")
-
-
-def parameters_flag(parser: argparse.ArgumentParser) -> None:
-    """The flag that sets parameters of a study's notebook; `given_in` reads them."""
-    parser.add_argument(
-        "-p", "--parameter", action="append", default=[], metavar="NAME=VALUE",
-        help="set a parameter of the study's notebook; repeatable",
-    )  # fmt: skip
-
-
 def given_in(words: Sequence[str]) -> dict[str, str]:
     """The parameters in words such as `repeats=10`."""
     for word in words:
@@ -106,15 +175,14 @@ def given_in(words: Sequence[str]) -> dict[str, str]:
     return dict(word.split("=", 1) for word in words)
 
 
+def tell(args: argparse.Namespace, document: object, text: Callable[[], str]) -> None:
+    """Print an answer: as JSON if a machine asked for it, else as text."""
+    print_json(document) if args.json else print(text())
+
+
 def print_json(document: object) -> None:
     """JSON that any reader takes: no NaN."""
     print(json.dumps(document, indent=1, default=str, allow_nan=False))
-
-
-def label_flag(parser: argparse.ArgumentParser) -> None:
-    """The flag of every verb that makes results."""
-    text = "name of the results (default: the time of day)"
-    parser.add_argument("--label", default="", metavar="NAME", help=text)
 
 
 def at_least_one(word: str) -> int:
@@ -127,23 +195,17 @@ def at_least_one(word: str) -> int:
 def show_answer(study: Study, parameters: Mapping[str, str], args: argparse.Namespace) -> Answer:
     """Run a study, or read its results, and say what came out."""
     from labkit.pages.answer import answer, rendered
-    from labkit.pages.terminal import progress_line
 
     with progress_line() as line:
         line.say("getting ready")
         reply = answer(study, parameters, line)
-    if args.json:
-        print_json(asdict(reply))
-    else:
-        print(painted(rendered(study, reply)))
+    tell(args, asdict(reply), lambda: painted(rendered(study, reply)))
     return reply
 
 
 @contextmanager
 def busy(activity: str) -> Iterator[None]:
     """Say on a terminal what takes its time, and how long so far; scripts see nothing."""
-    from labkit.pages.terminal import progress_line
-
     if not sys.stderr.isatty():
         yield
         return

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit.changes.plan import WAITS
-from labkit.commands._lab import lab_flag, on_flag, open_lab, settings_of
+from labkit.commands._lab import ON, lab, open_lab, settings_of
 from labkit.commands._setting import looks_like_setting
-from labkit.commands._verb import busy, json_flag, print_json, verb
+from labkit.commands._verb import JSON, arg, busy, tell, verb
 from labkit.errors import BadInput, ResultsError
 from labkit.machine import records
 
@@ -19,27 +19,6 @@ if TYPE_CHECKING:
     from labkit.changes.in_force import InForce
     from labkit.lab import Lab
     from labkit.setting import Setting
-
-
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    text = "apply settings and keep them; `labkit restore` puts them back"
-    parser = verb(
-        verbs, "apply", _apply, text,
-        '"Mtu(9000)" --lab lab.toml --on server --on client | one setting, two hosts',
-        "lat_ping --condition VM-SRIOV --lab lab.toml | all settings of a condition",
-        "plan.json | a saved plan, if the hosts are unchanged",
-    )  # fmt: skip
-    parser.add_argument(
-        "what", metavar="SETTING|STUDY|PLAN", nargs="+",
-        help="settings such as \"Mtu(9000)\", or a study, or a saved plan",
-    )  # fmt: skip
-    parser.add_argument(
-        "--condition", metavar="NAME", help="the study's condition to apply; a plan may name it"
-    )
-    on_flag(parser)
-    lab_flag(parser, box="the lab in a box, started if needed")
-    json_flag(parser)
 
 
 @dataclass(frozen=True)
@@ -54,7 +33,17 @@ class _Request:
     """The saved plan that it comes from; empty if none."""
 
 
-def _apply(args: argparse.Namespace) -> None:
+@verb(
+    '"Mtu(9000)" --lab lab.toml --on server --on client | one setting, two hosts',
+    "lat_ping --condition VM-SRIOV --lab lab.toml | all settings of a condition",
+    "plan.json | a saved plan, if the hosts are unchanged",
+    arg("what", "SETTING|STUDY|PLAN", 'settings such as "Mtu(9000)", or a study, or a saved plan',
+        nargs="+"),
+    arg("--condition", "NAME", "the study's condition to apply; a plan may name it", default=None),
+    ON, lab("the lab in a box, started if needed"), JSON,
+)  # fmt: skip
+def apply(args: argparse.Namespace) -> None:
+    """Apply settings and keep them; `labkit restore` puts them back."""
     from labkit.changes.in_force import InForce
     from labkit.changes.lease import Owner
 
@@ -80,18 +69,27 @@ def _make(args: argparse.Namespace, request: _Request, changes: InForce) -> None
             changes.move_to(settings)
         waiting = changes.waiting()
         rows = [
-            (setting.role, thing, setting.wanted, WAITS if setting in waiting else "in force")
+            {"host": setting.role, "thing": thing, "before": changes.before[thing],
+             "now": setting.wanted, "state": WAITS if setting in waiting else "in force"}
             for thing, setting in changes.changed.items()
-        ]
-        before = changes.before
+        ]  # fmt: skip
         changes.leave()
     except BaseException:
         changes.put_back()
         raise
-    _tell(args, rows, before)
-    if rows and not args.json:
-        first, *names = dict.fromkeys(host for host, *_ in rows)
-        print(f"It stays so until: {request.lab.host(first).verb('restore', *names)}")
+    tell(args, rows, lambda: _describe(rows, request.lab))
+
+
+def _describe(rows: Sequence[dict[str, str]], lab: Lab) -> str:
+    if not rows:
+        return "Nothing was changed: all is as asked for."
+    lines = [
+        "{host}: {thing}: {before} -> {now}".format(**row)
+        + f" ({row['state']})" * (row["state"] == WAITS)
+        for row in rows
+    ]
+    first, *names = dict.fromkeys(row["host"] for row in rows)
+    return "\n".join([*lines, f"It stays so until: {lab.host(first).verb('restore', *names)}"])
 
 
 def _parse(args: argparse.Namespace) -> _Request:
@@ -124,29 +122,6 @@ def _of_study(args: argparse.Namespace) -> _Request:
     condition = study.condition(condition.name)
     settings = possible.settings(study, lab, condition.name)
     return _Request(f"{study.name} {condition.name}", lab, settings, condition.settings, plan)
-
-
-def _tell(
-    args: argparse.Namespace, rows: list[tuple[str, str, str, str]], before: dict[str, str]
-) -> None:
-    if args.json:
-        print_json(
-            [
-                {
-                    "host": host,
-                    "thing": thing,
-                    "before": before[thing],
-                    "now": value,
-                    "state": state,
-                }
-                for host, thing, value, state in rows
-            ]
-        )
-        return
-    for host, thing, value, state in rows:
-        print(f"{host}: {thing}: {before[thing]} -> {value}{f' ({state})' * (state == WAITS)}")
-    if not rows:
-        print("Nothing was changed: all is as asked for.")
 
 
 def _saved_plan(name: str) -> dict[str, Any]:

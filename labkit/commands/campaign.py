@@ -7,10 +7,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from labkit.commands._compare import add_compare
-from labkit.commands._verb import at_least_one, busy, json_flag, print_json, verb
+from labkit.commands._verb import JSON, Verb, arg, at_least_one, busy, flag, tell
+from labkit.errors import BadInput, readable
+from labkit.machine.places import PACKAGE
+from labkit.pages.terminal import progress_line
 
 if TYPE_CHECKING:
     from labkit.campaign.conductor import Workplace
@@ -18,69 +20,38 @@ if TYPE_CHECKING:
 
 SOME_FAILED, LATE = 1, 3
 """Exit codes: a point failed for good; the deadline came before the last point."""
-EXIT_CODES = (
-    "exit codes: 0: all points are finished; 1: a point failed for good; 2: the file is "
-    "wrong; 3: the deadline came first; 130: you stopped it, and settings were put back."
+
+
+FILE = arg("file", "FILE", "a campaign file", type=Path)
+campaign = Verb(
+    "campaign", "run many studies from one file; go on after any death",
+    ("new nightly.toml | write a file to edit", "run nightly.toml | measure what it lacks"),
+    kind="step",
+)  # fmt: skip
+
+
+@campaign.verb(
+    "nightly.toml | an example to edit; a file that exists stays as it is",
+    arg("file", "FILE", "name of the new file: NAME.toml", type=Path),
 )
-NEW_FILE = ("FILE", Path, "name of the new file: NAME.toml")
-FILE = ("FILE", Path, "a campaign file")
-CAMPAIGN = ("CAMPAIGN", str, "name of a campaign, its file, or its folder")
+def new(args: argparse.Namespace) -> None:
+    """Write a commented campaign file to begin with."""
+    from string import Template
+
+    file, example = args.file, PACKAGE / "campaign/example.toml"
+    if file.suffix != ".toml":
+        raise BadInput(f"{file}: a campaign file ends with .toml", hint=f"{file}.toml")
+    try:
+        with file.open("x", encoding="utf-8") as new_file:
+            new_file.write(Template(example.read_text("utf-8")).substitute(name=file.stem))
+    except FileExistsError:
+        raise BadInput(f"{file} is there already", hint="choose another name") from None
+    print(f"wrote {file}; edit it, then: labkit campaign check {file}")
 
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verb(
-        verbs, "campaign", None, "run many studies from one file; go on after any death",
-        "new nightly.toml | write a file to edit", "run nightly.toml | measure what it lacks",
-    )  # fmt: skip
-    inner = parser.add_subparsers(title="steps", metavar="STEP", required=True)
-    for name, call, argument, text, *examples in (
-        ("new", _new, NEW_FILE, "write a commented campaign file to begin with",
-         "nightly.toml | an example to edit; a file that exists stays as it is"),
-        ("check", _check, FILE, "explain every point, and estimate the time for all; run nothing",
-         "nightly.toml | what would run where, or what is wrong in which line"),
-        ("run", _run, FILE, "run what is not finished yet, then write the report",
-         "nightly.toml | the same again after a stop or a crash: it goes on",
-         "nightly.toml --scheduler tcp://10.0.0.1:8786 | on a Dask cluster"),
-        ("report", _report, CAMPAIGN, "write the report of a campaign, even an unfinished one",
-         "nightly | one folder that opens anywhere, without a network"),
-    ):  # fmt: skip
-        command = verb(inner, name, call, text, *examples)
-        metavar, kind, about = argument
-        command.add_argument(metavar.lower(), type=kind, metavar=metavar, help=about)
-        if name == "run":
-            _add_cluster(command)
-        if name != "new":
-            json_flag(command)
-    add_compare(inner)
-
-
-def _add_cluster(run: argparse.ArgumentParser) -> None:
-    run.epilog = f"{run.epilog}\n\n{EXIT_CODES}"
-    place = run.add_mutually_exclusive_group()
-    place.add_argument(
-        "--scheduler", default="", metavar="ADDRESS",
-        help="run on the Dask cluster of this scheduler; each worker offers its labs",
-    )  # fmt: skip
-    place.add_argument(
-        "--local", type=at_least_one, default=0, metavar="N",
-        help="run on a Dask cluster of N workers that is made on this machine",
-    )  # fmt: skip
-    run.add_argument(
-        "--store", default="", metavar="URL",
-        help="where workers keep results: a shared folder, or s3://BUCKET/FOLDER"
-        " (default: out/stores)",
-    )  # fmt: skip
-
-
-def _new(args: argparse.Namespace) -> None:
-    from labkit.campaign.example import write_example
-
-    write_example(args.file)
-    print(f"wrote {args.file}; edit it, then: labkit campaign check {args.file}")
-
-
-def _check(args: argparse.Namespace) -> None:
+@campaign.verb("nightly.toml | what would run where, or what is wrong in which line", FILE, JSON)
+def check(args: argparse.Namespace) -> None:
+    """Explain every point, and estimate the time for all; run nothing."""
     from labkit.campaign import points, shown
     from labkit.campaign.asked import Campaign
     from labkit.campaign.folder import CampaignFolder, folder_of
@@ -93,25 +64,40 @@ def _check(args: argparse.Namespace) -> None:
         path = folder_of(campaign.name) / "campaign.json"
         folder = CampaignFolder.begin(campaign, campaign_points) if path.exists() else None
         finished = sum(1 for point in campaign_points if folder and folder.finished(point))
-    if args.json:
-        print_json(
-            {"name": campaign.name, "finished": finished,
-             "seconds": round(shown.took(campaign_points, forecast), 1),
-             "points": [{**asdict(point), "name": point.name, **asdict(forecast[point.name])}
-                        for point in campaign_points]}
-        )  # fmt: skip
-    else:
-        print(shown.explained(campaign, campaign_points, forecast, finished))
+    document = {
+        "name": campaign.name, "finished": finished,
+        "seconds": round(shown.took(campaign_points, forecast), 1),
+        "points": [{**asdict(point), "name": point.name, **asdict(forecast[point.name])}
+                   for point in campaign_points],
+    }  # fmt: skip
+    tell(args, document, lambda: shown.explained(campaign, campaign_points, forecast, finished))
 
 
-def _run(args: argparse.Namespace) -> int:
+@campaign.verb(
+    "nightly.toml | the same again after a stop or a crash: it goes on",
+    "nightly.toml --scheduler tcp://10.0.0.1:8786 | on a Dask cluster",
+    FILE,
+    (arg("--scheduler", "ADDRESS",
+         "run on the Dask cluster of this scheduler; each worker offers its labs"),
+     arg("--local", "N", "run on a Dask cluster of N workers that is made on this machine",
+         type=at_least_one, default=0)),
+    arg("--store", "URL", "where workers keep results: a shared folder, or s3://BUCKET/FOLDER"
+        " (default: out/stores)"),
+    JSON,
+)  # fmt: skip
+def run(args: argparse.Namespace) -> int:
+    """Run what is not finished yet, then write the report.
+
+    Exit codes: 0: all points are finished; 1: a point failed for good; 2: the file is wrong;
+    3: the deadline came first; 130: you stopped it, and settings were put back.
+    """
     from labkit.campaign import points
     from labkit.campaign.asked import Campaign
     from labkit.campaign.conductor import Conductor
     from labkit.campaign.folder import CampaignFolder
     from labkit.campaign.foreseen import foreseen
+    from labkit.campaign.report import write
     from labkit.campaign.shown import standing
-    from labkit.pages.terminal import progress_line
 
     campaign = Campaign.read(args.file)
     cluster = _cluster(args)
@@ -130,7 +116,7 @@ def _run(args: argparse.Namespace) -> int:
             conductor.conduct()
         finally:
             line.draw("writing the report")
-            index = _write(folder)
+            index = write(folder)
     _show(args, folder, index)
     if conductor.late:
         return LATE
@@ -138,8 +124,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _cluster(args: argparse.Namespace) -> Callable[..., AbstractContextManager[Workplace]]:
-    from labkit.campaign.conductor import ThisMachine
-    from labkit.errors import BadInput
+    from labkit.campaign.conductor import Workplace
 
     if args.scheduler or args.local:
         from labkit.campaign.cluster.on_cluster import Cluster
@@ -148,34 +133,31 @@ def _cluster(args: argparse.Namespace) -> Callable[..., AbstractContextManager[W
     if args.store:
         problem = "--store is for a campaign on a cluster"
         raise BadInput(problem, hint="add --scheduler ADDRESS, or --local N")
-    return lambda *_: nullcontext(ThisMachine())
+    return lambda *_: nullcontext(Workplace())
 
 
-def _report(args: argparse.Namespace) -> None:
+@campaign.verb(
+    "nightly | one folder that opens anywhere, without a network",
+    arg("campaign", "CAMPAIGN", "name of a campaign, its file, or its folder"), JSON,
+)  # fmt: skip
+def report(args: argparse.Namespace) -> None:
+    """Write the report of a campaign, even an unfinished one."""
     from labkit.campaign.folder import named_campaign
+    from labkit.campaign.report import write
 
     folder = named_campaign(args.campaign)
     with busy("writing the report"):
-        index = _write(folder)
+        index = write(folder)
     _show(args, folder, index)
-
-
-def _write(folder: CampaignFolder) -> Path:
-    from labkit.campaign.report import write
-
-    return write(folder)
 
 
 def _show(args: argparse.Namespace, folder: CampaignFolder, index: Path) -> None:
     from labkit.campaign.folder import told
     from labkit.campaign.shown import ended
-    from labkit.errors import readable
 
     content = {**told(folder), "report": str(index)}
-    if args.json:
-        print_json(content)
-    else:
-        print(readable("\n".join([ended(content), f"report    {index}", *_boxes(folder)])))
+    lines = [ended(content), f"report    {index}", *_boxes(folder)]
+    tell(args, content, lambda: readable("\n".join(lines)))
 
 
 # As after `labkit run`.
@@ -188,3 +170,38 @@ def _boxes(folder: CampaignFolder) -> list[str]:
         for topology in sorted(used) if box.status(topology or "lab").state == "up"
         for flags in [f" --name {topology}" if topology else ""]
     ]  # fmt: skip
+
+
+def _share(word: str) -> float:
+    try:
+        share = float(word)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < 1:
+        raise argparse.ArgumentTypeError(f"must be a share from 0 to 1, not {word!r}")
+    return share
+
+
+@campaign.verb(
+    "monday tuesday | exit code 1 if a figure is clearly worse, or a point is missing",
+    "monday tuesday --junit >changes.xml | as test reports of continuous integration",
+    arg("a", "A", "the old campaign: its name, file or folder"),
+    arg("b", "B", "the new campaign, given like A"),
+    arg("--least", "SHARE",
+        "smallest change that matters (default 0.05: 5 %% of the old figure)", type=_share),
+    (flag("--markdown", "print Markdown, for a comment"), flag("--junit", "print JUnit XML"), JSON),
+)  # fmt: skip
+def compare(args: argparse.Namespace) -> int:
+    """Find regressions and improvements from A to B."""
+    from labkit.campaign import compare_forms
+    from labkit.campaign.compare import compare
+    from labkit.campaign.folder import named_campaign
+    from labkit.verdict import MARGIN
+
+    with busy("comparing all points"):
+        margin = MARGIN if args.least is None else args.least
+        result = compare(named_campaign(args.a), named_campaign(args.b), margin)
+    form = compare_forms.markdown if args.markdown else compare_forms.text
+    form = compare_forms.junit if args.junit else form
+    tell(args, compare_forms.plain(result), lambda: form(result))
+    return 0 if result.passed else 1

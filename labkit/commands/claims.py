@@ -11,8 +11,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labkit.commands._verb import json_flag, print_json, verb
+from labkit.commands._verb import JSON, Verb, arg, tell
 from labkit.errors import BadInput
+from labkit.pages.terminal import paragraph, table
 
 if TYPE_CHECKING:
     from labkit.claims.published import Published
@@ -22,32 +23,21 @@ ALIKE = 0.88
 """Names of conditions that are so much alike may be one, misspelt."""
 
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verb(
-        verbs, "claims", None, "write down the claims of a document, and check them",
-        "new paper.toml --document 'A Paper' | a file of claims, with each form",
-        "check paper.toml | its errors with line and claim, and what it needs",
-    )  # fmt: skip
-    inner = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    command = verb(
-        inner, "new", _new, "write a file of claims, and one for printed figures",
-        "published/paper.toml --document 'A Paper' --url https://example.org/paper.pdf",
-    )  # fmt: skip
-    command.add_argument(
-        "file", type=Path, metavar="FILE", help="file to write, such as paper.toml"
-    )
-    command.add_argument("--document", default="", metavar="TEXT", help="title of the document")
-    command.add_argument("--url", default="", metavar="URL", help="where it can be read")
-    command = verb(
-        inner, "check", _check, "check a file of claims; exit code 1 if one is wrong",
-        "published/paper.toml | ids, names, units, forms and expressions",
-    )  # fmt: skip
-    command.add_argument("file", type=Path, metavar="FILE", help="file of claims")
-    json_flag(command)
+claims = Verb(
+    "claims", "write down the claims of a document, and check them",
+    ("new paper.toml --document 'A Paper' | a file of claims, with each form",
+     "check paper.toml | its errors with line and claim, and what it needs"),
+)  # fmt: skip
 
 
-def _new(args: argparse.Namespace) -> None:
+@claims.verb(
+    "published/paper.toml --document 'A Paper' --url https://example.org/paper.pdf",
+    arg("file", "FILE", "file to write, such as paper.toml", type=Path),
+    arg("--document", "TEXT", "title of the document"),
+    arg("--url", "URL", "where it can be read"),
+)
+def new(args: argparse.Namespace) -> None:
+    """Write a file of claims, and one for printed figures."""
     from string import Template
 
     from labkit.claims import printed
@@ -73,8 +63,14 @@ def _new(args: argparse.Namespace) -> None:
     print(f"\nReplace the examples by the document's claims; then: labkit claims check {file}")
 
 
-def _check(args: argparse.Namespace) -> int:
+@claims.verb(
+    "published/paper.toml | ids, names, units, forms and expressions",
+    arg("file", "FILE", "file of claims", type=Path), JSON,
+)  # fmt: skip
+def check(args: argparse.Namespace) -> int:
+    """Check a file of claims; exit code 1 if one is wrong."""
     from labkit.claims import published
+    from labkit.statistics.measurand import Measurand
 
     file: Path = args.file
     try:
@@ -83,30 +79,21 @@ def _check(args: argparse.Namespace) -> int:
         raise BadInput(f"{file}: cannot be read", said=str(odd)) from None
     wrong: list[BadInput] = []
     paper = published.read(text, file.stem, file.parent, wrong)
-    names = _conditions(paper)
-    doubts = [f"{a!r} and {b!r}: is one of them misspelt?" for a, b in combinations(names, 2)
-              if _alike(a, b)]  # fmt: skip
-    if args.json:
-        print_json({"file": str(file), "claims": _rows(paper), "conditions": names,
-                    "wrong": [*map(str, wrong)], "doubts": doubts})  # fmt: skip
-    else:
-        print(_describe(file, paper, names, doubts, len(wrong)))
-        for error in wrong:
-            print(f"labkit: {error}", file=sys.stderr)
-    return int(bool(wrong))
-
-
-def _conditions(paper: Published) -> list[str]:
-    from labkit.statistics.measurand import Measurand
-
-    return sorted({Measurand.of(name).condition for name in paper.wanted()})
-
-
-def _rows(paper: Published) -> list[dict[str, Any]]:
-    return [
+    names = sorted({Measurand.of(name).condition for name in paper.wanted()})
+    rows = [
         {"claim": claim.id, "form": claim.form, "tests": list(map(_test, claim.comparisons()))}
         for claim in paper.claims
     ]
+    doubts = [f"{a!r} and {b!r}: is one of them misspelt?" for a, b in combinations(names, 2)
+              if _alike(a, b)]  # fmt: skip
+    document = {
+        "file": str(file), "claims": rows, "conditions": names, "wrong": [*map(str, wrong)],
+        "doubts": doubts,
+    }  # fmt: skip
+    tell(args, document, lambda: _describe(document, paper))
+    for error in () if args.json else wrong:
+        print(f"labkit: {error}", file=sys.stderr)
+    return int(bool(wrong))
 
 
 def _test(comparison: Any) -> str:
@@ -117,23 +104,20 @@ def _test(comparison: Any) -> str:
     return f"{quantity.shown}{f' ({quantity.metric})' if quantity.metric else ''}: {ends}"
 
 
-def _describe(file: Path, paper: Published, names: list[str], doubts: list[str], wrong: int) -> str:
-    from labkit.pages import terminal
-
+def _describe(document: dict[str, Any], paper: Published) -> str:
     rows = [(row["claim"], row["form"], "; ".join(row["tests"]) or "cannot be tested")
-            for row in _rows(paper)]  # fmt: skip
+            for row in document["claims"]]  # fmt: skip
     metrics = dict.fromkeys(metric for names_of in paper.wanted().values() for metric in names_of)
     units = ", ".join(f"{m} ({paper.units[m]})" if m in paper.units else m for m in metrics)
     good = f"{len(rows)} claim{'s' * (len(rows) != 1)} can be read"
-    good += f", {wrong} cannot" if wrong else ""
+    good += f", {len(document['wrong'])} cannot" if document["wrong"] else ""
+    file = Path(document["file"])
     parts = [
-        terminal.table(rows, ["claim", "form", "what decides it"]),
-        terminal.paragraph(f"conditions: {', '.join(names)}"),
-        terminal.paragraph(f"metrics: {units}"),
-        "\n".join(terminal.paragraph(f"perhaps wrong: {doubt}") for doubt in doubts),
-        terminal.paragraph(
-            f"{file.name}: {good}. `labkit new study {file.stem}` makes them a study."
-        ),
+        table(rows, ["claim", "form", "what decides it"]),
+        paragraph(f"conditions: {', '.join(document['conditions'])}"),
+        paragraph(f"metrics: {units}"),
+        "\n".join(paragraph(f"perhaps wrong: {doubt}") for doubt in document["doubts"]),
+        paragraph(f"{file.name}: {good}. `labkit new study {file.stem}` makes them a study."),
     ]
     return "\n\n".join(part for part in parts if part)
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labkit.commands._verb import busy, json_flag, print_json, verb
+from labkit.commands._verb import JSON, arg, busy, print_json, tell, verb
 from labkit.errors import BadInput, readable
 from labkit.machine.units import figure
 
@@ -14,37 +14,30 @@ if TYPE_CHECKING:
     from labkit.telemetry.counters import Columns
 
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verb(
-        verbs, "columns", _columns, "list and draw the counters of an esxtop file",
-        "esxtop.csv | every counter, one line each",
-        "esxtop.csv '% Ready' | mean and range of these counters",
-        "esxtop.csv 'Group Cpu*web*% Ready' --chart ready.html | draw them over time",
-        "esxtop.csv '% Ready' --csv ready.csv | time and these counters as a table",
-    )  # fmt: skip
-    text = "the CSV of `esxtop -b`, perfmon or typeperf"
-    parser.add_argument("file", type=Path, metavar="FILE", help=text)
-    parser.add_argument(
-        "patterns", nargs="*", metavar="PATTERN",
-        help="part of a counter's name; * and ? stand for any text and any letter",
-    )  # fmt: skip
-    text = "draw the counters over time: .html, .svg or .png"
-    parser.add_argument("--chart", type=Path, metavar="FILE", help=text)
-    text = "write time and counters to a CSV file"
-    parser.add_argument("--csv", type=Path, metavar="FILE", help=text)
-    json_flag(parser)
-
-
-def _columns(args: argparse.Namespace) -> None:
+@verb(
+    "esxtop.csv | every counter, one line each",
+    "esxtop.csv '% Ready' | mean and range of these counters",
+    "esxtop.csv 'Group Cpu*web*% Ready' --chart ready.html | draw them over time",
+    "esxtop.csv '% Ready' --csv ready.csv | time and these counters as a table",
+    arg("file", "FILE", "the CSV of `esxtop -b`, perfmon or typeperf", type=Path),
+    arg("patterns", "PATTERN", nargs="*",
+        text="part of a counter's name; * and ? stand for any text and any letter"),
+    arg("--chart", "FILE", "draw the counters over time: .html, .svg or .png", type=Path),
+    arg("--csv", "FILE", "write time and counters to a CSV file", type=Path), JSON,
+)  # fmt: skip
+def columns(args: argparse.Namespace) -> None:
+    """List and draw the counters of an esxtop file."""
+    from labkit.charts.counters import counters_over_time
+    from labkit.charts.export import save, save_csv
     from labkit.telemetry.counters import counters, read
     from labkit.telemetry.matching import matching
 
     names = counters(args.file)
     if not args.patterns:
         if args.chart or args.csv:
-            raise BadInput("which counters?", hint=f"name one, such as {_last(names[0])!r}")
-        print_json(list(names)) if args.json else print(*map(readable, names), sep="\n")
+            one = names[0].rpartition("\\")[2]
+            raise BadInput("which counters?", hint=f"name one, such as {one!r}")
+        tell(args, list(names), lambda: "\n".join(map(readable, names)))
         return
     matches = matching(names, args.patterns)
     alone = [name for name in matches if names.count(name) == 1]
@@ -52,20 +45,12 @@ def _columns(args: argparse.Namespace) -> None:
         raise BadInput(f"{args.file}: several counters have the name {matches[0]!r}")
     with busy(f"reading {args.file}"):
         columns = read(args.file, alone)
-    files = _write(args, columns)
-    _print(args, columns, files, len(matches) - len(alone))
-
-
-def _write(args: argparse.Namespace, columns: Columns) -> list[Path]:
-    from labkit.charts.counters import counters_over_time
-    from labkit.charts.export import save, save_csv
-
     files = []
     if args.chart:
         files.append(save(counters_over_time(columns, title=args.file.name), args.chart))
     if args.csv:
         files.append(save_csv(columns.frame(), args.csv))
-    return files
+    _print(args, columns, files, len(matches) - len(alone))
 
 
 def _print(args: argparse.Namespace, part: Columns, files: list[Path], number: int) -> None:
@@ -96,7 +81,3 @@ def _summary(name: str, values: Any) -> dict[str, Any]:
     row = {"mean": finite.mean(), "least": finite.min(), "most": finite.max()}
     plain = {key: float(value) for key, value in row.items()}
     return {"counter": name, **plain, "values": int(finite.size)}
-
-
-def _last(name: str) -> str:
-    return name.rpartition("\\")[2]

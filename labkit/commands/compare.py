@@ -7,69 +7,52 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from labkit.commands._lab import open_lab, settings_of
-from labkit.commands._verb import at_least_one, json_flag, label_flag, now, print_json, verb
+from labkit.commands._verb import JSON, LABEL, arg, at_least_one, now, tell, verb
 from labkit.errors import BadInput
+from labkit.pages.terminal import progress_line
 
 if TYPE_CHECKING:
-    from labkit.results import Results
     from labkit.running.comparing import Comparing, Outcome, Side
 
-TEXT = """\
-Run a command under A and under B in shuffled blocks, until it is decided which takes less time.
-Settings are journaled, and put back at the end. Without settings, two commands are compared.
-
-A line in quotes that a shell has to read is run by `sh -c`. With --metric, the numbers that a
-pattern finds in the output are compared in place of the time.
-"""
 SHELL = set("|&;<>()$`*?[]{}~#\n")
 PARTS = ("a", "b", "on_a", "on_b")
 
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verb(
-        verbs, "compare", _compare, "decide which of two commands, settings or hosts is faster",
-        "'gzip -1 -k f' 'gzip -9 -k f' | two commands on this machine",
-        '--b "Mtu(9000)" --lab lab.toml -- scp big client: | before and after a setting',
-        "--lab lab.toml --on-a vm1 --on-b vm2 -- make -j8 | two hosts",
-        r"--metric 'qps: ([\d.]+)' --unit 1/s 'bench old' 'bench new' | a figure it prints",
-    )  # fmt: skip
-    parser.description = TEXT
-    parser.add_argument("words", nargs="*", metavar="COMMAND",
-                        help="two lines in quotes, or -- and one command")  # fmt: skip
-    for side in "ab":
-        parser.add_argument(
-            f"--{side}", action="append", default=[], metavar="SETTING",
-            help=f'a setting of {side.upper()}, such as "Mtu(9000)"; repeatable (default: none)',
-        )  # fmt: skip
-    parser.add_argument("--lab", default="local", metavar="FILE",
-                        help="a lab.toml, box, or local: this machine (default)")  # fmt: skip
-    parser.add_argument("--on", default="server", metavar="ROLE",
-                        help="the host of the command (default: server)")  # fmt: skip
-    for side in "ab":
-        parser.add_argument(f"--on-{side}", default="", metavar="ROLE",
-                            help=f"the host of {side.upper()} (default: that of --on)")  # fmt: skip
-    measuring_flags(parser)
-    label_flag(parser)
-    json_flag(parser)
+MEASURING = (
+    arg("--metric", "REGEX", "compare the numbers that this finds in the output"),
+    arg("--unit", "UNIT", "their unit"),
+    arg("--prepare", "LINE", "a line of shell before each time, not measured"),
+    arg("--minutes", "N", "the budget to decide it in (default: 10)", type=float, default=10.0),
+    arg("--blocks", "N", "make just this number of blocks", type=at_least_one),
+    arg("--margin", "SHARE", "what is too close to matter (default: 0.05, 5 %%)", type=float),
+)
+"""What of a command is measured, and for how long."""
+LAB = arg("--lab", "FILE", "a lab.toml, box, or local: this machine (default)", default="local")
 
 
-def measuring_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags that say what of a command is measured, and for how long."""
-    parser.add_argument("--metric", default="", metavar="REGEX",
-                        help="compare the numbers that this finds in the output")  # fmt: skip
-    parser.add_argument("--unit", default="", metavar="UNIT", help="their unit")
-    parser.add_argument("--prepare", default="", metavar="LINE",
-                        help="a line of shell before each time, not measured")  # fmt: skip
-    parser.add_argument("--minutes", type=float, default=10.0, metavar="N",
-                        help="the budget to decide it in (default: 10)")  # fmt: skip
-    parser.add_argument("--blocks", type=at_least_one, default=None, metavar="N",
-                        help="make just this number of blocks")  # fmt: skip
-    parser.add_argument("--margin", type=float, default=None, metavar="SHARE",
-                        help="what is too close to matter (default: 0.05, 5 %%)")  # fmt: skip
+@verb(
+    "'gzip -1 -k f' 'gzip -9 -k f' | two commands on this machine",
+    '--b "Mtu(9000)" --lab lab.toml -- scp big client: | before and after a setting',
+    "--lab lab.toml --on-a vm1 --on-b vm2 -- make -j8 | two hosts",
+    r"--metric 'qps: ([\d.]+)' --unit 1/s 'bench old' 'bench new' | a figure it prints",
+    arg("words", "COMMAND", "two lines in quotes, or -- and one command", nargs="*"),
+    *(arg(f"--{side}", "SETTING", action="append",
+          text=f'a setting of {side.upper()}, such as "Mtu(9000)"; repeatable (default: none)')
+      for side in "ab"),
+    LAB, arg("--on", "ROLE", "the host of the command (default: server)", default="server"),
+    *(arg(f"--on-{side}", "ROLE", f"the host of {side.upper()} (default: that of --on)")
+      for side in "ab"),
+    *MEASURING, LABEL, JSON,
+)  # fmt: skip
+def compare(args: argparse.Namespace) -> None:
+    """Decide which of two commands, settings or hosts is faster.
 
+    Run a command under A and under B in shuffled blocks, until it is decided which takes less time.
+    Settings are journaled, and put back at the end. Without settings, two commands are compared.
 
-def _compare(args: argparse.Namespace) -> None:
+    A line in quotes that a shell has to read is run by `sh -c`. With --metric, the numbers that a
+    pattern finds in the output are compared in place of the time.
+    """
     from labkit.running.comparing import A, B, Comparing
 
     first, second = _commands(args)
@@ -93,7 +76,6 @@ def load_of(args: argparse.Namespace) -> Any:
 
 def measure_and_show(args: argparse.Namespace, comparing: Comparing) -> None:
     """Measure both sides, write the page, and say what came out."""
-    from labkit.pages.terminal import progress_line
     from labkit.running.comparing import compare_sides
 
     lab = open_lab(args)
@@ -103,25 +85,15 @@ def measure_and_show(args: argparse.Namespace, comparing: Comparing) -> None:
         outcome = compare_sides(
             comparing, lab, label=args.label or now(), repeats=repeats, tell=line.tell
         )
-    show(outcome, args.json)
+    show(args, outcome)
 
 
-def show(outcome: Outcome, as_json: bool) -> None:
+def show(args: argparse.Namespace, outcome: Outcome) -> None:
     """Write the page of an outcome, and say what came out."""
     from labkit.pages import a_and_b
 
     file = a_and_b.write(outcome)
-    if as_json:
-        print_json(a_and_b.told(outcome, file))
-    else:
-        print(a_and_b.rendered(outcome, file))
-
-
-def show_again(results: Results, as_json: bool) -> None:
-    """Judge results of a comparison again."""
-    from labkit.running.comparing import outcome
-
-    show(outcome(results), as_json)
+    tell(args, a_and_b.told(outcome, file), lambda: a_and_b.rendered(outcome, file))
 
 
 # Two lines are two commands, where nothing else sets A apart from B.

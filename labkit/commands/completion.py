@@ -3,9 +3,8 @@
 import argparse
 import shlex
 from collections.abc import Iterator
-from typing import Any
 
-from labkit.commands._verb import verb
+from labkit.commands._verb import arg, verb
 from labkit.machine.scripts import beside
 
 PROGRAMS = ("bash",)
@@ -14,19 +13,17 @@ SCRIPT = beside(__file__, "completion.sh")
 START = {"bash": "", "zsh": "autoload -Uz bashcompinit && bashcompinit"}
 
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verb(
-        verbs, "completion", _completion, "print what makes a shell complete labkit's words",
-        'bash | in ~/.bashrc: eval "$(labkit completion bash)"',
-        'zsh | in ~/.zshrc: eval "$(labkit completion zsh)"',
-    )  # fmt: skip
-    parser.add_argument("shell", choices=[*START], metavar="SHELL", help="bash or zsh")
-    parser.set_defaults(verbs=verbs)
+@verb(
+    'bash | in ~/.bashrc: eval "$(labkit completion bash)"',
+    'zsh | in ~/.zshrc: eval "$(labkit completion zsh)"',
+    arg("shell", "SHELL", "bash or zsh", choices=[*START]),
+)
+def completion(args: argparse.Namespace) -> None:
+    """Print what makes a shell complete labkit's words."""
+    from labkit.cli import parser
 
-
-def _completion(args: argparse.Namespace) -> None:
-    parsers: dict[str, argparse.ArgumentParser] = args.verbs.choices
+    (verbs,) = (action for action in parser()._actions if action.metavar == "COMMAND")
+    parsers: dict[str, argparse.ArgumentParser] = dict(verbs.choices or {})
     words = {"labkit": parsers, **{name: _words(parser) for name, parser in parsers.items()}}
     rows = [
         f"_labkit_words[{name}]={shlex.quote(' '.join(flags))}" for name, flags in words.items()

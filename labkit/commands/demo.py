@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labkit.commands._verb import now, show_answer, verb
 from labkit.errors import BoxError
+from labkit.pages.terminal import paragraph, progress_line
 
 if TYPE_CHECKING:
     from labkit.pages.answer import Answer
@@ -32,12 +33,9 @@ SUGGESTIONS = {
 """Helpful commands if a claim is still open, if none is, and if there was no lab to measure."""
 
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    verb(verbs, "demo", _demo, "see it all once: a box, its controls, a study, its report", "")
-
-
-def _demo(args: argparse.Namespace) -> None:
+@verb("")
+def demo(args: argparse.Namespace) -> None:
+    """See it all once: a box, its controls, a study, its report."""
     from labkit import box, studies
 
     study = studies.find(STUDY)
@@ -58,44 +56,33 @@ def _demo(args: argparse.Namespace) -> None:
 
 
 def _end(study: Study, answer: Answer, *, is_measured: bool) -> None:
+    from labkit.box.needs import CHECKOUT
     from labkit.pages.report_head import finding
-    from labkit.pages.terminal import paragraph
     from labkit.verdict import UNDECIDED
 
     text = finding(answer.verdicts)
-    conditions = [
-        f"{condition.name} here: {condition.here}"
-        for condition in study.conditions
-        if condition.name in text
-    ]
+    conditions = [f"{c.name} here: {c.here}" for c in study.conditions if c.name in text]
     print("", *map(paragraph, [text, *conditions]), sep="\n")
     is_open = any(verdict["verdict"] == UNDECIDED for verdict in answer.verdicts)
     suggestion = SUGGESTIONS[("open" if is_open else "decided") if is_measured else "recorded"]
-    print(f"The chart is in the report: {answer.report}\n\n{_next(suggestion)}")
+    # An installed labkit is on the PATH.
+    lab, labkit = ("make lab", ".venv/bin/labkit") if CHECKOUT else ("labkit lab", "labkit")
+    print(f"The chart is in the report: {answer.report}\n")
+    print(NEXT.format(lab=lab, labkit=labkit, more=suggestion))
 
 
 # The study finds them when it begins, and shows them above all that it measured.
 def _controls(lab: Path) -> None:
     from labkit.lab import opened
-    from labkit.pages.terminal import progress_line
     from labkit.running import control_runs
 
     with progress_line() as line, opened(lab) as opened_lab:
         control_runs.measure(opened_lab, label=now(), blocks=CONTROL_BLOCKS, say=line.say)
 
 
-# An installed labkit is on the PATH.
-def _next(suggestion: str) -> str:
-    from labkit.box.needs import CHECKOUT
-
-    lab, labkit = ("make lab", ".venv/bin/labkit") if CHECKOUT else ("labkit lab", "labkit")
-    return NEXT.format(lab=lab, labkit=labkit, more=suggestion)
-
-
 # Before the notebook runs: here sudo can ask for a password, and everyone sees what comes up.
 def _demo_box_up(topology: str) -> Path | None:
     from labkit import box
-    from labkit.pages.terminal import progress_line
 
     try:
         with progress_line() as line:

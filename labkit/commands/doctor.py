@@ -8,77 +8,63 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labkit.commands._colour import painted
 from labkit.commands._lab import open_lab
-from labkit.commands._verb import busy, json_flag, print_json, verb
+from labkit.commands._verb import JSON, arg, busy, flag, print_json, tell, verb
+from labkit.pages.terminal import paragraph, progress_line, table
 
 if TYPE_CHECKING:
     from labkit.check import Finding
     from labkit.lab import Lab
 
-TEXT = """\
-Show what this machine can do. With --lab, check the hosts of a lab and the paths between them,
-and list the conditions that can be measured there. Nothing is changed on any host. With --guests,
-make a box, try all that guests do in it, and remove it; LABKIT_ACCELERATOR says what runs them. The
-exit code is 1 if a check or a trial failed; warnings do not count.
-"""
 STUDIES = "studies"
 Row = tuple[str, str, str]
 SIGNS = {"ok": "ok", "warning": "!!", "failed": "XX", "not looked at": "--"}
 
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verb(
-        verbs, "doctor", _doctor, "show what this machine, or a lab, can do",
-        " | this machine: its tier, and the command for the next one",
-        "--lab lab.toml | your own hosts, with a remedy for each failed check",
-        "--guests | what virtual machines do here: boot, NICs, CPUs, memory, containers",
-    )  # fmt: skip
-    parser.description = TEXT
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument(
-        "--packages", action="store_true", help="print only the system packages that are missing"
-    )
-    group.add_argument(
-        "--guests", action="store_true", help="try all that guests do, in a box of its own"
-    )
-    group.add_argument("--lab", metavar="FILE", help="check the hosts of a lab.toml, or `box`")
-    json_flag(parser)
+@verb(
+    " | this machine: its tier, and the command for the next one",
+    "--lab lab.toml | your own hosts, with a remedy for each failed check",
+    "--guests | what virtual machines do here: boot, NICs, CPUs, memory, containers",
+    (flag("--packages", "print only the system packages that are missing"),
+     flag("--guests", "try all that guests do, in a box of its own"),
+     arg("--lab", "FILE", "check the hosts of a lab.toml, or `box`")),
+    JSON,
+)  # fmt: skip
+def doctor(args: argparse.Namespace) -> int:
+    """Show what this machine, or a lab, can do.
 
-
-def _doctor(args: argparse.Namespace) -> int:
+    With --lab, check the hosts of a lab and the paths between them, and list the conditions that
+    can be measured there. Nothing is changed on any host. With --guests, make a box, try all that
+    guests do in it, and remove it; LABKIT_ACCELERATOR says what runs them. The exit code is 1 if a
+    check or a trial failed; warnings do not count.
+    """
     from labkit.box import this_machine as doctor
-    from labkit.pages.terminal import paragraph
 
     if args.lab:
         return look_at(open_lab(args), args.lab, as_json=args.json)
     if args.guests:
-        return _try_guests(as_json=args.json)
+        return _try_guests(args)
     if args.packages:
         missing = doctor.packages()
-        print_json(missing) if args.json else print("\n".join(missing))
-    elif args.json:
-        print_json(asdict(doctor.examine()))
-    else:
-        report = doctor.examine()
-        print(painted(doctor.render(report)), paragraph(doctor.ready(report)), sep="\n\n")
+        tell(args, missing, lambda: "\n".join(missing))
+        return 0
+    report = doctor.examine()
+    parts = [doctor.render(report), paragraph(doctor.ready(report))]
+    tell(args, asdict(report), lambda: painted("\n\n".join(parts)))
     return 0
 
 
-def _try_guests(*, as_json: bool) -> int:
+def _try_guests(args: argparse.Namespace) -> int:
     from labkit.box.guests import contract
-    from labkit.pages.terminal import progress_line, table
 
     with progress_line() as line:
         results = contract.try_all(line.say)
-    if as_json:
-        print_json(asdict(results))
-    else:
-        heads = ("", "tried", "took", "what came of it")
-        print(painted(contract.rendered(results, lambda rows: table(rows, heads))))
+    heads = ("", "tried", "took", "what came of it")
+    text = contract.rendered(results, lambda rows: table(rows, heads))
+    tell(args, asdict(results), lambda: painted(text))
     return int(bool(results.count(contract.FAILURE)))
 
 
@@ -105,8 +91,6 @@ def look_at(lab: Lab, name: str, *, as_json: bool = False) -> int:
 
 def rendered(name: str, findings: Sequence[Finding], counts: dict[str, int], file: str) -> str:
     """All findings for a person to read: by place, each that is not well with what mends it."""
-    from labkit.pages.terminal import paragraph, table
-
     parts = [name]
     for place in dict.fromkeys(_place(finding) for finding in findings):
         of_place = [finding for finding in findings if _place(finding) == place]
@@ -177,14 +161,10 @@ def _fixes(findings: Sequence[Finding], *states: str) -> list[str]:
 def _ready(findings: Sequence[Finding]) -> str:
     """Each study and how many of its conditions can be measured; then what brings the most more."""
     of_studies = [finding for finding in findings if _place(finding) == STUDIES]
-    able = Counter(_study(finding) for finding in of_studies if finding.state == "ok")
-    of = Counter(map(_study, of_studies))
+    of = Counter(finding.where.partition(":")[0] for finding in of_studies)
+    able = Counter(f.where.partition(":")[0] for f in of_studies if f.state == "ok")
     texts = [f"{name} ({n if n < of[name] else 'all'} of {of[name]})" for name, n in able.items()]
     lacking = Counter(finding.fix for finding in of_studies if finding.fix)
     fixes = [*_fixes(findings, "failed", "warning"), *(fix for fix, _ in lacking.most_common())]
     end = f"; to do more: {fixes[0]}" if fixes else ""
     return f"ready: {', '.join(texts) or 'no study'}{end}"
-
-
-def _study(finding: Finding) -> str:
-    return finding.where.partition(":")[0]

@@ -1,37 +1,31 @@
 """`labkit lab`: JupyterLab, opened at the front page."""
 
 import argparse
+import functools
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from labkit.commands._verb import verb
+from labkit.commands._verb import arg, flag, verb
 from labkit.errors import BadInput
 
 NO_BROWSER, ROOT_MAY = "--no-browser", "--allow-root"
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verb(
-        verbs, "lab", _lab, "open JupyterLab at a page of studies, labs and results",
-        " | in a browser; Ctrl-C ends it",
-        "--no-browser | elsewhere: the address is said",
-        "-- --no-browser --port 9000 | with options of `jupyter lab`",
-    )  # fmt: skip
-    parser.others = "options of `jupyter lab` go after --, as: labkit lab -- --port 9000"
-    parser.add_argument(NO_BROWSER, action="store_true", help="say the address, and open nothing")
-    parser.add_argument(
-        "words", nargs="*", metavar="OPTION", help="options of `jupyter lab`, after --"
-    )
-
-
-def _lab(args: argparse.Namespace) -> int:
+@verb(
+    " | in a browser; Ctrl-C ends it",
+    "--no-browser | elsewhere: the address is said",
+    "-- --no-browser --port 9000 | with options of `jupyter lab`",
+    flag(NO_BROWSER, "say the address, and open nothing"),
+    arg("words", "OPTION", nargs="*",
+        text="options of `jupyter lab` go after --, as: labkit lab -- --port 9000"),
+)  # fmt: skip
+def lab(args: argparse.Namespace) -> int:
+    """Open JupyterLab at a page of studies, labs and results."""
     from labkit.front import opening
 
     words = [word for word in args.words if word != NO_BROWSER]
@@ -41,8 +35,9 @@ def _lab(args: argparse.Namespace) -> int:
     if os.geteuid() == 0 and ROOT_MAY not in words:
         words.append(ROOT_MAY)
     server = opening.begin(words)
+    say = functools.partial(print, file=sys.stderr, flush=True)
     with _handed_on(server.process):
-        opening.show(server, _say, browser=not args.no_browser)
+        opening.show(server, say, browser=not args.no_browser)
         return server.process.wait()
 
 
@@ -58,7 +53,3 @@ def _handed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -6,53 +6,29 @@ import shlex
 import sys
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any
 
-from labkit.commands._verb import verb
+from labkit.commands._verb import Verb, arg
 from labkit.errors import BadInput
 
-
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verb(
-        verbs, "new", None, "write the skeleton of a new study, or the file of a lab",
-        "study disk_cache | module, notebook, published files, rows in the tables",
-        "lab lab.toml | asks for your hosts, finds their links and guests",
-    )  # fmt: skip
-    inner = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
-    command = verb(
-        inner, "study", _new_study, "write the skeleton of a new study into this checkout",
-        "disk_cache | a study that runs, with a claim that can fail",
-        "disk_cache --document 'Disk Caches' | a claim of this document",
-    )  # fmt: skip
-    command.add_argument("name", metavar="NAME", help="name of the study, such as disk_cache")
-    command.add_argument("--title", default="", metavar="TEXT", help="title of the notebook")
-    command.add_argument("--question", default="", metavar="TEXT", help="question that it answers")
-    command.add_argument("--document", default="", metavar="TEXT", help="title of its document")
-    command.add_argument(
-        "--in", dest="folder", type=Path, metavar="DIR",
-        help="a folder of your own for it (default: the workspace here, else this checkout)",
-    )  # fmt: skip
-
-    _add_lab(inner)
+new = Verb(
+    "new", "write the skeleton of a new study, or the file of a lab",
+    ("study disk_cache | module, notebook, published files, rows in the tables",
+     "lab lab.toml | asks for your hosts, finds their links and guests"),
+    kind="kind",
+)  # fmt: skip
 
 
-def _add_lab(inner: Any) -> None:
-    parser = verb(
-        inner, "lab", _new_lab, "write the file of a lab, and look over its hosts",
-        "lab.toml | asks for the addresses of client and server",
-        "lab.toml client=root@192.0.2.10 server=root@192.0.2.11 | asks about their keys only",
-    )  # fmt: skip
-    parser.add_argument("file", type=Path, metavar="FILE", help="the file to write")
-    parser.add_argument("hosts", nargs="*", metavar="HOST", help="ROLE=[USER@]ADDRESS[:PORT]")
-    parser.add_argument("--key", default="", metavar="FILE", help="a private key for all hosts")
-    parser.add_argument(
-        "--yes", action="append", default=[], metavar="FINGERPRINT",
-        help="accept this fingerprint without asking; once a host",
-    )  # fmt: skip
-
-
-def _new_lab(args: argparse.Namespace) -> int:
+@new.verb(
+    "lab.toml | asks for the addresses of client and server",
+    "lab.toml client=root@192.0.2.10 server=root@192.0.2.11 | asks about their keys only",
+    arg("file", "FILE", "the file to write", type=Path),
+    arg("hosts", "HOST", "ROLE=[USER@]ADDRESS[:PORT]", nargs="*"),
+    arg("--key", "FILE", "a private key for all hosts"),
+    arg("--yes", "FINGERPRINT", "accept this fingerprint without asking; once a host",
+        action="append"),
+)  # fmt: skip
+def lab(args: argparse.Namespace) -> int:
+    """Write the file of a lab, and look over its hosts."""
     from labkit.commands.doctor import look_at
     from labkit.commands.trust import trust_host
     from labkit.lab import Lab
@@ -82,7 +58,18 @@ def _ask_for_hosts() -> list[str]:
     return [f"{role}={word.strip()}" for role, word in answers.items() if word.strip()]
 
 
-def _new_study(args: argparse.Namespace) -> None:
+@new.verb(
+    "disk_cache | a study that runs, with a claim that can fail",
+    "disk_cache --document 'Disk Caches' | a claim of this document",
+    arg("name", "NAME", "name of the study, such as disk_cache"),
+    arg("--title", "TEXT", "title of the notebook"),
+    arg("--question", "TEXT", "question that it answers"),
+    arg("--document", "TEXT", "title of its document"),
+    arg("--in", "DIR", dest="folder", type=Path,
+        text="a folder of your own for it (default: the workspace here, else this checkout)"),
+)  # fmt: skip
+def study(args: argparse.Namespace) -> None:
+    """Write the skeleton of a new study into this checkout."""
     from labkit.machine import workspace
     from labkit.machine.places import HOME
 

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from labkit.changes.plan import WAITS
-from labkit.commands._lab import lab_flag, lab_for_now, on_flag, settings_of
+from labkit.commands._lab import ON, lab, lab_for_now, settings_of
 from labkit.commands._setting import looks_like_setting
 from labkit.commands._verb import (
+    JSON,
+    PARAMETERS,
+    arg,
     at_least_one,
     busy,
+    flag,
     given_in,
-    json_flag,
-    parameters_flag,
     print_json,
+    tell,
     verb,
 )
 from labkit.errors import BadInput
+from labkit.pages.terminal import paragraph
 
 if TYPE_CHECKING:
     from labkit.changes.plan import Plan, Step
@@ -32,32 +36,21 @@ SHORT = 2
 """Things that are changed alike are named up to this number."""
 
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verb(
-        verbs, "plan", _plan, "show what a study or settings would change; touch nothing",
-        "lat_ping --lab lab.toml | all changes of lat_ping on your hosts",
-        "lat_ping --condition VM-SRIOV --json | a plan for `labkit apply`",
-        "redis_scaleout -p scale=document | what the document's own sizes take",
-        '"Mtu(9000)" --on server | what one setting would change',
-    )  # fmt: skip
-    parser.add_argument(
-        "what", metavar="STUDY|SETTING", nargs="+",
-        help='a name that `labkit studies` lists, or settings such as "Mtu(9000)"',
-    )  # fmt: skip
-    parser.add_argument("--condition", metavar="NAME", help="show only this condition's changes")
-    parser.add_argument(
-        "--repeats", type=at_least_one, metavar="N",
-        help="number of blocks to estimate cost and precision for (default: its notebook's)",
-    )  # fmt: skip
-    parser.add_argument("--quick", action="store_true", help="plan the short run of `run --quick`")
-    parameters_flag(parser)
-    on_flag(parser)
-    lab_flag(parser, box="the lab in a box; if it is down, it comes up for the plan only")
-    json_flag(parser)
-
-
-def _plan(args: argparse.Namespace) -> None:
+@verb(
+    "lat_ping --lab lab.toml | all changes of lat_ping on your hosts",
+    "lat_ping --condition VM-SRIOV --json | a plan for `labkit apply`",
+    "redis_scaleout -p scale=document | what the document's own sizes take",
+    '"Mtu(9000)" --on server | what one setting would change',
+    arg("what", "STUDY|SETTING", nargs="+",
+        text='a name that `labkit studies` lists, or settings such as "Mtu(9000)"'),
+    arg("--condition", "NAME", "show only this condition's changes", default=None),
+    arg("--repeats", "N", type=at_least_one,
+        text="number of blocks to estimate cost and precision for (default: its notebook's)"),
+    flag("--quick", "plan the short run of `run --quick`"),
+    PARAMETERS, ON, lab("the lab in a box; if it is down, it comes up for the plan only"), JSON,
+)  # fmt: skip
+def plan(args: argparse.Namespace) -> None:
+    """Show what a study or settings would change; touch nothing."""
     if looks_like_setting(args.what[0]):
         _plan_settings(args)
     elif len(args.what) > 1:
@@ -78,49 +71,41 @@ def _plan_settings(args: argparse.Namespace) -> None:
         hosts = {setting.role: lab.host(setting.role) for setting in settings}
         with busy(f"asking {', '.join(hosts)}"):
             changes = plan(settings, hosts)
-    if args.json:
-        print_json({"lab": args.lab, **changes.told()})
-    else:
-        print(rendered(" and ".join(args.what), changes))
+    document = {"lab": args.lab, **changes.told()}
+    tell(args, document, lambda: rendered(" and ".join(args.what), changes))
 
 
 def _plan_study(args: argparse.Namespace) -> None:
-    from labkit.pages.terminal import paragraph
-    from labkit.running import possible, sizes
+    from labkit.box.machine import Machine
+    from labkit.running import lacking, possible, sizes
 
     study, repeats = _run_of(args)
-    if study.scale != FIT and args.lab == "box" and not _at_scale(args, study):
-        return
+    is_large = study.scale != FIT
+    if is_large and args.lab == "box":  # it is made only if it can carry the study
+        scale = {"takes": lacking.takes(study), "lacks": lacking.of_box(study, Machine.read())}
+        if scale["lacks"]:
+            document = {"study": study.name, "lab": args.lab, "scale": scale}
+            tell(args, document, lambda: f"{study.title}\n\n{_describe(scale)}")
+            return
     with lab_for_now(args, study.topology) as lab:
         study = sizes.grown(study, lab)
         with busy(f"asking {', '.join(lab.hosts)}"):
             plan = possible.plan(study, lab, args.condition)
             forecast = sizes.foretold(study, lab, plan, repeats, args.condition)
     demand, capacities, refusals = forecast
-    scale = _scale(study, capacities)
+    scale = {"takes": lacking.takes(study), "lacks": lacking.of_hosts(study, capacities)}
     if args.json:
-        print_json(
-            {
-                "study": study.name,
-                "condition": args.condition,
-                "lab": args.lab,
-                **({"scale": scale} if scale else {}),
-                **plan.told(),
-                "refused": refusals,
-                "foreseen": foreseen(study, lab.name, repeats),
-                "demand": demand.told(),
-                "free": {
-                    name: {
-                        "memory_kib": capacity.free,
-                        "disk_kib": capacity.disk,
-                        "cpus": capacity.cpus,
-                    }
-                    for name, capacity in capacities.items()
-                },
-            }
-        )
+        free = {
+            name: {"memory_kib": capacity.free, "disk_kib": capacity.disk, "cpus": capacity.cpus}
+            for name, capacity in capacities.items()
+        }
+        print_json({
+            "study": study.name, "condition": args.condition, "lab": args.lab,
+            **({"scale": scale} if is_large else {}), **plan.told(), "refused": refusals,
+            "foreseen": foreseen(study, lab.name, repeats), "demand": demand.told(), "free": free,
+        })  # fmt: skip
     else:
-        parts = [_describe(scale)] if scale else []
+        parts = [_describe(scale)] if is_large else []
         able = (c for c in study.conditions if c.name not in refusals)
         used = None if args.condition else {s for c in able for s in c.asked(lab)}
         parts += [rendered(study.title, plan, refusals, used), demanded(demand, capacities)]
@@ -151,27 +136,6 @@ def _run_of(args: argparse.Namespace) -> tuple[Study, int]:
     return study, repeats
 
 
-# Whether a box here can carry it: it is made only if so.
-def _at_scale(args: argparse.Namespace, study: Study) -> bool:
-    from labkit.box.machine import Machine
-    from labkit.running import lacking
-
-    scale = {"takes": lacking.takes(study), "lacks": lacking.of_box(study, Machine.read())}
-    if scale["lacks"] and args.json:
-        print_json({"study": study.name, "lab": args.lab, "scale": scale})
-    elif scale["lacks"]:
-        print(study.title, _describe(scale), sep="\n\n")
-    return not scale["lacks"]
-
-
-def _scale(study: Study, capacities: Mapping[str, Capacity]) -> dict[str, list[str]]:
-    from labkit.running import lacking
-
-    if study.scale == FIT:
-        return {}
-    return {"takes": lacking.takes(study), "lacks": lacking.of_hosts(study, capacities)}
-
-
 def _describe(scale: Mapping[str, list[str]]) -> str:
     lines = ["The document's scale takes:", *(f"  {line}" for line in scale["takes"])]
     if scale["lacks"]:
@@ -181,23 +145,16 @@ def _describe(scale: Mapping[str, list[str]]) -> str:
 
 def demanded(demand: Demand, capacities: Mapping[str, Capacity]) -> str:
     """Sizes, memory, disk and time of all runs, and which host has too little of it."""
-    from labkit.pages.terminal import paragraph
-
+    rest = "conditions that need more there are left out"
     short = [
-        line for name, capacity in capacities.items() for line in _short(demand, name, capacity)
-    ]
+        f"{name} has {free >> 10:,} MiB of {kind} free: {rest}"
+        for name, capacity in capacities.items()
+        for kind, need, free in (
+            ("memory", demand.memory, capacity.free), ("disk", demand.disk, capacity.disk)
+        )
+        if need > free
+    ]  # fmt: skip
     return "\n".join(map(paragraph, [f"To measure: {demand}.", *short]))
-
-
-def _short(demand: Demand, name: str, capacity: Capacity) -> Iterator[str]:
-    for kind, need, free in (
-        ("memory", demand.memory, capacity.free), ("disk", demand.disk, capacity.disk)
-    ):  # fmt: skip
-        if need > free:
-            yield (
-                f"{name} has {free >> 10:,} MiB of {kind} free: conditions that need more there "
-                "are left out"
-            )
 
 
 def foreseen(study: Study, lab: str, blocks: int) -> str:
@@ -227,16 +184,12 @@ def rendered(
 
     `refusals` are a study's conditions left out, and why; `used` the settings of the others.
     """
-    from labkit.pages.terminal import paragraph
-
     steps = [step for step in plan.steps if used is None or step.setting in used]
     seconds = sum(step.told()["seconds"] for step in steps)
     parts = [*map(paragraph, (title, *plan.warnings)), _describe_changes(steps)]
-    reasons_of = refusals or {}
-    parts += _list_lines(
-        "Left out there:", [(name, reason) for name in reasons_of for reason in reasons_of[name]]
-    )
-    reasons = {"", *(reason for reasons_of_one in reasons_of.values() for reason in reasons_of_one)}
+    left_out = [(name, why) for name, reasons in (refusals or {}).items() for why in reasons]
+    parts += _list_lines("Left out there:", left_out)
+    reasons = {"", *(why for _, why in left_out)}
     able = {step.setting for step in steps if not step.why}
     lacking = (s for s in steps if s.why not in reasons and s.setting.instead_of not in able)
     not_possible = [(type(s.setting).__name__, s.why) for s in lacking]
@@ -248,8 +201,6 @@ def rendered(
 
 # Guests of one host are changed alike.
 def _describe_changes(steps: Sequence[Step]) -> str:
-    from labkit.pages.terminal import paragraph
-
     things: dict[str, list[str]] = {}
     for step in (step for step in steps if step.changes):
         fields = step.told()
@@ -258,10 +209,14 @@ def _describe_changes(steps: Sequence[Step]) -> str:
         notes += [f"{fields['stands_for']} in its place"] if fields["stands_for"] else []
         addition = f" ({', '.join(notes)})" if notes else ""
         change = f"{fields['current']} -> {fields['wanted']}{addition}"
-        things.setdefault(f"{type(step.setting).__name__} {change}", [change]).append(
-            fields["thing"]
-        )
-    lines = [paragraph(f"  {_together(names)}: {change}") for change, *names in things.values()]
+        key = f"{type(step.setting).__name__} {change}"
+        things.setdefault(key, [change]).append(fields["thing"])
+    lines = []
+    for change, *names in things.values():
+        first, *others = dict.fromkeys(names)
+        is_short = len(others) < SHORT
+        alike = ", ".join([first, *others]) if is_short else f"{first} and {len(others)} alike"
+        lines.append(paragraph(f"  {alike}: {change}"))
     number_as_wanted = sum(not step.changes and not step.why for step in steps)
     waits = sum(step.waits for step in steps)
     texts = [f"As wanted already: {number_as_wanted}." if number_as_wanted else ""]
@@ -270,16 +225,8 @@ def _describe_changes(steps: Sequence[Step]) -> str:
                       *lines, *filter(None, texts)])  # fmt: skip
 
 
-def _together(names: Sequence[str]) -> str:
-    distinct = list(dict.fromkeys(names))
-    is_short = len(distinct) <= SHORT
-    return ", ".join(distinct) if is_short else f"{distinct[0]} and {len(distinct) - 1} alike"
-
-
 # A lab without guests lacks the same thing dozens of times.
 def _list_lines(head: str, names_and_whys: Sequence[tuple[str, str]]) -> list[str]:
-    from labkit.pages.terminal import paragraph
-
     names_of: dict[str, list[str]] = {}
     for name, reason in names_and_whys:
         names_of.setdefault(reason, []).append(name)

@@ -6,57 +6,49 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from labkit.commands._lab import lab_flag
-from labkit.commands._verb import busy, json_flag, print_json, verb
+from labkit.commands._lab import lab, open_lab
+from labkit.commands._verb import JSON, arg, busy, flag, print_json, verb
 from labkit.errors import BadInput
 
 if TYPE_CHECKING:
     from labkit.host import Host
-    from labkit.lab import Lab
     from labkit.running.preparing import Lack
-    from labkit.study import Study
     from labkit.workload import Workload
 
-TEXT = """\
-Say for each host which programs of the studies it lacks, and which command brings them. On a
-terminal you are asked whether to install them; --yes installs them at once, over SSH, as root or by
-sudo. No service is started. What labkit builds itself stays in its own cache on this machine. Ends
-with 1 if something that a package or labkit brings is still missing.
-"""
 
+@verb(
+    "lat_netperf | say what this machine lacks for the lab in a box, and offer to install it",
+    "--all --lab lab.toml --yes | install all that the studies call on hosts of your own",
+    arg("study", "STUDY", "names of `labkit studies`", nargs="*"),
+    flag("--all", "for all studies"), flag("--yes", "install without asking"),
+    flag("--non-free", "also packages that are not free, such as netperf"),
+    lab(), JSON,
+)  # fmt: skip
+def prepare(args: argparse.Namespace) -> int:
+    """Install the programs that studies call.
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verb(
-        verbs, "prepare", _prepare, "install the programs that studies call",
-        "lat_netperf | say what this machine lacks for the lab in a box, and offer to install it",
-        "--all --lab lab.toml --yes | install all that the studies call on hosts of your own",
-    )  # fmt: skip
-    parser.description = TEXT
-    parser.add_argument("study", nargs="*", metavar="STUDY", help="names of `labkit studies`")
-    parser.add_argument("--all", action="store_true", help="for all studies")
-    parser.add_argument("--yes", action="store_true", help="install without asking")
-    parser.add_argument(
-        "--non-free", action="store_true", help="also packages that are not free, such as netperf"
-    )
-    lab_flag(parser)
-    json_flag(parser)
+    Say for each host which programs of the studies it lacks, and which command brings them. On a
+    terminal you are asked whether to install them; --yes installs them at once, over SSH, as root
+    or by sudo. No service is started. What labkit builds itself stays in its own cache on this
+    machine. Ends with 1 if something that a package or labkit brings is still missing.
+    """
+    from labkit import studies as all_studies
+    from labkit.running.preparing import bring, lacking, unpackaged_of
 
-
-def _prepare(args: argparse.Namespace) -> int:
-    from labkit.commands._lab import open_lab
-    from labkit.running.preparing import lacking, unpackaged_of
-
-    studies = _studies(args)
+    if bool(args.study) == args.all:
+        raise BadInput("name studies, or say --all", hint="`labkit studies` lists them")
+    studies = [all_studies.find(name) for name in args.study] or all_studies.readable()[0]
     lab = None if args.lab == "box" else open_lab(args)
     with busy("looking at the hosts"):
         lacks = lacking(studies, lab, args.non_free)
     if not args.json:
         print(rendered(lacks))
     if any(lack.packages or lack.built for lack in lacks) and (args.yes or _agree(args)):
-        _install(lab, lacks, args)
+        for lack in lacks:
+            if lack.packages or lack.built:
+                bring(lab, lack, lambda line: print(line, file=sys.stderr), args.non_free)
         lacks = lacking(studies, lab, args.non_free)
         if not args.json:
             print(rendered(lacks))
@@ -72,26 +64,10 @@ def _prepare(args: argparse.Namespace) -> int:
     return 0 if ready else 1
 
 
-def _studies(args: argparse.Namespace) -> list[Study]:
-    from labkit import studies
-
-    if bool(args.study) == args.all:
-        raise BadInput("name studies, or say --all", hint="`labkit studies` lists them")
-    return [studies.find(name) for name in args.study] or studies.readable()[0]
-
-
 def _agree(args: argparse.Namespace) -> bool:
     if args.json or not (sys.stdin and sys.stdin.isatty()):
         return False
     return input("Install them now? [y/N] ").strip().lower() in ("y", "yes")
-
-
-def _install(lab: Lab | None, lacks: Sequence[Lack], args: argparse.Namespace) -> None:
-    from labkit.running.preparing import bring
-
-    for lack in lacks:
-        if lack.packages or lack.built:
-            bring(lab, lack, lambda line: print(line, file=sys.stderr), args.non_free)
 
 
 # Where packages are missing, it could not be installed.
@@ -120,9 +96,8 @@ def _lines(lack: Lack) -> list[str]:
         f"{lack.host}: {name} is missing (for {caller})" for name, caller in lack.programs.items()
     ]
     if lack.packages:
-        fix = (
-            lack.command or f"install Debian's {' '.join(lack.packages)}, as your system calls them"
-        )
+        names = " ".join(lack.packages)
+        fix = lack.command or f"install Debian's {names}, as your system calls them"
         lines.append(f"  as root: {fix}")
     for name, instead in lack.not_free.items():
         without = f"; without it, {instead} do its tests" if instead else ""

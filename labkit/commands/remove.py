@@ -2,27 +2,22 @@
 
 import argparse
 import os
-from typing import Any
 
-from labkit.commands._verb import verb
+from labkit.commands._verb import Verb, arg, flag
 
-
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verb(
-        verbs, "remove", None, "remove a study of your own",
-        "study disk_cache | list its files", "study disk_cache --yes | remove them",
-    )  # fmt: skip
-    inner = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
-    command = verb(
-        inner, "study", _study, "remove the files of a study, and its rows in tables",
-        "disk_cache | list what would go", "disk_cache --yes | module, claims, notebook, rows",
-    )  # fmt: skip
-    command.add_argument("name", metavar="NAME", help="name of the study")
-    command.add_argument("--yes", action="store_true", help="remove them, without a list first")
+remove = Verb(
+    "remove", "remove a study of your own",
+    ("study disk_cache | list its files", "study disk_cache --yes | remove them"), kind="kind",
+)  # fmt: skip
 
 
-def _study(args: argparse.Namespace) -> None:
+@remove.verb(
+    "disk_cache | list what would go", "disk_cache --yes | module, claims, notebook, rows",
+    arg("name", "NAME", "name of the study"),
+    flag("--yes", "remove them, without a list first"),
+)  # fmt: skip
+def study(args: argparse.Namespace) -> None:
+    """Remove the files of a study, and its rows in tables."""
     from labkit.running import new_study
 
     name = args.name.replace("-", "_")

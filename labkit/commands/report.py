@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labkit.commands._colour import painted
-from labkit.commands._verb import busy, json_flag, now, print_json, show_answer, verb
-from labkit.commands.compare import show_again
+from labkit.commands._verb import JSON, arg, busy, flag, now, print_json, show_answer, tell, verb
+from labkit.commands.compare import show
 from labkit.errors import BadInput
 
 if TYPE_CHECKING:
@@ -17,34 +17,22 @@ if TYPE_CHECKING:
     from labkit.results import Results
 
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verb(
-        verbs, "report", _report, "write the report of existing results",
-        "lat_ping | the newest results of this study",
-        "out/results/lat_ping/monday-1a2b3c4d | of these",
-        "lat_ping --artifact | each claim: how tested, tolerance, result, time",
-        "lat_ping --against old.labkit | what changed; exit code 1 if anything did",
-        "lat_ping --against old.labkit --html >changed.html | as a page",
-        "lat_ping --against monday.labkit tuesday.labkit | beside each of these",
-    )  # fmt: skip
-    parser.add_argument(
-        "run", metavar="RUN", help="a folder of results, one of its runs, or a study (its newest)"
-    )
-    parser.add_argument(
-        "--against", nargs="+", default=[], metavar="OLD",
-        help="compare with older results of the same study; exit code 1 if a figure has changed",
-    )  # fmt: skip
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--markdown", action="store_true", help="print the comparison as Markdown")
-    form.add_argument("--html", action="store_true", help="print the comparison as an HTML page")
-    json_flag(form)
-    parser.add_argument(
-        "--artifact", action="store_true", help="write a page for the evaluation of an artifact"
-    )
-
-
-def _report(args: argparse.Namespace) -> int:
+@verb(
+    "lat_ping | the newest results of this study",
+    "out/results/lat_ping/monday-1a2b3c4d | of these",
+    "lat_ping --artifact | each claim: how tested, tolerance, result, time",
+    "lat_ping --against old.labkit | what changed; exit code 1 if anything did",
+    "lat_ping --against old.labkit --html >changed.html | as a page",
+    "lat_ping --against monday.labkit tuesday.labkit | beside each of these",
+    arg("run", "RUN", "a folder of results, one of its runs, or a study (its newest)"),
+    arg("--against", "OLD", nargs="+", default=[],
+        text="compare with older results of the same study; exit code 1 if a figure has changed"),
+    (flag("--markdown", "print the comparison as Markdown"),
+     flag("--html", "print the comparison as an HTML page"), JSON),
+    flag("--artifact", "write a page for the evaluation of an artifact"),
+)  # fmt: skip
+def report(args: argparse.Namespace) -> int:
+    """Write the report of existing results."""
     from labkit import imports, studies
     from labkit.pages.answer import given
     from labkit.running import comparing
@@ -66,7 +54,7 @@ def _report(args: argparse.Namespace) -> int:
             hint=f"as a page: labkit scorecard {results.path} --html",
         )
     if comparing.STUDY in results.asked:
-        show_again(results, args.json)
+        show(args, comparing.outcome(results))
         return 0
     study = studies.find(results.study)
     label = str(results.asked.get("label") or now())
@@ -83,10 +71,7 @@ def _artifact(args: argparse.Namespace, results: Results) -> int:
                        hint="labkit claims new FILE; results import --study NAME")  # fmt: skip
     with busy("judging"):
         file = artifact.write(results)
-    if args.json:
-        print_json({"page": str(file), "claims": artifact.told(results)})
-    else:
-        print(file)
+    tell(args, {"page": str(file), "claims": artifact.told(results)}, lambda: str(file))
     return 0
 
 

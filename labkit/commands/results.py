@@ -11,9 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labkit.commands._importing import add_import
-from labkit.commands._trend import add_trend
-from labkit.commands._verb import busy, json_flag, print_json, verb
+from labkit.commands._importing import import_
+from labkit.commands._verb import JSON, Verb, arg, busy, flag, print_json, tell
 from labkit.errors import BadInput, readable
 from labkit.machine.units import shown
 
@@ -33,80 +32,25 @@ where (?1 = '' or study = ?1) group by results.id order by started, results.path
 """
 
 RESULTS = "a folder of results, one of its runs, a bundle, or a study (its newest)"
-FOLDERS_HELP = "folders to search instead of this machine's results"
 
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verb(
-        verbs, "results", _list, "list, show, verify, compare and move results",
-        "list | all results, one line each", "show lat_ping | its settings and figures",
-        "verify | every file against its checksum", "export lat_ping -o mine.labkit",
-    )  # fmt: skip
-    inner = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    _add_looking(inner)
-    _add_moving(inner)
-    add_trend(inner)
-    for choice in inner.choices.values():
-        json_flag(choice)
+FOLDERS = arg(
+    "folders", "FOLDER", "folders to search instead of this machine's results", nargs="*",
+    type=Path,
+)  # fmt: skip
+results = Verb(
+    "results", "list, show, verify, compare and move results",
+    ("list | all results, one line each", "show lat_ping | its settings and figures",
+     "verify | every file against its checksum", "export lat_ping -o mine.labkit"),
+)  # fmt: skip
 
 
-def _add_looking(inner: Any) -> None:
-    parser = verb(
-        inner, "list", _list, "list all results, one line each",
-        "--study lat_ping | results of one study", "/mnt/shared | results below this folder",
-    )  # fmt: skip
-    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=FOLDERS_HELP)
-    parser.add_argument("--study", default="", metavar="STUDY", help="list only this study")
-    parser = verb(
-        inner, "show", _show, "show the settings and figures of results",
-        "lat_ping | the newest of this study",
-        "data/recorded/lat_ping.labkit | what comes with labkit",
-    )  # fmt: skip
-    parser.add_argument("what", metavar="RESULTS", help=RESULTS)
-    text = "check every file against its checksum; exit code 1 if one differs"
-    parser = verb(
-        inner, "verify", _verify, text,
-        " | all results", "lat_ping | the newest of this study",
-    )  # fmt: skip
-    parser.add_argument("what", metavar="RESULTS", nargs="*", help=f"{RESULTS}; without it, all")
-    parser = verb(
-        inner, "diff", _diff, "show how results, settings and facts differ",
-        "data/recorded/lat_ping.labkit lat_ping | from the recorded to the newest",
-    )  # fmt: skip
-    parser.add_argument("old", metavar="OLD", help=RESULTS)
-    parser.add_argument("new", metavar="NEW", help="results to compare with these, given like OLD")
-    parser = verb(
-        inner, "query", _query, "ask all runs with SQL: tables results, runs, rows",
-        "'select condition, metric, p99 from rows join runs on runs.id = run'",
-    )  # fmt: skip
-    parser.add_argument("sql", metavar="SELECT", help="a SELECT in SQLite's SQL; changes nothing")
-    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=FOLDERS_HELP)
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the rows to a CSV file")
-
-
-def _add_moving(inner: Any) -> None:
-    parser = verb(
-        inner, "export", _export, "write results to one file that opens anywhere",
-        "lat_ping -o mine.labkit | the newest of this study",
-        "lat_ping -o mine.csv | its figures as a table",
-        "lat_ping --small -o data/recorded/lat_ping.labkit | to come with labkit",
-    )  # fmt: skip
-    parser.add_argument("what", metavar="RESULTS", help=RESULTS)
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="output file (default: named after the results); .csv for a table of figures",
-    )
-    parser.add_argument(
-        "--small", action="store_true", help="make a smaller file, slower to write and to open"
-    )
-    add_import(inner)
-
-
-def _list(args: argparse.Namespace) -> None:
+@results.verb(
+    "--study lat_ping | results of one study", "/mnt/shared | results below this folder",
+    FOLDERS, arg("--study", "STUDY", "list only this study"), JSON,
+)  # fmt: skip
+def list_(args: argparse.Namespace) -> None:
+    """List all results, one line each."""
     from labkit.pages import tables
     from labkit.pages.terminal import paragraph
     from labkit.runs.index import open_store
@@ -116,12 +60,15 @@ def _list(args: argparse.Namespace) -> None:
     if args.json:
         print_json(rows_found)
         return
-    rows = [
-        (r["study"] or "?", r["lab"] or "?", f"{r['finished']:.0f} of {r['runs']}",
-         (r["started"] or "")[:10],
-         _short(r) + (f"  DAMAGED: {r['damaged']}" if r["damaged"] else _count_rest(r)))
-        for r in rows_found
-    ]  # fmt: skip
+    rows = []
+    for r in rows_found:
+        kinds = {"failed or not used": r["not_used"], "damaged": r["broken"]}
+        rest = ", ".join(f"{count:.0f} {kind}" for kind, count in kinds.items() if count)
+        note = f"  DAMAGED: {r['damaged']}" if r["damaged"] else f"  ({rest})" if rest else ""
+        rows.append(
+            (r["study"] or "?", r["lab"] or "?", f"{r['finished']:.0f} of {r['runs']}",
+             (r["started"] or "")[:10], f"{_short(r)}{note}")
+        )  # fmt: skip
     head = ("study", "lab", "finished", "started", "where")
     of = f" of {args.study}" if args.study else ""
     print(tables.Table(head, tuple(rows)).text() if rows else f"There are no results{of} here.")
@@ -139,30 +86,28 @@ def _short(row: dict[str, Any]) -> str:
     return f"STUDY/{path.name}" if path.parent.parent == out() / "results" else str(path)
 
 
-def _count_rest(row: dict[str, Any]) -> str:
-    kinds = {"failed or not used": row["not_used"], "damaged": row["broken"]}
-    texts = [f"{count:.0f} {kind}" for kind, count in kinds.items() if count]
-    return f"  ({', '.join(texts)})" if texts else ""
-
-
-def _show(args: argparse.Namespace) -> None:
+@results.verb(
+    "lat_ping | the newest of this study",
+    "data/recorded/lat_ping.labkit | what comes with labkit", arg("what", "RESULTS", RESULTS), JSON,
+)  # fmt: skip
+def show(args: argparse.Namespace) -> None:
+    """Show the settings and figures of results."""
     from labkit.pages import tables
 
     results, run = _open(args.what)
-    if args.json:
-        print_json(_describe_run(run) if run else _describe(results))
-        return
     if run:
         rows_of_run = [_mark(row) for row in run.rows]
-        print(
-            tables.table(
-                _pairs({**_describe_run(run), "rows": rows_of_run}), ("what", "value")
-            ).text()
-        )
-        if "~" in str(rows_of_run):
-            print("~ marks a percentile with too few samples beyond it")
+        pairs = _pairs({**_describe_run(run), "rows": rows_of_run})
+        legend = "\n~ marks a percentile with too few samples beyond it"
+        text = tables.table(pairs, ("what", "value")).text()
+        text += legend if "~" in str(rows_of_run) else ""
+        tell(args, _describe_run(run), lambda: text)
         return
     runs, faults = results.readable()
+    if args.json:
+        print_json({"path": str(results.path), "asked": dict(results.asked),
+                    "runs": [_describe_run(run) for run in runs], "damaged": faults})  # fmt: skip
+        return
     facts = {k: v for k, v in results.asked.items() if k != "format"}
     print(tables.table(_pairs(facts), ("what", "value")).text(), end="\n\n")
     rows = [(r.path.name, r.state, _figures(r), r.why) for r in runs]
@@ -171,17 +116,16 @@ def _show(args: argparse.Namespace) -> None:
 
 
 def _mark(row: Mapping[str, Any]) -> dict[str, Any]:
-    lacking = {name for name in row if _lacks(name, row.get("n"))}
-    return {name: f"~{value}" if name in lacking else value for name, value in row.items()}
-
-
-def _lacks(name: str, samples: Any) -> bool:
     from labkit.statistics.pooled import BEYOND, beyond
 
-    figure = re.fullmatch(r"p(\d\d?(?:\.\d+)?)", name)
-    if not figure or not isinstance(samples, int) or samples < 1:
-        return False
-    return beyond(float(figure[1]), samples) < BEYOND
+    samples, marked = row.get("n"), dict(row)
+    if not isinstance(samples, int) or samples < 1:
+        return marked
+    for name, value in row.items():
+        percentile = re.fullmatch(r"p(\d\d?(?:\.\d+)?)", name)
+        if percentile and beyond(float(percentile[1]), samples) < BEYOND:
+            marked[name] = f"~{value}"
+    return marked
 
 
 def _figures(run: Run) -> str:
@@ -190,12 +134,6 @@ def _figures(run: Run) -> str:
         for row in run.rows[:2]
     ]
     return ", ".join(first) + (f", and {len(run.rows) - 2} more" if len(run.rows) > 2 else "")
-
-
-def _describe(results: Results) -> dict[str, Any]:
-    runs, faults = results.readable()
-    return {"path": str(results.path), "asked": dict(results.asked),
-            "runs": [_describe_run(run) for run in runs], "damaged": faults}  # fmt: skip
 
 
 def _describe_run(run: Run) -> dict[str, Any]:
@@ -216,12 +154,17 @@ def _pairs(tree: Any, above: str = "") -> list[dict[str, object]]:
 def _plain(value: Any) -> object:
     if isinstance(value, dict):
         return " ".join(f"{key}={_plain(part)}" for key, part in value.items())
-    return (
-        ", ".join(str(_plain(part)) for part in value) if isinstance(value, list | tuple) else value
-    )
+    if isinstance(value, list | tuple):
+        return ", ".join(str(_plain(part)) for part in value)
+    return value
 
 
-def _verify(args: argparse.Namespace) -> int:
+@results.verb(
+    " | all results", "lat_ping | the newest of this study",
+    arg("what", "RESULTS", f"{RESULTS}; without it, all", nargs="*"), JSON,
+)  # fmt: skip
+def verify(args: argparse.Namespace) -> int:
+    """Check every file against its checksum; exit code 1 if one differs."""
     from labkit.runs.index import found, places
 
     wrong: list[str] = []
@@ -229,12 +172,9 @@ def _verify(args: argparse.Namespace) -> int:
     for path in paths:
         with busy(f"checking {path}"):
             wrong += _wrong(path)
-    if args.json:
-        print_json({"looked_at": [str(path) for path in paths], "wrong": wrong})
-    else:
-        count = f"{len(paths)} set{'s' * (len(paths) != 1)} of results"
-        text = f"whole, every file as it was measured: {count}"
-        print(readable("\n".join(wrong or [text])))
+    count = f"{len(paths)} set{'s' * (len(paths) != 1)} of results"
+    text = readable("\n".join(wrong or [f"whole, every file as it was measured: {count}"]))
+    tell(args, {"looked_at": [str(path) for path in paths], "wrong": wrong}, lambda: text)
     return 1 if wrong else 0
 
 
@@ -259,19 +199,22 @@ def _wrong(path: Path) -> list[str]:
     ]
 
 
-def _diff(args: argparse.Namespace) -> None:
+@results.verb(
+    "data/recorded/lat_ping.labkit lat_ping | from the recorded to the newest",
+    arg("old", "OLD", RESULTS),
+    arg("new", "NEW", "results to compare with these, given like OLD"), JSON,
+)  # fmt: skip
+def diff(args: argparse.Namespace) -> None:
+    """Show how results, settings and facts differ."""
     from labkit.pages.old_and_new import old_and_new
 
     (old, old_run), (new, new_run) = _open(args.old), _open(args.new)
     if (old_run is None) != (new_run is None):
         raise BadInput("one is a run and the other is not", hint="name two runs, or none")
     sides = old_and_new(old, new, (old_run, new_run) if old_run and new_run else None)
-    if args.json:
-        print_json(sides.told())
-        return
-    print(sides.text(), end="\n\n")
     facts = sides.difference.facts
-    print(_side_by_side(facts) if facts else "No known difference between them.")
+    end = _side_by_side(facts) if facts else "No known difference between them."
+    tell(args, sides.told(), lambda: f"{sides.text()}\n\n{end}")
 
 
 # Two columns where there is room for them, else one below the other.
@@ -285,40 +228,50 @@ def _side_by_side(facts: Sequence[Fact]) -> str:
     return "\n".join(terminal.paragraph(readable(line)) for line in lines)
 
 
-def _export(args: argparse.Namespace) -> None:
+@results.verb(
+    "lat_ping -o mine.labkit | the newest of this study",
+    "lat_ping -o mine.csv | its figures as a table",
+    "lat_ping --small -o data/recorded/lat_ping.labkit | to come with labkit",
+    arg("what", "RESULTS", RESULTS),
+    arg("-o --output", "FILE", type=Path,
+        text="output file (default: named after the results); .csv for a table of figures"),
+    flag("--small", "make a smaller file, slower to write and to open"), JSON,
+)  # fmt: skip
+def export(args: argparse.Namespace) -> None:
+    """Write results to one file that opens anywhere."""
+    from labkit.claims import published
     from labkit.runs import bundle
 
     results = _open(args.what)[0]
     file = args.output or Path(f"{results.study}-{results.path.name}{bundle.SUFFIX}")
     if file.suffix == ".csv":
-        _csv(results.frame(), file, args.json)
+        _csv(args, results.frame(), file)
         return
+    document = {}
+    if results.judged_as in published.names():
+        paper = published.published(results.judged_as)
+        document = {"name": paper.document, "url": paper.url}
     with busy(f"checking and writing {results.path}"):
-        export = bundle.export(results, file, args.small, _document(results))
-    if args.json:
-        print_json({**asdict(export), "path": str(file)})
-    else:
-        print(f"{file}: {len(export.files)} files, sha256 {export.digest}")
+        export = bundle.export(results, file, args.small, document)
+    text = f"{file}: {len(export.files)} files, sha256 {export.digest}"
+    tell(args, {**asdict(export), "path": str(file)}, lambda: text)
 
 
-def _document(results: Results) -> dict[str, str]:
-    from labkit.claims import published
-
-    if results.judged_as not in published.names():
-        return {}
-    paper = published.published(results.judged_as)
-    return {"name": paper.document, "url": paper.url}
-
-
-def _csv(frame: pl.DataFrame, file: Path, as_json: bool) -> None:
+def _csv(args: argparse.Namespace, frame: pl.DataFrame, file: Path) -> None:
     from labkit.charts.export import save_csv
 
     save_csv(frame, file)
     row = {"path": str(file), "rows": frame.height, "columns": frame.columns}
-    print_json(row) if as_json else print(f"{file}: {frame.height} rows")
+    tell(args, row, lambda: f"{file}: {frame.height} rows")
 
 
-def _query(args: argparse.Namespace) -> None:
+@results.verb(
+    "'select condition, metric, p99 from rows join runs on runs.id = run'",
+    arg("sql", "SELECT", "a SELECT in SQLite's SQL; changes nothing"), FOLDERS,
+    arg("--csv", "FILE", "write the rows to a CSV file", type=Path), JSON,
+)  # fmt: skip
+def query(args: argparse.Namespace) -> None:
+    """Ask all runs with SQL: tables results, runs, rows."""
     from labkit.pages import tables
     from labkit.runs.index import open_store
 
@@ -326,11 +279,52 @@ def _query(args: argparse.Namespace) -> None:
         store = open_store(*args.folders)
         rows = store.query(args.sql)
     if args.csv:
-        _csv(store.frame(args.sql), args.csv, args.json)
-    elif args.json:
-        print_json(rows)
+        _csv(args, store.frame(args.sql), args.csv)
     else:
-        print(tables.table(rows).text() if rows else "no rows")
+        tell(args, rows, lambda: tables.table(rows).text() if rows else "no rows")
+
+
+@results.verb(
+    "lat_ping --since 2026-01-01 | all sessions since that day",
+    "lat_ping /mnt/ci --since monday | since the session of this label",
+    "lat_ping --chart trend.svg | dates, noise and changes as a picture",
+    arg("study", "STUDY", "a name that `labkit studies` lists"),
+    FOLDERS,
+    arg("--since", "WHEN", "a day, a time, or the label of a session"),
+    arg("--lab", "NAME", "only this lab (default: that of the newest)"),
+    arg("--chart", "FILE", "draw it too: .svg, .png, .html or .csv", type=Path), JSON,
+)  # fmt: skip
+def trend(args: argparse.Namespace) -> int:
+    """Find changes between sessions; exit code 1 if there are any."""
+    from labkit.errors import readable
+    from labkit.pages import tables
+    from labkit.running.trend import trend
+
+    with busy("judging all sessions"):
+        trail = trend(args.study.replace("-", "_"), args.folders, since=args.since, lab=args.lab)
+    if args.chart:
+        from labkit.charts import save
+        from labkit.charts.sessions import over_sessions
+
+        save(over_sessions(trail), args.chart)
+    if args.json:
+        print_json(asdict(trail))
+        return int(bool(trail.changes))
+    first, last = trail.sessions[0], trail.sessions[-1]
+    print(readable(
+        f"{len(trail.sessions)} sessions of {trail.study} on {trail.lab}, {first.started[:10]} to "
+        f"{last.started[:10]}, {len(trail.series)} series"
+    ))  # fmt: skip
+    rows = tuple(
+        (change.series, f"drift since {change.session}" if change.drift else change.session,
+         change.started[:16], f"{change.before:.4g}", f"{change.after:.4g}", f"{change.p:.2g}")
+        for change in trail.changes
+    )  # fmt: skip
+    head = ("what", "changed with", "at", "before", "after", "p")
+    risk = f"All {len(trail.series)} series share one risk of 5 % (Holm)."
+    print(tables.Table(head, rows, risk).text() if rows else f"Nothing has changed. {risk}")
+    print(readable("\n".join(f"left out: {reason}" for reason in trail.left_out)), end="")
+    return int(bool(trail.changes))
 
 
 def _open(name: str) -> tuple[Results, Run | None]:
@@ -340,3 +334,6 @@ def _open(name: str) -> tuple[Results, Run | None]:
     results, path = named_results(name), Path(os.path.expanduser(name)).resolve()
     is_run = path.parent.name == "runs" and (path / "run.json").is_file()
     return results, Run.read(path) if is_run else None
+
+
+results.verbs.append(import_)

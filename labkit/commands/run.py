@@ -1,46 +1,37 @@
 """`labkit run`: a study measured and judged."""
 
 import argparse
-from typing import Any
 
 from labkit.commands._verb import (
+    JSON,
+    LABEL,
+    PARAMETERS,
+    arg,
+    flag,
     given_in,
-    json_flag,
-    label_flag,
     now,
-    parameters_flag,
     show_answer,
     verb,
 )
 
-TEXT = """\
-Run a study: verdicts, notebook, report. Runs that a gate finds spoiled are measured again, up to
-three times in all. The exit code is 1 if more than half of the runs have no valid repetition.
-"""
 
+@verb(
+    "lat_ping --quick | a few short runs in the lab in a box",
+    "lat_ping --where recorded | a recorded run, judged again",
+    "lat_ping --where lab.toml -p repeats=10 | on your own hosts, ten blocks",
+    "my_study --where local | on this machine alone",
+    arg("study", "STUDY", "a name that `labkit studies` lists"),
+    flag("--quick", "a few short runs, to try it"),
+    arg("--where --lab", "PLACE", default="box",
+        text="box (default), local, recorded, the lab.toml of your own hosts, or a results folder"),
+    PARAMETERS, LABEL, JSON,
+)  # fmt: skip
+def run(args: argparse.Namespace) -> None:
+    """Run a study: verdicts, notebook, report.
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verb(
-        verbs, "run", _run, "run a study: verdicts, notebook, report",
-        "lat_ping --quick | a few short runs in the lab in a box",
-        "lat_ping --where recorded | a recorded run, judged again",
-        "lat_ping --where lab.toml -p repeats=10 | on your own hosts, ten blocks",
-        "my_study --where local | on this machine alone",
-    )  # fmt: skip
-    parser.description = TEXT
-    parser.add_argument("study", metavar="STUDY", help="a name that `labkit studies` lists")
-    parser.add_argument("--quick", action="store_true", help="a few short runs, to try it")
-    parser.add_argument(
-        "--where", "--lab", default="box", metavar="PLACE",
-        help="box (default), local, recorded, the lab.toml of your own hosts, or a results folder",
-    )  # fmt: skip
-    parameters_flag(parser)
-    label_flag(parser)
-    json_flag(parser)
-
-
-def _run(args: argparse.Namespace) -> None:
+    Runs that a gate finds spoiled are measured again, up to three times in all. The exit code is 1
+    if more than half of the runs have no valid repetition.
+    """
     from labkit import studies
 
     study = studies.find(args.study)

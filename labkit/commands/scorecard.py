@@ -3,56 +3,38 @@
 import argparse
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from labkit.commands._colour import painted
-from labkit.commands._verb import busy, json_flag, print_json, verb
+from labkit.commands._verb import JSON, arg, busy, flag, print_json, verb
 from labkit.errors import ResultsError
 
 VERDICTS = ("holds", "contradicted", "same", "undecided", "not-testable")
 
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verb(
-        verbs, "scorecard", _scorecard, "show how documents and studies do, on one screen",
-        " | this machine's results, and the recorded ones",
-        "--all | the answer of each study, and all claims",
-        "--study lat_ping | the answer and the claims of one study, judged or not",
-        "--document docker | claims and figures of documents with this in their titles",
-        "--verdict contradicted | contradicted claims",
-        "--disputed | claims that documents contradict",
-        "--csv card.csv | a row for each claim, with the figure measured here",
-        "out/results --html >card.html | of one folder, as a page",
-    )  # fmt: skip
-    parser.add_argument(
-        "folders", nargs="*", type=Path, metavar="FOLDER",
-        help="results or bundles (default: this machine's and the recorded ones)",
-    )  # fmt: skip
-    parser.add_argument("--study", default="", metavar="NAME", help="only the claims of this study")
-    parser.add_argument(
-        "--document", default="", metavar="TEXT", help="only documents with this in their titles"
-    )
-    parser.add_argument(
-        "--verdict", default="", choices=VERDICTS, metavar="WORD",
-        help=f"only claims with this verdict: {', '.join(VERDICTS)}",
-    )  # fmt: skip
-    parser.add_argument(
-        "--margin", type=float, default=None, metavar="SHARE",
-        help="what is too close to matter: 0.02 is 2 %% (default: the lab's noise, or 5 %%)",
-    )  # fmt: skip
-    parser.add_argument("--all", action="store_true", help="all claims, not one screen")
-    parser.add_argument("--disputed", action="store_true", help="only claims in dispute")
-    forms = parser.add_mutually_exclusive_group()
-    forms.add_argument("--markdown", action="store_true", help="print the whole table as Markdown")
-    forms.add_argument(
-        "--html", action="store_true", help="print an HTML page with links to the results"
-    )
-    forms.add_argument("--csv", type=Path, metavar="FILE", help="write a row for each claim")
-    json_flag(forms)
-
-
-def _scorecard(args: argparse.Namespace) -> None:
+@verb(
+    " | this machine's results, and the recorded ones",
+    "--all | the answer of each study, and all claims",
+    "--study lat_ping | the answer and the claims of one study, judged or not",
+    "--document docker | claims and figures of documents with this in their titles",
+    "--verdict contradicted | contradicted claims",
+    "--disputed | claims that documents contradict",
+    "--csv card.csv | a row for each claim, with the figure measured here",
+    "out/results --html >card.html | of one folder, as a page",
+    arg("folders", "FOLDER", "results or bundles (default: this machine's and the recorded ones)",
+        nargs="*", type=Path),
+    arg("--study", "NAME", "only the claims of this study"),
+    arg("--document", "TEXT", "only documents with this in their titles"),
+    arg("--verdict", "WORD", f"only claims with this verdict: {', '.join(VERDICTS)}",
+        choices=VERDICTS),
+    arg("--margin", "SHARE", type=float,
+        text="what is too close to matter: 0.02 is 2 %% (default: the lab's noise, or 5 %%)"),
+    flag("--all", "all claims, not one screen"), flag("--disputed", "only claims in dispute"),
+    (flag("--markdown", "print the whole table as Markdown"),
+     flag("--html", "print an HTML page with links to the results"),
+     arg("--csv", "FILE", "write a row for each claim", type=Path), JSON),
+)  # fmt: skip
+def scorecard(args: argparse.Namespace) -> None:
+    """Show how documents and studies do, on one screen."""
     from labkit.pages.kept_scores import kept_scorecard
     from labkit.pages.score_line import WORDS
     from labkit.pages.scorecard import plain, scorecard

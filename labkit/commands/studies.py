@@ -8,41 +8,32 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from labkit.commands._verb import json_flag, print_json, verb
+from labkit.commands._verb import JSON, arg, flag, tell, verb
 from labkit.machine.units import shown
+from labkit.pages.terminal import paragraph, table
 
 if TYPE_CHECKING:
     from labkit.study import Study
 
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verb(
-        verbs, "studies", _studies, "list the studies, or show one",
-        " | each study, with its numbers of conditions and claims",
-        "lat_ping | its conditions, claims and parameters",
-        "--json | also the parameters for `labkit run -p`",
-        "--launch https://github.com/you/labkit | links that open your copy's notebooks on Binder",
-    )  # fmt: skip
-    parser.add_argument("study", nargs="?", default="", metavar="STUDY", help="show only this one")
-    forms = parser.add_mutually_exclusive_group()
-    forms.add_argument("--markdown", action="store_true", help="the table of the README")
-    forms.add_argument("--write", action="store_true", help="write the tables of a checkout again")
-    forms.add_argument(
-        "--deciders", action="store_true", help="the table of who can decide each claim"
-    )
-    forms.add_argument(
-        "--launch", metavar="URL", help="a table of links to Binder, for the repository at URL"
-    )
-    json_flag(forms)
-
-
-def _studies(args: argparse.Namespace) -> int:
+@verb(
+    " | each study, with its numbers of conditions and claims",
+    "lat_ping | its conditions, claims and parameters",
+    "--json | also the parameters for `labkit run -p`",
+    "--launch https://github.com/you/labkit | links that open your copy's notebooks on Binder",
+    arg("study", "STUDY", "show only this one", nargs="?"),
+    (flag("--markdown", "the table of the README"),
+     flag("--write", "write the tables of a checkout again"),
+     flag("--deciders", "the table of who can decide each claim"),
+     arg("--launch", "URL", "a table of links to Binder, for the repository at URL"), JSON),
+)  # fmt: skip
+def studies(args: argparse.Namespace) -> int:
+    """List the studies, or show one."""
     from labkit import studies
 
     if args.study:
         study = studies.find(args.study)
-        print_json(_plain(study)) if args.json else print(_describe(study))
+        tell(args, _plain(study), lambda: _describe(study))
         return 0
     if args.write:
         from labkit.running.new_study import write_tables
@@ -50,37 +41,30 @@ def _studies(args: argparse.Namespace) -> int:
         print("\n".join(f"wrote {os.path.relpath(path)}" for path in write_tables()))
         return 0
     all_studies, faults = studies.readable()
-    _show(args, all_studies)
+    tell(
+        args, list(map(_plain, all_studies)) if args.json else (), lambda: _table(args, all_studies)
+    )
     for odd in faults:
         print(f"labkit: {odd}", file=sys.stderr)
     return int(bool(faults))
 
 
-def _show(args: argparse.Namespace, all_studies: Sequence[Study]) -> None:
+def _table(args: argparse.Namespace, all_studies: Sequence[Study]) -> str:
     from labkit import studies
-    from labkit.pages.terminal import table
+    from labkit.pages import launch
+    from labkit.running.new_study import docs_tool
 
     if args.markdown:
-        print(studies.markdown())
-        return
+        return studies.markdown()
     if args.deciders:
-        from labkit.running.new_study import docs_tool
-
-        print(docs_tool("who_decides").markdown(all_studies))
-        return
+        return str(docs_tool("who_decides").markdown(all_studies))
     if args.launch:
-        from labkit.pages import launch
-
-        print(launch.markdown(all_studies, args.launch))
-        return
-    if not args.json:
-        rows = [(s.name, len(s.conditions), len(s.claims), studies.asks(s)) for s in all_studies]
-        print(table(rows, ["study", "conditions", "claims", "what it asks"]))
-        if drafts := [s for s in all_studies if s.draft]:
-            print("\nA draft is not ready to use:")
-            print(*(f"  {s.name}: {s.draft}" for s in drafts), sep="\n")
-        return
-    print_json([_plain(study) for study in all_studies])
+        return launch.markdown(all_studies, args.launch)
+    rows = [(s.name, len(s.conditions), len(s.claims), studies.asks(s)) for s in all_studies]
+    lines = [table(rows, ["study", "conditions", "claims", "what it asks"])]
+    if drafts := [f"  {s.name}: {s.draft}" for s in all_studies if s.draft]:
+        lines += ["\nA draft is not ready to use:", *drafts]
+    return "\n".join(lines)
 
 
 def _plain(study: Study) -> dict[str, Any]:
@@ -99,7 +83,6 @@ def _plain(study: Study) -> dict[str, Any]:
 # What one wants to know before it is run: where it is, what it asks, what can be changed.
 def _describe(study: Study) -> str:
     from labkit import studies
-    from labkit.pages.terminal import paragraph, table
     from labkit.running import notebook
 
     plain = _plain(study)
@@ -110,10 +93,7 @@ def _describe(study: Study) -> str:
         "topology": study.topology or "pair", "module": str(studies.file_of(study.name)),
         "notebook": str(notebook.found(study.name) or "a plain one for each run"),
     }  # fmt: skip
-    parameters = [
-        (name, parameter["default"], parameter["help"])
-        for name, parameter in plain["parameters"].items()
-    ]
+    parameters = [(name, p["default"], p["help"]) for name, p in plain["parameters"].items()]
     extra = f"Only with -p every=true: {'; '.join(study.extra)}." if study.extra else ""
     parts = [
         paragraph(f"{study.name}: {studies.asks(study)}"), paragraph(study.question),

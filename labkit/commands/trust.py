@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from labkit.commands._verb import busy, json_flag, print_json, verb
+from labkit.commands._verb import JSON, arg, busy, print_json, verb
 from labkit.errors import BadInput, HostError, HostKeyRefused, LabkitError
 
 if TYPE_CHECKING:
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 
 PROGRAMS = ("ssh-keygen",)
 
-TEXT = """\
-Show the fingerprints of a host's keys, ask once, and keep the keys in the lab's own known_hosts.
-The machine's identity is kept too, so that a clone is recognized. A changed key is refused.
-"""
 COMPARE = """\
 Compare one with the host's own answer, from its console or its owner:
   for key in /etc/ssh/ssh_host_*.pub; do ssh-keygen -lf "$key"; done
@@ -47,30 +43,20 @@ class Trusted:
     """Identity of the machine, or why that is not noted."""
 
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verb(
-        verbs, "trust", _trust, "check and keep the key of a host",
-        "client | compare its fingerprint, then say yes",
-        "client --lab lab.toml --yes SHA256:... | for scripts that know the fingerprint",
-    )  # fmt: skip
-    parser.description = TEXT
-    parser.add_argument(
-        "host", metavar="HOST", help="a role of the lab, its address, or a jump host"
-    )
-    parser.add_argument(
-        "--lab", default="lab.toml", type=Path, metavar="FILE", help="the lab's file (lab.toml)"
-    )
-    parser.add_argument(
-        "--yes",
-        default="",
-        metavar="FINGERPRINT",
-        help="accept this fingerprint (SHA256:...) without asking",
-    )
-    json_flag(parser)
+@verb(
+    "client | compare its fingerprint, then say yes",
+    "client --lab lab.toml --yes SHA256:... | for scripts that know the fingerprint",
+    arg("host", "HOST", "a role of the lab, its address, or a jump host"),
+    arg("--lab", "FILE", "the lab's file (lab.toml)", default="lab.toml", type=Path),
+    arg("--yes", "FINGERPRINT", "accept this fingerprint (SHA256:...) without asking"), JSON,
+)  # fmt: skip
+def trust(args: argparse.Namespace) -> None:
+    """Check and keep the key of a host.
 
-
-def _trust(args: argparse.Namespace) -> None:
+    Show the fingerprints of a host's keys, ask once, and keep the keys in the lab's own
+    known_hosts. The machine's identity is kept too, so that a clone is recognized. A changed key
+    is refused.
+    """
     trust_host(args.lab, args.host, args.yes, as_json=args.json)
 
 
@@ -104,7 +90,14 @@ def trust_host(file: Path, name: str, fingerprint: str, *, as_json: bool = False
         at.name, target.address, target.port, keys, is_known,
         tuple(key.fingerprint for key in keys_to_keep), str(kept_in), machine,
     )  # fmt: skip
-    _say(outcome, as_json)
+    if as_json:
+        shown = [{"kind": key.kind, "fingerprint": key.fingerprint} for key in outcome.keys]
+        print_json({**vars(outcome), "keys": shown})
+        return
+    fate = f"kept {', '.join(outcome.kept)} in {outcome.known_hosts}"
+    print(f"{outcome.name}: {'its key is known already' if outcome.known else fate}")
+    if outcome.machine:
+        print(f"machine: {outcome.machine}")
 
 
 # A role, or where a role's SSH goes, or a jump host: HOST is then as `ssh -J` takes it.
@@ -123,14 +116,8 @@ def _address(lab: Lab, name: str) -> Address:
     if match is None or name.startswith("-"):
         raise BadInput(f"{name!r} is not a host", hint=f"roles of this lab: {', '.join(lab.hosts)}")
     host_name, port = match["six"] or match["host"], int(match["port"] or 0)
-    return replace(
-        lab.defaults,
-        name=name,
-        control=host_name,
-        port=port,
-        user=match["user"] or "",
-        jump=before,
-    )
+    user = match["user"] or ""
+    return replace(lab.defaults, name=name, control=host_name, port=port, user=user, jump=before)
 
 
 # A name that means no address was meant as a role.
@@ -191,16 +178,3 @@ def _machine(at: Address, target: Target) -> str:
     else:
         pins.remember(file, present)
     return f"{present.machine}, host name {present.hostname}"
-
-
-def _say(outcome: Trusted, as_json: bool) -> None:
-    if as_json:
-        keys = [{"kind": key.kind, "fingerprint": key.fingerprint} for key in outcome.keys]
-        print_json({**vars(outcome), "keys": keys})
-        return
-    if outcome.known:
-        print(f"{outcome.name}: its key is known already")
-    else:
-        print(f"{outcome.name}: kept {', '.join(outcome.kept)} in {outcome.known_hosts}")
-    if outcome.machine:
-        print(f"machine: {outcome.machine}")

@@ -1,58 +1,112 @@
-"""`labkit tune`: what does a named set of settings do for a command?"""
+"""`labkit tune`: what does a named set of settings do for a command?
+
+A profile is such a set, in a file `profiles/NAME.toml`:
+
+    what = "the same again: one clock, no boost"
+    settings = ["Mtu(9000)"]        made, or the profile is refused
+    optional = ["Turbo(False)"]     made where the host can take them
+
+Those that come with labkit lie in `data/profiles`; a workspace has more.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labkit.commands._lab import lab_for_now, open_lab
-from labkit.commands._profile import Profile, find_profile, profiles, read_profile
-from labkit.commands._verb import busy, json_flag, label_flag, print_json, verb
-from labkit.commands.compare import load_of, measure_and_show, measuring_flags, words_of
-from labkit.errors import BadInput
+from labkit.commands._lab import lab_for_now, open_lab, settings_of
+from labkit.commands._verb import JSON, LABEL, arg, busy, flag, tell, verb
+from labkit.commands.compare import LAB, MEASURING, load_of, measure_and_show, words_of
+from labkit.errors import BadInput, Unknown
+from labkit.machine import workspace
+from labkit.machine.places import HOME, first_file
+from labkit.machine.written import Written
+from labkit.pages.terminal import table
 
 if TYPE_CHECKING:
     from labkit.running.comparing import Side
-
-TEXT = """\
-Run a command as the host is and under a profile, in shuffled blocks, until it is decided which
-takes less time. A profile is a named set of settings; what a host cannot take is left out and
-named. All settings are journaled, and put back at the end.
-
-Without a command, show what the profile would change. Without a profile, list them.
-"""
+    from labkit.setting import Setting
 
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verb(
-        verbs, "tune", _tune, "decide what a profile of settings does for a command",
-        " | list the profiles",
-        "latency | show what this one would change here",
-        "steady -- make test | without it and under it",
-        "--once latency -- ./server | run it once under the profile",
-        "--lab lab.toml ./mine.toml -- fio job.fio | a profile and a host of your own",
-    )  # fmt: skip
-    parser.description = TEXT
-    parser.add_argument("profile", nargs="?", default="", metavar="PROFILE",
-                        help="a name, or a file that ends in .toml")  # fmt: skip
-    parser.add_argument("words", nargs="*", metavar="COMMAND", help="-- and a command")
-    parser.add_argument("--lab", default="local", metavar="FILE",
-                        help="a lab.toml, box, or local: this machine (default)")  # fmt: skip
-    parser.add_argument("--on", default="server", metavar="ROLE",
-                        help="the host of command and settings (default: server)")  # fmt: skip
-    parser.add_argument("--once", action="store_true",
-                        help="run it once, under the profile; measure nothing")  # fmt: skip
-    measuring_flags(parser)
-    label_flag(parser)
-    json_flag(parser)
+LISTS = ("settings", "optional")
+HINT = "`labkit tune` lists the profiles; a path ends in .toml"
 
 
-def _tune(args: argparse.Namespace) -> int:
+@dataclass(frozen=True)
+class Profile:
+    """A set of settings, and what it is for."""
+
+    name: str
+    what: str
+    texts: dict[str, list[str]]
+    written: Written
+
+    def settings(self, kind: str, role: str) -> tuple[Setting, ...]:
+        """The settings of one of its lists, for the host with this role."""
+        with self.written.locating(kind):
+            return tuple(settings_of(self.texts[kind], [role]))
+
+
+def profiles() -> list[Path]:
+    """The files of all profiles, by name; those of workspaces replace others of their name."""
+    folders = [HOME / "data/profiles", *workspace.folders("profiles")]
+    files = {file.stem: file for folder in folders for file in sorted(folder.glob("*.toml"))}
+    return [files[name] for name in sorted(files)]
+
+
+def find_profile(name: str) -> Profile:
+    """The profile of that name, or of that file; what is wrong in it is refused with its line."""
+    if name.endswith(".toml"):
+        return read_profile(Path(name).expanduser())
+    file = first_file(file for file in profiles() if file.stem == name)
+    if file is None:
+        raise Unknown("profile", name, [file.stem for file in profiles()])
+    return read_profile(file)
+
+
+def read_profile(file: Path) -> Profile:
+    """Read one file."""
+    toml = Written.read(file, "profile", HINT)
+    tables = toml.tables()
+    toml.insist_known(tables, {"what", *LISTS})
+    texts = {kind: _texts(toml, tables, kind) for kind in LISTS}
+    if not any(texts.values()):
+        raise toml.wrong("has no settings", hint='such as: settings = ["Mtu(9000)"]')
+    return Profile(file.stem, str(tables.get("what", "")), texts, toml)
+
+
+def _texts(toml: Written, tables: dict[str, Any], kind: str) -> list[str]:
+    texts = tables.get(kind, [])
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise toml.wrong("must be a list of texts", kind, hint=f'such as: {kind} = ["Mtu(9000)"]')
+    return texts
+
+
+@verb(
+    " | list the profiles", "latency | show what this one would change here",
+    "steady -- make test | without it and under it",
+    "--once latency -- ./server | run it once under the profile",
+    "--lab lab.toml ./mine.toml -- fio job.fio | a profile and a host of your own",
+    arg("profile", "PROFILE", "a name, or a file that ends in .toml", nargs="?"),
+    arg("words", "COMMAND", "-- and a command", nargs="*"),
+    LAB,
+    arg("--on", "ROLE", "the host of command and settings (default: server)", default="server"),
+    flag("--once", "run it once, under the profile; measure nothing"), *MEASURING, LABEL, JSON,
+)  # fmt: skip
+def tune(args: argparse.Namespace) -> int:
+    """Decide what a profile of settings does for a command.
+
+    Run a command as the host is and under a profile, in shuffled blocks, until it is decided which
+    takes less time. A profile is a named set of settings; what a host cannot take is left out and
+    named. All settings are journaled, and put back at the end.
+
+    Without a command, show what the profile would change. Without a profile, list them.
+    """
     if not args.profile:
-        _list(args.json)
+        _list(args)
         return 0
     profile = find_profile(args.profile)
     if not args.words:
@@ -64,14 +118,10 @@ def _tune(args: argparse.Namespace) -> int:
     return 0
 
 
-def _list(as_json: bool) -> None:
-    from labkit.pages.terminal import table
-
+def _list(args: argparse.Namespace) -> None:
     rows = [_row(file) for file in profiles()]
-    if as_json:
-        print_json(rows)
-    else:
-        print(table([(row["name"], row["what"]) for row in rows], ["profile", "what it is for"]))
+    cells = [(row["name"], row["what"]) for row in rows]
+    tell(args, rows, lambda: table(cells, ["profile", "what it is for"]))
 
 
 # One that cannot be read keeps nobody from the others.
@@ -89,7 +139,7 @@ def _show(args: argparse.Namespace, profile: Profile) -> None:
     side = _side_of(args, profile)
     with lab_for_now(args) as lab, busy(f"asking {args.on}"):
         steps = plan([*side.settings, *side.optional], {args.on: lab.host(args.on)})
-    print_json(steps.told()) if args.json else print(rendered(profile.what, steps))
+    tell(args, steps.told(), lambda: rendered(profile.what, steps))
 
 
 def _side_of(args: argparse.Namespace, profile: Profile) -> Side:

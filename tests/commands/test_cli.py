@@ -11,7 +11,8 @@ import pytest
 
 from labkit.box.folder import not_up
 from labkit.box.this_machine import packages
-from labkit.cli import _parser, main
+from labkit.cli import main
+from labkit.cli import parser as all_parsers
 from labkit.running.notebook import Rerun
 from labkit.running.open_lab import named_results, recorded
 
@@ -148,7 +149,7 @@ def _verbs(parser, words=()):
                 yield from _verbs(inner, (*words, name))
 
 
-VERBS = {" ".join(words) or "labkit": parser for words, parser in _verbs(_parser())}
+VERBS = {" ".join(words) or "labkit": parser for words, parser in _verbs(all_parsers())}
 
 
 @pytest.mark.parametrize("parser", VERBS.values(), ids=VERBS)
@@ -163,7 +164,7 @@ def test_each_verb_says_what_it_is_for_with_an_example_that_can_be_meant(parser,
     lines = re.findall(r"^  (labkit .+?)(?:  |$)", shown, re.MULTILINE)
     assert any(line.startswith(parser.prog) for line in lines), shown
     for line in lines:
-        _parser().parse_args(shlex.split(line.partition(" >")[0])[1:])
+        all_parsers().parse_args(shlex.split(line.partition(" >")[0])[1:])
     assert parser.description[0].isupper()
     for action in parser._actions:
         assert action.help or action.choices, f"{action.dest} of {parser.prog}"

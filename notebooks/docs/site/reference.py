@@ -11,7 +11,7 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from labkit.cli import _parser
+from labkit.cli import parser as all_parsers
 from labkit.machine.places import HOME, PACKAGE
 
 FOLDERS = {
@@ -107,7 +107,7 @@ def _modules(title: str, said: str, names: Sequence[str]) -> str:
 def _commands() -> str:
     said = "What `labkit COMMAND --help` prints."
     parts = [_heading("Commands", "="), f"{said}\n"]
-    for parser in _verbs(_parser()):
+    for parser in _verbs(all_parsers()):
         shown = textwrap.indent(parser.format_help(), "   ")
         parts.append(f"\n{_heading(parser.prog, '-')}.. code-block:: text\n\n{shown}")
     return "".join(parts)
