@@ -33,79 +33,41 @@ if TYPE_CHECKING:
     from labkit.running.loop import run as run
     from labkit.running.open_lab import open_lab as open_lab
     from labkit.running.open_lab import study_results as study_results
-    from labkit.studies import find as find_study
+    from labkit.studies import find
     from labkit.study import Study as Study
     from labkit.workload import Sample as Sample
     from labkit.workload import Workload as Workload
     from labkit.workloads.command import Command as Command
 
+    find_study = find
+
 _HOMES = {
-    "AtLeast": ("labkit.claims.forms", "AtLeast"),
-    "Bound": ("labkit.claim", "Bound"),
-    "Command": ("labkit.workloads.command", "Command"),
-    "Comparing": ("labkit.running.comparing", "Comparing"),
-    "Condition": ("labkit.condition", "Condition"),
-    "EveryTest": ("labkit.claims.forms", "EveryTest"),
-    "Host": ("labkit.host", "Host"),
-    "Lab": ("labkit.lab", "Lab"),
-    "LabkitError": ("labkit.errors", "LabkitError"),
-    "Near": ("labkit.claims.forms", "Near"),
-    "NotHere": ("labkit.claim", "NotHere"),
-    "Order": ("labkit.claim", "Order"),
-    "Rank": ("labkit.claims.forms", "Rank"),
-    "Ratio": ("labkit.claim", "Ratio"),
-    "Results": ("labkit.results", "Results"),
-    "Sample": ("labkit.workload", "Sample"),
-    "Shape": ("labkit.claim", "Shape"),
-    "Side": ("labkit.running.comparing", "Side"),
-    "Study": ("labkit.study", "Study"),
-    "Workload": ("labkit.workload", "Workload"),
-    "applied": ("labkit.changes.in_force", "applied"),
-    "compare": ("labkit.claim", "compare"),
-    "compare_sides": ("labkit.running.comparing", "compare_sides"),
-    "find_study": ("labkit.studies", "find"),
-    "judge": ("labkit.judging", "judge"),
-    "open_lab": ("labkit.running.open_lab", "open_lab"),
-    "run": ("labkit.running.loop", "run"),
-    "study_results": ("labkit.running.open_lab", "study_results"),
+    "labkit.changes.in_force": ("applied",),
+    "labkit.claim": ("Bound", "NotHere", "Order", "Ratio", "Shape", "compare"),
+    "labkit.claims.forms": ("AtLeast", "EveryTest", "Near", "Rank"),
+    "labkit.condition": ("Condition",),
+    "labkit.errors": ("LabkitError",),
+    "labkit.host": ("Host",),
+    "labkit.judging": ("judge",),
+    "labkit.lab": ("Lab",),
+    "labkit.results": ("Results",),
+    "labkit.running.comparing": ("Comparing", "Side", "compare_sides"),
+    "labkit.running.loop": ("run",),
+    "labkit.running.open_lab": ("open_lab", "study_results"),
+    "labkit.studies": ("find_study",),
+    "labkit.study": ("Study",),
+    "labkit.workload": ("Sample", "Workload"),
+    "labkit.workloads.command": ("Command",),
 }
-__all__ = [
-    "AtLeast",
-    "Bound",
-    "Command",
-    "Comparing",
-    "Condition",
-    "EveryTest",
-    "Host",
-    "Lab",
-    "LabkitError",
-    "Near",
-    "NotHere",
-    "Order",
-    "Rank",
-    "Ratio",
-    "Results",
-    "Sample",
-    "Shape",
-    "Side",
-    "Study",
-    "Workload",
-    "applied",
-    "compare",
-    "compare_sides",
-    "find_study",
-    "judge",
-    "open_lab",
-    "run",
-    "study_results",
-]
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+__all__ = sorted(_HOME_OF)
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _HOME_OF:
         raise AttributeError(f"module 'labkit' has no attribute {name!r}")
-    module, attribute = _HOMES[name]
-    return getattr(importlib.import_module(module), attribute)
+    module = importlib.import_module(_HOME_OF[name])
+    return getattr(module, "find" if name == "find_study" else name)
 
 
 # What a user gets to see after `labkit.` and a tab.

@@ -11,7 +11,7 @@ from typing import Any
 
 from labkit import studies
 from labkit.errors import BadInput
-from labkit.machine.written import Written
+from labkit.machine.written import Keys, Written
 from labkit.results import check_label
 from labkit.running import notebook
 from labkit.running.open_lab import (
@@ -27,9 +27,7 @@ MOST_REPETITIONS = 1000
 MOST_RETRIES = 10
 TWICE = "repetitions = 2 asks for the same again"
 SHUFFLED, AS_WRITTEN = "shuffled", "as written"
-KEYS = {
-    "name", "labs", "repetitions", "order", "seed", "retries", "deadline", "limit", "study",
-}  # fmt: skip
+KEYS = {"name", "labs", "repetitions", "order", "seed", "retries", "deadline", "limit", "study"}
 STUDY_KEYS = {"name", "labs", "repetitions", "parameters", "sweep"}
 RESERVED_NAMES = {
     "where": 'labs = ["box"] says where a study runs',
@@ -75,7 +73,9 @@ class Campaign:
         toml = Written.read(path, "campaign", hint)
         tables = toml.tables()
         toml.insist_known(tables, KEYS)
-        entries = _insist_list(toml, tables, "study", dict)
+        entries = tables.get("study", [])
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise toml.wrong("study is a list of tables", "study", hint="[[study]] begins each")
         if not entries:
             hint = '[[study]] and below it name = "lat_ping"; `labkit studies` lists all names'
             raise BadInput(f"{path}: names no study", hint=hint)
@@ -90,41 +90,97 @@ class Campaign:
             raise toml.wrong(f"no such order: {order!r}", "order", hint=hint)
         return cls(
             name, path.resolve(), toml.text,
-            tuple(_study(toml, tables, entry, n) for n, entry in enumerate(entries)),
-            order,
-            _whole_number(toml, tables, "seed", 1, 0, 2**31),
-            _whole_number(toml, tables, "retries", 2, 0, MOST_RETRIES),
-            _span(toml, tables, "deadline"),
-            _span(toml, tables, "limit"),
+            tuple(_Entry(toml, tables, n, entry).read() for n, entry in enumerate(entries)), order,
+            _whole_number(toml, tables.get("seed", 1), ("seed",), 0, 2**31),
+            _whole_number(toml, tables.get("retries", 2), ("retries",), 0, MOST_RETRIES),
+            _span(toml, tables, "deadline"), _span(toml, tables, "limit"),
         )  # fmt: skip
 
 
-def _study(toml: Written, tables: Values, values: Values, n: int) -> AskedStudy:
-    keys_above = ("study", n)
-    toml.insist_known(values, STUDY_KEYS, *keys_above)
-    if not isinstance(values.get("name"), str):
-        hint = "`labkit studies` lists all names"
-        raise toml.wrong('a study needs name = "..."', *keys_above, hint=hint)
-    with toml.locating(*keys_above, "name"):
-        name = studies.find(values["name"]).name
-    labs = _labs(toml, name, values if "labs" in values else tables, keys_above, "labs" in values)
-    holder, at = (values, keys_above) if "repetitions" in values else (tables, ())
-    return AskedStudy(
-        name, labs, _whole_number(toml, holder, "repetitions", 1, 1, MOST_REPETITIONS, at),
-        *_values(toml, name, values, keys_above, labs[0]),
-    )  # fmt: skip
+@dataclass(frozen=True)
+class _Entry:
+    """One [[study]] of the file, number `n`; what it does not say the campaign may say for all."""
+
+    toml: Written
+    tables: Values
+    n: int
+    values: Values
+
+    def read(self) -> AskedStudy:
+        toml, above = self.toml, ("study", self.n)
+        toml.insist_known(self.values, STUDY_KEYS, *above)
+        if not isinstance(self.values.get("name"), str):
+            hint = "`labkit studies` lists all names"
+            raise toml.wrong('a study needs name = "..."', *above, hint=hint)
+        with toml.locating(*above, "name"):
+            name = studies.find(self.values["name"]).name
+        labs = self._labs(name)
+        repetitions = _whole_number(toml, *self._of_all("repetitions", 1), 1, MOST_REPETITIONS)
+        return AskedStudy(name, labs, repetitions, *self._values(name, labs[0]))
+
+    def _of_all(self, key: str, usual: Any) -> tuple[Any, Keys]:
+        if key in self.values:
+            return self.values[key], ("study", self.n, key)
+        return self.tables.get(key, usual), (key,)
+
+    def _labs(self, study: str) -> tuple[str, ...]:
+        places, keys = self._of_all("labs", ["box"])
+        if not (isinstance(places, list) and places and all(isinstance(x, str) for x in places)):
+            hint = 'such as: labs = ["box", "basement.toml"]'
+            raise self.toml.wrong("labs is a list of places", *keys, hint=hint)
+        with self.toml.locating(*keys):
+            return tuple(dict.fromkeys(_place(self.toml.path, study, name) for name in places))
+
+    def _values(self, study: str, lab: str) -> tuple[Values, Mapping[str, tuple[Any, ...]]]:
+        fixed, sweep = self._table("parameters"), self._table("sweep")
+        above = ("study", self.n)
+        read = {
+            name: self._value(study, (*above, "parameters", name), value, lab)
+            for name, value in fixed.items()
+        }
+        swept = {}
+        for name, choices in sweep.items():
+            keys = (*above, "sweep", name)
+            if name in fixed:
+                hint = "keep it under sweep, or under parameters"
+                raise self.toml.wrong(f"{name} is both swept and fixed", *keys, hint=hint)
+            if not isinstance(choices, list) or not choices:
+                hint = f"such as: {name} = [1, 2]; a single value stands under parameters"
+                raise self.toml.wrong(f"a sweep over {name} is a list of values", *keys, hint=hint)
+            swept[name] = tuple(self._value(study, keys, value, lab) for value in choices)
+            if len(set(map(repr, swept[name]))) < len(choices):
+                raise self.toml.wrong(f"the sweep over {name} has a value twice", *keys, hint=TWICE)
+        with self.toml.locating(*above, "sweep" if "quick" in swept else "parameters", "quick"):
+            check_quick(studies.find(study), {**swept, **read})
+        return read, swept
+
+    def _table(self, name: str) -> Values:
+        table = self.values.get(name, {})
+        if not isinstance(table, dict):
+            hint = f"[study.{name}] and below it lines such as repeats = 5"
+            raise self.toml.wrong(f"{name} is a table", "study", self.n, name, hint=hint)
+        return table
+
+    # One value as the notebook takes it; ranges are those of the study and of its workload.
+    def _value(self, study: str, keys: Keys, value: Any, lab: str) -> Any:
+        name = str(keys[-1])
+        if isinstance(value, list):
+            hint = f"under [study.sweep], {name} takes several values"
+            raise self.toml.wrong(f"parameter {name} is one value, not a list", *keys, hint=hint)
+        if not isinstance(value, str | bool | int | float):
+            problem = f"parameter {name} is a number, a text or true or false"
+            raise self.toml.wrong(problem, *keys)
+        with self.toml.locating(*keys):
+            if hint := RESERVED_NAMES.get(name, ""):
+                raise BadInput(f"{name} is not a parameter of a campaign", hint=hint)
+            read = notebook.read_parameters(notebook.notebook(study), {name: word(value)})
+            check_parameters(studies.find(study), {"where": lab, "label": "x", **read})
+            return read[name]
 
 
-def _labs(
-    toml: Written, study: str, holder: Values, above: tuple[str, int], of_study: bool
-) -> tuple[str, ...]:
-    keys: tuple[str | int, ...] = (*above, "labs") if of_study else ("labs",)
-    places = holder.get("labs", ["box"])
-    if not isinstance(places, list) or not places or not all(isinstance(x, str) for x in places):
-        hint = 'such as: labs = ["box", "basement.toml"]'
-        raise toml.wrong("labs is a list of places", *keys, hint=hint)
-    with toml.locating(*keys):
-        return tuple(dict.fromkeys(_place(toml.path, study, name) for name in places))
+def word(value: Any) -> str:
+    """A parameter's value as `labkit run -p` takes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 # A path is meant from where the campaign's file lies.
@@ -139,76 +195,10 @@ def _place(file: Path, study: str, place: str) -> str:
     return place
 
 
-def _values(
-    toml: Written, study: str, values: Values, above: tuple[str, int], lab: str
-) -> tuple[Values, Mapping[str, tuple[Any, ...]]]:
-    parameters = _table(toml, values, "parameters", above)
-    choices_of = _table(toml, values, "sweep", above)
-    source = notebook.notebook(study)
-    read = {
-        name: _read(toml, source, study, (*above, "parameters", name), value, lab)
-        for name, value in parameters.items()
-    }
-    sweep = {}
-    for name, choices in choices_of.items():
-        keys = (*above, "sweep", name)
-        if name in parameters:
-            hint = "keep it under sweep, or under parameters"
-            raise toml.wrong(f"{name} is both swept and fixed", *keys, hint=hint)
-        if not isinstance(choices, list) or not choices:
-            hint = f"such as: {name} = [1, 2]; a single value stands under parameters"
-            raise toml.wrong(f"a sweep over {name} is a list of values", *keys, hint=hint)
-        values_read = [_read(toml, source, study, keys, value, lab) for value in choices]
-        if len({repr(value_read) for value_read in values_read}) < len(values_read):
-            raise toml.wrong(f"the sweep over {name} has a value twice", *keys, hint=TWICE)
-        sweep[name] = tuple(values_read)
-    with toml.locating(*above, "sweep" if "quick" in sweep else "parameters", "quick"):
-        check_quick(studies.find(study), {**sweep, **read})
-    return read, sweep
-
-
-def _table(toml: Written, values: Values, name: str, above: tuple[str, int]) -> Values:
-    table = values.get(name, {})
-    if not isinstance(table, dict):
-        hint = f"[study.{name}] and below it lines such as repeats = 5"
-        raise toml.wrong(f"{name} is a table", *above, name, hint=hint)
-    return table
-
-
-# One value as the notebook takes it; ranges are those of the study and of its workload.
-def _read(
-    toml: Written, source: Path, study: str, keys: tuple[str | int, ...], value: Any, lab: str
-) -> Any:
-    name = str(keys[-1])
-    if isinstance(value, list):
-        hint = f"under [study.sweep], {name} takes several values"
-        raise toml.wrong(f"parameter {name} is one value, not a list", *keys, hint=hint)
-    if not isinstance(value, str | bool | int | float):
-        raise toml.wrong(f"parameter {name} is a number, a text or true or false", *keys)
-    with toml.locating(*keys):
-        if name in RESERVED_NAMES:
-            raise BadInput(f"{name} is not a parameter of a campaign", hint=RESERVED_NAMES[name])
-        word = str(value).lower() if isinstance(value, bool) else str(value)
-        read = notebook.read_parameters(source, {name: word})
-        check_parameters(studies.find(study), {"where": lab, "label": "x", **read})
-        return read[name]
-
-
-def _insist_list(toml: Written, tables: Values, key: str, kind: type) -> list[Any]:
-    entries = tables.get(key, [])
-    if not isinstance(entries, list) or not all(isinstance(entry, kind) for entry in entries):
-        raise toml.wrong(f"{key} is a list of tables", key, hint=f"[[{key}]] begins each")
-    return entries
-
-
-def _whole_number(
-    toml: Written, tables: Values, key: str, usual: int, low: int, high: int,
-    above: tuple[str | int, ...] = (),
-) -> int:  # fmt: skip
-    number = tables.get(key, usual)
+def _whole_number(toml: Written, number: Any, keys: Keys, low: int, high: int) -> int:
     if type(number) is not int or not low <= number <= high:
-        problem = f"{key} is a whole number from {low} to {high}, not {number!r}"
-        raise toml.wrong(problem, *above, key, hint=f"such as: {key} = {max(usual, low)}")
+        problem = f"{keys[-1]} is a whole number from {low} to {high}, not {number!r}"
+        raise toml.wrong(problem, *keys, hint=f"such as: {keys[-1]} = {max(low, 1)}")
     return number
 
 

@@ -126,10 +126,8 @@ class AtWork(PointAtWork):
         if self.process.stdin:
             self.process.stdin.close()
         path = self.folder.of(self.point)
-        if not (path / f"attempt-{self.number}.json").exists():
-            attempt = Attempt.begin(self.number, "")
-        else:
-            attempt = Attempt.read(path / f"attempt-{self.number}.json")
+        file = path / f"attempt-{self.number}.json"
+        attempt = Attempt.read(file) if file.exists() else Attempt.begin(self.number, "")
         if attempt.state == BEGUN:
             attempt.clear()
             attempt = self._died(attempt).keep(path)

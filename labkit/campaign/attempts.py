@@ -11,12 +11,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from labkit import errors
 from labkit.changes.lease import Lease, Owner
 from labkit.errors import ResultsError
 from labkit.machine import records
 
 TEMPORARY = "labkit-campaign-"
 """Prefix of the names of folders for temporary files."""
+PASSING = (errors.Unreachable, errors.TimedOut, errors.Busy, errors.FleetFailed, errors.KernelDied)
+"""Errors that may pass by themselves, so that a point is tried again."""
+LASTING = (errors.LoginRefused,)
+"""Of those, the ones that a person has to help with."""
+FIRST_PAUSE, MOST_PAUSE = 5.0, 300.0
 BEGUN, FINISHED, FAILED, DIED, STOPPED = "begun", "finished", "failed", "died", "stopped"
 
 
@@ -58,9 +64,8 @@ class Attempt:
         try:
             return cls(**fields)
         except TypeError as error:
-            raise ResultsError(
-                f"{file}: is not an attempt of this labkit", said=str(error)
-            ) from None
+            problem = f"{file}: is not an attempt of this labkit"
+            raise ResultsError(problem, said=str(error)) from None
 
     @property
     def alive(self) -> bool:
@@ -98,3 +103,14 @@ def make_safe(*files: Path) -> None:
         records.sync(file)
     for folder in {os.path.dirname(file) for file in files}:
         records.sync(Path(folder))
+
+
+def passes(kind: str) -> bool:
+    """Whether an error of this class may be gone the next time."""
+    error = getattr(errors, kind, None)
+    return isinstance(error, type) and issubclass(error, PASSING) and not issubclass(error, LASTING)
+
+
+def pause(tries: int) -> float:
+    """Seconds to wait before the next try, longer each time."""
+    return float(min(FIRST_PAUSE * 3 ** max(tries - 1, 0), MOST_PAUSE))

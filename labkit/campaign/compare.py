@@ -7,7 +7,7 @@ on each side, a repetition is the unit: what differs from session to session the
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -73,16 +73,6 @@ class Comparisons:
 
 
 @dataclass(frozen=True)
-class _Comparison:
-    """One comparison that is asked for: what it is about, and the claim that it is of."""
-
-    order: Order
-    what: str
-    ratio: bool
-    claim: str
-
-
-@dataclass
 class _Pair:
     """The repetitions of one point in both campaigns."""
 
@@ -91,38 +81,60 @@ class _Pair:
     study: Study
     old: list[Attempt]
     new: list[Attempt]
-    folders: tuple[CampaignFolder, CampaignFolder]
-    asked: list[_Comparison] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)
-    """Conditions that only the old one has measured."""
 
     @property
     def by_session(self) -> bool:
         """Whether there are enough repetitions to learn how sessions differ."""
         return min(len(self.old), len(self.new)) >= FEWEST_BLOCKS
 
+    def side(self, name: str, side: str) -> str:
+        """The name that what was measured has among all that is judged."""
+        return f"{name} ({side} {self.number})"
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """One comparison that is asked for: what it is about, and the claim that it is of."""
+
+    pair: _Pair
+    what: str
+    statistic: Statistic
+    new: str
+    old: str
+    ratio: bool = False
+    claim: str = ""
+
+    def order(self, number: int) -> Order:
+        return Order(
+            str(number), "new is lower than old", "", percentiles=(self.statistic,),
+            conditions=(self.new, self.old),
+        )  # fmt: skip
+
 
 def compare(a: CampaignFolder, b: CampaignFolder, margin: float = MARGIN) -> Comparisons:
     """Find what changed from `a` to `b`; changes below `margin` (0.05 is 5 %) do not matter."""
-    pairs, absent = _pairs(a, b)
+    pairs, lost = _pairs(a, b)
+    asked: list[_Comparison] = []
     blocks_of: dict[str, Blocks] = {}
     why_not: list[str] = []
     for pair in pairs:
         try:
-            blocks_of |= _ask(pair)
+            old, new = _measure(pair, pair.old, a, -1), _measure(pair, pair.new, b, 1)
+            asked += _ask(pair, old, new)
         except LabkitError as error:
             why_not.append(f"{pair.name}: {error.what}")
-    orders = [asked_comparison.order for pair in pairs for asked_comparison in pair.asked]
-    if not orders:
+            continue
+        lost += [f"{pair.name}: {name}" for name in old if name not in new and ": " not in name]
+        for side, measured in (("old", old), ("new", new)):
+            blocks_of |= {pair.side(name, side): blocks for name, blocks in measured.items()}
+    if not asked:
         problem = f"{a.name} and {b.name} have no finished point in common"
         raise ResultsError(problem, said="\n".join(why_not), hint="labkit campaign report NAME")
-    verdicts = {verdict.claim: verdict for verdict in judge(orders, blocks_of)}
-    comparisons = [comparison for pair in pairs for comparison in _compare(pair, verdicts, margin)]
-    absent = (*absent, *(f"{pair.name}: {name}" for pair in pairs for name in pair.lost))
-    units = {_unit(pair) for pair in pairs if pair.asked}
-    return Comparisons(
-        a.name, b.name, tuple(comparisons), absent, tuple(why_not), "; ".join(sorted(units))
-    )
+    verdicts = judge([one.order(n) for n, one in enumerate(asked)], blocks_of)
+    each = (_compare(one, verdict, margin) for one, verdict in zip(asked, verdicts, strict=True)
+            if verdict.verdict != NOT_TESTABLE)  # fmt: skip
+    units = sorted({_unit(comparison.pair) for comparison in asked})
+    return Comparisons(a.name, b.name, tuple(each), tuple(lost), tuple(why_not), "; ".join(units))
 
 
 def _unit(pair: _Pair) -> str:
@@ -134,110 +146,74 @@ def _unit(pair: _Pair) -> str:
     )
 
 
-def _pairs(a: CampaignFolder, b: CampaignFolder) -> tuple[list[_Pair], tuple[str, ...]]:
+# The pairs, and what only the old one has. Where each has one lab, that may have another name.
+def _pairs(a: CampaignFolder, b: CampaignFolder) -> tuple[list[_Pair], list[str]]:
     old, new = _attempts(a), _attempts(b)
     if len({lab for _, lab in old}) == len({lab for _, lab in new}) == 1:
-        old, new = (
-            {(ask, ""): attempts for (ask, _), attempts in finished.items()}
-            for finished in (old, new)
-        )
-    keys = [key for key in old if key in new]
-    pairs = [
-        _Pair(n, _describe(old[key][0][0], key[1]), studies.find(old[key][0][0].study),
-              [attempt for _, attempt in old[key]], [attempt for _, attempt in new[key]], (a, b))
-        for n, key in enumerate(keys)
-    ]  # fmt: skip
-    absent = tuple(_describe(old[key][0][0], key[1]) for key in old if key not in new)
-    return pairs, absent
+        old, new = ({(ask, ""): of for (ask, _), of in side.items()} for side in (old, new))
+    pairs: list[_Pair] = []
+    lost: list[str] = []
+    for (question, lab), tries in old.items():
+        point = tries[0][0]
+        values = f" ({point.said})" if point.said else ""
+        name = f"{point.study}{values}{f' on {lab}' if lab else ''}"
+        if (question, lab) not in new:
+            lost.append(name)
+            continue
+        before, after = ([tried for _, tried in of] for of in (tries, new[question, lab]))
+        pairs.append(_Pair(len(pairs), name, studies.find(point.study), before, after))
+    return pairs, lost
 
 
 def _attempts(
     folder: CampaignFolder,
 ) -> dict[tuple[str, str], list[tuple[CampaignPoint, Attempt]]]:
     attempts_of: dict[tuple[str, str], list[tuple[CampaignPoint, Attempt]]] = defaultdict(list)
-    for point in sorted(
-        folder.points, key=lambda one_point: (one_point.study, one_point.said, one_point.repetition)
-    ):
+    for point in sorted(folder.points, key=lambda p: (p.study, p.said, p.repetition)):
         if attempt := folder.finished(point):
             attempts_of[point.question, point.place].append((point, attempt))
-    return dict(attempts_of)
+    return attempts_of
 
 
-def _describe(point: CampaignPoint, lab: str) -> str:
-    values = f" ({point.said})" if point.said else ""
-    return f"{point.study}{values}{f' on {lab}' if lab else ''}"
-
-
-# What was measured on both sides, under names of their own, and what is to be compared of it.
-def _ask(pair: _Pair) -> dict[str, Blocks]:
-    old = _measure(pair, pair.old, pair.folders[0], -1)
-    new = _measure(pair, pair.new, pair.folders[1], 1)
+# What was measured on both sides, and is to be compared. Names alone are compared by their ratio,
+# anything else by its difference.
+def _ask(pair: _Pair, old: Measured, new: Measured) -> Iterator[_Comparison]:
     names = [name for name in old if name in new]
-    pair.lost += [name for name in old if name not in new and ": " not in name]
     for name in (name for name in names if ": " not in name):
-        blocks_all = [*old[name].values(), *new[name].values()]
-        ratio = all((np.asarray(values) > 0).all() for values in blocks_all)
-        for q in _statistics(pair, blocks_all):
-            _add(pair, f"'{name}'", q, f"{name}, {_statistic(q)}", ratio)
+        blocks = [*old[name].values(), *new[name].values()]
+        ratio = all((np.asarray(values) > 0).all() for values in blocks)
+        sides = pair.side(name, "new"), pair.side(name, "old")
+        for q in _statistics(blocks):
+            yield _Comparison(pair, f"{name}, {_statistic(q)}", q, *sides, ratio)
     verdicts = {v["claim"]: v["verdict"] for v in (*pair.old[0].verdicts, *pair.new[0].verdicts)}
     for claim in pair.study.claims:
-        if verdicts.get(claim.id, NOT_TESTABLE) == NOT_TESTABLE or claim.missing(
-            _select(old, names)
-        ):
+        if verdicts.get(claim.id, NOT_TESTABLE) == NOT_TESTABLE:
             continue
-        for comparison in claim.comparisons():
-            text = _key_names(comparison.what)
-            title = f"{claim.id}: {comparison.what.shown}, {_statistic(comparison.what.statistic)}"
-            _add(pair, text, comparison.what.statistic, title, claim=claim.id)
-    return {
-        _side_name(name, pair.number, side): blocks
-        for side, measured in (("old", old), ("new", new)) for name, blocks in measured.items()
-    }  # fmt: skip
-
-
-def _select(blocks_of: Measured, names: Sequence[str]) -> Measured:
-    return {name: blocks_of[name] for name in names}
-
-
-# Names alone are compared by their ratio, anything else by its difference.
-def _add(
-    pair: _Pair, text: str, q: Statistic, title: str, ratio: bool = False, claim: str = ""
-) -> None:
-    new, old = (_rename(text, pair.number, side) for side in ("new", "old"))
-    if not claim:
-        new, old = new.strip("'"), old.strip("'")
-    name = f"{pair.number}/{len(pair.asked)}"
-    order = Order(name, "new is lower than old", "", percentiles=(q,), conditions=(new, old))
-    pair.asked.append(_Comparison(order, title, ratio, claim))
+        if claim.missing({name: old[name] for name in names}):
+            continue
+        for what in (comparison.what for comparison in claim.comparisons()):
+            title = f"{claim.id}: {what.shown}, {_statistic(what.statistic)}"
+            sides = _rename(what, pair, "new"), _rename(what, pair, "old")
+            yield _Comparison(pair, title, what.statistic, *sides, claim=claim.id)
 
 
 # Where each run gives one value there is only their mean; a session has several.
-def _statistics(pair: _Pair, blocks: Sequence[Any]) -> tuple[Statistic, ...]:
+def _statistics(blocks: Sequence[Any]) -> tuple[Statistic, ...]:
+    fewest = min(np.size(values) for values in blocks)
     if all(np.size(values) == 1 for values in blocks):
         return ("mean",)
-    fewest = min(np.size(values) for values in blocks)
     return PERCENTILES if fewest >= FEWEST_VALUES else PERCENTILES[:1]
 
 
-# A claim's names with their metric, as `Study.measured` calls them.
-def _key_names(quantity: Quantity) -> str:
-    def key(match: re.Match[str]) -> str:
+# A claim's names with their metric, as `Study.measured` calls them, and with their side.
+def _rename(quantity: Quantity, pair: _Pair, side: str) -> str:
+    def renamed(match: re.Match[str]) -> str:
         name = match[1] or match[2]
-        return (
-            f"'{quantity.metric}: {name}'" if quantity.metric and ": " not in name else f"'{name}'"
-        )
+        if quantity.metric and ": " not in name:
+            name = f"{quantity.metric}: {name}"
+        return f"'{pair.side(name, side)}'"
 
-    return NAME_IN_TEXT.sub(key, quantity.text)
-
-
-def _rename(text: str, number: int, side: str) -> str:
-    return NAME_IN_TEXT.sub(
-        lambda match: f"'{_side_name(match[1] or match[2], number, side)}'", text
-    )
-
-
-def _side_name(name: str, number: int, side: str) -> str:
-    return f"{name} ({side} {number})"
+    return NAME_IN_TEXT.sub(renamed, quantity.text)
 
 
 def _statistic(q: Statistic) -> str:
@@ -255,29 +231,23 @@ def _measure(
             if pair.by_session:
                 values_by_name[name][sign * n] = np.concatenate([*blocks.values()])
             else:
-                values_by_name[name] |= {
-                    sign * (n * 10**6 + b): values for b, values in blocks.items()
-                }
+                values_by_name[name] |= {sign * (n * 10**6 + b): v for b, v in blocks.items()}
     fewest = FEWEST_BLOCKS if pair.by_session else 1
     return {name: blocks for name, blocks in values_by_name.items() if len(blocks) >= fewest}
 
 
-def _compare(pair: _Pair, verdicts: Mapping[str, Verdict], margin: float) -> Iterator[Compared]:
+# A claim's figure is neither good nor bad; that it holds no longer is what somebody should know.
+def _compare(asked: _Comparison, verdict: Verdict, margin: float) -> Compared:
+    pair, claim, change = asked.pair, asked.claim, _change(verdict, margin, asked.ratio)
+    if claim:
+        was, is_now = (_usual(attempts, claim) for attempts in (pair.old, pair.new))
+        outcomes = {(HOLDS, CONTRADICTED): WORSE, (CONTRADICTED, HOLDS): BETTER}
+        outcome = outcomes.get((was, is_now), change) if change == CHANGE else change
+        return Compared(pair.name, asked.what, outcome, verdict, False, claim, was, is_now)
     better = more_is_better(pair.study.metric, pair.study.unit)
-    for comparison in pair.asked:
-        verdict = verdicts[comparison.order.id]
-        if verdict.verdict == NOT_TESTABLE:
-            continue
-        change = _change(verdict, margin, comparison.ratio)
-        if not comparison.claim:
-            outcome = _of_measure(change, verdict, better)
-            yield Compared(pair.name, comparison.what, outcome, verdict, comparison.ratio)
-            continue
-        before, after = (_usual(attempts, comparison.claim) for attempts in (pair.old, pair.new))
-        outcome = _of_claim(change, before, after)
-        yield Compared(
-            pair.name, comparison.what, outcome, verdict, False, comparison.claim, before, after
-        )
+    if change == CHANGE and better is not None:
+        change = BETTER if (verdict.verdict == CONTRADICTED) == better else WORSE
+    return Compared(pair.name, asked.what, change, verdict, asked.ratio)
 
 
 # The verdict that most repetitions came to.
@@ -296,18 +266,3 @@ def _change(verdict: Verdict, margin: float, ratio: bool) -> str:
         return UNCLEAR
     small = ratio and verdict.effect is not None and abs(verdict.effect - 1) < margin
     return ALIKE if small else CHANGE
-
-
-def _of_measure(change: str, verdict: Verdict, better: bool | None) -> str:
-    if change != CHANGE or better is None:
-        return change
-    return BETTER if (verdict.verdict == CONTRADICTED) == better else WORSE
-
-
-# A claim's figure is neither good nor bad; that it holds no longer is what somebody should know.
-def _of_claim(change: str, before: str, after: str) -> str:
-    if change == CHANGE and (before, after) == (HOLDS, CONTRADICTED):
-        return WORSE
-    if change == CHANGE and (before, after) == (CONTRADICTED, HOLDS):
-        return BETTER
-    return change

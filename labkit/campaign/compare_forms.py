@@ -1,20 +1,11 @@
 """The forms of a comparison of campaigns: text, Markdown, JUnit XML, and JSON for a gate."""
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 from xml.etree import ElementTree
 
-from labkit.campaign.compare import (
-    ALIKE,
-    BETTER,
-    CHANGE,
-    UNCLEAR,
-    WORSE,
-    Compared,
-    Comparisons,
-)
+from labkit.campaign.compare import ALIKE, BETTER, CHANGE, UNCLEAR, WORSE, Compared, Comparisons
 from labkit.errors import readable
 from labkit.machine.units import capital
 from labkit.pages.old_and_new import delta, within
@@ -29,31 +20,26 @@ ORDER = (WORSE, BETTER, CHANGE, UNCLEAR, ALIKE)
 def found(result: Comparisons) -> str:
     """The findings, in a sentence."""
     counts = Counter(comparison.outcome for comparison in result.each)
+    plural = {word: "s" for word in (WORSE, BETTER) if counts[word] > 1}
     outcomes = ", ".join(
-        f"{counts[word]} {_plural(word, counts[word])}" for word in ORDER if counts[word]
+        f"{counts[word]} {word}{plural.get(word, '')}" for word in ORDER if counts[word]
     )
     gap = f"; points or conditions of {result.a} missing: {len(result.lost)}" if result.lost else ""
     return f"{result.b} against {result.a}: {len(result.each)} comparisons: {outcomes}{gap}."
 
 
-def _plural(word: str, count: int) -> str:
-    return f"{word}s" if count > 1 and word in (WORSE, BETTER) else word
-
-
-def text(comparisons: Comparisons) -> str:
+def text(result: Comparisons) -> str:
     """For a terminal: what changed first, and what did not in a number."""
-    rows = tuple(_row(comparison) for comparison in _list_changes(comparisons))
-    parts = [
-        paragraph(found(comparisons)), Table(HEAD, rows).text() if rows else "",
-        *(paragraph(f"missing: {name}") for name in comparisons.lost),
-        *map(paragraph, comparisons.why_not), paragraph(_risk(comparisons)),
-    ]  # fmt: skip
-    return readable("\n\n".join(part for part in parts if part))
+    rows = _rows(result)
+    lines = [found(result), *(f"missing: {name}" for name in result.lost), *result.why_not]
+    parts = [*map(paragraph, [*lines, _risk(result)])]
+    parts[1:1] = [Table(HEAD, rows).text()] if rows else []
+    return readable("\n\n".join(parts))
 
 
 def markdown(result: Comparisons) -> str:
     """For a comment on a change."""
-    rows = tuple(_row(comparison) for comparison in _list_changes(result))
+    rows = _rows(result)
     parts = [
         f"**{'Passed' if result.passed else 'Failed'}: {found(result)}**",
         Table(HEAD, rows).markdown() if rows else "",
@@ -64,41 +50,36 @@ def markdown(result: Comparisons) -> str:
 
 def plain(result: Comparisons) -> dict[str, Any]:
     """For a machine to read."""
-    return {
-        "found": found(result), "passed": result.passed, "a": result.a, "b": result.b,
-        "comparisons": [asdict(c) for c in result.each], "lost": list(result.lost),
-        "why_not": list(result.why_not), "units": result.units,
-    }  # fmt: skip
+    content = asdict(result)
+    comparisons = content.pop("each")
+    head = {"found": found(result), "passed": result.passed}
+    return {**head, **content, "comparisons": comparisons}
 
 
-def junit(comparisons: Comparisons) -> str:
+def junit(result: Comparisons) -> str:
     """Test reports for continuous integration: a suite for each point, a case for each figure."""
-    root = ElementTree.Element("testsuites", name=f"{comparisons.b} against {comparisons.a}")
+    root = ElementTree.Element("testsuites", name=f"{result.b} against {result.a}")
     by_point: dict[str, list[Compared]] = {}
-    for comparison in comparisons.each:
+    for comparison in result.each:
         by_point.setdefault(comparison.point, []).append(comparison)
     for name, figures in by_point.items():
-        _suite(root, name, figures)
-    for name in comparisons.lost:
+        _suite(root, readable(name), figures)
+    for name in result.lost:
         suite = ElementTree.SubElement(root, "testsuite", name=name, tests="1", errors="1")
         case = ElementTree.SubElement(suite, "testcase", classname=name, name="finished")
-        message = f"{comparisons.b} did not measure it"
-        ElementTree.SubElement(case, "error", message=message)
+        ElementTree.SubElement(case, "error", message=f"{result.b} did not measure it")
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, "unicode")
 
 
 def _suite(root: ElementTree.Element, name: str, figures: list[Compared]) -> None:
     failures = sum(figure.outcome == WORSE for figure in figures)
-    suite = ElementTree.SubElement(
-        root, "testsuite", name=readable(name), tests=str(len(figures)), failures=str(failures)
-    )
+    counts = {"name": name, "tests": str(len(figures)), "failures": str(failures)}
+    suite = ElementTree.SubElement(root, "testsuite", counts)
     for figure in figures:
-        case = ElementTree.SubElement(
-            suite, "testcase", classname=readable(name), name=readable(figure.what)
-        )
-        change = delta(figure.verdict.effect, figure.ratio), within(figure.verdict, figure.ratio)
-        text = readable(" ".join([f"{figure.outcome}:", *change, figure.verdict.why]))
+        what = readable(figure.what)
+        case = ElementTree.SubElement(suite, "testcase", classname=name, name=what)
+        text = readable(" ".join([f"{figure.outcome}:", *_changes(figure), figure.verdict.why]))
         if figure.outcome == WORSE:
             ElementTree.SubElement(case, "failure", message=text)
         else:
@@ -106,36 +87,25 @@ def _suite(root: ElementTree.Element, name: str, figures: list[Compared]) -> Non
 
 
 # What changed, the worst first.
-def _list_changes(comparisons: Comparisons) -> list[Compared]:
-    changes = [
-        comparison
-        for comparison in comparisons.each
-        if comparison.outcome in (WORSE, BETTER, CHANGE)
-    ]
-    return sorted(changes, key=lambda comparison: ORDER.index(comparison.outcome))
-
-
-def _row(comparison: Compared) -> tuple[str, ...]:
-    change = (
-        delta(comparison.verdict.effect, comparison.ratio),
-        within(comparison.verdict, comparison.ratio),
-    )
-    return comparison.point, comparison.what, *change, _outcome(comparison)
-
-
-def _outcome(comparison: Compared) -> str:
-    return (
-        f"{comparison.outcome} ({comparison.was}, now {comparison.is_now})"
-        if comparison.was
-        else comparison.outcome
+def _rows(result: Comparisons) -> tuple[tuple[str, ...], ...]:
+    changes = [c for c in result.each if c.outcome in (WORSE, BETTER, CHANGE)]
+    changes.sort(key=lambda comparison: ORDER.index(comparison.outcome))
+    return tuple(
+        (
+            c.point,
+            c.what,
+            *_changes(c),
+            c.outcome + (f" ({c.was}, now {c.is_now})" if c.was else ""),
+        )
+        for c in changes
     )
 
 
-def _risk(comparisons: Comparisons) -> str:
-    risk = one_risk(comparison.verdict.among for comparison in comparisons.each)
-    return " ".join(_sentences(comparisons.units, risk))
+def _changes(comparison: Compared) -> tuple[str, str]:
+    verdict, ratio = comparison.verdict, comparison.ratio
+    return delta(verdict.effect, ratio), within(verdict, ratio)
 
 
-def _sentences(*parts: str) -> Iterator[str]:
-    for part in filter(None, parts):
-        yield f"{capital(part.rstrip('.'))}."
+def _risk(result: Comparisons) -> str:
+    parts = (result.units, one_risk(comparison.verdict.among for comparison in result.each))
+    return " ".join(f"{capital(part.rstrip('.'))}." for part in parts if part)

@@ -4,11 +4,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from labkit.campaign.again import passes, pause
 from labkit.campaign.at_work import AtWork, PointAtWork, clean
-from labkit.campaign.attempts import BEGUN, DIED, FINISHED, Attempt
+from labkit.campaign.attempts import BEGUN, DIED, FINISHED, Attempt, passes, pause
 from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.foreseen import Foreseen, together
 from labkit.campaign.places import WAITS, Needs
@@ -33,33 +31,15 @@ class CampaignStanding:
     seconds_left: float
 
 
-class Workplace(Protocol):
-    """A place where points are begun."""
+class Workplace:
+    """The place where points are begun: this machine, where each is a process of its own."""
 
     def needs(self, lab: str) -> Needs:
-        """The resources that a point on a lab has for itself while it runs."""
-
-    def taken(self) -> Taken:
-        """The room for points at once, while none is at work."""
-
-    def begin(
-        self, folder: CampaignFolder, point: CampaignPoint, number: int, words: Sequence[str]
-    ) -> PointAtWork:
-        """Begin a point."""
-
-    def wait(self, seconds: float) -> None:
-        """Wait so long, or until something has ended."""
-
-
-class ThisMachine:
-    """The workplace on this machine: each point is a process of its own."""
-
-    def needs(self, lab: str) -> Needs:
-        """The hosts of the lab, or all CPUs."""
+        """The resources that a point on a lab has for itself: the lab's hosts, or all CPUs."""
         return Needs.of(lab)
 
     def taken(self) -> Taken:
-        """Room for as much as its CPUs can do."""
+        """The room for points at once, while none is at work."""
         return Taken()
 
     def begin(
@@ -69,7 +49,7 @@ class ThisMachine:
         return AtWork.begin(folder, point, number, words)
 
     def wait(self, seconds: float) -> None:
-        """Wait so long."""
+        """Wait so long, or until something has ended."""
         time.sleep(seconds)
 
 
@@ -84,7 +64,7 @@ class Conductor:
     retries: int = 2
     deadline: float | None = None
     limit: float | None = None
-    at: Workplace = field(default_factory=ThisMachine)
+    at: Workplace = field(default_factory=Workplace)
     waiting: Queue = field(default_factory=Queue)
     working: list[PointAtWork] = field(default_factory=list)
     failed: dict[str, Attempt] = field(default_factory=dict)
@@ -109,16 +89,11 @@ class Conductor:
                 self._step()
         except KeyboardInterrupt as stop:
             self._stop_all(str(stop) or "you stopped it")
-            raise self._interruption() from None
-
-    def _interruption(self) -> Stopped:
-        number = len(self.folder.points) - self.finished
-        return Stopped(
-            f"stopped; {self.finished} of {len(self.folder.points)} points are finished",
-            hint=f"`labkit campaign run` goes on with the other {number}"
-            if number
-            else "`labkit campaign run` writes the report",
-        )
+            of = len(self.folder.points)
+            left = of - self.finished
+            goes_on = f"goes on with the other {left}" if left else "writes the report"
+            problem = f"stopped; {self.finished} of {of} points are finished"
+            raise Stopped(problem, hint=f"`labkit campaign run` {goes_on}") from None
 
     # What finished is never begun again; what died is written down as that.
     def _gather(self) -> None:
@@ -126,10 +101,10 @@ class Conductor:
         last: dict[str, Attempt] = {}
         for point in self.folder.points:
             tries = [self._settle(point, attempt) for attempt in self.folder.attempts(point)]
-            for attempt_settled in tries:
-                if point.lab not in last or attempt_settled.began > last[point.lab].began:
-                    last[point.lab] = attempt_settled
-            if any(attempt_settled.state == FINISHED for attempt_settled in tries):
+            of_lab = [last[point.lab]] if point.lab in last else []
+            if of_lab or tries:
+                last[point.lab] = max([*of_lab, *tries], key=lambda tried: tried.began)
+            if any(tried.state == FINISHED for tried in tries):
                 self.finished += 1
             else:
                 self.waiting.add(self._waiting(point, needs[point.lab]))
@@ -164,7 +139,7 @@ class Conductor:
             if (attempt := worker.ended()) is not None:
                 self.working.remove(worker)
                 self._end(worker, attempt)
-        if self._is_late():
+        if self.deadline is not None and time.monotonic() - self._begun > self.deadline:
             self._leave_off()
         self._begin_more()
         if time.monotonic() >= self._shown + SHOW_SECONDS:
@@ -175,10 +150,7 @@ class Conductor:
     def _say_waiting(self, worker: PointAtWork) -> None:
         if worker.said.startswith(WAITS) and worker.said != self._said.get(worker.point.name):
             self._said[worker.point.name] = worker.said
-            self.note(f"{_title(worker.point)}: {worker.said}")
-
-    def _is_late(self) -> bool:
-        return self.deadline is not None and time.monotonic() - self._begun > self.deadline
+            self.note(f"{worker.point.title}: {worker.said}")
 
     def _leave_off(self) -> None:
         self.late = self.late or bool(self.waiting or self.working)
@@ -188,40 +160,43 @@ class Conductor:
                 point_at_work.stop("the deadline came first")
 
     def _begin_more(self) -> None:
-        working = [point_at_work.needs for point_at_work in self.working]
-        room = self.at.taken()
+        working, room = [worker.needs for worker in self.working], self.at.taken()
         heads = self.waiting.heads(room.at_most)
         for waiting in to_begin(heads, working, time.monotonic(), room):
             self.waiting.take(waiting)
-            self._begin(waiting)
+            self._begin(waiting.point)
 
-    def _begin(self, waiting: Waiting) -> None:
-        point = waiting.point
+    def _begin(self, point: CampaignPoint) -> None:
         self._tries[point.name] += 1
-        number = max((attempt.number for attempt in self.folder.attempts(point)), default=0) + 1
+        number = 1 + max((tried.number for tried in self.folder.attempts(point)), default=0)
         words = [PUT_BACK] if point.lab in self.dirty else []
         self.dirty.discard(point.lab)
         self.working.append(self.at.begin(self.folder, point, number, words))
 
     def _end(self, point_at_work: PointAtWork, attempt: Attempt) -> None:
         point = point_at_work.point
+        reason = attempt.why.partition("\n")[0]
         if attempt.state == FINISHED:
             self.finished += 1
             self._took += attempt.seconds
             self._expected += self.foreseen[point.name].seconds
-            self.note(f"{_title(point)}: finished in {attempt.seconds:.0f} s{_verdicts(attempt)}")
+            self.note(f"{point.title}: finished in {attempt.seconds:.0f} s{_verdicts(attempt)}")
             return
         if _leaves_settings(attempt):
             self.dirty.add(point.lab)
         tries = self._tries[point.name]
-        if not point_at_work.asked and tries <= self.retries and _passes(attempt):
+        if (
+            not point_at_work.asked
+            and tries <= self.retries
+            and (attempt.state == DIED or passes(attempt.kind))
+        ):
             after = time.monotonic() + pause(tries)
-            self.waiting.put_first(self._waiting(point, point_at_work.needs, after))
-            self.note(f"{_title(point)}: {_first(attempt.why)}; again in {pause(tries):.0f} s")
+            self.waiting.add(self._waiting(point, point_at_work.needs, after))
+            self.note(f"{point.title}: {reason}; again in {pause(tries):.0f} s")
             return
         if not self.late:
             self.failed[point.name] = attempt
-        self.note(f"{_title(point)}: {attempt.state}: {point_at_work.why or _first(attempt.why)}")
+        self.note(f"{point.title}: {attempt.state}: {point_at_work.why or reason}")
 
     # Once more from the terminal is passed on: settings may then stay in force.
     def _stop_all(self, reason: str) -> None:
@@ -242,7 +217,7 @@ class Conductor:
 
     def standing(self) -> CampaignStanding:
         """The campaign's current standing."""
-        texts = tuple(f"{_title(worker.point)}: {worker.said}" for worker in self.working)
+        texts = tuple(f"{worker.point.title}: {worker.said}" for worker in self.working)
         return CampaignStanding(
             self.finished, len(self.failed), len(self.folder.points), texts, self._seconds_left()
         )  # fmt: skip
@@ -252,32 +227,17 @@ class Conductor:
         pace = self._took / self._expected if self._expected else 1.0
         times = [(needs, pace * seconds) for needs, seconds in self.waiting.left()]
         for worker in self.working:
-            number = pace * self.foreseen[worker.point.name].seconds
-            rest_of_point = (
-                worker.seconds_left if worker.seconds_left is not None else number - worker.seconds
-            )
-            times.append((worker.needs, max(rest_of_point, 0.0)))
+            rest = worker.seconds_left
+            if rest is None:
+                rest = pace * self.foreseen[worker.point.name].seconds - worker.seconds
+            times.append((worker.needs, max(rest, 0.0)))
         return together(times)
 
 
-def _title(point: CampaignPoint) -> str:
-    repetition = f", repetition {point.repetition}" if point.repetition > 1 else ""
-    values = f" ({point.said})" if point.said else ""
-    return f"{point.number:04d} {point.study} on {point.place}{values}{repetition}"
-
-
-def _first(text: str) -> str:
-    return text.partition("\n")[0]
-
-
 def _verdicts(attempt: Attempt) -> str:
-    counts = Counter(str(verdict_kept["verdict"]) for verdict_kept in attempt.verdicts)
+    counts = Counter(str(kept["verdict"]) for kept in attempt.verdicts)
     text = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     return f"; {text}" if text else ""
-
-
-def _passes(attempt: Attempt) -> bool:
-    return attempt.state == DIED or passes(attempt.kind)
 
 
 def _leaves_settings(attempt: Attempt) -> bool:

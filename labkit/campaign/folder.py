@@ -10,10 +10,9 @@ out/campaigns/<name>/
 
 from __future__ import annotations
 
-import fcntl
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,14 @@ from typing import Any
 from labkit import __version__
 from labkit.campaign.asked import Campaign
 from labkit.campaign.attempts import FINISHED, Attempt, attempts
+from labkit.campaign.places import holding
 from labkit.campaign.points import CampaignPoint
-from labkit.errors import BadInput, Busy, ResultsError
+from labkit.errors import BadInput, ResultsError
 from labkit.machine import records
 from labkit.machine.places import out
 
 FORMAT = 1
+NO_ATTEMPT = Attempt(0, "not begun", "")
 LARGE = 8
 """A campaign of very many points is written in a file that is larger than others."""
 
@@ -61,16 +62,17 @@ class CampaignFolder:
     def begin(cls, campaign: Campaign, points: Sequence[CampaignPoint]) -> CampaignFolder:
         """A new one, or the one of this name to go on with; other points are refused."""
         path = folder_of(campaign.name)
-        if (path / "campaign.json").exists():
-            existing = cls.open(path)
-            if existing.points != tuple(points):
-                raise BadInput(
-                    f"{path} holds a campaign of other points: {_unlike(existing.points, points)}",
-                    hint=f'give this one another name: name = "{campaign.name}-2"',
-                )
-            return existing
-        campaign_folder = cls(path, campaign.name, tuple(points), campaign.text, str(campaign.path))
-        return campaign_folder._keep()
+        new = cls(path, campaign.name, tuple(points), campaign.text, str(campaign.path))
+        if not (path / "campaign.json").exists():
+            return new._keep()
+        existing = cls.open(path)
+        if existing.points != new.points:
+            before, after = ({point.key for point in of.points} for of in (existing, new))
+            counts = f"{len(before - after)} are not in the file, {len(after - before)} are new"
+            odd = counts if before != after else "their order differs"
+            hint = f'give this one another name: name = "{campaign.name}-2"'
+            raise BadInput(f"{path} holds a campaign of other points: {odd}", hint=hint)
+        return existing
 
     @classmethod
     def alone(cls, at: Path, name: str, point: CampaignPoint) -> CampaignFolder:
@@ -78,19 +80,14 @@ class CampaignFolder:
         return cls(at / "campaigns" / name, name, (point,), "", "")._keep()
 
     def _keep(self) -> CampaignFolder:
-        with records.keeping(f"the campaign {self.name}"):
-            self.path.mkdir(parents=True, exist_ok=True)
-            records.write(self.path / "campaign.json", self.record)
-        return self
-
-    @property
-    def record(self) -> bytes:
-        """The content of its campaign.json."""
         content = {
             "format": FORMAT, "name": self.name, "file": self.file, "labkit": __version__,
             "text": self.text, "points": [asdict(point) for point in self.points],
         }  # fmt: skip
-        return records.pretty(content)
+        with records.keeping(f"the campaign {self.name}"):
+            self.path.mkdir(parents=True, exist_ok=True)
+            records.write(self.path / "campaign.json", records.pretty(content))
+        return self
 
     def numbered(self, number: int) -> CampaignPoint:
         """The point of this number."""
@@ -106,48 +103,15 @@ class CampaignFolder:
 
     def finished(self, point: CampaignPoint) -> Attempt | None:
         """The attempt that came to its end; None if none did yet."""
-        return next(
-            (attempt for attempt in self.attempts(point) if attempt.state == FINISHED), None
-        )
+        return next((tried for tried in self.attempts(point) if tried.state == FINISHED), None)
 
     def results(self, attempt: Attempt) -> Path:
         """The folder of a finished attempt's runs; they may have moved together with this."""
         return self.path.parents[1] / attempt.results
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self) -> AbstractContextManager[None]:
         """Hold the campaign, so that no other process runs it too."""
-        with holding(self.path / ".held", f"the campaign {self.name}"):
-            yield
-
-
-def _unlike(campaign_points: Sequence[CampaignPoint], points: Sequence[CampaignPoint]) -> str:
-    keys = (
-        {campaign_point.key for campaign_point in campaign_points},
-        {point.key for point in points},
-    )
-    absent, new = len(keys[0] - keys[1]), len(keys[1] - keys[0])
-    return (
-        f"{absent} are not in the file, {new} are new" if absent or new else "their order differs"
-    )
-
-
-@contextmanager
-def holding(file: Path, title: str) -> Iterator[None]:
-    """Hold a lock that the kernel takes from a process which ends, however it ends."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    number = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        try:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            by = os.pread(number, 20, 0).decode("ascii", "replace").strip() or "another process"
-            raise Busy(f"{title} is at work already, in process {by}", hint="wait") from None
-        os.ftruncate(number, 0)
-        os.pwrite(number, str(os.getpid()).encode(), 0)
-        yield
-    finally:
-        os.close(number)
+        return holding(self.path / ".held", f"the campaign {self.name}")
 
 
 def folder_of(name: str) -> Path:
@@ -160,10 +124,9 @@ def named_campaign(name: str) -> CampaignFolder:
     path = Path(os.path.expanduser(name))
     if path.suffix == ".toml":
         return CampaignFolder.open(folder_of(Campaign.read(path).name))
-    if path.is_dir() and (path / "campaign.json").is_file():
-        return CampaignFolder.open(path.resolve())
-    if (folder_of(name) / "campaign.json").is_file():
-        return CampaignFolder.open(folder_of(name))
+    for folder in (path, folder_of(name)):
+        if (folder / "campaign.json").is_file():
+            return CampaignFolder.open(folder.resolve())
     names = sorted(file.parent.name for file in out().glob("campaigns/*/campaign.json"))
     hint = f"known: {', '.join(names)}" if names else "labkit campaign run FILE"
     raise ResultsError(f"no campaign {name}", hint=hint)
@@ -174,15 +137,12 @@ def told(folder: CampaignFolder) -> dict[str, Any]:
     rows = []
     for point in folder.points:
         tries = folder.attempts(point)
-        end = next((attempt for attempt in tries if attempt.state == FINISHED), None)
-        last = end or (tries[-1] if tries else None)
+        last = [NO_ATTEMPT, *tries][-1]
+        shown = next((tried for tried in tries if tried.state == FINISHED), last)
         rows.append(
-            {**asdict(point), "name": point.name, "attempts": len(tries),
-             "state": last.state if last else "not begun", "why": last.why if last else "",
-             "kind": last.kind if last else "", "began": last.began if last else "",
-             "seconds": last.seconds if last else 0.0,
-             "results": str(folder.results(last)) if last and last.results else "",
-             "verdicts": list(last.verdicts) if last else [],
-             "remarks": list(last.remarks) if last else []}
+            {**asdict(point), "name": point.name, "attempts": len(tries), "state": shown.state,
+             "why": shown.why, "kind": shown.kind, "began": shown.began, "seconds": shown.seconds,
+             "results": str(folder.results(shown)) if shown.results else "",
+             "verdicts": list(shown.verdicts), "remarks": list(shown.remarks)}
         )  # fmt: skip
     return {"name": folder.name, "folder": str(folder.path), "points": rows}

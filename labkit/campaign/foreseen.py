@@ -36,9 +36,7 @@ class Foreseen:
 
 def earlier(points: Iterable[CampaignPoint]) -> Earlier:
     """Seconds that such points took in the newest campaigns here, by question and lab."""
-    times: dict[tuple[str, str], list[float]] = {
-        (one_point.question, one_point.lab): [] for one_point in points
-    }
+    times: dict[tuple[str, str], list[float]] = {(p.question, p.lab): [] for p in points}
     files = out().glob("campaigns/*/campaign.json")
     newest = sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)
     for file in newest[:MOST_CAMPAIGNS]:
@@ -46,11 +44,9 @@ def earlier(points: Iterable[CampaignPoint]) -> Earlier:
             folder = CampaignFolder.open(file.parent)
             for point in folder.points:
                 took = times.get((point.question, point.lab))
-                if (
-                    took is not None
-                    and len(took) < ENOUGH_POINTS
-                    and (attempt := folder.finished(point))
-                ):
+                if took is None or len(took) >= ENOUGH_POINTS:
+                    continue
+                if attempt := folder.finished(point):
                     took.append(attempt.seconds)
     return times
 
@@ -73,11 +69,9 @@ def best_known(point: CampaignPoint, before: Earlier) -> Foreseen:
     study, repeats = as_run(studies.find(point.study), point.values, point.lab)
     if (budget := until_decided.asked(repeats)) is not None:
         return Foreseen(60 * budget.minutes + AROUND_SECONDS, "its budget")
-    blocks = int(repeats)
-    times = _stored_seconds(study, point.lab)
-    if times:
-        return Foreseen(blocks * times + AROUND_SECONDS, "stored runs")
-    plan = Demand.of(study, study.conditions, blocks)
+    if seconds := _stored_seconds(study, point.lab):
+        return Foreseen(int(repeats) * seconds + AROUND_SECONDS, "stored runs")
+    plan = Demand.of(study, study.conditions, int(repeats))
     return Foreseen(plan.seconds + AROUND_SECONDS, "its plan")
 
 
@@ -88,11 +82,8 @@ def _stored_seconds(study: Study, lab: str) -> float:
         with suppress(LabkitError):
             results = Results.open(path)
             alike = results.asked.get("workload") == load and results.asked.get("where") == lab
-            runs = results.finished() if alike else []
-            if runs:
-                return sum(run.seconds for run in runs) / len(
-                    {measured_run.block for measured_run in runs}
-                )
+            if runs := results.finished() if alike else []:
+                return sum(run.seconds for run in runs) / len({run.block for run in runs})
     return 0.0
 
 

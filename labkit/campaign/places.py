@@ -8,9 +8,11 @@ import ipaddress
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
+from labkit.errors import Busy
 from labkit.lab import Lab
 from labkit.machine import account
 from labkit.running.open_lab import file_of, is_stored
@@ -49,18 +51,12 @@ class Needs:
 # What two lab files may call by two names is one host.
 def _address(host: object) -> str:
     at = getattr(getattr(host, "transport", None), "at", None)
-    if at is None or _is_here(at.control):
+    if at is None or at.control.casefold() == "localhost":
         return MACHINE
+    with suppress(ValueError):  # a name is no address
+        if ipaddress.ip_address(at.control).is_loopback:
+            return MACHINE
     return f"{at.control.casefold()} {at.port or USUAL_PORT}"
-
-
-def _is_here(control: str) -> bool:
-    if control.casefold() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(control).is_loopback
-    except ValueError:
-        return False
 
 
 @contextmanager
@@ -70,30 +66,49 @@ def held(needs: Needs, waiting: Callable[[str], None]) -> Iterator[tuple[int, ..
     The locks are given as descriptors. A kernel that inherits them keeps them until its own end,
     also where the process that has started it was killed.
     """
-    numbers: list[int] = []
-    try:
+    with ExitStack() as locks:
+        numbers = []
         for host in sorted(needs.hosts):  # in one order, so that no two wait for each other
             numbers.append(_take(host, waiting))
+            locks.callback(os.close, numbers[-1])
         yield tuple(numbers)
-    finally:
-        for number in numbers:
-            os.close(number)
 
 
 def _take(host: str, waiting: Callable[[str], None]) -> int:
     file = account.state() / "held" / hashlib.sha256(host.encode()).hexdigest()[:16]
-    file.parent.mkdir(parents=True, exist_ok=True)
-    number, is_announced = os.open(file, os.O_RDWR | os.O_CREAT, 0o600), False
+    is_announced = False
+    while True:
+        with suppress(BlockingIOError):
+            return _lock(file)
+        if not is_announced:
+            waiting(f"{WAITS} for {host}, which another campaign uses")
+        is_announced = True
+        time.sleep(LOOK_SECONDS)
+
+
+@contextmanager
+def holding(file: Path, title: str) -> Iterator[None]:
+    """Hold a lock, so that no other process does the same; it says which one does."""
     try:
-        while True:
-            try:
-                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return number
-            except BlockingIOError:
-                if not is_announced:
-                    waiting(f"{WAITS} for {host}, which another campaign uses")
-                is_announced = True
-                time.sleep(LOOK_SECONDS)
+        number = _lock(file)
+    except BlockingIOError:
+        by = file.read_text("ascii", "replace").strip() or "another process"
+        raise Busy(f"{title} is at work already, in process {by}", hint="wait") from None
+    try:
+        os.ftruncate(number, 0)
+        os.pwrite(number, str(os.getpid()).encode(), 0)
+        yield
+    finally:
+        os.close(number)
+
+
+# The kernel takes it from a process which ends, however it ends.
+def _lock(file: Path) -> int:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    number = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BaseException:
         os.close(number)
         raise
+    return number

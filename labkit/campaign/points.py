@@ -5,12 +5,12 @@ import itertools
 import json
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from labkit.campaign.asked import SHUFFLED, TWICE, AskedStudy, Campaign
+from labkit.campaign.asked import SHUFFLED, TWICE, AskedStudy, Campaign, word
 from labkit.errors import BadInput
 from labkit.running import notebook
 from labkit.running.open_lab import is_stored
@@ -49,7 +49,14 @@ class CampaignPoint:
     def said(self) -> str:
         """The values that were asked for, as words."""
         pairs = ((name, value) for name, value in self.values.items() if name != "seed")
-        return ", ".join(f"{name}={_word(value)}" for name, value in pairs)
+        return ", ".join(f"{name}={word(value)}" for name, value in pairs)
+
+    @property
+    def title(self) -> str:
+        """The point as notes name it."""
+        repetition = f", repetition {self.repetition}" if self.repetition > 1 else ""
+        values = f" ({self.said})" if self.said else ""
+        return f"{self.number:04d} {self.study} on {self.place}{values}{repetition}"
 
     @property
     def place(self) -> str:
@@ -63,12 +70,8 @@ class CampaignPoint:
 
     def given(self, label: str) -> dict[str, str]:
         """The words that its notebook is run with."""
-        words = {name: _word(value) for name, value in self.values.items()}
+        words = {name: word(value) for name, value in self.values.items()}
         return {**words, "where": self.lab, "label": f"{label}-{self.key}"}
-
-
-def _word(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def points(campaign: Campaign) -> tuple[CampaignPoint, ...]:
@@ -77,12 +80,13 @@ def points(campaign: Campaign) -> tuple[CampaignPoint, ...]:
     Each repetition holds every point once. In shuffled order a drift of the lab hits all alike.
     """
     campaign_points: list[CampaignPoint] = []
-    has_seed = {study.name: _is_seeded(study.name) for study in campaign.studies}
+    names = {study.name for study in campaign.studies}
+    seeded = {name for name in names if "seed" in notebook.parameters(notebook.notebook(name))}
     for repetition in range(1, max(study.repetitions for study in campaign.studies) + 1):
         seed = campaign.seed + repetition - 1
         round_of = [
             point for study in campaign.studies
-            for point in _of(study, {"seed": seed} if has_seed[study.name] else {}, repetition)
+            for point in _of(study, {"seed": seed} if study.name in seeded else {}, repetition)
         ]  # fmt: skip
         if campaign.order == SHUFFLED:
             random.Random(f"{campaign.seed}/{repetition}").shuffle(round_of)
@@ -90,16 +94,15 @@ def points(campaign: Campaign) -> tuple[CampaignPoint, ...]:
         if len(campaign_points) > MOST_POINTS:
             problem = f"{campaign.path}: has more than {MOST_POINTS:,} points"
             raise BadInput(problem, hint="sweep over fewer values, or name fewer repetitions")
-    in_order = tuple(
-        CampaignPoint(n, point.study, point.lab, point.values, point.repetition)
-        for n, point in enumerate(campaign_points, 1)
-    )
-    _refuse_twins(campaign, in_order)
+    in_order = tuple(replace(point, number=n) for n, point in enumerate(campaign_points, 1))
+    keys: set[str] = set()
+    for point in in_order:
+        if point.key in keys:
+            values = point.said or "its own values"
+            problem = f"{campaign.path}: {point.study} with {values} is there twice"
+            raise BadInput(problem, hint=TWICE)
+        keys.add(point.key)
     return in_order
-
-
-def _is_seeded(study: str) -> bool:
-    return "seed" in notebook.parameters(notebook.notebook(study))
 
 
 def _of(study: AskedStudy, seed: Mapping[str, int], repetition: int) -> Iterator[CampaignPoint]:
@@ -109,13 +112,3 @@ def _of(study: AskedStudy, seed: Mapping[str, int], repetition: int) -> Iterator
         for choice in itertools.product(*study.sweep.values()):
             values = {**seed, **study.fixed, **dict(zip(study.sweep, choice, strict=True))}
             yield CampaignPoint(0, study.name, lab, values, repetition)
-
-
-def _refuse_twins(campaign: Campaign, campaign_points: tuple[CampaignPoint, ...]) -> None:
-    keys: set[str] = set()
-    for point in campaign_points:
-        if point.key in keys:
-            values = point.said or "its own values"
-            problem = f"{campaign.path}: {point.study} with {values} is there twice"
-            raise BadInput(problem, hint=TWICE)
-        keys.add(point.key)

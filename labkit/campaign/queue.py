@@ -2,8 +2,9 @@
 
 import heapq
 import os
-from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from bisect import insort
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -20,62 +21,41 @@ class Waiting:
     after: float = 0.0
     seconds: float = 0.0
     """Seconds that it will take."""
-    place: int = 0
-    """Its place among all that wait."""
 
 
 @dataclass
 class Queue:
     """Points that wait; of those that need the same hosts, only the first may begin."""
 
-    _by: dict[Needs, deque[Waiting]] = field(default_factory=lambda: defaultdict(deque))
-    _seconds: dict[Needs, float] = field(default_factory=lambda: defaultdict(float))
-    _first: int = 0
-    _last: int = 0
-    _many: int = 0
+    _by: dict[Needs, list[Waiting]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, waiting: Waiting) -> None:
-        """Have it wait behind all others."""
-        self._last += 1
-        waiting.place = self._last
-        self._by[waiting.needs].append(waiting)
-        self._count(waiting, 1)
-
-    def put_first(self, waiting: Waiting) -> None:
-        """Have it wait before all others."""
-        self._first -= 1
-        waiting.place = self._first
-        self._by[waiting.needs].appendleft(waiting)
-        self._count(waiting, 1)
+        """Have it wait at its place in the order."""
+        insort(self._by[waiting.needs], waiting, key=_number)
 
     def take(self, waiting: Waiting) -> None:
         """It waits no more."""
         self._by[waiting.needs].remove(waiting)
-        self._count(waiting, -1)
-
-    def _count(self, waiting: Waiting, number: int) -> None:
-        self._many += number
-        self._seconds[waiting.needs] += number * waiting.seconds
 
     def clear(self) -> None:
         """None waits any more."""
         self._by.clear()
-        self._seconds.clear()
-        self._many = 0
 
     def __len__(self) -> int:
-        return self._many
+        return sum(map(len, self._by.values()))
 
     def heads(self, limit: int) -> Iterator[Waiting]:
         """The points that may be next, in their order."""
-        queues = (
-            islice(queue, 1 if needs.hosts else limit) for needs, queue in self._by.items() if queue
-        )
-        return heapq.merge(*queues, key=lambda waiting_point: waiting_point.place)
+        queues = (islice(queue, 1 if needs.hosts else limit) for needs, queue in self._by.items())
+        return heapq.merge(*queues, key=_number)
 
     def left(self) -> list[tuple[Needs, float]]:
         """The seconds of all that wait, by what they need."""
-        return [*self._seconds.items()]
+        return [(needs, sum(w.seconds for w in queue)) for needs, queue in self._by.items()]
+
+
+def _number(waiting: Waiting) -> int:
+    return waiting.point.number
 
 
 @dataclass
@@ -100,28 +80,22 @@ class Taken:
         """Whether another one may begin beside them."""
         if not self.many:
             return True
-        if self.alone or needs.alone or self.full:
+        if self.alone or needs.alone or self.many >= self.at_most:
             return False
         if needs.stored and self.stored >= self.stored_at_most:
             return False
         return not self.hosts & needs.hosts
 
-    @property
-    def full(self) -> bool:
-        """Whether there are as many at work as there may be."""
-        return self.many >= self.at_most
-
 
 def to_begin(
-    waiting: Iterator[Waiting] | Sequence[Waiting], working: Sequence[Needs], moment: float,
-    room: Taken | None = None,
-) -> list[Waiting]:  # fmt: skip
+    waiting: Iterable[Waiting], working: Sequence[Needs], moment: float, room: Taken | None = None
+) -> list[Waiting]:
     """Choose what may be begun now, in order: none overtakes another that waits for its lab."""
     room, choice, claims = room or Taken(), [], set[str]()
     for needs in working:
         room.take(needs)
     for head in waiting:
-        if room.full:
+        if room.many >= room.at_most:
             break
         due = moment >= head.after
         if due and room.leaves(head.needs) and not claims & head.needs.hosts:

@@ -24,7 +24,6 @@ from labkit.pages.filled import filled
 
 MOST_ROWS = 2000
 """The most points in one table; if there are more, they stand on pages of their own."""
-WORDS = {Path(PAGE).suffix: "page", Path(NOTEBOOK).suffix: "notebook"}
 NOT_BEGUN = "not begun"
 Told = Mapping[str, Any]
 REPORT = "report"
@@ -49,28 +48,27 @@ def write(folder: CampaignFolder) -> Path:
     return place / "index.html"
 
 
-# The page and the notebook of a point, by their suffix; of one that never ended what it came to.
-def _copy(folder: CampaignFolder, point: CampaignPoint, half: Path) -> dict[str, str]:
-    copies, own_page = {}, folder.of(point) / PAGE
-    if not own_page.exists() and (folder.of(point) / NOTEBOOK).exists():
-        pages.write(folder.of(point) / NOTEBOOK, own_page)
-    for name in (PAGE, NOTEBOOK):
-        path = folder.of(point) / name
+# The page and the notebook of a point as links; of one that never ended what it came to.
+def _copy(folder: CampaignFolder, point: CampaignPoint, half: Path) -> list[tuple[str, str]]:
+    page, own_notebook = (folder.of(point) / name for name in (PAGE, NOTEBOOK))
+    if not page.exists() and own_notebook.exists():
+        pages.write(own_notebook, page)
+    copies = []
+    for word, path in (("page", page), ("notebook", own_notebook)):
         if path.is_file():
-            suffix = Path(name).suffix
-            text = f"points/{point.name}{suffix}"
-            shutil.copyfile(path, half / text)
-            copies[suffix] = text
+            copy = f"points/{point.name}{path.suffix}"
+            shutil.copyfile(path, half / copy)
+            copies.append((word, quote(copy)))
     return copies
 
 
 # The index; a table of very many points stands on pages of its own, which a browser can open.
 def _pages(
-    folder: CampaignFolder, document: Told, copies: Mapping[str, Mapping[str, str]]
+    folder: CampaignFolder, document: Told, copies: Mapping[str, Sequence[tuple[str, str]]]
 ) -> Iterator[tuple[str, str]]:
     points: Sequence[Told] = document["points"]
     rows = [
-        (point, facts, [(WORDS[suffix], quote(at)) for suffix, at in copies[point.name].items()])
+        (point, facts, copies[point.name])
         for point, facts in zip(folder.points, points, strict=True)
     ]
     pages = []

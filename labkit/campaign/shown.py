@@ -30,27 +30,25 @@ def explained(
     parts = [
         f"{campaign.name}: {len(points)} points of {len({p.study for p in points})} studies",
         table(rows, head) + (f"\n... and {others} more; --json lists all" if others > 0 else ""),
-        paragraph(whole(campaign, points, foreseen, finished)),
+        paragraph(_sentences(campaign, points, foreseen, finished)),
     ]
     return "\n\n".join(parts)
 
 
-def whole(
+# The time that all points take.
+def _sentences(
     campaign: Campaign, points: Sequence[CampaignPoint], foreseen: Mapping[str, Foreseen],
     finished: int,
 ) -> str:  # fmt: skip
-    """The time that all points take, in sentences."""
     seconds = took(points, foreseen)
     texts = [f"All points take about {spoken(seconds)}."]
     if finished:
         texts.append(f"{finished} of them are finished already and are not run again.")
-    guesses = {forecast.by for forecast in foreseen.values()} & {"its plan", "a guess"}
-    if guesses:
+    if {forecast.by for forecast in foreseen.values()} & {"its plan", "a guess"}:
         texts.append("Where nothing was run here yet, the time is that of the plan: a first guess.")
     if campaign.deadline is not None and seconds > campaign.deadline:
-        texts.append(
-            f"The deadline of {spoken(campaign.deadline)} comes first; run it again to go on."
-        )
+        deadline = spoken(campaign.deadline)
+        texts.append(f"The deadline of {deadline} comes first; run it again to go on.")
     return " ".join(texts)
 
 
@@ -77,17 +75,15 @@ def ended(facts: Mapping[str, Any]) -> str:
     points = facts["points"]
     states = Counter(str(point["state"]) for point in points)
     verdicts = Counter(str(v["verdict"]) for point in points for v in point["verdicts"])
-    lines = [
-        f"{facts['name']}: {_describe(states)}",
-        f"verdicts  {_describe(verdicts)}" if verdicts else "",
-    ]
+    lines = [f"{facts['name']}: {_describe(states)}"]
+    lines += [f"verdicts  {_describe(verdicts)}"] if verdicts else []
+    head = ("number", "study", "state", "attempts")
     wrong = [
-        (row["number"], row["study"], row["state"], row["attempts"], row["why"].splitlines()[0])
-        for row in points if row["why"]
-    ]  # fmt: skip
+        (*(row[key] for key in head), row["why"].splitlines()[0]) for row in points if row["why"]
+    ]
     if wrong:
-        lines += ["", table(wrong[:MOST_ROWS], ("point", "study", "state", "attempts", "why"))]
-    return "\n".join(line for n, line in enumerate(lines) if line or n > 1)
+        lines += ["", table(wrong[:MOST_ROWS], ("point", *head[1:], "why"))]
+    return "\n".join(lines)
 
 
 def _describe(counts: Mapping[str, int]) -> str:

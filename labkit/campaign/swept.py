@@ -42,13 +42,11 @@ def sweeps(folder: CampaignFolder) -> Iterator[str]:
             yield bundle(chart.to_dict())["image/svg+xml"]
 
 
-def _parameters(points: Sequence[CampaignPoint]) -> list[str]:
-    names = dict.fromkeys(name for point in points for name in point.values if name != "seed")
-    return [name for name in names if _numbers({point.values.get(name) for point in points})]
-
-
-def _numbers(values: set[Any]) -> bool:
-    return len(values) > 1 and all(type(value) in (int, float) for value in values)
+def _parameters(points: Sequence[CampaignPoint]) -> Iterator[str]:
+    for name in dict.fromkeys(name for point in points for name in point.values if name != "seed"):
+        values = {point.values.get(name) for point in points}
+        if len(values) > 1 and all(type(value) in (int, float) for value in values):
+            yield name
 
 
 def _draw(
@@ -62,18 +60,15 @@ def _draw(
             label = note(results)
             for condition, blocks in of_metric(study_of, results, plain(study_of.metric)).items():
                 first = PER_SESSION * point.repetition
-                key = f"{condition}{_describe_rest(point, name)}", float(point.values[name])
+                # What else was swept tells lines apart.
+                rest = {k: v for k, v in point.values.items() if k not in ("seed", name)}
+                others = "".join(f", {k} {v}" for k, v in rest.items())
+                key = f"{condition}{others}", float(point.values[name])
                 blocks_at[key] = {**blocks_at[key], **{first + b: v for b, v in blocks.items()}}
     metric = f"{study_of.metric} ({shown(study_of.unit)})"
     rows = [_row(condition, at, blocks) for (condition, at), blocks in blocks_at.items()]
     names = list(dict.fromkeys(row["condition"] for row in rows))
     return swept(rows, names, by=name, metric=metric, of=f"{study} on {place}", note=label)
-
-
-# What else was swept tells lines apart.
-def _describe_rest(point: CampaignPoint, name: str) -> str:
-    values = {k: v for k, v in point.values.items() if k not in ("seed", name)}
-    return "".join(f", {k} {v}" for k, v in values.items())
 
 
 def _row(condition: str, at: float, blocks: Blocks) -> dict[str, Any]:

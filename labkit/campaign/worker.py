@@ -21,14 +21,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from labkit import studies
-from labkit.campaign.attempts import (
-    FAILED,
-    FINISHED,
-    STOPPED,
-    TEMPORARY,
-    Attempt,
-    make_safe,
-)
+from labkit.campaign.attempts import FAILED, FINISHED, STOPPED, TEMPORARY, Attempt, make_safe
 from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.places import WAITS, Needs, held
 from labkit.campaign.points import CampaignPoint
@@ -38,7 +31,7 @@ from labkit.lab import Lab
 from labkit.machine import records
 from labkit.machine.places import out
 from labkit.machine.stopping import stop_politely
-from labkit.pages.answer import Answer, answer
+from labkit.pages.answer import answer
 from labkit.running.left_over import put_back_on
 from labkit.running.open_lab import open_lab
 from labkit.runs.progress import Progress
@@ -98,12 +91,9 @@ def _until_alone() -> None:
 
 
 def _work(
-    folder: CampaignFolder,
-    point: CampaignPoint,
-    attempt: Attempt,
-    wire: ToConductor,
+    folder: CampaignFolder, point: CampaignPoint, attempt: Attempt, wire: ToConductor,
     putting_back: bool,
-) -> None:
+) -> None:  # fmt: skip
     path = folder.of(point)
     path.mkdir(parents=True, exist_ok=True)
     _set_aside(path, attempt)
@@ -113,41 +103,36 @@ def _work(
             attempt = Attempt.begin(attempt.number, attempt.temporary).keep(path)
             if not point.stored:
                 _get_ready(point, putting_back, wire)
-            reply = _answer(folder, point, attempt, wire, locks)
+            reply = answer(
+                studies.find(point.study), point.given(folder.name), wire,
+                target=path / NOTEBOOK, keeps=locks, temporary=Path(attempt.temporary),
+            )  # fmt: skip
         _hear_no_more()
-        _keep(path, reply)
+        # Safe on disk before the attempt says that it has finished.
+        with records.keeping(f"the answer of {path.name}"):
+            records.write(path / ANSWER, records.pretty(asdict(reply)))
+            make_safe(path / NOTEBOOK, path / PAGE)
         reply.insist()
+        end = replace(
+            attempt.ended(FINISHED), results=_below_out(reply.results), verdicts=reply.verdicts,
+            remarks=reply.remarks, note=reply.note,
+        )  # fmt: skip
     except (LabkitError, KeyboardInterrupt) as error:
         _hear_no_more()
         was_stopped = isinstance(error, Stopped | KeyboardInterrupt)
         state = STOPPED if was_stopped else FAILED
-        attempt.ended(state, str(error) or "stopped", type(error).__name__).keep(path)
+        end = attempt.ended(state, str(error) or "stopped", type(error).__name__)
     except Exception as error:
         _hear_no_more()
         traceback.print_exc()
-        attempt.ended(FAILED, f"{type(error).__name__}: {error}", type(error).__name__).keep(path)
-    else:
-        end = attempt.ended(FINISHED)
-        replace(
-            end, results=_below_out(reply.results), verdicts=reply.verdicts, remarks=reply.remarks,
-            note=reply.note,
-        ).keep(path)  # fmt: skip
+        end = attempt.ended(FAILED, f"{type(error).__name__}: {error}", type(error).__name__)
+    end.keep(path)
 
 
 # What becomes of it is written down whatever else is asked for.
 def _hear_no_more() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-
-
-def _answer(
-    folder: CampaignFolder, point: CampaignPoint, attempt: Attempt, wire: ToConductor,
-    locks: tuple[int, ...],
-) -> Answer:  # fmt: skip
-    return answer(
-        studies.find(point.study), point.given(folder.name), wire,
-        target=folder.of(point) / NOTEBOOK, keeps=locks, temporary=Path(attempt.temporary),
-    )  # fmt: skip
 
 
 # A notebook that came to no end is kept under the number of its attempt.
@@ -162,13 +147,6 @@ def _set_aside(path: Path, attempt: Attempt) -> None:
 # The folder of all measurements may be moved as a whole.
 def _below_out(path: str) -> str:
     return os.path.relpath(path, out()) if Path(path).is_relative_to(out()) else path
-
-
-# Safe on disk before the attempt says that it has finished.
-def _keep(path: Path, content: Answer) -> None:
-    with records.keeping(f"the answer of {path.name}"):
-        records.write(path / ANSWER, records.pretty(asdict(content)))
-        make_safe(path / NOTEBOOK, path / PAGE)
 
 
 def _get_ready(point: CampaignPoint, putting_back: bool, wire: ToConductor) -> None:

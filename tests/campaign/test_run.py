@@ -12,7 +12,7 @@ import pytest
 from campaigns import begun, folder, history, labkit, loopback_lab, made_up, processes, written
 
 from labkit import errors
-from labkit.campaign.again import passes, pause
+from labkit.campaign.attempts import passes, pause
 from labkit.campaign.conductor import CampaignStanding
 from labkit.campaign.foreseen import Foreseen, best_known, earlier, together
 from labkit.campaign.places import Needs, held

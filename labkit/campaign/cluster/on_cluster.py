@@ -29,6 +29,7 @@ from labkit.campaign.cluster.scheduler import (
 )
 from labkit.campaign.cluster.store import CampaignStore
 from labkit.campaign.cluster.task import Courier, Task, insistently, see_to
+from labkit.campaign.conductor import Workplace
 from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.places import Needs
 from labkit.campaign.points import CampaignPoint
@@ -110,7 +111,7 @@ class FarPoint(PointAtWork):
 
 
 @dataclass
-class OnCluster:
+class OnCluster(Workplace):
     """The workers of a Dask cluster as the place where points are begun."""
 
     address: str
@@ -199,18 +200,16 @@ class OnCluster:
         self.news.wait(seconds)
         self.news.clear()
         time.sleep(BATCH_SECONDS)
-        self.working = {
-            name: far
-            for name, far in self.working.items()
-            if not (far.fetched and far.fetched.done())
-        }
+        there = [name for name, far in self.working.items() if far.fetched and far.fetched.done()]
+        for name in there:
+            del self.working[name]
         if time.monotonic() > self._counted + COUNT_SECONDS and self.client.status == "running":
             self._counted = time.monotonic()
             with suppress(*LOSSES):
                 self.count()
 
-    def hear(self, event: tuple[float, dict[str, Any]]) -> None:
-        """Note how far a point is."""
+    # How far a point is.
+    def _hear(self, event: tuple[float, dict[str, Any]]) -> None:
         message = event[1]
         if far := self.working.get(message["point"]):
             far.said, far.seconds_left = message["said"], message["seconds_left"]
@@ -226,7 +225,7 @@ class OnCluster:
 
     def listen(self) -> None:
         """Hear of points from now on, and have workers hear of stops."""
-        self.client.subscribe_topic(self.run, self.hear)
+        self.client.subscribe_topic(self.run, self._hear)
         self._tell_stop()
 
     def _reach(self) -> bool:
@@ -276,10 +275,8 @@ class Cluster:
         at = cluster_here(self.local, labs) if self.local else nullcontext((self.address, None))
         with at as (address, pair):
             client = connected(address, pair=pair)
-            is_local = bool(self.local)
-            cluster = OnCluster(
-                address, store, note, retries, limit, is_local, client=client, pair=pair
-            )
+            cluster = OnCluster(address, store, note, retries, limit, bool(self.local),
+                                client=client, pair=pair)  # fmt: skip
             try:
                 insist_alike(versions(client))
                 insist_offered(client, labs, address)
@@ -301,13 +298,9 @@ def store_of(url: str, folder: CampaignFolder) -> CampaignStore:
 
 def gather(store: CampaignStore, folder: CampaignFolder) -> None:
     """Bring here what has ended while no conductor was there."""
-    tries = (TRY.fullmatch(name) for name in store.below("points"))
-    names_of: dict[str, list[str]] = {}
-    for match in filter(None, tries):
-        names_of.setdefault(match[1], []).append(match[2])
-    missing = [
-        Courier(store, point, folder, out()) for point in folder.points
-        if any(not (folder.of(point) / name).exists() for name in names_of.get(point.name, ()))
-    ]  # fmt: skip
+    tries = filter(None, map(TRY.fullmatch, store.below("points")))
+    ended = {tried[1] for tried in tries if not (folder.path / tried[0]).exists()}
+    missing = [Courier(store, point, folder, out()) for point in folder.points
+               if point.name in ended]  # fmt: skip
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(lambda courier: courier.fetch(out()), missing))

@@ -6,6 +6,7 @@ is made here prove themselves by a TLS pair, which is made for it alone.
 
 import logging
 import warnings
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -84,22 +85,19 @@ def versions(client: Any) -> Mapping[str, Any]:
     """The reports of a cluster's processes about their packages."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        packages: Mapping[str, Any] = client.get_versions(packages=["labkit"])
-    return packages
+        return dict(client.get_versions(packages=["labkit"]))
 
 
 def insist_alike(parties: Mapping[str, Any]) -> None:
     """Refuse a cluster with other versions, which would fail in stranger ways."""
-    local = {**_versions(parties["client"]), "labkit": __version__}
-    remotes = {"the scheduler": parties["scheduler"], **parties["workers"]}
-    for name, remote in remotes.items():
-        known_versions = _versions(remote)
-        parts = set(PARTS) - ({"labkit"} if name == "the scheduler" else set())
-        for part in sorted(part for part in parts if known_versions.get(part) != local.get(part)):
-            problem = (
-                f"{part} is {known_versions.get(part) or 'missing'} on {name}, {local[part]} here"
-            )
-            remedy = COMMAND if part == "labkit" else f"pip install '{part}=={local[part]}'"
+    here = {**_versions(parties["client"]), "labkit": __version__}
+    for name, party in {"the scheduler": parties["scheduler"], **parties["workers"]}.items():
+        there = _versions(party)
+        if name == "the scheduler":
+            there["labkit"] = __version__  # which it does not need
+        for part in (part for part in PARTS if there.get(part) != here.get(part)):
+            remedy = COMMAND if part == "labkit" else f"pip install '{part}=={here[part]}'"
+            problem = f"{part} is {there.get(part) or 'missing'} on {name}, {here[part]} here"
             raise UnlikeVersions(problem, hint=f"the same everywhere: {remedy}")
 
 
@@ -118,12 +116,11 @@ def resource(lab: str) -> str:
     return "box" if lab == "box" else f"lab-{Path(lab).stem}"
 
 
-def offered(client: Any) -> dict[str, float]:
+def offered(client: Any) -> Mapping[str, float]:
     """The amount of each resource that all workers offer together."""
-    offers: dict[str, float] = {}
+    offers: Counter[str] = Counter()
     for worker in client.scheduler_info()["workers"].values():
-        for name, amount in worker["resources"].items():
-            offers[name] = offers.get(name, 0) + amount
+        offers.update(worker["resources"])
     return offers
 
 
@@ -132,20 +129,15 @@ def threads(client: Any) -> int:
     return sum(worker["nthreads"] for worker in client.scheduler_info()["workers"].values())
 
 
-# Dask knows a lab by the name of its file alone.
-def _apart(labs: Collection[str]) -> dict[str, str]:
-    owners: dict[str, str] = {}
-    for lab in sorted(labs):
-        if (name := resource(lab)) and owners.setdefault(name, lab) != lab:
-            problem = f"{owners[name]} and {lab} would both be {name} on the cluster"
-            raise BadInput(problem, hint="give one of the files another name")
-    return owners
-
-
 def insist_offered(client: Any, labs: Collection[str], address: str) -> None:
     """Insist that each lab has a worker, and none has two, which might disturb each other."""
-    offers = offered(client)
-    owners = _apart(labs)
+    offers, owners = offered(client), dict[str, str]()
+    for lab in sorted(lab for lab in labs if resource(lab)):
+        name = resource(lab)
+        # Dask knows a lab by the name of its file alone.
+        if owners.setdefault(name, lab) != lab:
+            problem = f"{owners[name]} and {lab} would both be {name} on the cluster"
+            raise BadInput(problem, hint="give one of the files another name")
     for name in owners:
         if not offers.get(name):
             names = ", ".join(sorted(offers)) or "nothing"

@@ -16,7 +16,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,9 +26,10 @@ from typing import Any, TypeVar
 from labkit import __version__
 from labkit.campaign.attempts import BEGUN
 from labkit.campaign.cluster.store import CampaignStore
-from labkit.campaign.conductor import CampaignStanding, Conductor, ThisMachine
-from labkit.campaign.folder import CampaignFolder, holding
+from labkit.campaign.conductor import CampaignStanding, Conductor, Workplace
+from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.foreseen import Foreseen
+from labkit.campaign.places import holding
 from labkit.campaign.points import CampaignPoint
 from labkit.campaign.worker import ANSWER
 from labkit.errors import LabkitError, Stopped, StoreRefused, UnlikeVersions
@@ -88,39 +89,31 @@ def see_to(task: Task) -> None:
 
 def _see_to(task: Task, scratch: Path) -> None:
     with holding(scratch / ".held", f"the point {task.point.name}"):
-        _furnish(scratch)
+        for name in COMMON:
+            path = out() / name
+            path.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                (scratch / name).symlink_to(path)
         folder = CampaignFolder.alone(scratch, task.campaign, task.point)
         courier = Courier(CampaignStore.open(task.store), task.point, folder, scratch)
         courier.fetch(scratch)
         worker = OnWorker(task.run, courier)
+        # Whoever was here before may have died: the lab is looked at first.
+        conductor = Conductor(
+            folder, {task.point.name: Foreseen(0.0, "")}, worker.show, worker.note, task.retries,
+            None, task.limit, worker, dirty={task.point.lab},
+        )  # fmt: skip
         try:
             with suppress(Stopped, KeyboardInterrupt):
                 worker.wait(0)
-                _conductor(task, folder, worker).conduct()
+                conductor.conduct()
         finally:
             insistently(courier.send_all)
     shutil.rmtree(scratch, ignore_errors=True)
 
 
-# Whoever was here before may have died: the lab is looked at first.
-def _conductor(task: Task, folder: CampaignFolder, worker: OnWorker) -> Conductor:
-    foreseen = {task.point.name: Foreseen(0.0, "")}
-    return Conductor(
-        folder, foreseen, worker.show, worker.note, task.retries, None, task.limit, worker,
-        dirty={task.point.lab},
-    )  # fmt: skip
-
-
-def _furnish(scratch: Path) -> None:
-    for name in COMMON:
-        path = out() / name
-        path.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            (scratch / name).symlink_to(path)
-
-
 @dataclass
-class OnWorker(ThisMachine):
+class OnWorker(Workplace):
     """The machine of a worker; it hears of stops, says how far it is, and sends what is kept."""
 
     run: str
@@ -187,26 +180,30 @@ class Courier:
 
     def fetch(self, path: Path) -> None:
         """Have here what tries have left in the store; runs that are here stay as they are."""
-        place = self.folder.of(self.point)
+        place, files = self.folder.of(self.point), []
         place.mkdir(parents=True, exist_ok=True)
-        below = [name.removeprefix(f"{self.at}/") for name in self.store.below(self.at)]
-        places = {name: path / name if _is_run(name) else place / name for name in below}
-        missing = sorted(
-            (name for name in below if not (_is_run(name) and places[name].exists())),
-            key=lambda name: _last(places[name]),
-        )
+        for name in self.store.below(self.at):
+            below = name.removeprefix(f"{self.at}/")
+            is_run = below.startswith(RESULTS)
+            file = path / below if is_run else place / below
+            if not (is_run and file.exists()):
+                files.append((below, file))
+        files.sort(key=lambda pair: _last(pair[1]))
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            contents = pool.map(lambda name: self.store.read(f"{self.at}/{name}"), missing)
-            for name, content in zip(missing, contents, strict=True):
+            contents = pool.map(self.store.read, [f"{self.at}/{below}" for below, _ in files])
+            for (below, file), content in zip(files, contents, strict=True):
                 if content is not None:
-                    places[name].parent.mkdir(parents=True, exist_ok=True)
-                    records.write(places[name], _place(name, content, OUT, _word(path)))
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    records.write(file, _place(below, content, OUT, _word(path)))
 
     def send_runs(self, *, complete: bool = False) -> None:
         """Send the runs that are kept; notes of those that were begun only at the end."""
-        for file in sorted(_files(self.out / RESULTS), key=_last):
+        path = self.out / RESULTS
+        files = (f for f in records.files_below(path) if f.is_file()) if path.exists() else ()
+        for file in sorted((f for f in files if ".half" not in str(f)), key=_last):
             name = file.relative_to(self.out).as_posix()
-            if name not in self._sent and (complete or not _is_note(name)):
+            is_note = any(part.endswith(NOTE) for part in name.split("/"))
+            if name not in self._sent and (complete or not is_note):
                 self._send(file, name)
                 self._sent.add(name)
 
@@ -251,18 +248,5 @@ def _place(name: str, content: bytes, before: bytes, after: bytes) -> bytes:
     return content.replace(before, after) if name == ANSWER else content
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    files = records.files_below(folder) if folder.exists() else ()
-    return (file for file in files if file.is_file() and ".half" not in str(file))
-
-
 def _last(file: Path) -> tuple[bool, str]:
     return file.name == LAST, str(file)
-
-
-def _is_run(name: str) -> bool:
-    return name.startswith(RESULTS)
-
-
-def _is_note(name: str) -> bool:
-    return any(part.endswith(NOTE) for part in name.split("/"))
