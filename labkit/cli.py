@@ -41,7 +41,11 @@ def main(words: Sequence[str] | None = None) -> int:
         try:
             stop_politely()
             try:
-                return _call(_parse(words))
+                args = _parse(words)
+                if hasattr(args, "call"):
+                    return int(args.call(args) or 0)
+                args.parser.print_help()
+                return 2
             finally:
                 sys.stdout.flush()
         except LabkitError as error:
@@ -83,34 +87,25 @@ def _parse(words: Sequence[str] | None) -> Namespace:
     return args
 
 
-def _call(namespace: Namespace) -> int:
-    if not hasattr(namespace, "call"):
-        namespace.parser.print_help()
-        return 2
-    return int(namespace.call(namespace) or 0)
-
-
 def parser() -> ArgumentParser:
     """All that the command line takes."""
     top = Parser("labkit", description=TOP, epilog=EXITS, formatter_class=Help)
-    top.set_defaults(parser=top)
     top.add_argument("--version", action="version", version=f"labkit {__version__}")
-    commands.add_all(top.add_subparsers(title="commands", metavar="COMMAND"))
+    verbs = top.add_subparsers(title="commands", metavar="COMMAND")
+    top.set_defaults(parser=top, verbs=verbs.choices)
+    commands.add_all(verbs)
     return top
 
 
 # What no part of labkit has said in words of its own.
 def _describe(error: OSError) -> str:
-    place = readable(f"{error.filename}: " if error.filename else "")
-    return f"{place}{error.strerror or error}{_hint(error)}"
-
-
-def _hint(error: OSError) -> str:
     from labkit.machine.places import out
 
+    place = readable(f"{error.filename}: " if error.filename else "")
+    hint = "\n  hint: is the disk full? df says" if error.errno == errno.ENOSPC else ""
     if str(error.filename).startswith(str(out())):
-        return "\n  hint: LABKIT_OUT names another folder"
-    return "\n  hint: is the disk full? df says" if error.errno == errno.ENOSPC else ""
+        hint = "\n  hint: LABKIT_OUT names another folder"
+    return f"{place}{error.strerror or error}{hint}"
 
 
 class _Outlet(io.FileIO):

@@ -95,15 +95,8 @@ class AtWork(PointAtWork):
     def _listen(self, output: IO[bytes]) -> None:
         for line in output:
             with suppress(ValueError, LookupError):
-                self._hear(json.loads(line))
-
-    def _hear(self, message: dict[str, dict[str, float | str] | str]) -> None:
-        if isinstance(text := message.get("said"), str):
-            self.said, self.seconds_left = text, None
-        elif isinstance(progress := message.get("progress"), dict):
-            at = f"{progress['step']} {progress['condition']}"
-            self.said = f"{at}, {progress['done']} of {progress['of']} runs"
-            self.seconds_left = float(progress["seconds_left"])
+                message = json.loads(line)
+                self.said, self.seconds_left = message["said"], message["seconds_left"]
 
     # Where SIGINT is ignored (a shell's job in the background), the worker ignores it as well.
     def _ask_to_stop(self) -> None:

@@ -133,7 +133,10 @@ class Conductor:
     def _step(self) -> None:
         for worker in list(self.working):
             worker.insist()
-            self._say_waiting(worker)
+            name, said = worker.point.name, worker.said
+            if said.startswith(WAITS) and said != self._said.get(name):
+                self._said[name] = said
+                self.note(f"{worker.point.title}: {said}")
             if self.limit is not None and worker.seconds > self.limit and not worker.asked:
                 worker.stop(f"it took longer than its limit of {self.limit:.0f} s")
             if (attempt := worker.ended()) is not None:
@@ -146,11 +149,6 @@ class Conductor:
             self._shown = time.monotonic()
             self.show(self.standing())
         self.at.wait(LOOK_SECONDS)
-
-    def _say_waiting(self, worker: PointAtWork) -> None:
-        if worker.said.startswith(WAITS) and worker.said != self._said.get(worker.point.name):
-            self._said[worker.point.name] = worker.said
-            self.note(f"{worker.point.title}: {worker.said}")
 
     def _leave_off(self) -> None:
         self.late = self.late or bool(self.waiting or self.working)

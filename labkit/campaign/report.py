@@ -1,7 +1,6 @@
 """The report of a campaign: one folder with an index, every notebook and its page, for offline."""
 
 import json
-import re
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from labkit.campaign.points import CampaignPoint
 from labkit.campaign.swept import sweeps
 from labkit.campaign.worker import NOTEBOOK, PAGE
 from labkit.machine import records
-from labkit.machine.units import spoken
+from labkit.machine.units import by_numbers, spoken
 from labkit.pages import report as pages
 from labkit.pages.filled import filled
 
@@ -117,13 +116,7 @@ def _studies(folder: CampaignFolder, points: Sequence[Told]) -> Iterator[dict[st
             counts[verdict["claim"], variant][verdict["verdict"]] += 1
         yield {
             "title": studies.asks(studies.find(name)) if name in studies.names() else name,
-            "variants": sorted({variant for variant, _ in by_study[name]}, key=_by_numbers),
+            "variants": sorted({variant for variant, _ in by_study[name]}, key=by_numbers),
             "claims": {verdict["claim"]: verdict["statement"] for _, verdict in by_study[name]},
             "counts": counts,
         }
-
-
-# A number in a text is worth what it says: 300 comes before 1200.
-def _by_numbers(variant: str) -> list[str | float]:
-    parts = re.split(r"(\d+(?:\.\d+)?)", variant)
-    return [float(part) if at % 2 else part for at, part in enumerate(parts)]

@@ -14,11 +14,10 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from labkit import studies
 from labkit.campaign.attempts import FAILED, FINISHED, STOPPED, TEMPORARY, Attempt, make_safe
@@ -49,23 +48,23 @@ class ToConductor:
 
     stream: TextIO
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, seconds_left: float | None = None) -> None:
         """Say what is being done now."""
-        self._send({"said": text})
+        with suppress(OSError, ValueError):
+            words = {"said": text, "seconds_left": seconds_left}
+            print(json.dumps(words), file=self.stream, flush=True)
 
     def tell(self, progress: Progress) -> None:
         """Say how far the study has come."""
-        self._send({"progress": asdict(progress)})
-
-    def _send(self, message: Mapping[str, Any]) -> None:
-        with suppress(OSError, ValueError):
-            print(json.dumps(message), file=self.stream, flush=True)
+        at = f"{progress.step} {progress.condition}"
+        self.say(f"{at}, {progress.done} of {progress.of} runs", float(progress.seconds_left))
 
 
 def main(words: list[str]) -> None:
     """Do what the words say."""
     stop_politely()
-    wire = ToConductor(_own_output())
+    wire = ToConductor(os.fdopen(os.dup(1), "w", encoding="utf-8"))
+    os.dup2(2, 1)  # what libraries print is for the log
     if select.select([0], [], [], 0)[0]:
         return  # nobody waits for it any more, and another may have this point by now
     threading.Thread(target=_until_alone, daemon=True).start()
@@ -74,13 +73,6 @@ def main(words: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as temporary:
         attempt = Attempt.begin(int(words[2]), temporary)
         _work(folder, point, attempt, wire, PUT_BACK in words[3:])
-
-
-# What libraries print is for the log, which standard error goes to.
-def _own_output() -> TextIO:
-    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    return output
 
 
 def _until_alone() -> None:
@@ -114,9 +106,11 @@ def _work(
             make_safe(path / NOTEBOOK, path / PAGE)
         reply.insist()
         end = replace(
-            attempt.ended(FINISHED), results=_below_out(reply.results), verdicts=reply.verdicts,
+            attempt.ended(FINISHED), results=reply.results, verdicts=reply.verdicts,
             remarks=reply.remarks, note=reply.note,
         )  # fmt: skip
+        if Path(end.results).is_relative_to(out()):  # which may be moved as a whole
+            end = replace(end, results=os.path.relpath(end.results, out()))
     except (LabkitError, KeyboardInterrupt) as error:
         _hear_no_more()
         was_stopped = isinstance(error, Stopped | KeyboardInterrupt)
@@ -142,11 +136,6 @@ def _set_aside(path: Path, attempt: Attempt) -> None:
     (path / PAGE).unlink(missing_ok=True)
     if (path / NOTEBOOK).exists():
         (path / NOTEBOOK).replace(path / f"attempt-{attempt.number - 1}.ipynb")
-
-
-# The folder of all measurements may be moved as a whole.
-def _below_out(path: str) -> str:
-    return os.path.relpath(path, out()) if Path(path).is_relative_to(out()) else path
 
 
 def _get_ready(point: CampaignPoint, putting_back: bool, wire: ToConductor) -> None:

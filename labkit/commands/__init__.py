@@ -8,6 +8,8 @@ import importlib
 import pkgutil
 from typing import Any
 
+from labkit.commands._verb import Verb
+
 
 @functools.cache
 def names() -> tuple[str, ...]:
@@ -19,4 +21,6 @@ def names() -> tuple[str, ...]:
 def add_all(parsers: Any) -> None:
     """Add every verb of this folder, by name."""
     for name in names():
-        getattr(importlib.import_module(f"{__name__}.{name}"), name).add_to(parsers)
+        for one in vars(importlib.import_module(f"{__name__}.{name}")).values():
+            if isinstance(one, Verb) and one.name == name:
+                one.add_to(parsers)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from labkit.commands._verb import JSON, LABEL, arg, busy, flag, now, print_json, verb
 from labkit.errors import BadInput, readable
+from labkit.machine.units import by_numbers
 from labkit.pages.terminal import paragraph
 
 if TYPE_CHECKING:
@@ -36,20 +37,21 @@ CONDITION_AND_FILE = re.compile(r"((?:\[[^]]*\]|[^=[])+)=(.*)", re.DOTALL)
         "\"'read iops' + 'write iops'\"; if repeated, the first that the file has"),
     flag("--trials", "each value of a file is a block of its own"), LABEL, JSON,
 )  # fmt: skip
-def import_(args: argparse.Namespace) -> None:
+def _import(args: argparse.Namespace) -> None:
     """Import a bundle, or another tool's output; nothing is run."""
     from labkit.running import measured
+    from labkit.runs import bundle
 
     if args.format != "labkit":
         pairs = [(_files(args), "imported")]
     elif args.study or args.metric or args.trials:
         flag = "--study" if args.study else "--metric" if args.metric else "--trials"
-        raise BadInput(
-            f"{flag} is only for files that other tools wrote",
-            hint="name the tool, such as --from fio; a bundle needs no tool",
-        )
+        problem = f"{flag} is only for files that other tools wrote"
+        raise BadInput(problem, hint="name the tool, such as --from fio; a bundle needs no tool")
     else:
-        pairs = _bundles(args)
+        with busy("checking and unpacking"):
+            bundles = [bundle.take_in(Path(file)) for file in args.files]
+        pairs = [(results, "imported" if new else "was here already") for results, new in bundles]
     rows: list[dict[str, Any]] = []
     for results, state in pairs:
         # Of imported files that were cut off, or of which a test failed.
@@ -71,14 +73,6 @@ def import_(args: argparse.Namespace) -> None:
             print(_judging(row))
 
 
-def _bundles(args: argparse.Namespace) -> list[tuple[Results, str]]:
-    from labkit.runs import bundle
-
-    with busy("checking and unpacking"):
-        pairs = [bundle.take_in(Path(file)) for file in args.files]
-    return [(results, "imported" if new else "was here already") for results, new in pairs]
-
-
 def _files(args: argparse.Namespace) -> Results:
     from labkit import imports
     from labkit.claims.judged_as import Claimed
@@ -90,19 +84,16 @@ def _files(args: argparse.Namespace) -> Results:
     claims = Claimed.said(study, args.metric) if study else None
     files: dict[str, list[Path | imports.Source]] = {}
     for word in args.files:
-        condition, name = _condition(word)
+        match = CONDITION_AND_FILE.fullmatch(word)
+        if word.endswith("=") and not Path(word).exists():
+            raise BadInput(f"{word} names no file", hint="CONDITION=FILE")
+        named = None if Path(word).exists() else match
+        condition, name = (named[1], named[2]) if named else ("", word)
         tool, paths = _tool_and_paths(name, args.format)
         files.setdefault(condition, []).extend(imports.Source(tool, path) for path in paths)
     label = check_label(args.label or "-".join(filter(None, (study, now()))))
     with busy("reading the files"):
         return imports.take_in(args.format, files, label, claims, args.trials)
-
-
-def _condition(word: str) -> tuple[str, str]:
-    match = CONDITION_AND_FILE.fullmatch(word)
-    if word.endswith("=") and not Path(word).exists():
-        raise BadInput(f"{word} names no file", hint="CONDITION=FILE")
-    return (match[1], match[2]) if match and not Path(word).exists() else ("", word)
 
 
 # The tool before a file, if it is no part of its name; run2 comes before run10.
@@ -114,14 +105,10 @@ def _tool_and_paths(word: str, usual: str) -> tuple[str, list[Path]]:
         tool, pattern = usual, word
     if Path(pattern).exists() or not {*"*?["} & {*pattern}:
         return tool, [Path(pattern)]
-    paths = sorted(map(Path, glob.glob(os.path.expanduser(pattern))), key=_by_numbers)
+    paths = sorted(map(Path, glob.glob(os.path.expanduser(pattern))), key=by_numbers)
     if not paths:
         raise BadInput(f"no file matches {pattern}")
     return tool, paths
-
-
-def _by_numbers(path: Path) -> list[tuple[int, str]]:
-    return [(int(part or 0), letters) for part, letters in re.findall(r"(\d*)(\D*)", str(path))]
 
 
 def _judging(row: dict[str, Any]) -> str:

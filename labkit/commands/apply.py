@@ -42,7 +42,7 @@ class _Request:
     arg("--condition", "NAME", "the study's condition to apply; a plan may name it", default=None),
     ON, lab("the lab in a box, started if needed"), JSON,
 )  # fmt: skip
-def apply(args: argparse.Namespace) -> None:
+def _apply(args: argparse.Namespace) -> None:
     """Apply settings and keep them; `labkit restore` puts them back."""
     from labkit.changes.in_force import InForce
     from labkit.changes.lease import Owner
@@ -52,10 +52,9 @@ def apply(args: argparse.Namespace) -> None:
     with busy(f"asking {', '.join(request.lab.hosts)}"):
         plan = changes.learn(request.settings)
     if request.plan:
-        plan.check_fresh(
-            {(step["host"], step["thing"]): step["text"] for step in request.plan["steps"]},
-            request.plan["digest"],
-        )
+        steps = request.plan["steps"]
+        texts = {(step["host"], step["thing"]): step["text"] for step in steps}
+        plan.check_fresh(texts, request.plan["digest"])
     _make(args, request, changes)
 
 
@@ -83,11 +82,10 @@ def _make(args: argparse.Namespace, request: _Request, changes: InForce) -> None
 def _describe(rows: Sequence[dict[str, str]], lab: Lab) -> str:
     if not rows:
         return "Nothing was changed: all is as asked for."
-    lines = [
-        "{host}: {thing}: {before} -> {now}".format(**row)
-        + f" ({row['state']})" * (row["state"] == WAITS)
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        note = f" ({WAITS})" if row["state"] == WAITS else ""
+        lines.append("{host}: {thing}: {before} -> {now}".format(**row) + note)
     first, *names = dict.fromkeys(row["host"] for row in rows)
     return "\n".join([*lines, f"It stays so until: {lab.host(first).verb('restore', *names)}"])
 
@@ -107,10 +105,8 @@ def _of_study(args: argparse.Namespace) -> _Request:
     from labkit.running import possible, sizes
 
     if len(args.what) > 1:
-        raise BadInput(
-            "only settings can be several; a study or a plan stands alone",
-            hint='a setting is typed as "Mtu(9000)"',
-        )
+        problem = "only settings can be several; a study or a plan stands alone"
+        raise BadInput(problem, hint='a setting is typed as "Mtu(9000)"')
     if args.on:
         raise BadInput("--on is for settings; a study names its own hosts")
     plan = _saved_plan(args.what[0])
@@ -131,15 +127,14 @@ def _saved_plan(name: str) -> dict[str, Any]:
         if path.suffix or len(path.parts) > 1:  # no study is called so
             raise BadInput(f"no plan {path}", hint=hint)
         return {}
+    said = ""
     try:
         plan = records.read_json(path)
         if _is_plan(plan):
             return plan
     except ResultsError as error:
-        text = error.said
-    else:
-        text = ""
-    raise BadInput(f"{path} is not a plan", said=text, hint=hint)
+        said = error.said
+    raise BadInput(f"{path} is not a plan", said=said, hint=hint)
 
 
 def _is_plan(plan: dict[str, Any]) -> bool:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PROGRAMS = ("ssh",)
 SHAPES = {"rate": "100 Mbit/s", "delay": "2 ms", "jitter": "100 us", "loss": "0.5 %"}
 NAME = arg("--name", "NAME", "name of the box (default: lab)", default="lab")
-box = Verb(
+BOX = Verb(
     "box", "the lab in a box: real hosts on this machine",
     ("up | two hosts and a guest",
      "up four-guests --name mine | another topology, next to the first",
@@ -30,14 +30,14 @@ box = Verb(
 )  # fmt: skip
 
 
-@box.verb(
+@BOX.verb(
     'client --rate "100 Mbit/s" --delay "2 ms" | slow it down', "client | restore the link",
     NAME, arg("host", "HOST", "role of the host with that link"),
     *(arg(f"--{key}", "TEXT", f'such as "{example}"'.replace("%", "%%"))
       for key, example in SHAPES.items()),
     JSON,
 )  # fmt: skip
-def shape(args: argparse.Namespace) -> int:
+def _shape(args: argparse.Namespace) -> int:
     """Change and measure a link of the box; without options, restore it."""
     from labkit import box
     from labkit.box import needs
@@ -54,7 +54,7 @@ def shape(args: argparse.Namespace) -> int:
     return _show_box(args)
 
 
-@box.verb(
+@BOX.verb(
     "guest --to server2 --downtime 300ms",
     NAME, arg("guest", "GUEST", "role of the guest"),
     arg("--to", "HOST", "the host to move it to", required=True),
@@ -62,7 +62,7 @@ def shape(args: argparse.Namespace) -> int:
     arg("--downtime", "TEXT", 'longest pause at the end, such as "300ms"'),
     JSON,
 )  # fmt: skip
-def migrate(args: argparse.Namespace) -> None:
+def _migrate(args: argparse.Namespace) -> None:
     """Move a running QEMU guest to another host of the box; on failure it stays."""
     from labkit import box
 
@@ -79,12 +79,12 @@ def migrate(args: argparse.Namespace) -> None:
     print(f"  {move.bytes / 1e6:.1f} MB were sent, in {move.rounds} rounds")
 
 
-@box.verb(
+@BOX.verb(
     "client | a shell", "client ip -br address | a command; ends with its code",
     NAME, arg("host", "HOST", "a role, such as client or guest"),
     arg("words", "COMMAND", "the command and its arguments", nargs=argparse.REMAINDER),
 )  # fmt: skip
-def ssh(args: argparse.Namespace) -> None:
+def _ssh(args: argparse.Namespace) -> None:
     """Log in to a host of the box, or run a command there."""
     from labkit import box
     from labkit.box.folder import not_up
@@ -108,8 +108,8 @@ def ssh(args: argparse.Namespace) -> None:
     os.execvp("ssh", [*words, at, *command])
 
 
-@box.verb("", JSON)
-def topologies(args: argparse.Namespace) -> None:
+@BOX.verb("", JSON)
+def _topologies(args: argparse.Namespace) -> None:
     """List the built-in topologies."""
     from labkit.box import room, topology
     from labkit.box.machine import Machine
@@ -121,7 +121,7 @@ def topologies(args: argparse.Namespace) -> None:
     tell(args, document, lambda: table(rows, ["topology", "sizes on this machine"]))
 
 
-@box.verb(
+@BOX.verb(
     " | two hosts and a guest", "four-guests --name mine | another topology, next to the first",
     arg("topology", "TOPOLOGY",
         "a topology file, or a name from `labkit box topologies` (default: pair)", nargs="?"),
@@ -129,7 +129,7 @@ def topologies(args: argparse.Namespace) -> None:
         "kvm, uml, tcg or auto, for guests that leave a choice (default: auto)"),
     NAME, JSON,
 )  # fmt: skip
-def up(args: argparse.Namespace) -> None:
+def _up(args: argparse.Namespace) -> None:
     """Start the box; does nothing if it is up."""
     from labkit import box
     from labkit.box.guests.accelerator import VARIABLE
@@ -144,8 +144,8 @@ def up(args: argparse.Namespace) -> None:
         print(f"\nits hosts are described in {path}; `labkit box down{text}` ends it")
 
 
-@box.verb(" | the box named lab", "--name mine | the box of this name", NAME, JSON)
-def down(args: argparse.Namespace) -> None:
+@BOX.verb(" | the box named lab", "--name mine | the box of this name", NAME, JSON)
+def _down(args: argparse.Namespace) -> None:
     """Remove the box: processes, namespaces, links, files."""
     from labkit import box
 
@@ -155,8 +155,8 @@ def down(args: argparse.Namespace) -> None:
     tell(args, asdict(box.status(args.name)), lambda: text)
 
 
-@box.verb(" | exit code 0 only if it is up", NAME, JSON)
-def status(args: argparse.Namespace) -> int:
+@BOX.verb(" | exit code 0 only if it is up", NAME, JSON)
+def _status(args: argparse.Namespace) -> int:
     """List the hosts of the box and their states."""
     return _show_box(args)
 

@@ -23,18 +23,18 @@ SOME_FAILED, LATE = 1, 3
 
 
 FILE = arg("file", "FILE", "a campaign file", type=Path)
-campaign = Verb(
+CAMPAIGN = Verb(
     "campaign", "run many studies from one file; go on after any death",
     ("new nightly.toml | write a file to edit", "run nightly.toml | measure what it lacks"),
     kind="step",
 )  # fmt: skip
 
 
-@campaign.verb(
+@CAMPAIGN.verb(
     "nightly.toml | an example to edit; a file that exists stays as it is",
     arg("file", "FILE", "name of the new file: NAME.toml", type=Path),
 )
-def new(args: argparse.Namespace) -> None:
+def _new(args: argparse.Namespace) -> None:
     """Write a commented campaign file to begin with."""
     from string import Template
 
@@ -49,8 +49,8 @@ def new(args: argparse.Namespace) -> None:
     print(f"wrote {file}; edit it, then: labkit campaign check {file}")
 
 
-@campaign.verb("nightly.toml | what would run where, or what is wrong in which line", FILE, JSON)
-def check(args: argparse.Namespace) -> None:
+@CAMPAIGN.verb("nightly.toml | what would run where, or what is wrong in which line", FILE, JSON)
+def _check(args: argparse.Namespace) -> None:
     """Explain every point, and estimate the time for all; run nothing."""
     from labkit.campaign import points, shown
     from labkit.campaign.asked import Campaign
@@ -73,7 +73,7 @@ def check(args: argparse.Namespace) -> None:
     tell(args, document, lambda: shown.explained(campaign, campaign_points, forecast, finished))
 
 
-@campaign.verb(
+@CAMPAIGN.verb(
     "nightly.toml | the same again after a stop or a crash: it goes on",
     "nightly.toml --scheduler tcp://10.0.0.1:8786 | on a Dask cluster",
     FILE,
@@ -85,7 +85,7 @@ def check(args: argparse.Namespace) -> None:
         " (default: out/stores)"),
     JSON,
 )  # fmt: skip
-def run(args: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     """Run what is not finished yet, then write the report.
 
     Exit codes: 0: all points are finished; 1: a point failed for good; 2: the file is wrong;
@@ -136,11 +136,11 @@ def _cluster(args: argparse.Namespace) -> Callable[..., AbstractContextManager[W
     return lambda *_: nullcontext(Workplace())
 
 
-@campaign.verb(
+@CAMPAIGN.verb(
     "nightly | one folder that opens anywhere, without a network",
     arg("campaign", "CAMPAIGN", "name of a campaign, its file, or its folder"), JSON,
 )  # fmt: skip
-def report(args: argparse.Namespace) -> None:
+def _report(args: argparse.Namespace) -> None:
     """Write the report of a campaign, even an unfinished one."""
     from labkit.campaign.folder import named_campaign
     from labkit.campaign.report import write
@@ -182,7 +182,7 @@ def _share(word: str) -> float:
     return share
 
 
-@campaign.verb(
+@CAMPAIGN.verb(
     "monday tuesday | exit code 1 if a figure is clearly worse, or a point is missing",
     "monday tuesday --junit >changes.xml | as test reports of continuous integration",
     arg("a", "A", "the old campaign: its name, file or folder"),
@@ -191,7 +191,7 @@ def _share(word: str) -> float:
         "smallest change that matters (default 0.05: 5 %% of the old figure)", type=_share),
     (flag("--markdown", "print Markdown, for a comment"), flag("--junit", "print JUnit XML"), JSON),
 )  # fmt: skip
-def compare(args: argparse.Namespace) -> int:
+def _compare(args: argparse.Namespace) -> int:
     """Find regressions and improvements from A to B."""
     from labkit.campaign import compare_forms
     from labkit.campaign.compare import compare

@@ -23,20 +23,20 @@ ALIKE = 0.88
 """Names of conditions that are so much alike may be one, misspelt."""
 
 
-claims = Verb(
+CLAIMS = Verb(
     "claims", "write down the claims of a document, and check them",
     ("new paper.toml --document 'A Paper' | a file of claims, with each form",
      "check paper.toml | its errors with line and claim, and what it needs"),
 )  # fmt: skip
 
 
-@claims.verb(
+@CLAIMS.verb(
     "published/paper.toml --document 'A Paper' --url https://example.org/paper.pdf",
     arg("file", "FILE", "file to write, such as paper.toml", type=Path),
     arg("--document", "TEXT", "title of the document"),
     arg("--url", "URL", "where it can be read"),
 )
-def new(args: argparse.Namespace) -> None:
+def _new(args: argparse.Namespace) -> None:
     """Write a file of claims, and one for printed figures."""
     from string import Template
 
@@ -63,11 +63,11 @@ def new(args: argparse.Namespace) -> None:
     print(f"\nReplace the examples by the document's claims; then: labkit claims check {file}")
 
 
-@claims.verb(
+@CLAIMS.verb(
     "published/paper.toml | ids, names, units, forms and expressions",
     arg("file", "FILE", "file of claims", type=Path), JSON,
 )  # fmt: skip
-def check(args: argparse.Namespace) -> int:
+def _check(args: argparse.Namespace) -> int:
     """Check a file of claims; exit code 1 if one is wrong."""
     from labkit.claims import published
     from labkit.statistics.measurand import Measurand

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     arg("--chart", "FILE", "draw the counters over time: .html, .svg or .png", type=Path),
     arg("--csv", "FILE", "write time and counters to a CSV file", type=Path), JSON,
 )  # fmt: skip
-def columns(args: argparse.Namespace) -> None:
+def _columns(args: argparse.Namespace) -> None:
     """List and draw the counters of an esxtop file."""
     from labkit.charts.counters import counters_over_time
     from labkit.charts.export import save, save_csv

@@ -44,7 +44,7 @@ LAB = arg("--lab", "FILE", "a lab.toml, box, or local: this machine (default)", 
       for side in "ab"),
     *MEASURING, LABEL, JSON,
 )  # fmt: skip
-def compare(args: argparse.Namespace) -> None:
+def _compare(args: argparse.Namespace) -> None:
     """Decide which of two commands, settings or hosts is faster.
 
     Run a command under A and under B in shuffled blocks, until it is decided which takes less time.

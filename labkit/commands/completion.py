@@ -18,12 +18,9 @@ START = {"bash": "", "zsh": "autoload -Uz bashcompinit && bashcompinit"}
     'zsh | in ~/.zshrc: eval "$(labkit completion zsh)"',
     arg("shell", "SHELL", "bash or zsh", choices=[*START]),
 )
-def completion(args: argparse.Namespace) -> None:
+def _completion(args: argparse.Namespace) -> None:
     """Print what makes a shell complete labkit's words."""
-    from labkit.cli import parser
-
-    (verbs,) = (action for action in parser()._actions if action.metavar == "COMMAND")
-    parsers: dict[str, argparse.ArgumentParser] = dict(verbs.choices or {})
+    parsers: dict[str, argparse.ArgumentParser] = args.verbs
     words = {"labkit": parsers, **{name: _words(parser) for name, parser in parsers.items()}}
     rows = [
         f"_labkit_words[{name}]={shlex.quote(' '.join(flags))}" for name, flags in words.items()

@@ -18,7 +18,7 @@ from labkit.pages.terminal import paragraph
         type=at_least_one, default=4),
     LABEL, JSON,
 )  # fmt: skip
-def controls(args: argparse.Namespace) -> int:
+def _controls(args: argparse.Namespace) -> int:
     """Check a lab: add a known delay and measure it; compare two equal runs."""
     from labkit import studies
     from labkit.controls import FEWEST_BLOCKS, NotMade

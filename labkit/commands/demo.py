@@ -34,7 +34,7 @@ SUGGESTIONS = {
 
 
 @verb("")
-def demo(args: argparse.Namespace) -> None:
+def _demo(args: argparse.Namespace) -> None:
     """See it all once: a box, its controls, a study, its report."""
     from labkit import box, studies
 

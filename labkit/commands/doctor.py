@@ -33,7 +33,7 @@ SIGNS = {"ok": "ok", "warning": "!!", "failed": "XX", "not looked at": "--"}
      arg("--lab", "FILE", "check the hosts of a lab.toml, or `box`")),
     JSON,
 )  # fmt: skip
-def doctor(args: argparse.Namespace) -> int:
+def _doctor(args: argparse.Namespace) -> int:
     """Show what this machine, or a lab, can do.
 
     With --lab, check the hosts of a lab and the paths between them, and list the conditions that

@@ -12,7 +12,7 @@ from labkit.commands._verb import JSON, arg, at_least_one, busy, tell, verb
     arg("--sets", "N", "number of change sets (default: 5)", type=at_least_one, default=5),
     lab(), JSON,
 )  # fmt: skip
-def journal(args: argparse.Namespace) -> None:
+def _journal(args: argparse.Namespace) -> None:
     """List changes on a host, who made them, and whether they are put back."""
     from labkit.changes.journal import history, lines_of
 

@@ -24,7 +24,7 @@ STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     arg("words", "OPTION", nargs="*",
         text="options of `jupyter lab` go after --, as: labkit lab -- --port 9000"),
 )  # fmt: skip
-def lab(args: argparse.Namespace) -> int:
+def _lab(args: argparse.Namespace) -> int:
     """Open JupyterLab at a page of studies, labs and results."""
     from labkit.front import opening
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from labkit.commands._verb import Verb, arg
 from labkit.errors import BadInput
 
-new = Verb(
+NEW = Verb(
     "new", "write the skeleton of a new study, or the file of a lab",
     ("study disk_cache | module, notebook, published files, rows in the tables",
      "lab lab.toml | asks for your hosts, finds their links and guests"),
@@ -18,7 +18,7 @@ new = Verb(
 )  # fmt: skip
 
 
-@new.verb(
+@NEW.verb(
     "lab.toml | asks for the addresses of client and server",
     "lab.toml client=root@192.0.2.10 server=root@192.0.2.11 | asks about their keys only",
     arg("file", "FILE", "the file to write", type=Path),
@@ -27,7 +27,7 @@ new = Verb(
     arg("--yes", "FINGERPRINT", "accept this fingerprint without asking; once a host",
         action="append"),
 )  # fmt: skip
-def lab(args: argparse.Namespace) -> int:
+def _lab(args: argparse.Namespace) -> int:
     """Write the file of a lab, and look over its hosts."""
     from labkit.commands.doctor import look_at
     from labkit.commands.trust import trust_host
@@ -58,7 +58,7 @@ def _ask_for_hosts() -> list[str]:
     return [f"{role}={word.strip()}" for role, word in answers.items() if word.strip()]
 
 
-@new.verb(
+@NEW.verb(
     "disk_cache | a study that runs, with a claim that can fail",
     "disk_cache --document 'Disk Caches' | a claim of this document",
     arg("name", "NAME", "name of the study, such as disk_cache"),
@@ -68,7 +68,7 @@ def _ask_for_hosts() -> list[str]:
     arg("--in", "DIR", dest="folder", type=Path,
         text="a folder of your own for it (default: the workspace here, else this checkout)"),
 )  # fmt: skip
-def study(args: argparse.Namespace) -> None:
+def _study(args: argparse.Namespace) -> None:
     """Write the skeleton of a new study into this checkout."""
     from labkit.machine import workspace
     from labkit.machine.places import HOME

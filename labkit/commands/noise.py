@@ -20,7 +20,7 @@ POWER = "5 / 10 / 20 blocks find"
     arg("--repeats", "N", "blocks of two runs each (default: 6)", type=at_least_one, default=6),
     flag("--quick", "a few short runs, to try it"), LABEL, JSON,
 )  # fmt: skip
-def noise(args: argparse.Namespace) -> None:
+def _noise(args: argparse.Namespace) -> None:
     """Measure a study against itself, to find the noise of this lab."""
     from labkit import noise_floor, studies
     from labkit.results import check_label

@@ -49,7 +49,7 @@ SHORT = 2
     flag("--quick", "plan the short run of `run --quick`"),
     PARAMETERS, ON, lab("the lab in a box; if it is down, it comes up for the plan only"), JSON,
 )  # fmt: skip
-def plan(args: argparse.Namespace) -> None:
+def _plan(args: argparse.Namespace) -> None:
     """Show what a study or settings would change; touch nothing."""
     if looks_like_setting(args.what[0]):
         _plan_settings(args)

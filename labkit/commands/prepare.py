@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     flag("--non-free", "also packages that are not free, such as netperf"),
     lab(), JSON,
 )  # fmt: skip
-def prepare(args: argparse.Namespace) -> int:
+def _prepare(args: argparse.Namespace) -> int:
     """Install the programs that studies call.
 
     Say for each host which programs of the studies it lacks, and which command brings them. On a

@@ -5,18 +5,18 @@ import os
 
 from labkit.commands._verb import Verb, arg, flag
 
-remove = Verb(
+REMOVE = Verb(
     "remove", "remove a study of your own",
     ("study disk_cache | list its files", "study disk_cache --yes | remove them"), kind="kind",
 )  # fmt: skip
 
 
-@remove.verb(
+@REMOVE.verb(
     "disk_cache | list what would go", "disk_cache --yes | module, claims, notebook, rows",
     arg("name", "NAME", "name of the study"),
     flag("--yes", "remove them, without a list first"),
 )  # fmt: skip
-def study(args: argparse.Namespace) -> None:
+def _study(args: argparse.Namespace) -> None:
     """Remove the files of a study, and its rows in tables."""
     from labkit.running import new_study
 

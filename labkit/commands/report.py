@@ -31,7 +31,7 @@ if TYPE_CHECKING:
      flag("--html", "print the comparison as an HTML page"), JSON),
     flag("--artifact", "write a page for the evaluation of an artifact"),
 )  # fmt: skip
-def report(args: argparse.Namespace) -> int:
+def _report(args: argparse.Namespace) -> int:
     """Write the report of existing results."""
     from labkit import imports, studies
     from labkit.pages.answer import given

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     flag("--forget", "close the journal even if something cannot be put back"),
     lab(), JSON,
 )  # fmt: skip
-def restore(args: argparse.Namespace) -> int:
+def _restore(args: argparse.Namespace) -> int:
     """Put back labkit's changes on hosts, also after a crash; changes by others stay."""
     hosts = chosen(args, args.hosts, all_hosts=args.all)
     outcomes: dict[str, Any] = {}

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labkit.commands._importing import import_
+from labkit.commands._importing import _import
 from labkit.commands._verb import JSON, Verb, arg, busy, flag, print_json, tell
 from labkit.errors import BadInput, readable
 from labkit.machine.units import shown
@@ -31,25 +31,25 @@ from results left join runs on runs.results = results.id
 where (?1 = '' or study = ?1) group by results.id order by started, results.path
 """
 
-RESULTS = "a folder of results, one of its runs, a bundle, or a study (its newest)"
+WHICH = "a folder of results, one of its runs, a bundle, or a study (its newest)"
 
 
 FOLDERS = arg(
     "folders", "FOLDER", "folders to search instead of this machine's results", nargs="*",
     type=Path,
 )  # fmt: skip
-results = Verb(
+RESULTS = Verb(
     "results", "list, show, verify, compare and move results",
     ("list | all results, one line each", "show lat_ping | its settings and figures",
      "verify | every file against its checksum", "export lat_ping -o mine.labkit"),
 )  # fmt: skip
 
 
-@results.verb(
+@RESULTS.verb(
     "--study lat_ping | results of one study", "/mnt/shared | results below this folder",
     FOLDERS, arg("--study", "STUDY", "list only this study"), JSON,
 )  # fmt: skip
-def list_(args: argparse.Namespace) -> None:
+def _list(args: argparse.Namespace) -> None:
     """List all results, one line each."""
     from labkit.pages import tables
     from labkit.pages.terminal import paragraph
@@ -86,11 +86,11 @@ def _short(row: dict[str, Any]) -> str:
     return f"STUDY/{path.name}" if path.parent.parent == out() / "results" else str(path)
 
 
-@results.verb(
+@RESULTS.verb(
     "lat_ping | the newest of this study",
-    "data/recorded/lat_ping.labkit | what comes with labkit", arg("what", "RESULTS", RESULTS), JSON,
+    "data/recorded/lat_ping.labkit | what comes with labkit", arg("what", "RESULTS", WHICH), JSON,
 )  # fmt: skip
-def show(args: argparse.Namespace) -> None:
+def _show(args: argparse.Namespace) -> None:
     """Show the settings and figures of results."""
     from labkit.pages import tables
 
@@ -159,11 +159,11 @@ def _plain(value: Any) -> object:
     return value
 
 
-@results.verb(
+@RESULTS.verb(
     " | all results", "lat_ping | the newest of this study",
-    arg("what", "RESULTS", f"{RESULTS}; without it, all", nargs="*"), JSON,
+    arg("what", "RESULTS", f"{WHICH}; without it, all", nargs="*"), JSON,
 )  # fmt: skip
-def verify(args: argparse.Namespace) -> int:
+def _verify(args: argparse.Namespace) -> int:
     """Check every file against its checksum; exit code 1 if one differs."""
     from labkit.runs.index import found, places
 
@@ -199,12 +199,12 @@ def _wrong(path: Path) -> list[str]:
     ]
 
 
-@results.verb(
+@RESULTS.verb(
     "data/recorded/lat_ping.labkit lat_ping | from the recorded to the newest",
-    arg("old", "OLD", RESULTS),
+    arg("old", "OLD", WHICH),
     arg("new", "NEW", "results to compare with these, given like OLD"), JSON,
 )  # fmt: skip
-def diff(args: argparse.Namespace) -> None:
+def _diff(args: argparse.Namespace) -> None:
     """Show how results, settings and facts differ."""
     from labkit.pages.old_and_new import old_and_new
 
@@ -228,16 +228,16 @@ def _side_by_side(facts: Sequence[Fact]) -> str:
     return "\n".join(terminal.paragraph(readable(line)) for line in lines)
 
 
-@results.verb(
+@RESULTS.verb(
     "lat_ping -o mine.labkit | the newest of this study",
     "lat_ping -o mine.csv | its figures as a table",
     "lat_ping --small -o data/recorded/lat_ping.labkit | to come with labkit",
-    arg("what", "RESULTS", RESULTS),
+    arg("what", "RESULTS", WHICH),
     arg("-o --output", "FILE", type=Path,
         text="output file (default: named after the results); .csv for a table of figures"),
     flag("--small", "make a smaller file, slower to write and to open"), JSON,
 )  # fmt: skip
-def export(args: argparse.Namespace) -> None:
+def _export(args: argparse.Namespace) -> None:
     """Write results to one file that opens anywhere."""
     from labkit.claims import published
     from labkit.runs import bundle
@@ -265,12 +265,12 @@ def _csv(args: argparse.Namespace, frame: pl.DataFrame, file: Path) -> None:
     tell(args, row, lambda: f"{file}: {frame.height} rows")
 
 
-@results.verb(
+@RESULTS.verb(
     "'select condition, metric, p99 from rows join runs on runs.id = run'",
     arg("sql", "SELECT", "a SELECT in SQLite's SQL; changes nothing"), FOLDERS,
     arg("--csv", "FILE", "write the rows to a CSV file", type=Path), JSON,
 )  # fmt: skip
-def query(args: argparse.Namespace) -> None:
+def _query(args: argparse.Namespace) -> None:
     """Ask all runs with SQL: tables results, runs, rows."""
     from labkit.pages import tables
     from labkit.runs.index import open_store
@@ -284,7 +284,7 @@ def query(args: argparse.Namespace) -> None:
         tell(args, rows, lambda: tables.table(rows).text() if rows else "no rows")
 
 
-@results.verb(
+@RESULTS.verb(
     "lat_ping --since 2026-01-01 | all sessions since that day",
     "lat_ping /mnt/ci --since monday | since the session of this label",
     "lat_ping --chart trend.svg | dates, noise and changes as a picture",
@@ -294,7 +294,7 @@ def query(args: argparse.Namespace) -> None:
     arg("--lab", "NAME", "only this lab (default: that of the newest)"),
     arg("--chart", "FILE", "draw it too: .svg, .png, .html or .csv", type=Path), JSON,
 )  # fmt: skip
-def trend(args: argparse.Namespace) -> int:
+def _trend(args: argparse.Namespace) -> int:
     """Find changes between sessions; exit code 1 if there are any."""
     from labkit.errors import readable
     from labkit.pages import tables
@@ -336,4 +336,4 @@ def _open(name: str) -> tuple[Results, Run | None]:
     return results, Run.read(path) if is_run else None
 
 
-results.verbs.append(import_)
+RESULTS.verbs.append(_import)

@@ -26,7 +26,7 @@ from labkit.commands._verb import (
         text="box (default), local, recorded, the lab.toml of your own hosts, or a results folder"),
     PARAMETERS, LABEL, JSON,
 )  # fmt: skip
-def run(args: argparse.Namespace) -> None:
+def _run(args: argparse.Namespace) -> None:
     """Run a study: verdicts, notebook, report.
 
     Runs that a gate finds spoiled are measured again, up to three times in all. The exit code is 1

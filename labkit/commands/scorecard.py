@@ -33,7 +33,7 @@ VERDICTS = ("holds", "contradicted", "same", "undecided", "not-testable")
      flag("--html", "print an HTML page with links to the results"),
      arg("--csv", "FILE", "write a row for each claim", type=Path), JSON),
 )  # fmt: skip
-def scorecard(args: argparse.Namespace) -> None:
+def _scorecard(args: argparse.Namespace) -> None:
     """Show how documents and studies do, on one screen."""
     from labkit.pages.kept_scores import kept_scorecard
     from labkit.pages.score_line import WORDS

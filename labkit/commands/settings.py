@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     "server --lab lab.toml | the same for your own host",
     arg("host", "HOST", "a role of the lab: [hosts.ROLE]", nargs="?"), lab(), JSON,
 )  # fmt: skip
-def settings(args: argparse.Namespace) -> int:
+def _settings(args: argparse.Namespace) -> int:
     """List settings; with a host, list those it supports."""
     from labkit.settings import errors, kinds_of_setting
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
      flag("--deciders", "the table of who can decide each claim"),
      arg("--launch", "URL", "a table of links to Binder, for the repository at URL"), JSON),
 )  # fmt: skip
-def studies(args: argparse.Namespace) -> int:
+def _studies(args: argparse.Namespace) -> int:
     """List the studies, or show one."""
     from labkit import studies
 

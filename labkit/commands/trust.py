@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,21 +28,6 @@ Compare one with the host's own answer, from its console or its owner:
 """
 
 
-@dataclass(frozen=True)
-class Trusted:
-    """The findings and actions of `labkit trust`; `kept` are the fingerprints written down."""
-
-    name: str
-    address: str
-    port: int
-    keys: Sequence[Shown]
-    known: bool
-    kept: tuple[str, ...]
-    known_hosts: str
-    machine: str
-    """Identity of the machine, or why that is not noted."""
-
-
 @verb(
     "client | compare its fingerprint, then say yes",
     "client --lab lab.toml --yes SHA256:... | for scripts that know the fingerprint",
@@ -50,7 +35,7 @@ class Trusted:
     arg("--lab", "FILE", "the lab's file (lab.toml)", default="lab.toml", type=Path),
     arg("--yes", "FINGERPRINT", "accept this fingerprint (SHA256:...) without asking"), JSON,
 )  # fmt: skip
-def trust(args: argparse.Namespace) -> None:
+def _trust(args: argparse.Namespace) -> None:
     """Check and keep the key of a host.
 
     Show the fingerprints of a host's keys, ask once, and keep the keys in the lab's own
@@ -85,19 +70,20 @@ def trust_host(file: Path, name: str, fingerprint: str, *, as_json: bool = False
     keys_to_keep = () if is_known else choice
     if keys_to_keep:
         trust.keep(kept_in, target, keys_to_keep)
+    # The identity of the machine, or why that is not noted.
     machine = _machine(at, target) if at.name in lab.hosts else ""
-    outcome = Trusted(
-        at.name, target.address, target.port, keys, is_known,
-        tuple(key.fingerprint for key in keys_to_keep), str(kept_in), machine,
-    )  # fmt: skip
+    kept = [key.fingerprint for key in keys_to_keep]
     if as_json:
-        shown = [{"kind": key.kind, "fingerprint": key.fingerprint} for key in outcome.keys]
-        print_json({**vars(outcome), "keys": shown})
+        print_json({
+            "name": at.name, "address": target.address, "port": target.port,
+            "keys": [{"kind": key.kind, "fingerprint": key.fingerprint} for key in keys],
+            "known": is_known, "kept": kept, "known_hosts": str(kept_in), "machine": machine,
+        })  # fmt: skip
         return
-    fate = f"kept {', '.join(outcome.kept)} in {outcome.known_hosts}"
-    print(f"{outcome.name}: {'its key is known already' if outcome.known else fate}")
-    if outcome.machine:
-        print(f"machine: {outcome.machine}")
+    fate = "its key is known already" if is_known else f"kept {', '.join(kept)} in {kept_in}"
+    print(f"{at.name}: {fate}")
+    if machine:
+        print(f"machine: {machine}")
 
 
 # A role, or where a role's SSH goes, or a jump host: HOST is then as `ssh -J` takes it.

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labkit.commands._lab import lab_for_now, open_lab, settings_of
 from labkit.commands._verb import JSON, LABEL, arg, busy, flag, tell, verb
@@ -72,17 +73,14 @@ def read_profile(file: Path) -> Profile:
     toml = Written.read(file, "profile", HINT)
     tables = toml.tables()
     toml.insist_known(tables, {"what", *LISTS})
-    texts = {kind: _texts(toml, tables, kind) for kind in LISTS}
+    texts = {kind: tables.get(kind, []) for kind in LISTS}
+    for kind, those in texts.items():
+        if not isinstance(those, list) or not all(isinstance(text, str) for text in those):
+            hint = f'such as: {kind} = ["Mtu(9000)"]'
+            raise toml.wrong("must be a list of texts", kind, hint=hint)
     if not any(texts.values()):
         raise toml.wrong("has no settings", hint='such as: settings = ["Mtu(9000)"]')
     return Profile(file.stem, str(tables.get("what", "")), texts, toml)
-
-
-def _texts(toml: Written, tables: dict[str, Any], kind: str) -> list[str]:
-    texts = tables.get(kind, [])
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise toml.wrong("must be a list of texts", kind, hint=f'such as: {kind} = ["Mtu(9000)"]')
-    return texts
 
 
 @verb(
@@ -96,7 +94,7 @@ def _texts(toml: Written, tables: dict[str, Any], kind: str) -> list[str]:
     arg("--on", "ROLE", "the host of command and settings (default: server)", default="server"),
     flag("--once", "run it once, under the profile; measure nothing"), *MEASURING, LABEL, JSON,
 )  # fmt: skip
-def tune(args: argparse.Namespace) -> int:
+def _tune(args: argparse.Namespace) -> int:
     """Decide what a profile of settings does for a command.
 
     Run a command as the host is and under a profile, in shuffled blocks, until it is decided which
@@ -105,23 +103,25 @@ def tune(args: argparse.Namespace) -> int:
 
     Without a command, show what the profile would change. Without a profile, list them.
     """
+    from labkit.running.comparing import A, B, Comparing, Side
+
     if not args.profile:
-        _list(args)
+        rows = [_row(file) for file in profiles()]
+        cells = [(row["name"], row["what"]) for row in rows]
+        tell(args, rows, lambda: table(cells, ["profile", "what it is for"]))
         return 0
     profile = find_profile(args.profile)
-    if not args.words:
-        _show(args, profile)
+    words = words_of(args.words) if args.words else ()
+    settings, optional = (profile.settings(kind, args.on) for kind in LISTS)
+    side = Side(words, args.on, settings, optional, f"profile {profile.name}")
+    if not words:
+        _show(args, profile, [*settings, *optional])
     elif args.once:
-        return _run_once(args, _side_of(args, profile))
+        return _run_once(args, side)
     else:
-        _compare(args, profile)
+        sides = {A: Side(words, args.on), B: side}
+        measure_and_show(args, Comparing(sides, load_of(args), args.margin))
     return 0
-
-
-def _list(args: argparse.Namespace) -> None:
-    rows = [_row(file) for file in profiles()]
-    cells = [(row["name"], row["what"]) for row in rows]
-    tell(args, rows, lambda: table(cells, ["profile", "what it is for"]))
 
 
 # One that cannot be read keeps nobody from the others.
@@ -132,32 +132,13 @@ def _row(file: Path) -> dict[str, str]:
         return {"name": file.stem, "what": str(error)}
 
 
-def _show(args: argparse.Namespace, profile: Profile) -> None:
+def _show(args: argparse.Namespace, profile: Profile, settings: Sequence[Setting]) -> None:
     from labkit.changes.plan import plan
     from labkit.commands.plan import rendered
 
-    side = _side_of(args, profile)
     with lab_for_now(args) as lab, busy(f"asking {args.on}"):
-        steps = plan([*side.settings, *side.optional], {args.on: lab.host(args.on)})
+        steps = plan(settings, {args.on: lab.host(args.on)})
     tell(args, steps.told(), lambda: rendered(profile.what, steps))
-
-
-def _side_of(args: argparse.Namespace, profile: Profile) -> Side:
-    from labkit.running.comparing import Side
-
-    return Side(
-        words_of(args.words) if args.words else (), args.on,
-        profile.settings("settings", args.on), profile.settings("optional", args.on),
-        f"profile {profile.name}",
-    )  # fmt: skip
-
-
-def _compare(args: argparse.Namespace, profile: Profile) -> None:
-    from labkit.running.comparing import A, B, Comparing, Side
-
-    side = _side_of(args, profile)
-    sides = {A: Side(side.words, side.role), B: side}
-    measure_and_show(args, Comparing(sides, load_of(args), args.margin))
 
 
 # What it prints is shown as it comes, and its exit code is ours.
@@ -168,9 +149,8 @@ def _run_once(args: argparse.Namespace, side_asked: Side) -> int:
     lab = open_lab(args)
     side = fitted(side_asked, lab)
     streams = {"stdout": sys.stdout, "stderr": sys.stderr}
-    print(
-        "\n".join([side.shown, *(f"not set: {reason}" for reason in side.lacks)]), file=sys.stderr
-    )
+    remarks = [side.shown, *(f"not set: {reason}" for reason in side.lacks)]
+    print("\n".join(remarks), file=sys.stderr)
     with (
         applied([*side.optional, *side.settings], lab.hosts),
         lab.host(args.on).stream(*side.words, seconds=60 * args.minutes) as lines,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     arg("--chart", "FILE", "draw into .html, .svg, .png or .json"),
     lab("the lab in a box, started if needed"), JSON,
 )  # fmt: skip
-def why(args: argparse.Namespace) -> None:
+def _why(args: argparse.Namespace) -> None:
     """Show what kernels do while the slowest requests are slow.
 
     Ping the server of a lab each millisecond, and note every 10 ms what the kernels of client and

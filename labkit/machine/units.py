@@ -1,5 +1,7 @@
 """Units, figures and first words as people write them; machines read plain letters."""
 
+import re
+
 
 def shown(unit: str) -> str:
     """A unit for people: `µs` where results and JSON say `us`."""
@@ -14,6 +16,12 @@ def figure(value: float) -> str:
 def capital(words: str) -> str:
     """Words that begin a sentence or title; names in them, as of a size 65K, stay as they are."""
     return words[:1].upper() + words[1:]
+
+
+def by_numbers(text: object) -> list[str | float]:
+    """A key to sort by, where a number in a text is worth what it says: run2 before run10."""
+    parts = re.split(r"(\d+(?:\.\d+)?)", str(text))
+    return [float(part) if at % 2 else part for at, part in enumerate(parts)]
 
 
 TIMES = ("ns", "us", "ms", "s")

@@ -12,12 +12,11 @@ from campaigns import (
     ONE,
     TWO,
     WORKER,
-    asked,
     begun,
-    finished_runs,
     folder,
+    insist_whole,
     labkit,
-    measured_once,
+    made_up,
     processes,
     wait_for,
     written,
@@ -169,17 +168,6 @@ def test_a_campaign_on_workers_made_here_is_as_one_without_them(s3, tmp_path):
     assert not [*out.glob("cluster/*/*")]
 
 
-def insist_whole(out, points):
-    campaign = folder(out)
-    assert measured_once(campaign) and len(campaign.points) == points
-    wanted = {point.name: [("Native", 1, 1), ("Native", 2, 2)] for point in campaign.points}
-    assert finished_runs(campaign) == wanted and asked(campaign).keys() == wanted.keys()
-    wait_for(lambda: not processes(out, WORKER), 20)
-    for path in out.glob("stores/*/points/*"):
-        states = [Attempt.read(file).state for file in path.glob("attempt-*.json")]
-        assert states.count(FINISHED) == 1, path.name
-
-
 # `test_any_death.py` has the same at random moments.
 @pytest.mark.torture
 def test_a_killed_worker_and_a_scheduler_that_is_lost_change_nothing(lab, tmp_path):
@@ -200,7 +188,7 @@ def test_a_killed_worker_and_a_scheduler_that_is_lost_change_nothing(lab, tmp_pa
         said = run.communicate(timeout=LONG)[1]
         assert run.returncode == 0, said
     assert "is gone; runs that are kept stay" in said and "is back" in said
-    insist_whole(out, 2)
+    insist_whole(out, kind=WORKER)
 
 
 @pytest.mark.torture
@@ -218,7 +206,7 @@ def test_a_point_whose_machine_died_is_tried_again_and_its_runs_are_kept(lab, tm
             os.kill(pid, signal.SIGKILL)
         said = run.communicate(timeout=LONG)[1]
         assert run.returncode == 0, said
-    insist_whole(out, 1)
+    insist_whole(out, [1], WORKER)
     died, done = folder(out).attempts(folder(out).points[0])
     assert died.state == DIED and done.state == FINISHED
 
@@ -235,20 +223,16 @@ def test_a_stop_reaches_the_cluster_and_the_next_run_goes_on(lab, tmp_path):
     said = run.communicate(timeout=LONG)[1]
     assert run.returncode == 130 and "0 of 1 points are finished" in said, said
     wait_for(lambda: not processes(out), 20)
-    states = {
-        attempt.state for point in folder(out).points for attempt in folder(out).attempts(point)
-    }
-    assert states == {"stopped"}
+    (point,) = folder(out).points
+    assert {attempt.state for attempt in folder(out).attempts(point)} == {"stopped"}
     again = labkit(*words, out=out)
     assert again.returncode == 0, again.stderr
-    insist_whole(out, 1)
+    insist_whole(out, [1], WORKER)
 
 
 @pytest.mark.when_changed("labkit/campaign/")
 @pytest.mark.slow
 def test_what_ended_while_nobody_looked_is_fetched(tmp_path, monkeypatch):
-    from campaigns import made_up
-
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
     half = made_up(tmp_path, "half", 2)
     point = half.points[1]

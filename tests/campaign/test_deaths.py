@@ -11,16 +11,14 @@ from campaigns import (
     TWO,
     WORKER,
     begun,
-    finished_runs,
     folder,
-    history,
     kill,
     labkit,
-    measured_once,
     processes,
     wait_for,
     written,
 )
+from campaigns import insist_whole as insist_all
 
 from labkit.campaign.attempts import FAILED, FINISHED
 
@@ -36,18 +34,10 @@ def measuring(out):
 
 
 def insist_whole(out, numbers=(1, 2)):
-    """All points are finished, in their order, each run once, and nobody is left at work."""
-    campaign = folder(out)
-    assert [int(name[:4]) for name in history(campaign)] == list(numbers)
-    assert measured_once(campaign)
-    wanted = {point.name: [("Native", 1, 1), ("Native", 2, 2)] for point in campaign.points}
-    assert finished_runs(campaign) == wanted
-    wait_for(lambda: not processes(out), 20)
-    halves = [path for path in (out / "campaigns").rglob("*") if "half" in path.name]
-    assert halves == []
+    """No temporary file is left either."""
+    campaign = insist_all(out, numbers)
     tries = [attempt for point in campaign.points for attempt in campaign.attempts(point)]
     assert [one.temporary for one in tries if one.temporary and Path(one.temporary).exists()] == []
-    return campaign
 
 
 @pytest.mark.torture

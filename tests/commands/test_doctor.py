@@ -21,9 +21,7 @@ PROGRAMS = ("setpriv", "sudo")
 def absent(monkeypatch, *programs):
     found = shutil.which
     monkeypatch.setattr(
-        shutil,
-        "which",
-        lambda word, **more: None if word in programs else found(word, **more),
+        shutil, "which", lambda word, **more: None if word in programs else found(word, **more)
     )
 
 

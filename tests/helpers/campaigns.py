@@ -182,6 +182,21 @@ def finished_runs(campaign):
     }
 
 
+def insist_whole(out, numbers=(1, 2), kind=""):
+    """All points are finished, in their order, each run once, and nobody is left at work."""
+    campaign = folder(out)
+    assert [int(name[:4]) for name in history(campaign)] == list(numbers)
+    assert measured_once(campaign)
+    wanted = {point.name: [("Native", 1, 1), ("Native", 2, 2)] for point in campaign.points}
+    assert finished_runs(campaign) == wanted and asked(campaign).keys() == wanted.keys()
+    wait_for(lambda: not processes(out, kind), 20)
+    assert [path for path in (out / "campaigns").rglob("*") if "half" in path.name] == []
+    for path in out.glob("stores/*/points/*"):
+        states = [Attempt.read(file).state for file in path.glob("attempt-*.json")]
+        assert states.count(FINISHED) == 1, path.name
+    return campaign
+
+
 def wait_for(there, seconds=60.0):
     """Wait until something is so, and give it."""
     until = time.monotonic() + seconds

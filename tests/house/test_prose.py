@@ -8,7 +8,7 @@ import pytest
 from each import each
 from trees import nodes
 
-from labkit.cli import _parser
+from labkit.cli import parser as all_parsers
 from tests.commands.test_cli import _verbs
 from tests.house.test_readme import HOME, PAGES, prose
 
@@ -37,7 +37,7 @@ READ = [
     *(page for page in PROOFS if page.stem != "faults"),
 ]
 TEXTS = {page.relative_to(HOME).as_posix(): page for page in READ if page.stem not in NOT_YET}
-HELPS = {" ".join(words): parser for words, parser in _verbs(_parser())}
+HELPS = {" ".join(words): parser for words, parser in _verbs(all_parsers())}
 
 
 def sentences(text):

@@ -10,13 +10,14 @@ import pytest
 
 from labkit import __version__, studies
 from labkit.checks import all_checks
-from labkit.cli import _parser, main
+from labkit.cli import main
+from labkit.cli import parser as all_parsers
 from labkit.lab import Lab
 from tests.commands.test_cli import _verbs
 
 HOME = Path(__file__).resolve().parents[2]
 README = (HOME / "README.md").read_text()
-parser = cache(_parser)
+parser = cache(all_parsers)
 SCRIPTS = (HOME / "notebooks/docs/scripts.md").read_text()
 
 
@@ -38,7 +39,7 @@ def test_every_command_that_the_readme_names_prints_its_help(capsys):
 def test_every_command_that_prints_json_is_in_the_table_for_scripts():
     rows = [row.split("`")[1] for row in SCRIPTS.splitlines() if row.startswith("| `labkit ")]
     told = {(word, row.split()[1]) for row in rows for word in re.findall("[a-z]+", row)}
-    verbs = [words for words, parser in _verbs(_parser()) if "--json" in parser.format_usage()]
+    verbs = [words for words, parser in _verbs(all_parsers()) if "--json" in parser.format_usage()]
     assert len(verbs) > 15
     assert [words for words in verbs if (words[-1], words[0]) not in told] == []
 
