@@ -153,26 +153,24 @@ class Conductor:
     def _leave_off(self) -> None:
         self.late = self.late or bool(self.waiting or self.working)
         self.waiting.clear()
-        for point_at_work in self.working:
-            if not point_at_work.asked:
-                point_at_work.stop("the deadline came first")
+        for worker in self.working:
+            if not worker.asked:
+                worker.stop("the deadline came first")
 
     def _begin_more(self) -> None:
         working, room = [worker.needs for worker in self.working], self.at.taken()
         heads = self.waiting.heads(room.at_most)
         for waiting in to_begin(heads, working, time.monotonic(), room):
             self.waiting.take(waiting)
-            self._begin(waiting.point)
+            point = waiting.point
+            self._tries[point.name] += 1
+            number = 1 + max((tried.number for tried in self.folder.attempts(point)), default=0)
+            words = [PUT_BACK] if point.lab in self.dirty else []
+            self.dirty.discard(point.lab)
+            self.working.append(self.at.begin(self.folder, point, number, words))
 
-    def _begin(self, point: CampaignPoint) -> None:
-        self._tries[point.name] += 1
-        number = 1 + max((tried.number for tried in self.folder.attempts(point)), default=0)
-        words = [PUT_BACK] if point.lab in self.dirty else []
-        self.dirty.discard(point.lab)
-        self.working.append(self.at.begin(self.folder, point, number, words))
-
-    def _end(self, point_at_work: PointAtWork, attempt: Attempt) -> None:
-        point = point_at_work.point
+    def _end(self, worker: PointAtWork, attempt: Attempt) -> None:
+        point = worker.point
         reason = attempt.why.partition("\n")[0]
         if attempt.state == FINISHED:
             self.finished += 1
@@ -183,35 +181,32 @@ class Conductor:
         if _leaves_settings(attempt):
             self.dirty.add(point.lab)
         tries = self._tries[point.name]
-        if (
-            not point_at_work.asked
-            and tries <= self.retries
-            and (attempt.state == DIED or passes(attempt.kind))
-        ):
+        may_pass = attempt.state == DIED or passes(attempt.kind)
+        if may_pass and tries <= self.retries and not worker.asked:
             after = time.monotonic() + pause(tries)
-            self.waiting.add(self._waiting(point, point_at_work.needs, after))
+            self.waiting.add(self._waiting(point, worker.needs, after))
             self.note(f"{point.title}: {reason}; again in {pause(tries):.0f} s")
             return
         if not self.late:
             self.failed[point.name] = attempt
-        self.note(f"{point.title}: {attempt.state}: {point_at_work.why or reason}")
+        self.note(f"{point.title}: {attempt.state}: {worker.why or reason}")
 
     # Once more from the terminal is passed on: settings may then stay in force.
     def _stop_all(self, reason: str) -> None:
         self.waiting.clear()
-        for point_at_work in self.working:
-            point_at_work.stop(reason)
+        for worker in self.working:
+            worker.stop(reason)
         while self.working:
             try:
-                for point_at_work in list(self.working):
-                    point_at_work.insist()
-                    if (attempt := point_at_work.ended()) is not None:
-                        self.working.remove(point_at_work)
+                for worker in list(self.working):
+                    worker.insist()
+                    if (attempt := worker.ended()) is not None:
+                        self.working.remove(worker)
                         self.finished += attempt.state == FINISHED
                 self.at.wait(LOOK_SECONDS)
             except KeyboardInterrupt:
-                for point_at_work in self.working:
-                    point_at_work.stop(reason)
+                for worker in self.working:
+                    worker.stop(reason)
 
     def standing(self) -> CampaignStanding:
         """The campaign's current standing."""

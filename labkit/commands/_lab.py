@@ -49,7 +49,8 @@ def settings_of(texts: Sequence[str], roles: Sequence[str]) -> list[Setting]:
 
 def open_lab(args: argparse.Namespace, topology: str = "") -> Lab:
     """The lab that was asked for; a box is made of `topology` when none is up."""
-    lab, is_new = _open(args, topology)
+    is_new = _is_new(args, topology)
+    lab = _open(args, topology, is_new)
     if is_new:
         down = f"labkit box down --name {topology}" if topology else "labkit box down"
         print(f"the box {topology or 'lab'} stays up until `{down}`", file=sys.stderr)
@@ -80,25 +81,28 @@ def lab_for_now(args: argparse.Namespace, topology: str = "") -> Iterator[Lab]:
     """Open the lab as `open_lab` does; a box that was made for it is down again afterwards."""
     from labkit import box
 
-    lab, is_new = _open(args, topology)
+    is_new = _is_new(args, topology)
     try:
-        yield lab
+        yield _open(args, topology, is_new)
     finally:
         if is_new:
             box.down(topology or "lab")
             print(f"the box {topology or 'lab'} is down again", file=sys.stderr)
 
 
-# And whether it is a box that was made for it.
-def _open(args: argparse.Namespace, topology: str) -> tuple[Lab, bool]:
+def _is_new(args: argparse.Namespace, topology: str) -> bool:
     from labkit import box
+
+    return bool(args.lab == "box" and box.status(topology or "lab").state != "up")
+
+
+def _open(args: argparse.Namespace, topology: str, is_new: bool) -> Lab:
     from labkit.box import room
     from labkit.box import topology as topologies
     from labkit.box.box import DEFAULT
     from labkit.box.machine import Machine
     from labkit.running import open_lab as where
 
-    is_new = args.lab == "box" and box.status(topology or "lab").state != "up"
     if is_new:
         machine = Machine.read()
         sizes = room.planned(topologies.find(topology or DEFAULT, machine), machine)
@@ -107,7 +111,7 @@ def _open(args: argparse.Namespace, topology: str) -> tuple[Lab, bool]:
         lab = where.open_lab(args.lab, topology)
     if lab is None:
         raise BadInput(f"{args.lab} names results, not a lab", hint="name a lab.toml")
-    return lab, is_new
+    return lab
 
 
 def hosts_there(args: argparse.Namespace) -> dict[str, Host]:
@@ -124,9 +128,8 @@ def hosts_there(args: argparse.Namespace) -> dict[str, Host]:
     alone = len(up) == 1
     return {
         role if alone or name == "lab" else f"{name}/{role}": host
-        for name, hosts in up.items()
-        for role, host in hosts.items()
-    }
+        for name, hosts in up.items() for role, host in hosts.items()
+    }  # fmt: skip
 
 
 # One box that cannot be looked at keeps nobody from the others.

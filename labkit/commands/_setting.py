@@ -23,27 +23,21 @@ def looks_like_setting(text: str) -> bool:
 
 def setting_of(text: str, role: str | None = None) -> Setting:
     """Read one setting; `role` is whom it is for, unless the text says so itself."""
-    call = _call_of(text)
-    kinds = {kind.__name__: kind for kind in kinds_of_setting()}
-    name = _name_of(call, text)
-    if name not in kinds:
-        raise next(iter(errors()), Unknown("setting", name, kinds, "labkit settings"))
-    kind = kinds[name]
-    words, options = _arguments(call, kind, text)
-    if role is not None:
-        options.setdefault("role", role)
-    setting: Setting = _make(kind, words, options, text)
-    return setting
-
-
-def _call_of(text: str) -> ast.Call:
     try:
         call = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
         raise BadInput(f"{text!r} is not a setting: {error.msg}", hint=EXAMPLE) from None
     if not isinstance(call, ast.Call):
         raise BadInput(f"{text!r} is not a setting", hint=EXAMPLE)
-    return call
+    kinds = {kind.__name__: kind for kind in kinds_of_setting()}
+    name = _name_of(call, text)
+    if name not in kinds:
+        raise next(iter(errors()), Unknown("setting", name, kinds, "labkit settings"))
+    words, options = _arguments(call, kinds[name], text)
+    if role is not None:
+        options.setdefault("role", role)
+    setting: Setting = _make(kinds[name], words, options, text)
+    return setting
 
 
 def _name_of(call: ast.Call, text: str) -> str:
@@ -72,10 +66,8 @@ def _value(node: ast.expr, kind: type[Setting], text: str) -> Any:
         return ast.literal_eval(node)
     except ValueError:
         code = ast.unparse(node)
-        raise BadInput(
-            f"{text!r}: {code} is no plain value",
-            hint=f"a text stands in quotes: {code!r}",
-        ) from None
+        hint = f"a text stands in quotes: {code!r}"
+        raise BadInput(f"{text!r}: {code} is no plain value", hint=hint) from None
 
 
 def _make(kind: Callable[..., Any], words: list[Any], options: dict[str, Any], text: str) -> Any:

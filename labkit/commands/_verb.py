@@ -109,7 +109,7 @@ class Verb:
     call: Call | None = None
     about: str = ""
     kind: str = "verb"
-    """What its own verbs are called."""
+    """Word for its own verbs."""
     verbs: list[Verb] = field(default_factory=list)
 
     def verb(self, *parts: Part) -> Callable[[Call], Verb]:

@@ -26,7 +26,7 @@ MEASURING = (
     arg("--blocks", "N", "make just this number of blocks", type=at_least_one),
     arg("--margin", "SHARE", "what is too close to matter (default: 0.05, 5 %%)", type=float),
 )
-"""What of a command is measured, and for how long."""
+"""Arguments that say what of a command is measured, and for how long."""
 LAB = arg("--lab", "FILE", "a lab.toml, box, or local: this machine (default)", default="local")
 
 

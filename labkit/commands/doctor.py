@@ -114,7 +114,7 @@ def _checks(findings: Sequence[Finding]) -> list[Row]:
             rows.append((SIGNS[finding.state], finding.check, finding.found))
             rows += [("", "", line) for line in _describe_fix(finding)]
     if not_seen := [finding for finding in findings if finding.state == "not looked at"]:
-        names = ", ".join(finding_not_seen.check for finding_not_seen in not_seen)
+        names = ", ".join(finding.check for finding in not_seen)
         rows.append((SIGNS["not looked at"], "", f"{not_seen[0].found}; then: {names}"))
     return rows
 

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from labkit.commands._colour import painted
-from labkit.commands._verb import JSON, arg, busy, flag, now, print_json, show_answer, tell, verb
+from labkit.commands._verb import JSON, arg, busy, flag, now, show_answer, tell, verb
 from labkit.commands.compare import show
 from labkit.errors import BadInput
 
 if TYPE_CHECKING:
-    from labkit.pages.old_and_new import OldAndNew
-    from labkit.pages.several import Several
     from labkit.results import Results
 
 
@@ -42,17 +40,13 @@ def _report(args: argparse.Namespace) -> int:
     if args.against:
         return _against(args, results, [named_results(name) for name in args.against])
     if args.markdown or args.html:
-        raise BadInput(
-            "--markdown and --html are of a comparison",
-            hint="give --against OLD; without it the report is a page already",
-        )
+        hint = "give --against OLD; without it the report is a page already"
+        raise BadInput("--markdown and --html are of a comparison", hint=hint)
     if args.artifact:
         return _artifact(args, results)
     if results.study == imports.STUDY:
-        raise BadInput(
-            f"{results.path} was imported, and has no notebook",
-            hint=f"as a page: labkit scorecard {results.path} --html",
-        )
+        hint = f"as a page: labkit scorecard {results.path} --html"
+        raise BadInput(f"{results.path} was imported, and has no notebook", hint=hint)
     if comparing.STUDY in results.asked:
         show(args, comparing.outcome(results))
         return 0
@@ -76,18 +70,6 @@ def _artifact(args: argparse.Namespace, results: Results) -> int:
 
 
 def _against(args: argparse.Namespace, new: Results, olds: Sequence[Results]) -> int:
-    with busy("comparing"):
-        sides = _beside(new, olds)
-    if args.json:
-        print_json(sides.told())
-    elif args.html:
-        print(sides.page())
-    else:
-        print(sides.markdown() if args.markdown else painted(sides.text()))
-    return int(bool(sides.changed))
-
-
-def _beside(new: Results, olds: Sequence[Results]) -> OldAndNew | Several:
     from labkit.pages.old_and_new import old_and_new
     from labkit.pages.several import Several
 
@@ -95,5 +77,9 @@ def _beside(new: Results, olds: Sequence[Results]) -> OldAndNew | Several:
         if new.study != old.study:
             problem = f"{new.path} is of {new.study}, {old.path} of {old.study}"
             raise BadInput(problem, hint="compare results of one study")
-    first, *comparisons = (old_and_new(old, new) for old in olds)
-    return Several((first, *comparisons)) if comparisons else first
+    with busy("comparing"):
+        first, *others = (old_and_new(old, new) for old in olds)
+    sides = Several((first, *others)) if others else first
+    form = sides.page if args.html else sides.markdown if args.markdown else sides.text
+    tell(args, sides.told(), lambda: painted(form()) if form == sides.text else form())
+    return int(bool(sides.changed))
