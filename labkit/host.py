@@ -107,19 +107,6 @@ class Streaming(Protocol):
         """Read what remains of it, then return how it ended."""
 
 
-class Begun(Protocol):
-    """A command that a host was given, and that nobody waits for yet."""
-
-    def ended(self, until: float) -> bool:
-        """Whether all is known of it by then, in seconds of the monotonic clock."""
-
-    def done(self) -> Completed:
-        """Wait for its end, then return how it ended."""
-
-    def close(self) -> None:
-        """Let go of it, whether it has ended or not."""
-
-
 class Transport(Protocol):
     """A way for commands and files to reach a host."""
 
@@ -128,9 +115,6 @@ class Transport(Protocol):
         env: Mapping[str, str] = NOTHING, seconds: float = 60.0, cap: int = KEPT,
     ) -> Completed:  # fmt: skip
         """Run one command to its end, or raise when `seconds` have passed."""
-
-    def begin(self, words: tuple[str, ...], *, seconds: float, cap: int) -> Begun | None:
-        """Give it a command, if it can take one without any waiting."""
 
     def stream(
         self, words: tuple[str, ...], *, stdin: bytes | Path, env: Mapping[str, str],

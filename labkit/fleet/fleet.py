@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from threading import Semaphore
 from typing import Any, Generic, TypeVar
 
 from labkit.errors import BadInput, FleetFailed, LabkitError, Unknown
 from labkit.fleet import together as starts
 from labkit.fleet.clock import ClockReading
 from labkit.fleet.together import Armed, Started
-from labkit.host import KEPT, Begun, Completed, Host
+from labkit.host import KEPT, Completed, Host
 
 T = TypeVar("T")
 AT_ONCE = 64
-# sshd refuses some of those who have not logged in when there are ten (MaxStartups 10:30:100).
-LOGINS_AT_ONCE = 8
-# So long one thread hears all hosts that were given a command.
-MOMENT_SECONDS = 0.1
 # So long before the start the last host has been told of it.
 LEAD_SECONDS, LEAD_PER_HOST = 0.05, 0.005
 
@@ -50,7 +44,7 @@ class Outcomes(Mapping[str, T | LabkitError], Generic[T]):
         return {
             name: outcome
             for name, outcome in self.all.items()
-            if not isinstance(outcome, LabkitError) and _well(outcome)
+            if not isinstance(outcome, LabkitError) and getattr(outcome, "ok", True)
         }
 
     @property
@@ -131,39 +125,16 @@ class Fleet:
         tell: Callable[[str], None] | None = None,
     ) -> Outcomes[Completed]:  # fmt: skip
         """Run a command on every host; `tell` is called with the name of each that is done."""
-        admit, commands = self._admission(), dict[str, Begun]()
-
-        def finish(name: str, host: Host) -> Completed:
-            if name in commands:
-                return commands.pop(name).done()
-            return admit(host).run(*words, stdin=stdin, seconds=seconds, cap=cap)
-
-        outcomes = dict[str, Completed | LabkitError]()
-        try:
-            if not stdin:
-                self._begin(commands, words, seconds, cap)
-            if len(commands) == len(self.hosts):
-                outcomes = _collect(commands, tell)
-            hosts_left = {name: host for name, host in self.hosts.items() if name not in outcomes}
-            outcomes |= _map(
-                {name: name for name in hosts_left},
-                lambda name: finish(name, hosts_left[name]),
-                tell,
-            )
-            return Outcomes({name: outcomes[name] for name in self.hosts})
-        except BaseException:  # Ctrl-C: nobody waits for a host any longer
-            self.close()
-            for command in commands.values():
-                command.close()
-            raise
+        return self.each(
+            lambda host: host.run(*words, stdin=stdin, seconds=seconds, cap=cap), tell=tell
+        )
 
     def each(
         self, action: Callable[[Host], T], *, tell: Callable[[str], None] | None = None
     ) -> Outcomes[T]:
         """Do something with every host, such as `lambda host: host.put(...)`."""
-        admit = self._admission()
         try:
-            return Outcomes(_map(self.hosts, lambda host: action(admit(host)), tell))
+            return Outcomes(_map(self.hosts, action, tell))
         except BaseException:  # Ctrl-C: nobody waits for a host any longer
             self.close()
             raise
@@ -201,15 +172,6 @@ class Fleet:
         ) as waiting:
             yield StartLine(waiting)
 
-    # Most commands are short, and a thread for each host would take longer than they do.
-    def _begin(
-        self, commands: dict[str, Begun], words: tuple[str, ...], seconds: float, cap: int
-    ) -> None:
-        for name, host in self.hosts.items():
-            with suppress(LabkitError):  # said of each host by what runs it there
-                if command := host.transport.begin(words, seconds=seconds, cap=cap):
-                    commands[name] = command
-
     def close(self) -> None:
         """Close all connections."""
         for host in self.hosts.values():
@@ -222,10 +184,9 @@ class Fleet:
     ) -> Iterator[dict[str, T]]:
         for name in set(names) - set(self.hosts):
             raise Unknown("host", name, self.hosts)
-        admit, contexts = self._admission(), {n: open_on(n, self.hosts[n]) for n in names}
+        contexts = {n: open_on(n, self.hosts[n]) for n in names}
 
         def enter(name: str) -> T:
-            admit(self.hosts[name])
             value = contexts[name].__enter__()
             stack.push(contexts[name])
             return value
@@ -239,27 +200,6 @@ class Fleet:
                 self.close()
                 raise
             yield values
-
-    def _crowded_doors(self) -> set[Any]:
-        doors = Counter(_door(host) for host in self.hosts.values())
-        return {door for door, n in doors.items() if n > LOGINS_AT_ONCE}
-
-    # Hosts that are reached through one sshd log in some at a time.
-    def _admission(self) -> Callable[[Host], Host]:
-        gates = {door: Semaphore(LOGINS_AT_ONCE) for door in self._crowded_doors()}
-
-        def admit(host: Host) -> Host:
-            if gate := gates.get(_door(host)):
-                with gate:
-                    host.round_trip()
-            return host
-
-        return admit
-
-
-def _door(host: Host) -> Any:
-    at = getattr(host.transport, "at", None)
-    return (at.control, at.port) if at else None
 
 
 def _map(
@@ -287,28 +227,10 @@ def _map(
     return {name: outcomes[name] for name in items}
 
 
-# Those that end within a moment; the others are left to threads, for each may print a lot.
-def _collect(
-    commands: dict[str, Begun], tell: Callable[[str], None] | None
-) -> dict[str, Completed | LabkitError]:
-    outcomes: dict[str, Completed | LabkitError] = {}
-    until = time.monotonic() + MOMENT_SECONDS
-    for name in [*commands]:
-        if commands[name].ended(until):
-            outcomes[name] = commands.pop(name).done()
-            if tell:
-                tell(name)
-    return outcomes
-
-
 def _clock(host: Host) -> ClockReading:
     with starts.armed(host, ("true",)) as waiting:
         read = waiting.clock
     return read
-
-
-def _well(outcome: object) -> bool:
-    return bool(getattr(outcome, "ok", True))
 
 
 def _explain(name: str, outcome: Any) -> str:

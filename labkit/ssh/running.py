@@ -6,10 +6,8 @@ import shlex
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Protocol
 
 from labkit.errors import HostError, OutcomeUnknown, TimedOut
 from labkit.host import Completed, Line
@@ -17,15 +15,6 @@ from labkit.ssh.shell import Gone, Kept, Late, Shell, ShellCommand, cut
 
 LAST_CHANCE_SECONDS = 3.0
 CHUNK = 1 << 16
-
-
-class Ending(Protocol):
-    """Can have a command on its host ended."""
-
-    name: str
-
-    def told_to_end(self, group: str) -> bool:
-        """Whether a process group was."""
 
 
 class NotRun(HostError):
@@ -36,11 +25,11 @@ class Running:
     """A command that was given to a shell: its lines as they come, and how it ended."""
 
     def __init__(
-        self, host: Ending, shell: Shell, words: tuple[str, ...], seconds: float, cap: int,
-        wait_seconds: float = 0.0,
+        self, name: str, end: Callable[[str], bool], shell: Shell, words: tuple[str, ...],
+        seconds: float, cap: int, wait_seconds: float = 0.0,
     ) -> None:  # fmt: skip
         self.words, self.seconds = words, seconds
-        self._host, self._shell = host, shell
+        self._name, self._end, self._shell = name, end, shell
         self._streams = (Kept(cap), Kept(cap))
         self._lines: deque[Line] = deque()
         self._splits = (_Split("stdout", self._lines), _Split("stderr", self._lines))
@@ -48,7 +37,8 @@ class Running:
         self._result: Completed | None = None
         self._failed: HostError | None = None
         self._told: bool | None = None
-        self._begun, self._at, self._waited = time.monotonic(), time.time(), wait_seconds
+        self._begun, self._at = time.monotonic(), time.time()
+        self._deadline = self._begun + seconds - wait_seconds
 
     def __enter__(self) -> Running:
         return self
@@ -61,14 +51,6 @@ class Running:
         """Send it; what the shell's end means for it is said when its result is asked for."""
         with suppress(Gone):
             self._order = self._shell.give(text, *self._streams)
-
-    def ended(self, until: float) -> bool:
-        """Whether all is known of it by then."""
-        order, until = self._order, min(until, self._deadline)
-        with suppress(Late, Gone):  # what that means is said by `done`
-            while order and not order.ended:
-                self._shell.read(until)
-        return bool(order and order.ended and not order.left)
 
     def split(self) -> None:
         """Keep its lines for the one who iterates."""
@@ -127,7 +109,7 @@ class Running:
                 if not shell.group:
                     shell.wait(shell.ready, time.monotonic() + LAST_CHANCE_SECONDS / 3)
             if shell.group and not shell.channel.lost:
-                self._told = shell.channel.ended or self._host.told_to_end(shell.group)
+                self._told = shell.channel.ended or self._end(shell.group)
         return self._told
 
     def _complete(self) -> Completed:
@@ -137,16 +119,12 @@ class Running:
         out, err = order.streams
         step = (time.time() - self._at) - (time.monotonic() - self._begun)
         return Completed(
-            self._host.name, self.words, int(code), bytes(out.content), bytes(err.content),
+            self._name, self.words, int(code), bytes(out.content), bytes(err.content),
             out.size, err.size, order.ended - self._begun, _seconds(up, clock),
             datetime.fromtimestamp(self._at, UTC),
             datetime.fromtimestamp(self._at + order.ended - self._begun, UTC),
             order.left_behind, round(step, 3),
         )  # fmt: skip
-
-    @property
-    def _deadline(self) -> float:
-        return self._begun + self.seconds - self._waited
 
     @property
     def _text(self) -> str:
@@ -155,13 +133,13 @@ class Running:
     def _late(self, was_stopped: bool) -> TimedOut:
         if not self._shell.up:
             return TimedOut(
-                f"{self._host.name}: `{self._text}` was not started: no shell of labkit answered",
+                f"{self._name}: `{self._text}` was not started: no shell of labkit answered",
                 said=self._last_words,
                 hint="check whether a login script there reads input, such as `read` in .bashrc:"
                 " that input is labkit's",
             )
         return TimedOut(
-            f"{self._host.name}: `{self._text}` had not ended after {self.seconds:g} s",
+            f"{self._name}: `{self._text}` had not ended after {self.seconds:g} s",
             said=self._last_words,
             hint="it was stopped; allow more time with seconds="
             if was_stopped
@@ -169,7 +147,7 @@ class Running:
         )
 
     def _lose(self) -> HostError:
-        name, seconds = self._host.name, time.monotonic() - self._begun
+        name, seconds = self._name, time.monotonic() - self._begun
         if not self._shell.channel.lost and not self._shell.up:
             self._shell.hear_out()
         if not self._shell.channel.lost and not self._shell.up:
@@ -191,27 +169,6 @@ class Running:
     def _last_words(self) -> str:
         out, err = (bytes(stream.content[-2000:]) for stream in self._streams)
         return (err or out).decode("utf-8", "replace")
-
-
-@dataclass(frozen=True)
-class RunningCommand:
-    """A command on a shell that is its own until it has ended."""
-
-    _command: Running
-    _held: ExitStack
-
-    def ended(self, until: float) -> bool:
-        """Whether all is known of it by then, in seconds of the monotonic clock."""
-        return self._command.ended(until)
-
-    def done(self) -> Completed:
-        """Wait for the command's end, give the shell back, and return the result."""
-        with self._held:
-            return self._command.done
-
-    def close(self) -> None:
-        """Let go of it. It is stopped if it still runs and can be reached."""
-        self._held.close()
 
 
 class _Split:

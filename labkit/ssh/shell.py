@@ -5,21 +5,18 @@ no list of processes. No output of a command can therefore pass for a mark, or f
 """
 
 import math
-import re
 import secrets
 import shlex
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Protocol
 
 from labkit.errors import BadInput, sendable
 from labkit.host import NOTHING
 from labkit.machine.scripts import beside
-from labkit.ssh.frames import BrokenStream, Mark, Marked
 
 PROGRAMS = ("perl", "python3")
 
@@ -58,15 +55,14 @@ SBIN = (
     "case :$PATH: in *:/usr/sbin:*) ;; "
     "*) PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH ;; esac"
 )
-# A command whose first word can mean nothing but a program, should the shell know it for one.
-PLAIN = re.compile(r"exec ([\w./+][\w./+-]{0,63}) ", re.ASCII)
-# What dash and BusyBox say of a command that was killed: what strsignal(3) does, within 48 bytes.
-KILL_NOTE = re.compile(rb"[A-Z][\w ,/-]{,47}( \(core dumped\))?\n", re.ASCII)
 END = """\
 exec 2>/dev/null; kill -s TERM -- "-$1"; for turn in 1 2 3 4 5 6 7 8 9 10; do
 kill -s 0 -- "-$1" || exit 0; sleep 0.1; done; kill -s KILL -- "-$1\""""
 # Names that a shell does not let go of.
 SHELL_NAMES = {"PPID", "UID", "EUID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINFO", "labkit_n"}
+
+LONGEST_MARK = 256
+"""A mark and its words are never longer, in bytes."""
 
 
 class Gone(Exception):
@@ -75,6 +71,51 @@ class Gone(Exception):
 
 class Late(Exception):
     """A deadline has passed."""
+
+
+class BrokenStream(Exception):
+    """A mark followed by something that no shell of ours says."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The end of one command on one stream, and the words that the shell put behind it."""
+
+    words: tuple[bytes, ...]
+
+
+class Marked:
+    """Cuts a stream at its marks, however the bytes arrive; it holds back a few bytes at most."""
+
+    def __init__(self, nonce: bytes) -> None:
+        self._nonce = nonce
+        self._held = b""
+
+    def feed(self, part: bytes) -> Iterator[bytes | Mark]:
+        """Yield all that is now known to be output, in order, and the marks between."""
+        tail = self._held + part if self._held else part
+        while (at := tail.find(self._nonce)) >= 0:
+            end = tail.find(b"\n", at, at + LONGEST_MARK)
+            if end < 0 and len(tail) - at >= LONGEST_MARK:
+                raise BrokenStream(f"a mark of more than {LONGEST_MARK} bytes")
+            if at:
+                yield tail[:at]
+            if end < 0:
+                self._held = tail[at:]
+                return
+            yield Mark(tuple(tail[at + len(self._nonce) : end].split()))
+            tail = tail[end + 1 :]
+        start = self._mark_begin(tail)
+        self._held = tail[start:]
+        if start:
+            yield tail[:start]
+
+    # Where the end of `rest` may be the beginning of a mark.
+    def _mark_begin(self, tail: bytes) -> int:
+        at = tail.find(self._nonce[:1], max(0, len(tail) - len(self._nonce) + 1))
+        while at >= 0 and not self._nonce.startswith(tail[at:]):
+            at = tail.find(self._nonce[:1], at + 1)
+        return len(tail) if at < 0 else at
 
 
 class Channel(Protocol):
@@ -135,13 +176,6 @@ class Kept:
         if self.tell:
             self.tell(part)
 
-    def unsay(self, size: int) -> None:
-        """Forget that many bytes at its end, should they be a shell's complaint of a signal."""
-        complete = self.size == len(self.content)
-        if size and complete and KILL_NOTE.fullmatch(self.content, max(self.size - size, 0)):
-            self.size -= size
-            del self.content[-size:]
-
 
 @dataclass
 class ShellCommand:
@@ -163,12 +197,6 @@ class ShellCommand:
         """Whether a process of its was still there."""
         return b"left" in self.words[3:]
 
-    @property
-    def complained(self) -> int:
-        """Number of bytes that the shell itself printed while it ran the command."""
-        last = b"".join(self.words[3:][-1:])
-        return int(last) if last.isdigit() else 0
-
 
 class Shell:
     """One shell on one channel, which it closes; `once` for a single command."""
@@ -181,7 +209,6 @@ class Shell:
         self._queues: tuple[deque[ShellCommand], deque[ShellCommand]] = (deque(), deque())
         self._count = 0
         self.foreign = False
-        self._programs: dict[str, Kept] = {}
         self.ready = self._expect(Kept(NOISE), Kept(NOISE))
         self.born = self.used = time.monotonic()
 
@@ -203,14 +230,9 @@ class Shell:
 
     def give(self, command: str, out: Kept, err: Kept) -> ShellCommand:
         """Send one command, which `line` made."""
-        words, direct = self._directly(command)
         order = self._expect(out, err)
         run = f"labkit_a;({command});labkit_z {order.number}"
-        if direct:
-            # What the shell wrote before and after, for its complaint of a signal goes where the
-            # command's own do.
-            run = f"labkit_a;labkit_w;{direct};labkit_z {order.number} $labkit_o"
-        self.channel.send(f"{self._unsent}{words}{run}\n".encode("utf-8", "surrogateescape"))
+        self.channel.send(f"{self._unsent}{run}\n".encode("utf-8", "surrogateescape"))
         self._unsent = ""
         return order
 
@@ -218,7 +240,6 @@ class Shell:
         """Read until the command has ended; see what it left behind."""
         while not order.ended:
             self.read(deadline)
-        order.streams[1].unsay(order.complained)
         if order.left or self.once:
             order.left_behind = not self._silent_to_the_end() or self.foreign
             self.foreign = True
@@ -244,22 +265,6 @@ class Shell:
         with suppress(Late, Gone):
             while True:
                 self.read(until)
-
-    # dash starts a program itself, by vfork(2), in less time than by a copy of itself; others gain
-    # nothing. So it is asked about each name, at the name's first use, whether that is a program
-    # to it; a path is always one. It looks for it anew each time (`hash -r`), as its copies do.
-    def _directly(self, command: str) -> tuple[str, str]:
-        match = PLAIN.match(command)
-        if not match or self.once or b"counts" not in self.ready.words:
-            return "", ""
-        name, direct = match[1], command.removeprefix("exec ")
-        if "/" in name:
-            return "", direct
-        if (answer := self._programs.get(name)) is None:
-            answer = self._programs[name] = Kept(NOISE)
-            return f"labkit_v {self._expect(answer, Kept(0)).number} {name};", ""
-        program = answer.content.startswith(b"/") and answer.content.endswith(f"/{name}\n".encode())
-        return "", f"hash -r;{direct}" if program else ""
 
     def _expect(self, out: Kept, err: Kept) -> ShellCommand:
         order = ShellCommand(self._count, (out, err))
@@ -294,7 +299,10 @@ class Shell:
         return self.channel.ended
 
 
-def line(words: tuple[str, ...], env: Mapping[str, str], stdin: bool, once: bool) -> str:
+def line(
+    words: tuple[str, ...], env: Mapping[str, str] = NOTHING, stdin: bool = False,
+    once: bool = False,
+) -> str:  # fmt: skip
     """The words as a shell reads them: quoted, so that none of them is more than a word."""
     # `exec`: the process is the command, and `until` or `A=b` are no words of the shell.
     exports = "".join(f"export {name}={shlex.quote(env[name])};" for name in env)
@@ -318,12 +326,6 @@ def for_any_shell(script: str) -> str:
         return script
     code = "".join(ODD.get(char, char) for char in script)
     return f"""exec sh -c 'eval "$(printf %b "$0")"' '{code}'"""
-
-
-@lru_cache(maxsize=64)
-def plainly(words: tuple[str, ...]) -> str:
-    """The same for a shell that stays, made once for all hosts of a fleet."""
-    return line(words, NOTHING, stdin=False, once=False)
 
 
 def checked(

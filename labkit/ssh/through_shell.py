@@ -4,13 +4,13 @@ import secrets
 import shlex
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from labkit.errors import BadInput, LabkitError
 from labkit.host import KEPT, NOTHING, Completed
 from labkit.ssh.pipes import ShellPipe
-from labkit.ssh.running import CHUNK, NotRun, Running, RunningCommand
+from labkit.ssh.running import CHUNK, NotRun, Running
 from labkit.ssh.shell import (
     END,
     LONGEST_LINE,
@@ -21,7 +21,6 @@ from labkit.ssh.shell import (
     Shell,
     checked,
     line,
-    plainly,
 )
 
 
@@ -42,10 +41,6 @@ class ThroughShell:
         """A shell that runs many commands, where the host has what that takes."""
         return nullcontext(None)
 
-    def _ready(self) -> AbstractContextManager[Shell | None]:
-        """A shell that waits for a command at this moment, if there is one."""
-        return nullcontext(None)
-
     def run(
         self, words: tuple[str, ...], *, stdin: bytes | Path = b"",
         env: Mapping[str, str] = NOTHING, seconds: float = 60.0, cap: int = KEPT,
@@ -57,26 +52,14 @@ class ThroughShell:
             if not stdin and len(text) <= LONGEST_LINE:
                 with self._loop(seconds - wait_seconds) as shell:
                     if shell:
-                        order = Running(self, shell, words, seconds, cap, wait_seconds)
+                        order = Running(
+                            self.name, self.told_to_end, shell, words, seconds, cap, wait_seconds
+                        )
                         with suppress(NotRun), order as command:
                             command.give(text)
                             return command.done
             with self._once(words, stdin, env, seconds, cap, wait_seconds) as command:
                 return command.done
-
-    def begin(
-        self, words: tuple[str, ...], *, seconds: float = 60.0, cap: int = KEPT
-    ) -> RunningCommand | None:
-        """Give a command to a shell that waits for one; None if no shell does."""
-        checked(self.name, words, seconds=seconds)
-        text = plainly(words)
-        with ExitStack() as stack:
-            shell = stack.enter_context(self._ready()) if len(text) <= LONGEST_LINE else None
-            if shell is None:
-                return None
-            command = stack.enter_context(Running(self, shell, words, seconds, cap))
-            command.give(text)
-            return RunningCommand(command, stack.pop_all())
 
     @contextmanager
     def stream(
@@ -116,7 +99,15 @@ class ThroughShell:
         with (
             _open(self.name, stdin) as parts,
             self._channel(ONCE, spare) as channel,
-            Running(self, Shell(channel, once=True), words, seconds, cap, wait_seconds) as command,
+            Running(
+                self.name,
+                self.told_to_end,
+                Shell(channel, once=True),
+                words,
+                seconds,
+                cap,
+                wait_seconds,
+            ) as command,
         ):
             command.give(line(words, env, parts is not None, once=True))
             if parts is not None:

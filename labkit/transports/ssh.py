@@ -24,7 +24,7 @@ from labkit.ssh.shell import (
     Late,
     Shell,
     for_any_shell,
-    plainly,
+    line,
 )
 from labkit.ssh.sudo import Sudo
 from labkit.ssh.through_shell import ThroughShell
@@ -83,29 +83,14 @@ class Ssh(ThroughShell):
     @contextmanager
     def _channel(self, script: str, spare: bool) -> Iterator[Channel]:
         seconds = SPARE_SECONDS if spare else CONNECT_SECONDS
-        line = f"exec sh -c {shlex.quote(script)}"
-        with closing(self._start(line, seconds, not spare)) as session:
+        whole = f"exec sh -c {shlex.quote(script)}"
+        with closing(self._start(whole, seconds, not spare)) as session:
             yield session
 
     @contextmanager
     def _loop(self, seconds: float) -> Iterator[Shell | None]:
         with self._lend(self._take(seconds) or self._new(seconds)) as shell:
             yield shell
-
-    @contextmanager
-    def _ready(self) -> Iterator[Shell | None]:
-        with (
-            self._all.turn(0) as wait_seconds,
-            self._lend(None if wait_seconds is None else self._idle()) as shell,
-        ):
-            yield shell
-
-    def _idle(self) -> tuple[Shell, Session] | None:
-        session = self._all.take(self.sudo)
-        if session and not _answered_lately(*session):
-            self._all.keep(self.sudo, *session)
-            return None
-        return session
 
     # Until it is given back.
     @contextmanager
@@ -144,7 +129,7 @@ class Ssh(ThroughShell):
     # One that does not answer has run nothing, so another may take its place.
     def _answers(self, shell: Shell, session: Session, seconds: float) -> bool:
         try:
-            order = shell.give(plainly(("true",)), Kept(0), Kept(0))
+            order = shell.give(line(("true",)), Kept(0), Kept(0))
             shell.wait(order, time.monotonic() + min(max(seconds, 1.0), CONNECT_SECONDS))
         except Gone:
             return False
@@ -153,11 +138,11 @@ class Ssh(ThroughShell):
             return False
         return True
 
-    # `line` is read by the login shell, which may be of any kind.
-    def _start(self, line: str, seconds: float, patient: bool = True) -> Session:
+    # `script` is read by the login shell, which may be of any kind.
+    def _start(self, script: str, seconds: float, patient: bool = True) -> Session:
         session = self._all.open(seconds, patient)
         try:
-            session.start(for_any_shell(self.sudo.line(line) if self.sudo else line))
+            session.start(for_any_shell(self.sudo.line(script) if self.sudo else script))
             if self.sudo:
                 self.sudo.admit(session, self.name)
         except Gone as error:

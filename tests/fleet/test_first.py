@@ -10,7 +10,7 @@ from poor import busybox, only, system
 from sshd import SSHD, serving
 from stubs import answering
 
-from labkit.errors import LabkitError, OutcomeUnknown, TimedOut, Unreachable
+from labkit.errors import LabkitError, OutcomeUnknown, Unreachable
 from labkit.fleet.fleet import Fleet
 from labkit.ssh import connection
 from tests.fleet.test_fleet import HOSTS, IT_IS, fleet_of, port, servers  # noqa: F401
@@ -74,27 +74,6 @@ def named(server, folder):
     return folder / "named"
 
 
-def test_ssh_is_asked_about_each_host_that_its_files_speak_of(servers, tmp_path):  # noqa: F811
-    (tmp_path / "ssh_config").write_text("Host *\n  ConnectTimeout 5\n")
-    config = str(tmp_path / "ssh_config")
-    with fleet_of(*(server.address(ssh_config=config) for server in servers)) as fleet:
-        assert len(fleet.run("true").check()) == HOSTS
-
-
-def test_a_first_command_that_goes_on_says_all_it_has_to_say(fleet):
-    start = time.monotonic()
-    answers = fleet.run("sh", "-c", "echo a; sleep 1; seq 30000; exit 3")
-    assert time.monotonic() - start < HOSTS - 1, "one after another, each takes a second"
-    assert {(answer.code, answer.stdout_size) for answer in answers.values()} == {(3, 168896)}
-
-
-def test_a_first_command_has_its_deadline_and_is_ended(fleet, tmp_path):
-    script = f"sleep 30; touch {tmp_path}/never"
-    outcomes = fleet.run("sh", "-c", script, seconds=0.5)
-    assert [type(outcome) for outcome in outcomes.values()] == [TimedOut] * HOSTS
-    assert len(fleet.run("true").ok) == HOSTS and not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize("seconds", [0, 0.5])
 def test_a_first_command_whose_connection_is_lost_is_not_run_again(fleet, tmp_path, seconds):
     lost = (
@@ -106,11 +85,6 @@ def test_a_first_command_whose_connection_is_lost_is_not_run_again(fleet, tmp_pa
     assert set(outcomes.ok) == {"host0", "host2", "host3"}
     assert [len(file.read_text().split()) for file in tmp_path.iterdir()] == [1] * HOSTS
     assert len(fleet.run("true").ok) == HOSTS
-
-
-def test_what_a_first_command_leaves_behind_is_told(fleet):
-    answers = fleet.run("sh", "-c", "sleep 3 & echo on").check()
-    assert all(answer.left_behind and answer.stdout == "on\n" for answer in answers.values())
 
 
 def test_others_may_use_a_host_while_it_is_logged_in_to(servers, fleet):  # noqa: F811

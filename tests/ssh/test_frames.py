@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit.ssh.frames import LONGEST, BrokenStream, Mark, Marked
+from labkit.ssh.shell import LONGEST_MARK, BrokenStream, Mark, Marked
 
 NONCE = b"9c0d1f9c0d2e9c0d1f9c0d3b00000099"
 # Pieces that make life hard: parts of the mark, the mark of somebody else, ends of lines.
@@ -74,7 +74,7 @@ def test_what_cannot_be_a_mark_is_handed_out_at_once():
 def test_a_mark_without_end_is_broken_and_holds_little():
     marked = Marked(NONCE)
     with pytest.raises(BrokenStream):
-        for _ in range(LONGEST):
+        for _ in range(LONGEST_MARK):
             list(marked.feed(b"" if _ else NONCE))
             list(marked.feed(b"x"))
 
