@@ -228,9 +228,9 @@ class Host:
         """
         return replace(self, transport=self.transport.as_root(password))
 
-    def put(self, content: bytes | Path, path: str, mode: int | None = None) -> files.Copied:
+    def put(self, content: bytes | Path, path: str, mode: int | None = None) -> None:
         """Write `content` (bytes, or a local file) to `path` on the host, whole or not at all."""
-        return files.put(self, content, path, mode)
+        files.put(self, content, path, mode)
 
     def get(self, path: str, *, most: int = files.MOST_IN_MEMORY, follow: bool = False) -> bytes:
         """The bytes of the file at `path` on the host; a link is read through with `follow`."""

@@ -5,6 +5,6 @@ Start with `sending.py` and `receiving.py`.
 
 from labkit.files.pipe import CHUNK, STALL_SECONDS, Pipe
 from labkit.files.receiving import MOST_IN_MEMORY, get
-from labkit.files.sending import Copied, put
+from labkit.files.sending import put
 
-__all__ = ["CHUNK", "MOST_IN_MEMORY", "STALL_SECONDS", "Copied", "Pipe", "get", "put"]
+__all__ = ["CHUNK", "MOST_IN_MEMORY", "STALL_SECONDS", "Pipe", "get", "put"]

@@ -1,4 +1,4 @@
-"""The interface that copying needs of a host: short commands, and commands with open streams."""
+"""The interface that copies and jobs need of a host: commands, and those with open streams."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -43,12 +43,16 @@ class Ran(Protocol):
         """Its standard output."""
 
     @property
+    def stdout_bytes(self) -> bytes:
+        """The same, as it came."""
+
+    @property
     def stderr(self) -> str:
         """Its standard error output."""
 
 
 class Carries(Protocol):
-    """A host, as far as copying is concerned."""
+    """A host, as far as copies and jobs are concerned."""
 
     @property
     def name(self) -> str:

@@ -1,9 +1,9 @@
 # programs: openssl
 LC_ALL=C; export LC_ALL; umask 077; unset CDPATH
 no() { printf '%s\n' "$*" >&2; exit 9; }
-if command -v openssl; then kind=sha256; sum_of() { openssl dgst -sha256 -r; }
-elif command -v sha256sum; then kind=sha256; sum_of() { sha256sum; }
-else kind=cksum; sum_of() { cksum; }; fi >/dev/null 2>&1
+if command -v openssl >/dev/null 2>&1; then sum_of() { openssl dgst -sha256 -r; }
+elif command -v sha256sum >/dev/null 2>&1; then sum_of() { sha256sum; }
+else no "there is neither openssl nor sha256sum, so that no copy can be checked"; fi
 target() {
  [ ! -L "./$1" ] || no "it is a link, and links are not followed"
  [ ! -d "./$1" ] || no "it is a directory"

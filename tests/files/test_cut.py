@@ -1,10 +1,11 @@
 """A copy whose connection is cut: it is made once more, and is whole or not there."""
 
 import hashlib
+import os
 
 import pytest
-from copies import MIB, left_in, noise
-from sshd import known, reached
+from copies import MIB, left_in
+from sshd import reached
 from wire import Cut, Wire
 
 from labkit.errors import Unreachable
@@ -17,15 +18,8 @@ SIZE = 20_000_000
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
     path = tmp_path_factory.mktemp("large") / "source"
-    path.write_bytes(noise(SIZE))
+    path.write_bytes(os.urandom(SIZE))
     return path
-
-
-def through(server, relay):
-    public = (server.folder / "host_ed25519.pub").read_text()
-    file = server.folder / f"known_{relay.port}"
-    file.write_text(known(relay.port, public))
-    return reached(server.address(port=relay.port, known_hosts=(str(file),)))
 
 
 def copied(host, way, source, target):
@@ -43,11 +37,11 @@ def same(one, other):
 @pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
 def test_a_connection_that_was_cut_before_a_copy_begins_is_made_again(server, tmp_path, reset):
     for number in range(5):
-        with Wire(server.port) as wire, through(server, wire) as host:
+        with Wire(server.port) as wire, reached(server.behind(wire.port)) as host:
             host.check("true")
             wire.reset = reset
             wire.part_all()
-            host.put(noise(3 * MIB), str(tmp_path / str(number)))
+            host.put(os.urandom(3 * MIB), str(tmp_path / str(number)))
     assert {path.stat().st_size for path in tmp_path.iterdir()} == {3 * MIB}
 
 
@@ -55,7 +49,7 @@ def test_a_connection_that_was_cut_before_a_copy_begins_is_made_again(server, tm
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_a_copy_that_was_cut_is_made_once_more(server, large, tmp_path, way, cut):
     target = tmp_path / "target"
-    with Cut(server.port, [cut]) as relay, through(server, relay) as host:
+    with Cut(server.port, [cut]) as relay, reached(server.behind(relay.port)) as host:
         copied(host, way, large, target)
         assert relay.cuts == 1
     assert same(large, target)
@@ -68,7 +62,7 @@ def test_a_copy_that_was_cut_twice_is_given_up_and_leaves_nothing(server, large,
     target.write_bytes(b"old")
     with (
         Cut(server.port, [10_000_000] * 9) as relay,
-        through(server, relay) as host,
+        reached(server.behind(relay.port)) as host,
         pytest.raises(Unreachable) as error,
     ):
         copied(host, way, large, target)

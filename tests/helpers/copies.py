@@ -5,9 +5,5 @@ import os
 MIB = 1 << 20
 
 
-def noise(size):
-    return os.urandom(size)
-
-
 def left_in(folder):
     return [name for name in os.listdir(folder) if name.startswith(".labkit-")]

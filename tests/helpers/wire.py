@@ -80,6 +80,7 @@ class Wire:
     def __init__(self, port, delay=0.0):
         self.to, self.delay, self.reset = port, delay, False
         self.left, self.passed, self.ends = [None, None], [0, 0], []
+        self.connections = 0
         self.last, self.turns = DOWN, 0
         self.speaking, self.lock = threading.Event(), threading.Lock()
         self.speaking.set()
@@ -103,6 +104,7 @@ class Wire:
                 for one in (near, far):
                     one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self.ends += [near, far]
+                self.connections += 1
                 Way(self, UP, near, far)
                 Way(self, DOWN, far, near)
 
