@@ -248,11 +248,11 @@ class Host:
         return self.transport.round_trip()
 
     def start(
-        self, *words: str, key: str, seconds: float, stall: float | None = None,
-        cap: int = detached.CAP, spool: str = "", tell: Tell = silent,
+        self, *words: str, key: str, seconds: float, cap: int = detached.CAP, spool: str = "",
+        tell: Tell = silent,
     ) -> Job:  # fmt: skip
         """Start a detached job, or attach to the one that this key stands for."""
-        limits = detached.JobLimits(seconds, stall, cap)
+        limits = detached.JobLimits(seconds, cap)
         owner = self.owner
         return detached.start(
             self, words, key=key, limits=limits, spool=spool, tell=tell, owner=owner

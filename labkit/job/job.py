@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from labkit.errors import BadInput, HostError, TimedOut, Unknown, Unreachable, sendable
+from labkit.files.pipe import Carries
 from labkit.job import facts
 from labkit.job.facts import Part
 from labkit.job.state import Facts, JobStatus, State, judged
@@ -52,33 +53,6 @@ LOOK = 'if [ -r "$1/runner" ]; then exec sh "$1/runner" "" look "$@"; fi\n'
 LOOK += 'echo "labkit-job $2 $1"; echo gone; echo'
 
 
-class RanCommand(Protocol):
-    """A command that was run, as far as a job needs to know it."""
-
-    @property
-    def code(self) -> int:
-        """Its exit code."""
-
-    @property
-    def stdout_bytes(self) -> bytes:
-        """Its standard output."""
-
-    @property
-    def stderr(self) -> str:
-        """Its standard error output."""
-
-
-class Runs(Protocol):
-    """A host, as far as a job needs it."""
-
-    @property
-    def name(self) -> str:
-        """The host's name, for messages."""
-
-    def run(self, *words: str, seconds: float = ...) -> RanCommand:
-        """Run a command and report how it ended."""
-
-
 def silent(_: str) -> None:
     """Report to nobody."""
 
@@ -87,7 +61,7 @@ def silent(_: str) -> None:
 class Job:
     """A job by its `key`; `folder` on the host holds all that is known of it."""
 
-    host: Runs = field(repr=False, compare=False)
+    host: Carries = field(repr=False, compare=False)
     key: str
     folder: str
 
@@ -115,7 +89,11 @@ class Job:
 
     def output(self, offset: int = 0, stream: str = "out") -> bytes:
         """All that the host has kept from `offset` on, up to now."""
-        return b"".join(part.content for part in self._parts(stream, offset))
+        contents = list[bytes]()
+        while (part := self._look(stream, offset, PART)[1]).content:
+            contents.append(part.content)
+            offset = part.end
+        return b"".join(contents)
 
     def follow(
         self, offset: int = 0, stream: str = "out", *, tell: Tell = silent,
@@ -176,11 +154,6 @@ class Job:
     def __str__(self) -> str:
         return f"{self.host.name}: job {self.key}"
 
-    def _parts(self, stream: str, offset: int) -> Iterator[Part]:
-        while (part := self._look(stream, offset, PART)[1]).content:
-            yield part
-            offset = part.end
-
     def _look(
         self, stream: str = "out", offset: int = 0, limit: int = 0, longest: int = 0,
         tell: Tell = silent, patience: float = 0.0,
@@ -205,8 +178,6 @@ class JobLimits:
     """Limits that the host enforces by itself: whole seconds, rounded up, and bytes per stream."""
 
     seconds: float
-    stall: float | None = None
-    """The longest that it may print nothing; None is as long as it runs."""
     cap: int = CAP
     """The first half of it and the last are kept, should there be more output."""
     grace: float = GRACE_SECONDS
@@ -214,19 +185,18 @@ class JobLimits:
     def __post_init__(self) -> None:
         if self.cap < LEAST_CAP:
             raise BadInput(f"a cap of {self.cap} bytes is too small", hint=f"at least {LEAST_CAP}")
-        for limit in (self.seconds, self.stall, self.grace):
-            if limit is not None and not 0 < limit < FOREVER:
+        for limit in (self.seconds, self.grace):
+            if not 0 < limit < FOREVER:
                 raise BadInput(f"{limit} cannot be a limit in seconds")
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The limits, as the runner takes them; 0 is no stall limit."""
-        seconds, stall, grace = (math.ceil(n or 0) for n in (self.seconds, self.stall, self.grace))
-        return str(seconds), str(stall), str(self.cap), str(grace)
+        """The limits, as the runner takes them."""
+        return str(math.ceil(self.seconds)), str(self.cap), str(math.ceil(self.grace))
 
 
 def start(
-    host: Runs, words: Sequence[str], *, key: str, limits: JobLimits, spool: str = "",
+    host: Carries, words: Sequence[str], *, key: str, limits: JobLimits, spool: str = "",
     tell: Tell = silent, patience: float = PATIENCE_SECONDS, owner: str = "",
 ) -> Job:  # fmt: skip
     """Start a job that no other `start` with this key has started, else attach to that one.
@@ -254,7 +224,7 @@ def start(
     return _insisting(ask, f"{host.name}: job {key}", tell, patience)
 
 
-def attach(host: Runs, key: str, spool: str = "") -> Job:
+def attach(host: Carries, key: str, spool: str = "") -> Job:
     """The job that was started with this key, no matter who started it."""
     jobs = {job.key: job for job in listed(host, spool)}
     if key not in jobs:
@@ -262,7 +232,7 @@ def attach(host: Runs, key: str, spool: str = "") -> Job:
     return jobs[key]
 
 
-def listed(host: Runs, spool: str = "") -> dict[Job, JobStatus]:
+def listed(host: Carries, spool: str = "") -> dict[Job, JobStatus]:
     """All jobs that this user has on the host, with the known facts about each."""
     nonce = secrets.token_hex(16)
     answers = _answers(host, (*RUNNER, "list", spool, nonce), nonce, LIST_SECONDS)
@@ -304,7 +274,7 @@ def _insisting(ask: Callable[[], T], title: str, tell: Tell, patience: float) ->
 
 
 def _answers(
-    host: Runs, words: Sequence[str], nonce: str, seconds: float
+    host: Carries, words: Sequence[str], nonce: str, seconds: float
 ) -> list[tuple[Facts, Part]]:
     # A part of a fast job's output can be dropped between the look at it and its reading.
     for _ in range(TURNS):
@@ -315,7 +285,7 @@ def _answers(
     raise HostError(f"{host.name}: an answer about jobs cannot be read", said=text)
 
 
-def _run(host: Runs, title: str, words: Sequence[str], seconds: float, hint: str = "") -> None:
+def _run(host: Carries, title: str, words: Sequence[str], seconds: float, hint: str = "") -> None:
     result = host.run(*words, seconds=seconds)
     if result.code:
         raise HostError(f"{host.name}: cannot {title}", said=result.stderr, hint=hint)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import unquote
 
-from labkit.job.job import Job, Runs, listed
+from labkit.files.pipe import Carries
+from labkit.job.job import Job, listed
 from labkit.job.state import JobStatus
 from labkit.machine.process import LabkitProcess
 
@@ -52,14 +53,14 @@ class RunJob:
         self.job.forget()
 
 
-def of_runs(host: Runs) -> list[RunJob]:
+def of_runs(host: Carries) -> list[RunJob]:
     """All jobs of runs on a host, by any user's process."""
     return [
         RunJob(job, status) for job, status in listed(host).items() if OF_RUN.fullmatch(job.key)
     ]
 
 
-def end_left(host: Runs, keep: str = "", everyones: bool = False) -> list[RunJob]:
+def end_left(host: Carries, keep: str = "", everyones: bool = False) -> list[RunJob]:
     """End what killed processes have left on a host; return those of them that still went on.
 
     Keys that begin with `keep` stay, for somebody goes on with them. `everyones` ends those too

@@ -16,7 +16,7 @@ class State(Enum):
     KILLED = "killed"
     """A crash, an operator or the kernel ended its command by `signal`, or `cancel` ended it."""
     TIMED_OUT = "timed out"
-    """The host ended it, at its deadline or after its stall limit."""
+    """The host ended it, at its deadline."""
     ORPHANED = "orphaned"
     """Its supervisor is dead and the work goes on; there will never be a code."""
     LOST = "lost"
@@ -98,7 +98,6 @@ class Facts:
 
 CAUSES = {
     "deadline": "it still ran at its deadline",
-    "stall": "it printed nothing for as long as its stall limit",
     "cancel": "it was cancelled",
 }
 
@@ -123,7 +122,7 @@ def _state(facts: Facts) -> tuple[State, str]:
     works = bool(facts.held & {"work", "out"})
     if facts.end and works:
         return State.RUNNING, "its command has ended; what it left behind has not"
-    if facts.end and facts.cause in ("deadline", "stall"):
+    if facts.end and facts.cause == "deadline":
         return State.TIMED_OUT, cause
     # A shell that sees its own command end so may end with a code.
     if facts.end and facts.cause == "cancel":
@@ -146,7 +145,7 @@ def _without_end(facts: Facts, cause: str) -> tuple[State, str]:
         return State.LOST, "its start was cut short; nothing of it ran"
     if facts.boot != facts.born_boot:
         return State.LOST, f"the host rebooted {facts.now / 100:.0f} s ago"
-    if facts.cause in ("deadline", "stall"):
+    if facts.cause == "deadline":
         return State.TIMED_OUT, f"{cause}; its supervisor was killed before that"
     if facts.cause == "cancel":
         return State.KILLED, f"{cause}; its supervisor was killed before that"
@@ -157,9 +156,7 @@ def _end(facts: Facts) -> tuple[int | None, str]:
     if facts.end is None:
         return None, ""
     kind, number = facts.end
-    return (None, _signal(number)) if kind == "signal" else (number, "")
-
-
-def _signal(number: int) -> str:
+    if kind != "signal":
+        return number, ""
     names = {Signal.value: Signal.name for Signal in signal.Signals}
-    return names.get(number, str(number)).removeprefix("SIG")
+    return None, names.get(number, str(number)).removeprefix("SIG")

@@ -35,7 +35,7 @@ ODD = [
     (replace(BORN, end=SIGNAL, cause="cancel"), State.KILLED, "cancelled"),
     (replace(BORN, end=EXIT, cause="cancel"), State.KILLED, "cancelled"),
     (replace(BORN, end=SIGNAL, cause="deadline"), State.TIMED_OUT, "deadline"),
-    (replace(BORN, end=EXIT, cause="stall"), State.TIMED_OUT, "stall limit"),
+    (replace(BORN, end=EXIT, cause="deadline"), State.TIMED_OUT, "deadline"),
     (replace(BORN, held=frozenset({"work", "out"})), State.ORPHANED, "goes on without"),
     (replace(BORN, held=frozenset({"out"})), State.ORPHANED, "goes on without"),
     (replace(BORN, cause="deadline"), State.TIMED_OUT, "supervisor was killed before"),
@@ -55,7 +55,7 @@ def test_no_facts_are_without_a_state_and_only_a_record_gives_a_code():
     locks = [
         frozenset(combination) for n in range(4) for combination in itertools.combinations(ALL, n)
     ]
-    causes = ["", "deadline", "stall", "cancel"]
+    causes = ["", "deadline", "cancel"]
     for held, end, cause in itertools.product(locks, [None, EXIT, SIGNAL], causes):
         status = judged(replace(BORN, held=held, end=end, cause=cause))
         assert (status.code, status.signal) == {
@@ -110,7 +110,7 @@ def test_what_cannot_be_a_command_is_refused(ssh, words):
 
 
 @pytest.mark.parametrize("limits", [
-    {"seconds": 0}, {"seconds": float("nan")}, {"seconds": 1e10}, {"seconds": 1, "stall": -1},
+    {"seconds": 0}, {"seconds": float("nan")}, {"seconds": 1e10},
     {"seconds": 1, "cap": 100},
 ])  # fmt: skip
 def test_limits_are_refused_before_anything_is_sent(limits):

@@ -12,7 +12,6 @@ from small_hosts import KINDS, small
 from labkit import job as detached
 from labkit.errors import HostError, Unknown
 from labkit.job import JobLimits, State
-from labkit.job.state import CAUSES
 
 pytestmark = [
     pytest.mark.slow,
@@ -30,8 +29,6 @@ HANGS = {
 # Those that take seconds to end, begun together.
 LONG = {
     **{f"hang-{name}": (script, {"seconds": 2}) for name, script in HANGS.items()},
-    "silent": ("echo one; sleep 1000", {"stall": 2}),
-    "loud": ("for i in 1 2 3 4 5 6; do echo $i; sleep 0.5; done", {"stall": 2}),
     "left": ("sleep 1000", {"seconds": 3}),
     "leaves": ("(sleep 2; echo late) & echo early; exit 4", {}),
 }
@@ -115,13 +112,6 @@ def test_what_hangs_is_gone_by_deadline_and_grace(place, long, name):
     # Without /proc a host shows only the first process of a job and its group.
     if place.host.name != "bare":
         assert processes(place, f"hang-{name}") == []
-
-
-def test_a_job_that_stops_printing_meets_its_stall_limit(place, long):
-    status = long["silent"].wait(30)
-    assert (status.state, status.why) == (State.TIMED_OUT, CAUSES["stall"])
-    assert long["silent"].output() == b"one\n"
-    assert long["loud"].wait(30).ok
 
 
 def test_what_a_command_leaves_behind_is_part_of_the_job(place, long):

@@ -49,7 +49,7 @@ def shared():
 
 # --- started once, whoever starts it --------------------------------------------------------
 
-STARTS = """
+HOST = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from labkit.host import Host
@@ -58,7 +58,8 @@ from labkit.transports.ssh import Ssh
 
 port, user, key, known, spool, log = sys.argv[1:]
 host = Host("box1", "127.0.0.1", Ssh(Address("box1", "127.0.0.1", int(port), user, key, (known,))))
-
+"""
+STARTS = """
 def start(_):
     script = 'echo ran >>"$0"; sleep 0.2; exit 5'
     return host.start("sh", "-c", script, log, key="run-17", seconds=60, spool=spool).wait(30).code
@@ -66,12 +67,17 @@ def start(_):
 with ThreadPoolExecutor(25) as pool:
     assert set(pool.map(start, range(25))) == {5}
 """
+FOLLOWS = """
+script = 'echo ran >>"$0"; for i in 1 2 3 4 5 6; do echo line $i; sleep 0.4; done; exec sleep 1000'
+for part in host.start("sh", "-c", script, log, key="run-18", seconds=5, spool=spool).follow():
+    print(part.decode(), end="", flush=True)
+"""
 
 
 def controller(server, *words, script):
     at = server.address()
     known = [str(at.port), at.user, at.key, *at.known_hosts, *words]
-    return subprocess.Popen([sys.executable, "-c", script, *known], stdout=subprocess.PIPE)
+    return subprocess.Popen([sys.executable, "-c", HOST + script, *known], stdout=subprocess.PIPE)
 
 
 def test_a_hundred_concurrent_starts_of_one_key_are_one_execution(server, spool, tmp_path):
@@ -79,20 +85,6 @@ def test_a_hundred_concurrent_starts_of_one_key_are_one_execution(server, spool,
     starters = [controller(server, spool, log, script=STARTS) for _ in range(4)]
     assert [starter.wait(120) for starter in starters] == [0, 0, 0, 0]
     assert Path(log).read_text() == "ran\n"
-
-
-FOLLOWS = """
-import sys
-from labkit.host import Host
-from labkit.ssh.connection import Address
-from labkit.transports.ssh import Ssh
-
-port, user, key, known, spool, log = sys.argv[1:]
-host = Host("box1", "127.0.0.1", Ssh(Address("box1", "127.0.0.1", int(port), user, key, (known,))))
-script = 'echo ran >>"$0"; for i in 1 2 3 4 5 6; do echo line $i; sleep 0.4; done; exec sleep 1000'
-for part in host.start("sh", "-c", script, log, key="run-18", seconds=5, spool=spool).follow():
-    print(part.decode(), end="", flush=True)
-"""
 
 
 def test_a_job_outlives_its_controller_and_meets_its_deadline_without_it(

@@ -2,7 +2,7 @@
 # --- running --------------------------------------------------------------------------------
 
 limits() {
-    read -r seconds stall cap grace mask <"$job/limits"
+    read -r seconds cap grace mask <"$job/limits"
     if has flock; then locks=flock; else locks=pid; fi
 }
 
@@ -96,7 +96,7 @@ become() {
 # Sleeps on the workload's lock, so that it costs nothing while the workload runs.
 watch() {
     tick
-    begun=$now since=$now seen=
+    begun=$now
     while held work; do
         tick
         left=$((seconds * 100 - now + begun))
@@ -104,20 +104,7 @@ watch() {
             stop deadline
             return
         fi
-        step=$(((left + 99) / 100))
-        if [ "$stall" -gt 0 ]; then
-            written=$(ls -ln "$job"/out.0* "$job"/err.0* 2>/dev/null)
-            # A full disk stops what is kept, not what is printed.
-            if [ "$written" != "$seen" ] || [ -e "$job/out.full" ] || [ -e "$job/err.full" ]; then
-                seen=$written since=$now
-            fi
-            if [ $((now - since)) -ge $((stall * 100)) ]; then
-                stop stall
-                return
-            fi
-            if [ "$step" -gt $((stall / 8 + 1)) ]; then step=$((stall / 8 + 1)); fi
-        fi
-        await work "$step"
+        await work $(((left + 99) / 100))
     done
 }
 

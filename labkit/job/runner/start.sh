@@ -21,7 +21,7 @@ start() {
     # What a shell catches, unlike what it ignores, its children do not inherit.
     trap : HUP PIPE
     spool "$1"
-    job=$spool/$2 key=$2 seconds=$3 stall=$4 cap=$5 grace=$6 words=$7 owner=${8:-}
+    job=$spool/$2 key=$2 seconds=$3 cap=$4 grace=$5 words=$6 owner=${7:-}
     free="to free its key: host.job('$key').forget()"
     missing=
     for word in awk cat dd grep head ls mkdir mv rm sleep sync tail wc; do
@@ -67,7 +67,7 @@ $free"
 
 prepared() {
     say "$text" >"$job/runner" && [ "$(cat "$job/runner")" = "$text" ] &&
-        say "$seconds $stall $cap $grace $mask" >"$job/limits" && [ -s "$job/limits" ] &&
+        say "$seconds $cap $grace $mask" >"$job/limits" && [ -s "$job/limits" ] &&
         owned "$owner" && reserve born main why out.full err.full || return 1
     for slot in $SLOTS; do
         reserve "$slot" && mv "$job/$slot.new" "$job/$slot.pid" || return 1

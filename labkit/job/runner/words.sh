@@ -5,7 +5,7 @@
 # of each job; kept, it is called `sh FOLDER/runner '' VERB ...`. POSIX sh, so that dash, bash and
 # BusyBox run it alike.
 #
-#   start SPOOL KEY SECONDS STALL CAP GRACE WORDS OWNER   once for each KEY; prints the folder
+#   start SPOOL KEY SECONDS CAP GRACE WORDS OWNER   once for each KEY; prints the folder
 #   look FOLDER NONCE STREAM OFFSET LIMIT PATIENCE  what there is to know, and a part of the output
 #   list SPOOL NONCE                                the same of all jobs
 #   cancel FOLDER GRACE                             ends every process of a job
