@@ -112,7 +112,10 @@ def _do(args: argparse.Namespace, number: int, start: Callable[[], None]) -> Non
         cpu_start = _used()
         driver.run()
         _report(driver, customers, _used() - cpu_start)
-    _conclude(_look(shop, before, ledger, pace.patience), ledger)
+    check = _look(shop, before, ledger, pace.patience)
+    _say(f"checked {json.dumps({**asdict(check), 'unknown': len(ledger.unknown)})}")
+    if not check.ok:
+        raise LabkitError(f"the shop is not consistent after the run: {'; '.join(check.wrong)}")
 
 
 # A look that is cut short begins again: it changes nothing.
@@ -171,12 +174,6 @@ def _report(driver: Driver, customers: Customers, used: float) -> None:
         "retries": driver.seconds.retries, "cpu": round(used, 3), "ended": driver.ledger.ended,
         "seconds": round(time.monotonic() - driver.begun, 3), **customers.done,
     }))  # fmt: skip
-
-
-def _conclude(check: Checked, ledger: Ledger) -> None:
-    _say(f"checked {json.dumps({**asdict(check), 'unknown': len(ledger.unknown)})}")
-    if not check.ok:
-        raise LabkitError(f"the shop is not consistent after the run: {'; '.join(check.wrong)}")
 
 
 def _tell(line: str) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import os
-import selectors
 import signal
 import sys
 import traceback
@@ -12,32 +12,26 @@ from collections.abc import Callable
 Start = Callable[[], None]
 
 
+class ShopOutput(io.TextIOBase):
+    """Standard output, with the number of a shop before each line."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.tail = number, ""
+
+    def write(self, text: str) -> int:
+        """Print each whole line at once, so that no other shop's comes within it."""
+        *lines, self.tail = (self.tail + text).split("\n")
+        for line in lines:
+            os.write(1, f"{self.number} {line}\n".encode())
+        return len(text)
+
+
 def several(number_of_shops: int, drive: Callable[[int, Start], None]) -> int:
     """Drive each; its lines come out behind its number. The worst code is that of all."""
-    select = selectors.DefaultSelector()
-    ready, gates, children, open_shops = 0, [], [], number_of_shops
-    for number in range(number_of_shops):
-        lines, gate, child = _begin(number, drive)
-        gates.append(gate)
-        children.append(child)
-        select.register(lines, selectors.EVENT_READ, (number + 1, bytearray()))
-    while open_shops:
-        for key, _ in select.select():
-            number, half = key.data
-            part = os.read(key.fd, 1 << 16)
-            half += part
-            *lines_read, tail = bytes(half).split(b"\n")
-            half[:] = tail
-            for line in lines_read:
-                ready += line == b"ready"
-                _say(number, line)
-            if not part:
-                select.unregister(key.fd)
-                open_shops -= 1
-        if gates and ready + (number_of_shops - open_shops) >= number_of_shops:
-            for gate in gates:
-                os.write(gate, b"g")
-            gates = []
+    # Its reader is at the end once each shop is filled, or gone: who writes has let go of it then.
+    reader, writer = os.pipe()
+    children = [_begin(number, drive, reader, writer) for number in range(number_of_shops)]
+    os.close(writer)
     return max(_code(number, child) for number, child in enumerate(children, 1))
 
 
@@ -51,19 +45,14 @@ def _code(number: int, child: int) -> int:
     return 1
 
 
-def _begin(number: int, drive: Callable[[int, Start], None]) -> tuple[int, int, int]:
-    (lines, out), (reader, gate) = os.pipe(), os.pipe()
-    child = os.fork()
-    if child:
-        os.close(out)
-        os.close(reader)
-        return lines, gate, child
-    os.dup2(out, 1)
-    os.close(lines)
-    os.close(gate)
+def _begin(number: int, drive: Callable[[int, Start], None], reader: int, writer: int) -> int:
+    if child := os.fork():
+        return child
+    sys.stdout = ShopOutput(number + 1)
 
     def start() -> None:
         print("ready", flush=True)
+        os.close(writer)
         os.read(reader, 1)
 
     code = 1
@@ -75,9 +64,4 @@ def _begin(number: int, drive: Callable[[int, Start], None]) -> tuple[int, int, 
         if type(error).__module__ == "builtins":
             traceback.print_exc()
     finally:
-        sys.stdout.flush()
         os._exit(code)
-
-
-def _say(number: int, line: bytes) -> None:
-    print(f"{number} {line.decode('utf-8', 'replace')}", flush=True)
