@@ -108,13 +108,11 @@ def comes_later(program: str) -> bool:
 
 def absent(programs: Iterable[str]) -> list[str]:
     """The given programs that this machine does not have."""
-    return [word for word in programs if not _is_here(word)]
-
-
-def _is_here(program: str) -> bool:
-    if program.startswith("/"):
-        return bool(glob(program))
-    return bool(shutil.which(program, path=SEARCH_PATH))
+    return [
+        word
+        for word in programs
+        if not (glob(word) if word.startswith("/") else shutil.which(word, path=SEARCH_PATH))
+    ]
 
 
 def names_of(programs: Iterable[str], system: str, free: bool = False) -> list[str]:

@@ -112,28 +112,15 @@ class Client(paramiko.Transport):
 
     def __init__(self, way: Carrier, algorithms: tuple[str, ...]) -> None:
         super().__init__(_unhide(way.end), packetizer_class=Packets)
-        self._way, self._algorithms = way, algorithms
-        self.shown, self._closing = b"", False
+        options = self.get_security_options()
+        # Of the kinds of host key, certificates among them, those come first that we know it by.
+        options.ciphers, options.digests, options.key_types = CIPHERS, MACS, algorithms
+        self._way, self.shown, self._closing = way, b"", False
         self.farewell = ""
         """Why the host hung up, if it said so."""
         self.lost_on_the_way = ""
         """Which jump host or command, if any, took the connection with it when it ended."""
         self.set_keepalive(ALIVE_SECONDS)
-
-    @property
-    def preferred_keys(self) -> tuple[str, ...]:
-        """The kinds of host key to ask for, certificates among them, in this order."""
-        return self._algorithms
-
-    @property
-    def preferred_ciphers(self) -> tuple[str, ...]:
-        """The fastest first."""
-        return CIPHERS
-
-    @property
-    def preferred_macs(self) -> tuple[str, ...]:
-        """The MACs; those over the ciphertext come first."""
-        return MACS
 
     def exchange_keys(self, seconds: float) -> bool:
         """Whether the server said all in time; raises what went wrong."""

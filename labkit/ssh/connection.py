@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 
 from labkit.errors import Unreachable
+from labkit.ssh import refusals
 from labkit.ssh.address import Address as Address
 from labkit.ssh.address import Target
 from labkit.ssh.client import LOSSES
@@ -13,7 +14,6 @@ from labkit.ssh.client import Client as Client
 from labkit.ssh.known_hosts import KnownHosts
 from labkit.ssh.login import log_in
 from labkit.ssh.openssh import resolved
-from labkit.ssh.refusals import Refusals
 from labkit.ssh.way import through
 
 CONNECT_SECONDS = 15.0
@@ -41,14 +41,13 @@ def _within(target: Target, seconds: float) -> Target:
 
 def reached(target: Target) -> Client:
     """The same, for a host that ssh's files have been asked about, through its jump hosts."""
-    refusals = Refusals.of_user()
     refusals.check(target)
     known_hosts = KnownHosts.read(target.known_hosts)
     client = shaken_hands(target, known_hosts.algorithms(target.known_as))
     try:
         title = f"{target.name}{_way(target, client)}"
         known_hosts.verify(title, target.known_as, client.shown, target.trust)
-        log_in(client, target, refusals)
+        log_in(client, target)
     except BaseException as error:
         client.close()
         if isinstance(error, LOSSES):

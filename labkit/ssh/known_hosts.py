@@ -7,13 +7,14 @@ hold is looked up as the plain key it contains. `@revoked` counts for the names 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from labkit.errors import HostKeyRefused
+from labkit.errors import HostKeyRefused, LabkitError
 from labkit.ssh import certificates
 from labkit.ssh._known_lines import (
     AUTHORITY,
@@ -141,7 +142,8 @@ class KnownHosts:
         first_algorithms = [
             algorithm
             for algorithm in ALGORITHMS
-            if _key(algorithm) in kinds or (has_authority and algorithm.endswith(CERTIFICATE))
+            if bare(certificates.plain(algorithm)) in kinds
+            or (has_authority and algorithm.endswith(CERTIFICATE))
         ]
         return (*first_algorithms, *(a for a in ALGORITHMS if a not in first_algorithms))
 
@@ -205,9 +207,10 @@ def refusal(
             hint=f"{_places(judgement)} says that this key is not to be trusted",
         )
     if judgement.status is KeyStatus.CHANGED:
+        known = (f"known: {said(line.key)} ({line.where})" for line in judgement.lines[:2])
         return HostKeyRefused(
             f"{host} has CHANGED; nothing was sent to it",
-            said="\n".join([*map(_describe, judgement.lines[:2]), f"shown: {words}"]),
+            said="\n".join([*known, f"shown: {words}"]),
             hint="somebody may intercept this; if the host was reinstalled, compare its"
             f" fingerprint and remove {_places(judgement)}",
         )
@@ -216,10 +219,6 @@ def refusal(
         said="\n".join([*(f"passed over {bad}" for bad in hosts.bad()[:2]), f"it shows {words}"]),
         hint=f"compare the fingerprint, then keep the key: {trust or _by_hand(name, hosts.files)}",
     )
-
-
-def _describe(line: KeyLine) -> str:
-    return f"known: {said(line.key)} ({line.where})"
 
 
 def said(key: bytes) -> str:
@@ -234,10 +233,6 @@ def _places(judgement: Judgement) -> str:
 def _by_hand(name: Name, files: Sequence[Path]) -> str:
     first = f"-o UserKnownHostsFile={files[0]} " if files else ""
     return f"ssh {first}-p {name.port} {name.address}"
-
-
-def _key(algorithm: str) -> str:
-    return bare(certificates.plain(algorithm))
 
 
 # ssh checks the signature of every certificate it is shown, also of those it has no use for.
@@ -275,3 +270,28 @@ def _status(lines: Sequence[KeyLine], key: bytes, certificate: HostCertificate |
     return (
         Judgement(KeyStatus.CHANGED, rivals) if rivals and not marker else Judgement(KeyStatus.NEW)
     )
+
+
+class NotKept(LabkitError):
+    """A line could not be written down."""
+
+
+def append(file: Path, *lines: str) -> None:
+    """Add lines at the end of a file that only its owner may read, and wait for the disk."""
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "rb+") as stream:
+            # Somebody's editor may have left the last line without its end.
+            size = os.fstat(stream.fileno()).st_size
+            end = b"\n" if size and os.pread(stream.fileno(), 1, size - 1) != b"\n" else b""
+            # One write: whoever else adds a line at this moment does so before it or after it.
+            stream.write(end + "".join(f"{line}\n" for line in lines).encode())
+            stream.flush()
+            os.fsync(stream.fileno())
+        folder = os.open(file.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise NotKept(f"cannot write {file}", said=str(error)) from error

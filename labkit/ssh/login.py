@@ -1,9 +1,6 @@
 """Logging in with keys: the agent's, those of files, and OpenSSH certificates. Never a password."""
 
-import binascii
-import io
 import os
-import re
 import socket
 import time
 from collections.abc import Iterator, Mapping
@@ -17,16 +14,14 @@ import paramiko
 from paramiko.agent import AgentSSH
 
 from labkit.errors import LoginRefused, Unreachable
+from labkit.ssh import refusals
 from labkit.ssh.address import Target
-from labkit.ssh.certificates import CERTIFICATE, HostCertificate, Malformed, fingerprint, packed
+from labkit.ssh.certificates import CERTIFICATE, HostCertificate, Malformed, fingerprint
 from labkit.ssh.client import Client, agent_at
-from labkit.ssh.refusals import Refusals
 
 AUTH_SECONDS = 15.0
 # sshd ends a connection at its sixth refused key (MaxAuthTries).
 MOST_KEYS = 6
-KEY_BYTES = 1 << 16
-OPENSSH = re.compile(rb"-----BEGIN OPENSSH PRIVATE KEY-----([^-]*)-----END")
 
 
 @dataclass(frozen=True)
@@ -59,9 +54,14 @@ class Identities:
             self.usable.append(identity)
 
 
-def log_in(client: Client, target: Target, refusals: Refusals) -> None:
+def log_in(client: Client, target: Target) -> None:
     """Offer our keys once, in order; a refusal is remembered, and not tried for a minute."""
-    files = {file: _load(file) for file in target.identities if _is_meant(target, file)}
+    # ssh's usual files need not be there; those that were named should be.
+    files = {
+        file: _load(file)
+        for file in target.identities
+        if target.only or os.path.lexists(os.path.expanduser(file))
+    }
     locks = [file for file, key in files.items() if isinstance(key, str)]
     agent_path = target.agent if locks or not target.only else ""
     with _agent(agent_path) as agent:
@@ -73,11 +73,6 @@ def log_in(client: Client, target: Target, refusals: Refusals) -> None:
             refusals.remember(target)
             raise _refusal(client, target, offers, identities)
     refusals.forget(target)
-
-
-# ssh's usual files need not be there; those that were named should be.
-def _is_meant(target: Target, file: str) -> bool:
-    return target.only or os.path.lexists(os.path.expanduser(file))
 
 
 def _let_in(client: Client, target: Target, offers: list[Identity]) -> bool:
@@ -93,18 +88,15 @@ def _let_in(client: Client, target: Target, offers: list[Identity]) -> bool:
             if "timeout" in str(error):
                 raise TimeoutError(f"no answer to our key within {AUTH_SECONDS:g} s") from None
             if not client.is_active():
-                _check_farewell(client, first=identity is offers[0])
+                # sshd says no to the last key that it looks at by hanging up (MaxAuthTries), and
+                # says why.
+                if identity is offers[0] and "authentication" not in client.farewell.lower():
+                    raise EOFError("it hung up before it had looked at our key") from None
                 return False
         else:
             # A host may take the key and want something else besides.
             return client.is_authenticated()
     return False
-
-
-# sshd says no to the last key that it looks at by hanging up (MaxAuthTries), and says why.
-def _check_farewell(client: Client, first: bool) -> None:
-    if first and "authentication" not in str(getattr(client, "farewell", "")).lower():
-        raise EOFError("it hung up before it had looked at our key")
 
 
 # --- keys -----------------------------------------------------------------------------------
@@ -178,13 +170,6 @@ def _load(file: str) -> paramiko.PKey | str:
 # Once for all hosts of a fleet; another file, or another content, is read anew.
 @lru_cache(maxsize=16)
 def _parse(path: Path, *_: int) -> paramiko.PKey:
-    with path.open("rb", buffering=0) as file:
-        content = file.read(KEY_BYTES)
-    match = OPENSSH.match(content)
-    body = binascii.a2b_base64(match[1]) if match else b""
-    # paramiko would read it anew to see of which kind it is, and then once more.
-    if packed(paramiko.Ed25519Key.name.encode()) in body:
-        return paramiko.Ed25519Key.from_private_key(io.StringIO(content.decode("latin-1")))
     return paramiko.PKey.from_path(path)
 
 

@@ -47,7 +47,11 @@ def resolved(at: Address) -> Target:
     with _file(at) as file:
         settings = _ask(at.name, at.control, [*_settings(file), *_options(at)])
     if not at.user and settings.one("canonicalizehostname") not in {*OFF, "false"}:
-        settings = _with_late_user(at, settings)
+        # ssh reads its files once more with a host's whole name; by then root is in the place of a
+        # user whom nobody has named so far.
+        user = _ask(at.name, at.control, [*_settings(at.ssh_config), *_options(at)]).one("user")
+        if user != account.name():
+            settings = Said({**settings.values, "user": [user]})
     return _target(at, at.name, settings, at.key, HOPS)
 
 
@@ -103,13 +107,6 @@ def _ask(title: str, host: str, options: Sequence[str]) -> Said:
     for key, _, value in (line.partition(" ") for line in result.stdout.splitlines()):
         values.setdefault(key.lower(), []).append(value)
     return Said(values)
-
-
-# ssh reads its files once more with a host's whole name; by then root is in the place of a user
-# whom nobody has named so far.
-def _with_late_user(at: Address, answer: Said) -> Said:
-    user = _ask(at.name, at.control, [*_settings(at.ssh_config), *_options(at)]).one("user")
-    return answer if user == account.name() else Said({**answer.values, "user": [user]})
 
 
 def _target(at: Address, title: str, answer: Said, key: str, hops: int, jump: str = "") -> Target:

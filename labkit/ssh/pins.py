@@ -15,7 +15,7 @@ from labkit.errors import HostError, WrongHost
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.ssh.address import Address
-from labkit.ssh.durable import append
+from labkit.ssh.known_hosts import append
 from labkit.ssh.openssh import resolved
 
 PROGRAMS = ("esxcli",)

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
 
-import paramiko
-
 from labkit.errors import LabkitError, Unreachable
 from labkit.ssh.address import Address
 from labkit.ssh.client import ALIVE_SECONDS, LOSSES
@@ -69,7 +67,9 @@ class Sessions:
             connection = self._pick(self._roomy)
             start = time.monotonic()
             try:
-                channel = self._open(connection, seconds)
+                channel = connection.client.open_session(timeout=seconds)
+                took = time.monotonic() - start
+                connection.round_trip = min(connection.round_trip, took)
                 self._count(connection, held=1)
                 return Session(self.closed, connection, channel)
             except LOSSES as error:
@@ -86,12 +86,6 @@ class Sessions:
                 time.sleep(RETRY_SECONDS)
             finally:
                 self._count(connection, asked=-1)
-
-    def _open(self, connection: Connection, seconds: float) -> paramiko.Channel:
-        start = time.monotonic()
-        channel = connection.client.open_session(timeout=seconds)
-        connection.round_trip = min(connection.round_trip, time.monotonic() - start)
-        return channel
 
     def take(self, key: object) -> tuple[Shell, Session] | None:
         """The idle shell that was used last."""
@@ -181,15 +175,6 @@ class Sessions:
             self._lock, self._connecting, self._free = fresh._lock, fresh._connecting, fresh._free
             self._process = fresh._process
 
-    # Those who waited for a login that failed share its error, instead of failing one by one.
-    @contextmanager
-    def _sharing(self) -> Iterator[None]:
-        try:
-            yield
-        except LabkitError as error:
-            self._failed = time.monotonic(), error
-            raise
-
     # A connection that `pick` finds, or a new one.
     def _pick(self, pick: Callable[[], Connection | None]) -> Connection:
         start = time.monotonic()
@@ -200,26 +185,25 @@ class Sessions:
             with self._lock:
                 if connection := pick():
                     return connection
+            # Those who waited for a login that failed share its error, instead of failing in turn.
             if self._failed and self._failed[0] > start:
                 raise copy(self._failed[1])
-            with self._sharing():
-                connection = Connection(connect(self.at, self._patience()))
+            # A host whose connection has just been lost in silence has had time to answer already.
+            fell_silent = time.monotonic() - self._fell_silent < CONNECT_SECONDS
+            try:
+                client = connect(self.at, SILENT_SECONDS if fell_silent else CONNECT_SECONDS)
+            except LabkitError as error:
+                self._failed = time.monotonic(), error
+                raise
+            connection = Connection(client)
             with self._lock:
-                self._take_in(connection)
+                if client.one_at_a_time:
+                    self._most = 1
+                # In how many ways no shell comes up there is known from its other connections.
+                if self._connections:
+                    connection.refused = self._connections[0].refused
+                self._connections.append(connection)
                 return pick() or connection
-
-    # In how many ways no shell comes up on this host is known from its other connections.
-    def _take_in(self, connection: Connection) -> None:
-        if connection.client.one_at_a_time:
-            self._most = 1
-        if self._connections:
-            connection.refused = self._connections[0].refused
-        self._connections.append(connection)
-
-    # A host whose connection has just been lost in silence has had time to answer already.
-    def _patience(self) -> float:
-        ago = time.monotonic() - self._fell_silent
-        return SILENT_SECONDS if ago < CONNECT_SECONDS else CONNECT_SECONDS
 
     # One that has room, where need be that of an idle shell.
     def _roomy(self) -> Connection | None:

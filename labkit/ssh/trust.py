@@ -12,8 +12,7 @@ from labkit.ssh._known_lines import RSA_SIGNATURES
 from labkit.ssh.address import Target
 from labkit.ssh.certificates import fingerprint, kind_of
 from labkit.ssh.connection import EXCHANGING, shaken_hands
-from labkit.ssh.durable import append
-from labkit.ssh.known_hosts import PLAIN, KeyStatus, KnownHosts, refusal
+from labkit.ssh.known_hosts import PLAIN, KeyStatus, KnownHosts, append, refusal
 
 # One connection for each: a server shows one key at a time.
 KINDS = (PLAIN[:1], PLAIN[1:4], RSA_SIGNATURES)

@@ -1,12 +1,14 @@
 """The way to an sshd: a TCP connection, a jump host's channel, or a command's two ends."""
 
 import os
+import select
 import socket
 import subprocess
 import tempfile
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Any
@@ -14,14 +16,90 @@ from typing import IO, Any
 import paramiko
 
 from labkit.errors import Unreachable
-from labkit.ssh import names
 from labkit.ssh.address import Target
-from labkit.ssh.watched_socket import WatchedSocket
 
 FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
 CHANNEL_SECONDS = 15.0
 MOMENT_SECONDS = 0.2
 WORDS_BYTES = 2000
+Addresses = list[tuple[Any, ...]]
+# paramiko's thread looks up so often whether a keepalive is due; closing wakes it. Its own tenth
+# of a second wakes this machine's CPUs ten times as often, on every connection of a fleet.
+QUIET_SECONDS = 1.0
+# A server has this many bytes for its banner and its keys.
+MOST_HEARD = 1 << 20
+# Kept for people of what is no SSH server's.
+LONGEST_WORDS = 2000
+RDHUP: int = getattr(select, "POLLRDHUP", 0)
+"""The other end has closed; Linux alone reports it."""
+
+
+class WatchedSocket:
+    """The stream that SSH runs over, with the parts of a socket that paramiko uses."""
+
+    def __init__(self, end: socket.socket | paramiko.Channel) -> None:
+        self._end, self._process = end, os.getpid()
+        self._closed = False
+        """paramiko looks at this, as at a socket's."""
+        self._heard: bytearray | None = bytearray()
+        self.came = time.monotonic()
+        """When anything came last."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._end, name)
+
+    @property
+    def heard(self) -> str:
+        """Text that came before keys were exchanged; it shows what answers, if not sshd."""
+        words = bytes((self._heard or b"")[:LONGEST_WORDS]).decode("utf-8", "replace")
+        return "\n".join(line.strip() for line in words.splitlines() if line.strip())
+
+    def trust(self) -> None:
+        """Keys are exchanged: from now on anything may come, and is not kept."""
+        self._heard = None
+
+    def recv(self, size: int) -> bytes:
+        """Read what has come."""
+        part = self._end.recv(size)
+        if part:  # its end, which a silent host brings about too, is no sign of life
+            self.came = time.monotonic()
+        if self._heard is not None:
+            self._heard += part
+            if len(self._heard) > MOST_HEARD:
+                raise OSError(f"more than {MOST_HEARD} bytes before its keys")
+        return part
+
+    def send(self, part: bytes) -> int:
+        """Send some of it."""
+        # After fork(2) a child has the socket too: what it sent would be its parent's.
+        if os.getpid() != self._process:
+            raise EOFError("the connection is that of the parent process")
+        return self._end.send(part)
+
+    def settimeout(self, seconds: float) -> None:
+        """Set how long `recv` and `send` may wait; never less than a second."""
+        self._end.settimeout(max(seconds, QUIET_SECONDS))
+
+    @property
+    def ended(self) -> bool:
+        """Whether the other end has closed it, though paramiko may not have read so yet."""
+        if isinstance(self._end, paramiko.Channel):
+            return bool(self._end.closed)
+        poll = select.poll()  # one object serves one thread
+        with suppress(ValueError):
+            poll.register(self._end, RDHUP)
+            return bool(poll.poll(0))
+        return True
+
+    def close(self) -> None:
+        """Close it, and wake the thread that reads it; any number of times."""
+        self._closed = True
+        # A jump host's channel cannot be closed once the jump host is gone.
+        with suppress(OSError, EOFError, paramiko.SSHException):
+            if isinstance(self._end, socket.socket) and os.getpid() == self._process:
+                self._end.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError, EOFError, paramiko.SSHException):
+            self._end.close()
 
 
 @dataclass(frozen=True)
@@ -114,7 +192,7 @@ def _by_command(target: Target) -> Carrier:
 def _dial(target: Target) -> Carrier:
     deadline = time.monotonic() + target.seconds
     last_error, attempts = OSError("it has no address of this family"), list[str]()
-    stream = names.at_once(target.address, target.port, FAMILIES[target.family])
+    stream = at_once(target.address, target.port, FAMILIES[target.family])
     if not stream:
         stream = _looked_up(target)
     for number in range(len(stream), 0, -1):
@@ -133,10 +211,10 @@ def _dial(target: Target) -> Carrier:
     ) from last_error
 
 
-def _looked_up(target: Target) -> names.Addresses:
+def _looked_up(target: Target) -> Addresses:
     try:
         family = FAMILIES[target.family]
-        return names.addresses(target.address, target.port, family, target.seconds)
+        return addresses(target.address, target.port, family, target.seconds)
     except (OSError, UnicodeError) as error:
         raise Unreachable(
             f"{target.name}: cannot reach {target.address} port {target.port}: unknown name",
@@ -165,3 +243,45 @@ def _tune(connection: socket.socket) -> None:
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     # paramiko's keepalives alone never notice a silent peer; with this the kernel does.
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 10_000)
+
+
+# --- names: this machine's resolver would take as long as it likes
+
+
+class Silent(OSError):
+    """No name server has answered in time."""
+
+
+def addresses(host: str, port: int, family: int, seconds: float) -> Addresses:
+    """The addresses that getaddrinfo(3) finds; OSError if there are none, or no answer in time.
+
+    Nothing ends a resolver that waits for its servers: it is left behind in a thread of its own.
+    """
+    if entries := at_once(host, port, family):
+        return entries
+    answer: Future[Addresses] = Future()
+    threading.Thread(target=_answer, args=(answer, host, port, family), daemon=True).start()
+    try:
+        return answer.result(seconds)
+    except TimeoutError:
+        raise Silent(f"no name server answered within {seconds:g} s") from None
+
+
+def at_once(host: str, port: int, family: int) -> Addresses:
+    """Literal addresses need no lookup; returns [] for anything else."""
+    with suppress(socket.gaierror, UnicodeError):
+        return _ask(host, port, family, socket.AI_NUMERICHOST)
+    return []
+
+
+def _ask(host: str, port: int, family: int, flags: int = 0) -> Addresses:
+    # For a text Python loads its tables of all alphabets first, which takes some milliseconds.
+    name = host.encode() if host.isascii() else host
+    return list(socket.getaddrinfo(name, port, family, socket.SOCK_STREAM, flags=flags))
+
+
+def _answer(answer: Future[Addresses], host: str, port: int, family: int) -> None:
+    try:
+        answer.set_result(_ask(host, port, family))
+    except (OSError, UnicodeError) as error:
+        answer.set_exception(error)

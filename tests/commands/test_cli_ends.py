@@ -299,13 +299,13 @@ from labkit import box, results
 from labkit.changes import lease
 from labkit.pages import terminal
 from labkit.cli import main
-from labkit.ssh.refusals import Refusals
+from labkit.machine import account
 asked = ["box", "status", "--name", "nobodys"]
 with contextlib.redirect_stdout(io.StringIO()):
     main(asked)
 os.environ = {"PATH": "/usr/bin:/bin"}
 os.setuid(54321)
-print(lease.Owner.me("x").name, Refusals.of_user().folder)
+print(lease.Owner.me("x").name, account.state())
 sys.exit(main(asked))
 """
 
@@ -316,7 +316,7 @@ def test_a_user_without_account_and_home_is_served_too():
     result = subprocess.run([sys.executable, "-c", HOMELESS], capture_output=True, text=True)
     assert (result.returncode, result.stderr) == (1, "")
     first, second = result.stdout.splitlines()
-    assert first == "54321 /nonexistent/.local/state/labkit/refused-logins"
+    assert first == "54321 /nonexistent/.local/state/labkit"
     assert second == "box nobodys is down"
 
 

@@ -32,8 +32,7 @@ BY_OTHERS = {
     "do_GET", "do_POST", "do_PUT", "parse_request", "log_message", "server_bind",  # http.server
     "_render_traceback_",  # IPython
     # paramiko, in place of its own; PRIVATE says which of them a new version lacks
-    "PRIVATE", "_parse_disconnect", "_verify_key", "preferred_ciphers", "preferred_keys",
-    "preferred_macs", "read_all", "readline",
+    "PRIVATE", "_parse_disconnect", "_verify_key", "read_all", "readline",
     "with_parameters",  # the notebook that each new study begins with
     "FrontPage",  # the cell of the front page's notebook, which is written where it is wanted
 }  # fmt: skip
