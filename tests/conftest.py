@@ -8,8 +8,7 @@ import pytest
 from changed import UNCHANGED, meant, whole
 from hypothesis import HealthCheck, settings
 from knobs import Bench
-from sshd import SSHD, reached, serving
-from sshds import sshd
+from sshd import SSHD, reached, serving, sshd
 from watches import end_below
 
 from labkit.box import this_machine as doctor

@@ -3,7 +3,7 @@
 import base64
 import subprocess
 
-from sshds import key, ssh_accepts
+from sshd import key, ssh_accepts
 
 from labkit.errors import HostKeyRefused
 from labkit.ssh import certificates, connection

@@ -5,7 +5,7 @@ import threading
 from contextlib import contextmanager
 
 import paramiko
-from sshds import key
+from sshd import key
 
 from labkit.ssh import connection, way
 from labkit.ssh.address import Address

@@ -7,7 +7,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -20,20 +20,9 @@ from labkit.lab import Lab
 from labkit.ssh import asking, trust
 from labkit.ssh.shell import for_any_shell
 from labkit.ssh.sudo import by_command
+from tests.ssh.test_sudo import SECRET, users  # noqa: F401
 
-PROGRAMS = ("chpasswd", "mount", "python3", "sudo", "tc", "tcsh", "unshare", "useradd")
-
-SECRET = "canary 'pässword' $HOME"
-WITHIN = """\
-mount --bind "$1/etc" /etc && useradd -M -d / -s "$2" lab-user &&
-echo "lab-user:$3" | chpasswd || exit
-shift 3; exec "$@"
-"""
-SUDOERS = """\
-Defaults env_reset, timestamp_timeout=0, lecture=never
-root ALL=(ALL) ALL
-lab-user ALL=(ALL) ALL
-"""
+PROGRAMS = ("python3", "tc", "tcsh")
 
 pytestmark = [
     pytest.mark.slow,
@@ -42,36 +31,21 @@ pytestmark = [
 ]
 
 
-@contextmanager
-def user_with(shell):
-    """An sshd of a machine on which `lab-user` has that login shell, and sudo by a password."""
-    if not shutil.which(shell):
-        pytest.skip(f"no {shell}; to get it: make system-test")
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="labkit-login-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        shutil.copytree("/etc", folder / "etc", symlinks=True, ignore_dangling_symlinks=True)
-        (folder / "etc/sudoers").write_text(SUDOERS)
-        (folder / "etc/sudoers").chmod(0o440)
-        words = ["unshare", "--mount", "sh", "-c", WITHIN, "within", folder, shutil.which(shell)]
-        path = ["Match User lab-user", "SetEnv PATH=/usr/bin:/bin", "Match all"]
-        with serving(folder, before=[*words, SECRET], extra=path) as server:
-            yield server
-
-
 def lab_of(server, folder, more):
     """A lab.toml of that one host."""
     (folder / "lab.toml").write_text(
         f'known_hosts = "{server.folder}/known_hosts"\n[hosts.server]\ncontrol = "127.0.0.1"\n'
-        f'port = {server.port}\nuser = "lab-user"\nkey = "{server.folder}/user"\n{more}\n'
+        f'port = {server.port}\nuser = "lab-csh"\nkey = "{server.folder}/user"\n{more}\n'
     )
     return Lab.read(folder / "lab.toml")
 
 
-@pytest.fixture(scope="module")
-def csh():
-    with user_with("tcsh") as server:
-        yield server
+@pytest.fixture
+def csh(users):  # noqa: F811
+    """A machine on which `lab-csh` has that login shell, and sudo by a password."""
+    if not shutil.which("tcsh"):
+        pytest.skip("no tcsh; to get it: make system-test")
+    return users
 
 
 @pytest.fixture
@@ -82,7 +56,7 @@ def command(tmp_path):
 
 
 def test_a_login_shell_of_csh_runs_all_that_another_runs(csh, tmp_path):
-    with reached(csh.address(user="lab-user")) as host:
+    with reached(csh.address(user="lab-csh")) as host:
         assert host.check("sh", "-c", 'echo a!b; echo "$1"', "sh", "c!d\n'e'") == "a!b\nc!d\n'e'\n"
         host.put(b"one\ntwo!\n", "/var/tmp/labkit-csh-file")
         assert host.get("/var/tmp/labkit-csh-file") == b"one\ntwo!\n"
@@ -142,7 +116,7 @@ def test_a_process_without_a_terminal_asks_the_one_that_started_it(monkeypatch, 
 
 
 def test_tools_of_the_system_are_found_by_a_user_whose_path_lacks_them(csh):
-    with reached(csh.address(user="lab-user")) as host:
+    with reached(csh.address(user="lab-csh")) as host:
         assert host.check("sh", "-c", "command -v tc; command -v sshd").split() == [
             shutil.which("tc", path="/usr/sbin:/sbin"), "/usr/sbin/sshd",
         ]  # fmt: skip

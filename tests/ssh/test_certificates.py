@@ -8,8 +8,7 @@ from random import Random
 
 import pytest
 from agreed import both, labkit_accepts, reading, words
-from negotiated import negotiated
-from sshds import certify, key, ssh_accepts, sshd
+from sshd import certify, key, ssh_accepts, sshd
 
 from labkit.errors import HostKeyRefused
 from labkit.ssh import connection
@@ -165,7 +164,7 @@ def test_a_certificate_lets_in_who_holds_it_and_nobody_else(tmp_path):
         with_certificate(tmp_path / "good", HOST, authority="../ca") as server,
         closing(connection.reached(server.target(file))) as client,
     ):
-        assert negotiated(client).host_key == "ssh-ed25519-cert-v01@openssh.com"
+        assert client.host_key_type == "ssh-ed25519-cert-v01@openssh.com"
     with with_certificate(tmp_path / "bad", (*HOST, *PAST), authority="../ca") as server:
         with pytest.raises(HostKeyRefused, match="is not known") as why:
             connection.reached(server.target(file))

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from agreed import both
-from sshd import keygen, known, reached, tell
-from sshds import sshd
+from sshd import keygen, known, reached, sshd, tell
 
 from labkit.changes.journal import hello
 from labkit.errors import HostKeyRefused, LabkitError
@@ -79,21 +78,6 @@ def test_a_revoked_key_is_refused_also_when_it_is_known(server, tmp_path):
 def test_a_line_that_is_passed_over_is_named(server, tmp_path):
     said = refused(with_known(server, tmp_path / "known", "# ours\n\nbox1 ssh-rsa AAAA\n"))
     assert f"{tmp_path}/known:3: " in said
-
-
-@pytest.mark.parametrize("kind", ["ed25519", "rsa"])
-def test_a_host_is_asked_for_the_kind_of_key_that_we_know(server, tmp_path, kind):
-    at = with_known(server, tmp_path / "known", known(server.port, public(server, kind)))
-    with reached(at) as host:
-        assert host.check("echo", "in") == "in\n"
-
-
-def test_hashed_names_are_known_too(server, tmp_path):
-    at = with_known(server, tmp_path / "known", known(server.port, public(server)))
-    subprocess.run(["ssh-keygen", "-q", "-H", "-f", tmp_path / "known"], check=True)
-    assert (tmp_path / "known").read_text().startswith("|1|")
-    with reached(at) as host:
-        host.check("true")
 
 
 def test_each_new_connection_is_judged_anew(server, tmp_path):

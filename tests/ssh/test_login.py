@@ -1,25 +1,19 @@
 """Logging in: whom with what, once, and what is said when it is refused."""
 
 import os
-import queue
 import re
 import subprocess
-import threading
 import time
 from contextlib import closing
 
-import paramiko
 import pytest
-from paramiko.common import MSG_UNIMPLEMENTED
-from sshd import keygen, reached
-from sshds import agent, certify, key, refused, sshd, unreachable
+from sshd import agent, certify, key, keygen, reached, refused, sshd, unreachable
 from stubs import Stub, stub, stub_target
 
 from labkit.errors import LoginRefused, Unreachable
 from labkit.job import State
-from labkit.ssh import connection
+from labkit.ssh import connection, refusals
 from labkit.ssh.address import Address
-from labkit.ssh.refusals import Refusals
 
 PROGRAMS = ("ssh-add", "ssh-keygen", "useradd", "userdel")
 
@@ -146,7 +140,7 @@ def test_a_host_that_hangs_up_during_a_login_has_not_refused_it(own, tmp_path, m
 
 @pytest.mark.slow
 def test_another_user_or_address_need_not_wait(own, tmp_path):
-    Refusals.of_user().remember(own.target(user="somebody"))
+    refusals.remember(own.target(user="somebody"))
     connection.reached(own.target()).close()
 
 
@@ -155,10 +149,7 @@ def test_a_key_that_may_nothing_but_run_commands_from_here_is_enough(tmp_path):
     with sshd(tmp_path / "sshd") as server:
         authorized = server.folder / "authorized"
         authorized.write_text(f'restrict,from="127.0.0.1" {authorized.read_text()}')
-        at = Address(
-            "box1", "127.0.0.1", server.port, server.target().user,
-            str(server.folder / "user"), (str(server.folder / "known_hosts"),),
-        )  # fmt: skip
+        at = server.address()
         with reached(at) as host:
             assert host.check("echo", "one") == host.check("echo", "one") == "one\n"
             host.put(b"two", str(tmp_path / "two"))
@@ -170,10 +161,7 @@ def test_a_key_that_may_nothing_but_run_commands_from_here_is_enough(tmp_path):
 @pytest.mark.slow
 def test_a_key_that_is_removed_while_we_work_ends_nothing_that_runs(tmp_path):
     with sshd(tmp_path / "sshd") as server:
-        at = Address(
-            "box1", "127.0.0.1", server.port, server.target().user,
-            str(server.folder / "user"), (str(server.folder / "known_hosts"),),
-        )  # fmt: skip
+        at = server.address()
         with reached(at) as host:
             host.check("true")
             (server.folder / "authorized").write_text("")
@@ -230,7 +218,7 @@ def test_a_job_goes_on_while_nobody_is_let_in_any_more(tmp_path, monkeypatch, en
             assert server.log().count("Connection from") == begun + 1
             (tmp_path / "enough").touch()
             mends(server, tmp_path)
-            Refusals.of_user().forget(connection.resolved(at))
+            refusals.forget(connection.resolved(at))
             assert job.wait(30).code == 3 and job.output() == b"done\n"
 
 
@@ -288,38 +276,3 @@ def test_an_expired_account_is_asked_once_and_the_message_says_where_to_look(own
         said = refused(own.target(user=expired), LoginRefused)
     assert own.log().count("Connection from") == begun + 1
     assert f"{expired}@127.0.0.1" in said
-
-
-@pytest.mark.slow
-def test_a_channel_that_nobody_answers_for_is_given_up_and_the_connection_stays(
-    own, tmp_path, monkeypatch
-):
-    slow = threading.Event()
-    monkeypatch.setattr(
-        Stub, "check_channel_request", lambda *_: slow.wait(20) and paramiko.OPEN_SUCCEEDED
-    )
-    with (
-        stub(tmp_path) as (port, _),
-        closing(connection.reached(stub_target(own, tmp_path, port))) as client,
-    ):
-        with pytest.raises(paramiko.SSHException, match="Timeout opening channel"):
-            client.open_session(timeout=0.3)
-        assert client.is_active()
-        slow.set()
-        client.open_session(timeout=10).close()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("strict", [True, False])
-def test_what_we_do_not_understand_is_named_by_its_number_of_all_that_came(own, tmp_path, strict):
-    unknown = paramiko.Message(b"\x05whatever")  # a request that only a client makes
-    with (
-        stub(tmp_path, strict_kex=strict) as (port, served),
-        closing(connection.reached(stub_target(own, tmp_path, port))),
-    ):
-        (server,), heard = served, queue.Queue()
-        server._handler_table[MSG_UNIMPLEMENTED] = heard.put
-        for _ in range(2):
-            number = server.packetizer._Packetizer__sequence_number_out
-            server._send_message(unknown)
-            assert heard.get(timeout=10).get_int() == number

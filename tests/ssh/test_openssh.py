@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sshds import sshd
+from sshd import sshd
 
 from labkit.errors import BadInput
 from labkit.lab import Lab

@@ -3,46 +3,22 @@
 import multiprocessing
 import signal
 import socket
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
 import pytest
-from sshd import gone_soon, reached, serving, tell
+from sshd import reached, serving, tell
 from stubs import Stub, stub
 from wire import UP, Wire
 
 from labkit.errors import HostError, OutcomeUnknown, TimedOut, Unreachable
-from labkit.ssh import client, sessions, watched_socket
+from labkit.ssh import client, sessions, way
 from labkit.ssh import session as one_session
 from labkit.ssh.address import Address
 from labkit.ssh.shell import Gone
-from tests.ssh.test_ssh import through
 
 MIB = 1 << 20
-
-
-@pytest.mark.slow
-def test_eight_threads_share_one_connection(ssh, server):
-    before = set(server.sessions())
-
-    def work(thread):
-        return [ssh.check("echo", f"{thread}-{turn}") for turn in range(50)]
-
-    with ThreadPoolExecutor(8) as pool:
-        said = list(pool.map(work, range(8)))
-    assert said == [[f"{thread}-{turn}\n" for turn in range(50)] for thread in range(8)]
-    assert len(set(server.sessions()) - before) == 1
-
-
-@pytest.mark.slow
-def test_more_threads_than_sessions_wait_their_turn(ssh):
-    with ThreadPoolExecutor(24) as pool:
-        codes = list(
-            pool.map(lambda n: ssh.run("sh", "-c", f"sleep 0.1; exit {n}").code, range(24))
-        )
-    assert codes == list(range(24))
 
 
 @pytest.mark.slow
@@ -123,34 +99,11 @@ def test_a_child_of_fork_connects_for_itself_and_gets_no_answer_of_its_parents(s
 
 
 @pytest.mark.slow
-def test_a_session_that_the_server_ended_is_opened_again(ssh, server):
-    assert ssh.check("echo", "one") == "one\n"
-    ended = server.processes()
-    end_sessions(server)
-    for pid in ended:
-        gone_soon(pid)
-    assert ssh.check("echo", "two") == "two\n"
-
-
-@pytest.mark.slow
-def test_a_command_that_lost_its_connection_is_never_run_twice(ssh, server, tmp_path):
-    ssh.check("true")
-    killer = threading.Timer(0.5, end_sessions, [server])
-    killer.start()
-    with pytest.raises(Unreachable, match="connection was lost") as error:
-        ssh.run("sh", "-c", f"echo ran >>{tmp_path}/log; sleep 5")
-    killer.join()
-    assert "may have ended or not" in error.value.hint
-    assert (tmp_path / "log").read_text() == "ran\n"
-    assert ssh.check("echo", "again") == "again\n"
-
-
-@pytest.mark.slow
 def test_to_a_host_that_rests_nothing_is_sent_until_the_next_command(server, monkeypatch):
     monkeypatch.setattr(client, "ALIVE_SECONDS", 0.2)
     monkeypatch.setattr(one_session, "ALIVE_SECONDS", 0.2)
-    monkeypatch.setattr(watched_socket, "QUIET_SECONDS", 0.05)
-    with Wire(server.port) as wire, reached(through(server, wire)) as host:
+    monkeypatch.setattr(way, "QUIET_SECONDS", 0.05)
+    with Wire(server.port) as wire, reached(server.behind(wire.port)) as host:
         host.check("true")
         came_through(wire)
         host.rest()
@@ -182,21 +135,6 @@ def came_through(wire):
         time.sleep(0.02)
 
 
-@pytest.mark.slow
-def test_half_a_file_is_never_put_in_place(ssh, server, tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
-    ssh.check("true")
-    killer = threading.Timer(0.1, end_sessions, [server])
-    killer.start()
-    try:
-        ssh.put(bytes(200 * MIB), str(path))
-    except HostError:
-        assert path.read_bytes() == b"old"
-    killer.join()
-    assert path.stat().st_size in (3, 200 * MIB)
-
-
 @contextmanager
 def hung(pids):
     tell(pids, signal.SIGSTOP)
@@ -208,7 +146,7 @@ def hung(pids):
 
 @pytest.mark.slow
 def test_how_long_a_connection_took_to_be_lost_is_no_round_trip(server):
-    with Wire(server.port) as wire, reached(through(server, wire)) as host:
+    with Wire(server.port) as wire, reached(server.behind(wire.port)) as host:
         host.transport._all.usable()
         with ThreadPoolExecutor(1) as pool:
             with wire.silent():
@@ -255,21 +193,3 @@ def test_a_host_that_starts_no_shell_has_run_nothing_and_its_connection_is_not_l
                     host.run("true")
                 assert not isinstance(error.value, OutcomeUnknown)
             assert len(served) == 1 and served[0].is_active()
-
-
-@pytest.mark.slow
-def test_a_connection_that_hangs_under_a_command_costs_no_more_than_the_deadline(server):
-    before = set(server.processes())
-    with reached(server.address()) as host, ThreadPoolExecutor(1) as pool:
-        host.check("true")
-        mine = set(server.processes()) - before
-        start = time.monotonic()
-        running = pool.submit(host.run, "sleep", "30", seconds=1)
-        time.sleep(0.3)
-        with hung(mine), pytest.raises(TimedOut):
-            running.result()
-        assert time.monotonic() - start < 6
-
-
-def end_sessions(server):
-    tell(server.processes(), signal.SIGKILL)

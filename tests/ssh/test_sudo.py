@@ -21,10 +21,10 @@ from labkit.host import Host
 from labkit.ssh.sudo import Password, Sudo
 from labkit.transports.local import Local, Process
 
-PROGRAMS = ("chage", "chpasswd", "mount", "pgrep", "sudo", "unshare", "useradd")
+PROGRAMS = ("chage", "chpasswd", "mount", "pgrep", "sudo", "tcsh", "unshare", "useradd")
 
 SECRET = "canary 'pässword' $HOME"
-USERS = "free asks tty lecture prompt override expired denied missing searched".split()  # noqa: SIM905
+USERS = "csh free asks tty lecture prompt override expired denied missing searched".split()  # noqa: SIM905
 SUDOERS = """\
 Defaults env_reset, !use_pty, timestamp_timeout=0, lecture=never
 Defaults:lab-tty requiretty
@@ -34,11 +34,12 @@ Defaults:lab-override passprompt="Say friend, %p: ", passprompt_override
 root ALL=(ALL) ALL
 Defaults:lab-searched secure_path=/absent
 lab-free,lab-tty,lab-searched ALL=(ALL) NOPASSWD: ALL
-lab-asks,lab-lecture,lab-prompt,lab-override,lab-expired,lab-missing ALL=(ALL) ALL
+lab-csh,lab-asks,lab-lecture,lab-prompt,lab-override,lab-expired,lab-missing ALL=(ALL) ALL
 """
 WITHIN = """\
 mount --bind "$1/etc" /etc && for user in $2; do
-useradd -M -d / -s /bin/sh "lab-$user" && echo "lab-$user:$3" | chpasswd || exit; done
+[ "$user" = csh ] && shell=$(command -v tcsh || echo /bin/sh) || shell=/bin/sh
+useradd -M -d / -s "$shell" "lab-$user" && echo "lab-$user:$3" | chpasswd || exit; done
 chage -d 0 lab-expired
 shift 3; exec "$@"
 """
@@ -66,7 +67,9 @@ def users():
         (folder / "bin").mkdir()
         for program in ("sh", "id", "sleep"):
             (folder / "bin" / program).symlink_to(shutil.which(program))
-        extra = [f"Match User lab-missing\nSetEnv PATH={folder}/bin\nMatch all"]
+        paths = {"missing": f"{folder}/bin", "csh": "/usr/bin:/bin"}
+        extra = [f"Match User lab-{name}\nSetEnv PATH={path}\nMatch all"
+                 for name, path in paths.items()]  # fmt: skip
         words = ["unshare", "--mount", "sh", "-c", WITHIN]
         words += ["within", folder, " ".join(USERS), SECRET]
         with serving(folder, extra_last=extra, before=words) as server:

@@ -15,15 +15,14 @@ from pathlib import Path
 
 import pytest
 from knobs import Knob
-from sshd import keygen
-from sshds import sshd
+from sshd import keygen, sshd
 
 from labkit.changes.in_force import applied
 from labkit.cli import main
 from labkit.errors import HostKeyRefused, WrongHost
 from labkit.lab import Lab
 from labkit.ssh.connection import connect
-from labkit.ssh.durable import append
+from labkit.ssh.known_hosts import append
 from labkit.ssh.pins import ASK, check_pin
 
 PROGRAMS = ("ssh-keygen", "unshare")

@@ -12,8 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from sshd import reached, tell, written
-from sshds import key, refused, sshd
+from sshd import key, reached, refused, sshd, tell, written
 from stubs import answering, hurry, stub_target
 
 from labkit.errors import HostKeyRefused, OutcomeUnknown
@@ -82,7 +81,7 @@ def test_a_host_that_turns_us_away_behind_a_jump_host_is_not_taken_for_the_jump_
 def test_a_jump_host_that_dies_ends_the_connection_and_is_named(inner, tmp_path):
     with sshd(tmp_path / "gate") as gate:
         client = connection.reached(inner.target(jump=through(gate)))
-        tell(gate.sessions(), signal.SIGKILL)
+        tell(gate.processes(), signal.SIGKILL)
         client.join(10)
         assert not client.is_active()
         assert client.lost_on_the_way == "box1: jump host gate ended the connection"
@@ -106,7 +105,7 @@ def test_what_ran_behind_a_jump_host_that_dies_is_unknown_and_the_jump_host_is_n
             job = host.start(*COUNTING, key="behind", seconds=60, spool=str(tmp_path / "spool"))
             running = pool.submit(host.run, "sh", "-c", f"echo ran >>{tmp_path}/log; sleep 60")
             written(tmp_path / "log")
-            tell(gate.sessions(), signal.SIGKILL)
+            tell(gate.processes(), signal.SIGKILL)
             with pytest.raises(OutcomeUnknown) as unknown:
                 running.result()
             assert "jump host 127.0.0.1 ended the connection" in str(unknown.value)

@@ -34,7 +34,8 @@ def test_a_result_says_when_and_how_long_on_both_clocks(host):
 @pytest.mark.parametrize(
     ("script", "code", "name"),
     [("kill -SEGV $$", 139, "SEGV"), ("kill -ABRT $$", 134, "ABRT"), ("kill -9 $$", 137, "KILL"),
-     ("exit 255", 255, ""), ("exit 0", 0, ""), ("exit 128", 128, "")],
+     ("kill -TERM $$", 143, "TERM"),
+     *((f"exit {code}", code, "") for code in (0, 1, 2, 126, 127, 128, 255))],
 )  # fmt: skip
 def test_ends_by_signals_and_codes_are_told_apart(host, script, code, name):
     result = host.run("sh", "-c", script)
