@@ -60,18 +60,6 @@ class KeyLine:
 
 
 @dataclass(frozen=True)
-class Bad:
-    """A line that says nothing, and why: ssh passes over it, and so do we."""
-
-    file: Path
-    number: int
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.number}: {self.why}"
-
-
-@dataclass(frozen=True)
 class Judgement:
     """The status of a key, the lines that decided it, and what is wrong with a certificate."""
 
@@ -123,13 +111,14 @@ class KnownHosts:
         """The lines that give a name, whole and readable."""
         if name not in self._of:
             key = name.encode("utf-8", "surrogateescape").decode("latin-1")
-            lines = self._find(key)
-            self._of[name] = tuple(line for line in lines if isinstance(line, KeyLine))
+            self._of[name] = tuple(self._find(key, []))
         return self._of[name]
 
-    def bad(self) -> tuple[Bad, ...]:
-        """The lines that are passed over."""
-        return tuple(line for line in self._find(None) if isinstance(line, Bad))
+    def bad(self) -> list[str]:
+        """The lines that are passed over, as ssh does, and why."""
+        bad = list[str]()
+        _ = [*self._find(None, bad)]
+        return bad
 
     def algorithms(self, name: Name) -> tuple[str, ...]:
         """The algorithms to ask the server for; the kinds of key that we know it by come first."""
@@ -180,12 +169,13 @@ class KnownHosts:
             return Judgement(plainly.status, plainly.lines, plainly.certificate or reason)
         return status
 
-    def _find(self, name: str | None) -> Iterator[KeyLine | Bad]:
+    # The lines that say nothing are put into `bad`.
+    def _find(self, name: str | None, bad: list[str]) -> Iterator[KeyLine]:
         for file, number, line in self.text:
             try:
                 parts = read_line(line, name)
             except Malformed as error:
-                yield Bad(file, number, str(error))
+                bad.append(f"{file}:{number}: {error}")
             else:
                 if parts:
                     yield KeyLine(file, number, *parts)
