@@ -96,23 +96,14 @@ class ThroughShell:
         self, words: tuple[str, ...], stdin: bytes | Path, env: Mapping[str, str],
         seconds: float, cap: int, wait_seconds: float = 0.0, spare: bool = False,
     ) -> Iterator[Running]:  # fmt: skip
-        with (
-            _open(self.name, stdin) as parts,
-            self._channel(ONCE, spare) as channel,
-            Running(
-                self.name,
-                self.told_to_end,
-                Shell(channel, once=True),
-                words,
-                seconds,
-                cap,
-                wait_seconds,
-            ) as command,
-        ):
-            command.give(line(words, env, parts is not None, once=True))
-            if parts is not None:
-                threading.Thread(target=_feed, args=(channel, parts), daemon=True).start()
-            yield command
+        with _open(self.name, stdin) as parts, self._channel(ONCE, spare) as channel:
+            shell = Shell(channel, once=True)
+            order = Running(self.name, self.told_to_end, shell, words, seconds, cap, wait_seconds)
+            with order as command:
+                command.give(line(words, env, parts is not None, once=True))
+                if parts is not None:
+                    threading.Thread(target=_feed, args=(channel, parts), daemon=True).start()
+                yield command
 
     def told_to_end(self, group: str) -> bool:
         """Whether a process group was sent the signal to end, which takes a session of its own."""
