@@ -283,54 +283,21 @@ def test_a_job_that_the_kernel_ended_for_want_of_memory_says_so(here, spool):
     assert "for want of memory" in status.why
 
 
-# --- systemd: stand-ins, so that each answer of its can be had (test_systemd.py has a real one) --
-
-RUN = """#!/bin/sh
-printf '%s\\n' "$@" >"{folder}/words"
-while [ "$1" != sh ]; do shift; done
-setsid "$@" </dev/null >/dev/null 2>&1 &
-"""
-SAYS = """#!/bin/sh
-echo '{said}'
-"""
+# --- systemd that does not answer (test_systemd.py has a real one) ----------------------------
 
 
-def stand_in(path, text):
-    path.unlink(missing_ok=True)
-    path.write_text(text)
-    path.chmod(0o755)
-
-
-def with_systemd(shared, user=0):
+def with_systemd(shared):
     """A host that looks as if systemd had started it; its own systemd-run gets no answer."""
     (shared / "bin").mkdir()
     (shared / "home").mkdir()
-    os.chown(shared / "home", user, user)
     for name in [*USUAL, "mount", "perl", "systemd-run", "setpriv", "true"]:
         (shared / "bin" / name).symlink_to(shutil.which(name) or "/bin/false")
     seem = 'mount -t tmpfs none /run && mkdir -p /run/systemd/system && exec env -i "$@"'
     first = (
         "unshare", "-m", "sh", "-c", seem, "sh", f"PATH={shared}/bin", f"HOME={shared}/home",
-        "setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups",
+        "setpriv", "--clear-groups",
     )  # fmt: skip
     return Host("systemd", "127.0.0.1", Within(first))
-
-
-@needs_root
-def test_where_systemd_is_a_job_is_a_unit_of_its_own(shared):
-    host = with_systemd(shared)
-    stand_in(shared / "bin/systemd-run", RUN.format(folder=shared))
-    spool = f"{shared}/spool"
-    job = host.start("sh", "-c", "echo $HOME; exit 7", key="unit", seconds=30, spool=spool)
-    assert job.wait(20).code == 7
-    assert (shared / "words").read_text().splitlines() == [
-        "--system", "--quiet", "--collect", "--unit=labkit-job-unit",
-        "--description=labkit job unit", "-p", "Type=exec", "-p", "ExitType=cgroup",
-        "-p", "KillMode=control-group", "-p", "RuntimeMaxSec=95", "-p", "TimeoutStopSec=6",
-        f"--setenv=PATH={shared}/bin",
-        f"--setenv=HOME={shared}/home", "--setenv=LC_ALL=C", "sh", f"{spool}/unit/runner", "",
-        "supervise", f"{spool}/unit",
-    ]  # fmt: skip
 
 
 @needs_root
@@ -338,25 +305,6 @@ def test_where_systemd_does_not_answer_a_job_is_started_without(shared):
     job = with_systemd(shared).start("true", key="unit", seconds=30, spool=f"{shared}/spool")
     assert job.wait(20).ok
     assert (shared / "spool/unit/log").read_text() or not shutil.which("systemd-run")
-
-
-@needs_root
-@pytest.mark.parametrize("lingers, kills, begun", [
-    ("yes", "true", "a unit"), ("no", "false", "without"), ("no", "true", "nothing"),
-])  # fmt: skip
-def test_a_users_job_is_not_begun_where_logout_would_end_it(shared, lingers, kills, begun):
-    host = with_systemd(shared, user=USER)
-    stand_in(shared / "bin/systemd-run", RUN.format(folder=shared))
-    stand_in(shared / "bin/loginctl", SAYS.format(said=lingers))
-    stand_in(shared / "bin/busctl", SAYS.format(said=f"b {kills}"))
-    if begun == "nothing":
-        with pytest.raises(HostError, match=r"KillUserProcesses=yes.*enable-linger"):
-            host.start("true", key="mine", seconds=30, spool=f"{shared}/spool")
-        assert list((shared / "spool").iterdir()) == []
-        return
-    assert host.start("true", key="mine", seconds=30, spool=f"{shared}/spool").wait(20).ok
-    words = shared / "words"
-    assert (words.exists() and words.read_text().startswith("--user\n")) == (begun == "a unit")
 
 
 def test_a_signal_to_the_whole_session_of_a_login_does_not_reach_the_job(server, ssh, spool):

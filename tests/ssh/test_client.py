@@ -54,11 +54,6 @@ def test_every_private_part_that_labkit_uses_is_in_the_paramiko_that_is_installe
     assert not gone, f"paramiko {version('paramiko')} has it no more: {', '.join(gone)}"
 
 
-@pytest.mark.slow
-def test_a_part_that_paramiko_never_had_is_missed():
-    assert all("_never_had" not in members(cls) for cls in client.PRIVATE)
-
-
 def private_of_paramiko():
     """All names that paramiko calls private, of what we use of it."""
     of = (paramiko.Transport, paramiko.Channel, packet.Packetizer, paramiko.AuthHandler)
