@@ -86,6 +86,9 @@ def test_a_job_of_root_is_a_unit_that_outlives_the_login(booted):
         assert root.check("cat", "/proc/1/comm") == "systemd\n"
         job = waiting(root, "of-root", 7)
         assert "/system.slice/labkit-job-of-root.service" in unit_of(booted, job)
+        asked = ("systemctl", "show", "-p", "KillMode,ExitType,RuntimeMaxUSec")
+        limits = root.check(*asked, "labkit-job-of-root").split("\n")
+        assert {"KillMode=control-group", "ExitType=cgroup", "RuntimeMaxUSec=11min 5s"} < {*limits}
         logged_out(booted, root)
         assert released(booted, job) == (State.FINISHED, 7, "")
 
