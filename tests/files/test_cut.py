@@ -6,7 +6,7 @@ import os
 import pytest
 from copies import MIB, left_in
 from sshd import reached
-from wire import Cut, Wire
+from wire import DOWN, UP, Wire
 
 from labkit.errors import Unreachable
 
@@ -49,9 +49,10 @@ def test_a_connection_that_was_cut_before_a_copy_begins_is_made_again(server, tm
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_a_copy_that_was_cut_is_made_once_more(server, large, tmp_path, way, cut):
     target = tmp_path / "target"
-    with Cut(server.port, [cut]) as relay, reached(server.behind(relay.port)) as host:
+    with Wire(server.port) as relay, reached(server.behind(relay.port)) as host:
+        relay.cut_after(UP if way == "up" else DOWN, cut)
         copied(host, way, large, target)
-        assert relay.cuts == 1
+        assert relay.connections == 2
     assert same(large, target)
     assert left_in(tmp_path) == []
 
@@ -61,7 +62,7 @@ def test_a_copy_that_was_cut_twice_is_given_up_and_leaves_nothing(server, large,
     target = tmp_path / "target"
     target.write_bytes(b"old")
     with (
-        Cut(server.port, [10_000_000] * 9) as relay,
+        Wire(server.port, every=10_000_000) as relay,
         reached(server.behind(relay.port)) as host,
         pytest.raises(Unreachable) as error,
     ):

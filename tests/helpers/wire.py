@@ -6,7 +6,6 @@ time with what it delays.
 
 import collections
 import contextlib
-import math
 import socket
 import struct
 import subprocess
@@ -74,12 +73,14 @@ class Way:
 class Wire:
     """Connections to `port`, here; `left` is how many bytes still pass in each direction.
 
-    `turns` counts how often somebody has gone up after an answer had come down.
+    `turns` counts how often somebody has gone up after an answer had come down. With `every`, it is
+    cut whenever so many bytes have passed in one direction.
     """
 
-    def __init__(self, port, delay=0.0):
+    def __init__(self, port, delay=0.0, every=None):
         self.to, self.delay, self.reset = port, delay, False
-        self.left, self.passed, self.ends = [None, None], [0, 0], []
+        self.every, self.left = every, [every, every]
+        self.passed, self.ends = [0, 0], []
         self.connections = 0
         self.last, self.turns = DOWN, 0
         self.speaking, self.lock = threading.Event(), threading.Lock()
@@ -94,7 +95,7 @@ class Wire:
     def __exit__(self, *_):
         self.listener.close()
         self.speaking.set()
-        Wire.part_all(self)
+        self.part_all()
 
     def serve(self):
         with contextlib.suppress(OSError):
@@ -124,7 +125,7 @@ class Wire:
 
     def part_all(self):
         with self.lock:
-            ends, self.ends, self.left = self.ends, [], [None, None]
+            ends, self.ends, self.left = self.ends, [], [self.every] * 2
         for end in ends:
             with contextlib.suppress(OSError):
                 if self.reset:
@@ -140,29 +141,6 @@ class Wire:
             yield
         finally:
             self.speaking.set()
-
-
-class Cut(Wire):
-    """A wire that is cut when so many bytes have passed, both ways together; then again."""
-
-    def __init__(self, port, after):
-        super().__init__(port)
-        self.after, self.cuts = list(after), 0
-        self.rest = self.after.pop(0)
-
-    def allowed(self, way, size):
-        with self.lock:
-            allowed = min(size, self.rest)
-            self.rest -= allowed
-            return int(allowed)
-
-    def part_all(self):
-        with self.lock:
-            if self.rest:  # the other way has seen to it
-                return
-            self.rest = self.after.pop(0) if self.after else math.inf
-            self.cuts += 1
-        super().part_all()
 
 
 @contextlib.contextmanager
