@@ -144,7 +144,7 @@ def test_a_command_that_leads_nowhere_is_a_typed_error(own, hurried):
 @pytest.mark.slow
 def test_a_host_may_have_an_address_of_ipv6(tmp_path, address):
     try:
-        server = sshd(tmp_path / "sshd", address=address)
+        server = sshd(tmp_path / "sshd", ip=address)
         with server as six:
             with closing(connection.reached(six.target())) as client:
                 assert client.is_authenticated()
