@@ -39,7 +39,6 @@ HERE = Path(__file__).parent
 HOME = "/usr/local/lib/labkit-hadoop"
 """Hadoop's place on a host, so that guests and containers that share its files find it too."""
 ON_ITS_DISK = "/run/labkit/scratch"
-SIMULATOR = f"simulator-{VERSION}"
 MIB, MIB_INSTALLED = 74, 310
 """The size of all jars in megabytes, and with their classes as Java maps them."""
 UNUSED = re.compile(
@@ -196,9 +195,14 @@ def filled(values: Mapping[str, object]) -> dict[str, dict[str, str]]:
 
 
 def _set_up(host: Host, folder: str, settings: Mapping[str, Mapping[str, str]]) -> None:
-    files = {f"conf/{kind}-site.xml": configuration(rows) for kind, rows in settings.items()}
-    archive = packed({**files, "conf/log4j.properties": LOG})
-    result = host.run("sh", "-c", SET_UP, "set_up", folder, stdin=archive)
+    files = {f"conf/{kind}-site.xml": _configuration(rows) for kind, rows in settings.items()}
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, text in {**files, "conf/log4j.properties": LOG}.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(text.encode()), 0o644
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    result = host.run("sh", "-c", SET_UP, "set_up", folder, stdin=buffer.getvalue())
     if not result.ok:
         hint = "end it, or measure on other hosts: labkit changes nothing of it"
         raise HostError(
@@ -207,23 +211,11 @@ def _set_up(host: Host, folder: str, settings: Mapping[str, Mapping[str, str]]) 
         )  # fmt: skip
 
 
-def configuration(rows: Mapping[str, str]) -> str:
-    """Settings as Hadoop reads them."""
+# As Hadoop reads them.
+def _configuration(rows: Mapping[str, str]) -> str:
     lines = (f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>\n"
              for name, value in rows.items())  # fmt: skip
     return f"<configuration>\n{''.join(lines)}</configuration>\n"
-
-
-def packed(files: Mapping[str, str]) -> bytes:
-    """An archive of these texts, by name."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name, text in files.items():
-            content = text.encode()
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mode = len(content), 0o644
-            archive.addfile(entry, io.BytesIO(content))
-    return buffer.getvalue()
 
 
 # On the machine's disk where a host of a box has a place there: memory is for Java.
@@ -249,9 +241,9 @@ Jars = Mapping[str, tuple[str, str, str, str]]
 
 
 @functools.cache
-def jars(lock: str = "_hadoop.lock") -> Jars:
-    """The jars that a file pins."""
-    rows = JAR.findall((HERE / lock).read_text("utf-8"))
+def jars() -> Jars:
+    """The jars that are pinned."""
+    rows = JAR.findall((HERE / "_hadoop.lock").read_text("utf-8"))
     return {
         f"{name}-{version}.jar": (group, name, version, sha) for sha, group, name, version in rows
     }
@@ -283,32 +275,17 @@ def install(host: Host) -> None:
 
 
 def archive() -> Path:
-    """All jars in one file, and the classes that Java is to map; the same for all hosts."""
-    return _keep(mark(), jars(), index=True)
-
-
-def simulator() -> Path:
-    """The jars of Hadoop's simulator of its scheduler, which need those of Hadoop."""
-    return _keep(SIMULATOR, jars("_hadoop_simulator.lock"), index=False)
-
-
-def kept(name: str) -> Path:
-    """The place of a fetched archive on this machine."""
-    return account.cache() / "hadoop" / f"{name}.tar"
-
-
-# Fetched once by Maven, and checked.
-def _keep(name: str, content: Jars, *, index: bool) -> Path:
-    archive = kept(name)
+    """All jars in one file, and the classes that Java is to map; fetched once, for all hosts."""
+    archive = account.cache() / "hadoop" / f"{mark()}.tar"
     if not archive.exists():
         archive.parent.mkdir(0o700, parents=True, exist_ok=True)
         beside_it = archive.with_suffix(f".{os.getpid()}")
         with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
-            _fetch(Path(folder), content)
-            if index:
-                Path(folder, "lib/classes").write_text("\n".join(_classes(Path(folder, "lib"))))
+            lib = Path(folder, "lib")
+            _fetch(Path(folder), jars())
+            (lib / "classes").write_text("\n".join(_classes(lib)))
             with tarfile.open(beside_it, "w") as tar:
-                for file in sorted(Path(folder, "lib").iterdir()):
+                for file in sorted(lib.iterdir()):
                     tar.add(file, file.name)
         beside_it.replace(archive)
     return archive
