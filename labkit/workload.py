@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, ClassVar, Protocol, Self
 
@@ -45,6 +45,16 @@ KINDS: Mapping[str, tuple[str, type]] = {
 """Kinds of knobs by the types of their fields: words, and what they are an instance of."""
 Series = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 """Moments in seconds since 1970 by the client's clock, and the value at each."""
+
+
+def knob(default: Any, low: float, high: float) -> Any:
+    """A field of a load: a number from `low` to `high`."""
+    return field(default=default, metadata={"ends": (low, high)})
+
+
+def choice(default: str, known: Iterable[str]) -> Any:
+    """A field of a load: one of the known words."""
+    return field(default=default, metadata={"known": tuple(known)})
 
 
 class Beside(Protocol):
@@ -91,24 +101,32 @@ class Workload(ABC):
 
     # Before a knob of a wrong kind is compared with anything.
     def __new__(cls, *values: Any, **knobs: Any) -> Self:
-        """A load; a knob that is not known, or is of a wrong kind, is refused."""
-        kinds = {slot.name: type_name(slot) for slot in fields(cls)}
-        for name, value in {**dict(zip(kinds, values, strict=False)), **knobs}.items():
-            if name not in kinds:
-                raise Unknown(f"knob of {cls.__name__}", name, kinds)
-            words, kind = KINDS.get(kinds[name], ("", object))
+        """A load; a knob that is not known, of a wrong kind or out of its range is refused."""
+        slots, load = {slot.name: slot for slot in fields(cls)}, super().__new__(cls)
+        for name, value in {**dict(zip(slots, values, strict=False)), **knobs}.items():
+            if name not in slots:
+                raise Unknown(f"knob of {cls.__name__}", name, slots)
+            words, kind = KINDS.get(type_name(slots[name]), ("", object))
             if not isinstance(value, kind):
                 raise BadInput(f"{cls.__name__.lower()}: {name} must be {words}, not {value!r}")
-        return super().__new__(cls)
+            load._insist_legal(name, value, slots[name].metadata)
+        return load
 
-    def insist_within(self, **ends: tuple[float, float]) -> None:
-        """Refuse a knob that is no plain number, or lies outside its ends."""
-        for name, (low, high) in ends.items():
-            value = getattr(self, name)
-            plain = isinstance(value, int | float) and not isinstance(value, bool)
-            if not plain or not low <= value <= high:
-                tool = self.name.replace("_", " ")
-                raise BadInput(f"{tool}: {name} must be {low} to {high}, not {value!r}")
+    def _insist_legal(self, name: str, value: Any, rule: Mapping[str, Any]) -> None:
+        if value not in rule.get("known", (value,)):
+            raise Unknown(f"{name} of {self._tool}", value, rule["known"])
+        if ends := rule.get("ends"):
+            self.insist_between(name, value, *ends)
+
+    def insist_between(self, name: str, value: float, low: float, high: float) -> None:
+        """Refuse what is no plain number, or lies outside these ends."""
+        plain = isinstance(value, int | float) and not isinstance(value, bool)
+        if not plain or not low <= value <= high:
+            raise BadInput(f"{self._tool}: {name} must be {low} to {high}, not {value!r}")
+
+    @property
+    def _tool(self) -> str:
+        return self.name.replace("_", " ")
 
     @property
     def tools(self) -> Mapping[str, str]:

@@ -5,14 +5,14 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from labkit.errors import BadInput, HostError, ResultsError, Unknown
+from labkit.errors import BadInput, HostError, ResultsError
 from labkit.host import Host
 from labkit.programs.packages import brings
-from labkit.workload import Sample, Workload
+from labkit.workload import Sample, Workload, choice, knob
 from labkit.workloads import _desktop, _desktop_rdp
 from labkit.workloads import _desktop_rfb as rfb
 
@@ -43,43 +43,34 @@ class DesktopSessions(Workload):
     no session fails. Pauses and the limit are shorter than those that people have.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("client", "server")
-    loop: ClassVar[str] = "open"
-    name: ClassVar[str] = "desktop_sessions"
-    longest: ClassVar[float] = 0.0
+    roles = ("client", "server")
+    loop = "open"
+    name = "desktop_sessions"
+    longest = 0.0
     """None: desktops end with their client."""
-    measures: ClassVar[tuple[str, ...]] = (
-        "users", "response time", "slowest", "bandwidth", "start time",
-    )  # fmt: skip
-    programs: ClassVar[tuple[str, ...]] = ("Xvnc", "xrdp")
-    ours: ClassVar[tuple[str, ...]] = ("Xvnc", "Xtigervnc", "python3", "mupdf-gl", "netsurf-gtk",
-                                       "soffice.bin", "oosplash", "xrdp", "xfreerdp")  # fmt: skip
+    measures = ("users", "response time", "slowest", "bandwidth", "start time")
+    programs = ("Xvnc", "xrdp")
+    ours = ("Xvnc", "Xtigervnc", "python3", "mupdf-gl", "netsurf-gtk", "soffice.bin", "oosplash",
+            "xrdp", "xfreerdp")  # fmt: skip
 
-    encoding: str = "tight"
+    encoding: str = choice("tight", rfb.ENCODINGS)
     """The encoding of RFB; RDP has its own."""
-    protocol: str = "rfb"
-    task: str = "reading"
+    protocol: str = choice("rfb", PROTOCOLS)
+    task: str = choice("reading", TASKS)
     steps: str = "2 3 4 5 6"
     """Numbers of users, tried in turn until one fails."""
-    duration: float = 3.0
-    warm_up: float = 0.5
-    think: float = 0.4
-    good: float = 0.2
+    duration: float = knob(3.0, 0.5, 600)
+    warm_up: float = knob(0.5, 0, 60)
+    think: float = knob(0.4, 0.05, 60)
+    good: float = knob(0.2, 0.01, 60)
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if self.encoding not in rfb.ENCODINGS:
-            raise Unknown("encoding of desktop sessions", self.encoding, rfb.ENCODINGS)
-        if self.protocol not in PROTOCOLS:
-            raise Unknown("protocol of desktop sessions", self.protocol, PROTOCOLS)
-        if self.task not in TASKS:
-            raise Unknown("task of desktop sessions", self.task, TASKS)
         if not re.fullmatch(r"\d{1,2}( \d{1,2})*", self.steps, re.ASCII) or not all(
             1 <= count <= MOST_USERS for count in self._steps
         ):
             hint = f"such as '1 2 4', each from 1 to {MOST_USERS}"
             raise BadInput(f"desktop sessions: steps cannot be {self.steps!r}", hint=hint)
-        self.insist_within(duration=(0.5, 600), warm_up=(0, 60), think=(0.05, 60), good=(0.01, 60))
 
     @property
     def _steps(self) -> list[int]:

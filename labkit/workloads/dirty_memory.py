@@ -12,7 +12,7 @@ import numpy as np
 from labkit.errors import ResultsError
 from labkit.host import Host
 from labkit.programs.packages import brings
-from labkit.workload import Beside, Sample, Series, Workload
+from labkit.workload import Beside, Sample, Series, Workload, knob
 from labkit.workloads._own_place import own_folder
 
 PROGRAMS = ("perl",)
@@ -35,22 +35,19 @@ class DirtyMemory(Workload):
     of each page in turn, without a pause. No link keeps up with that.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("server",)
-    loop: ClassVar[str] = "closed"
-    measures: ClassVar[tuple[str, ...]] = ("writes", "written")
-    programs: ClassVar[tuple[str, ...]] = ("perl",)
+    roles = ("server",)
+    loop = "closed"
+    measures = ("writes", "written")
+    programs = ("perl",)
     tools: ClassVar[Mapping[str, str]] = {"perl": brings("perl")}
-    ours: ClassVar[tuple[str, ...]] = ("perl",)
-    name: ClassVar[str] = "dirty_memory"
-    longest: ClassVar[float] = 0.0
+    ours = ("perl",)
+    name = "dirty_memory"
+    longest = 0.0
     """None: each of its lines gets the time at which it comes."""
 
-    mebibytes: int = 150
-    rate: int = 4000
-    duration: float = 5.0
-
-    def __post_init__(self) -> None:
-        self.insist_within(mebibytes=(1, 1 << 20), rate=(0, 10**9), duration=(0.5, LONGEST))
+    mebibytes: int = knob(150, 1, 1 << 20)
+    rate: int = knob(4000, 0, 10**9)
+    duration: float = knob(5.0, 0.5, LONGEST)
 
     @property
     def seconds(self) -> float:

@@ -5,16 +5,16 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from labkit.errors import BadInput, HostError, ResultsError, Unknown
+from labkit.errors import BadInput, HostError, ResultsError
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.programs.packages import brings
-from labkit.workload import Sample, Workload
+from labkit.workload import Sample, Workload, choice, knob
 from labkit.workloads._brought import bring, could_bring
 from labkit.workloads._sections import parted
 
@@ -51,39 +51,26 @@ class DiskArray(Workload):
     of 2 s are repeated until three in a row are alike.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("server",)
-    loop: ClassVar[str] = "closed"
-    name: ClassVar[str] = "disk_array"
-    longest: ClassVar[float] = 0.0
+    roles = ("server",)
+    loop = "closed"
+    name = "disk_array"
+    longest = 0.0
     """None: the array goes with the process that asked for it."""
-    measures: ClassVar[tuple[str, ...]] = (
-        "throughput", "latency", "latency p99", "read latency", "write latency",
-        "disk requests per write", "disk requests", "disk time", "warm-up",
-    )  # fmt: skip
-    programs: ClassVar[tuple[str, ...]] = ("fio",)
-    ours: ClassVar[tuple[str, ...]] = ("fio",)
+    measures = ("throughput", "latency", "latency p99", "read latency", "write latency",
+                "disk requests per write", "disk requests", "disk time", "warm-up")  # fmt: skip
+    programs = ("fio",)
+    ours = ("fio",)
 
-    kind: str = "raid"
-    allocated: int = 50
-    volume: int = 16
+    kind: str = choice("raid", KINDS)
+    allocated: int = knob(50, 10, 100)
+    volume: int = knob(16, 8, 1 << 24)
     """MiB of the volume under load; the document's had 100 GB."""
-    used: int = 16
+    used: int = knob(16, 16, 1 << 24)
     """MiB of each disk."""
-    latency: int = 1
-    depth: int = 64
-    reads: int = 70
-    duration: int = 8
-
-    def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise Unknown("kind of disk array", self.kind, KINDS)
-        for name, low, high in (
-            ("allocated", 10, 100), ("volume", 8, 1 << 24), ("used", 16, 1 << 24),
-            ("latency", 0, 1000), ("depth", 1, 1024), ("reads", 0, 99), ("duration", 1, 86_400),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            if type(value) is not int or not low <= value <= high:
-                raise BadInput(f"disk array: {name} must be {low} to {high}, not {value!r}")
+    latency: int = knob(1, 0, 1000)
+    depth: int = knob(64, 1, 1024)
+    reads: int = knob(70, 0, 99)
+    duration: int = knob(8, 1, 86_400)
 
     @property
     def seconds(self) -> float:

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from labkit.errors import HostError, ResultsError, Unknown
+from labkit.errors import HostError, ResultsError
 from labkit.host import Host
 from labkit.machine.scripts import by_nginx
 from labkit.machine.stopping import together
 from labkit.setting import Words
-from labkit.workload import Sample, Workload
+from labkit.workload import Sample, Workload, choice, knob
 from labkit.workloads import _query_node as node
 from labkit.workloads import _query_tables as tables
 from labkit.workloads._own_place import own_folder
@@ -49,28 +49,22 @@ class DistributedQuery(Workload):
     it before. A pass that is not measured goes first in either case, so that the engine is warm.
     """
 
-    roles: ClassVar[tuple[str, ...]] = (*NODES, "store")
-    loop: ClassVar[str] = "closed"
-    measures: ClassVar[tuple[str, ...]] = (
-        "throughput", "elapsed", "response time", "hit rate", "read from store", "intermediate",
-    )  # fmt: skip
-    programs: ClassVar[tuple[str, ...]] = ("nginx",)
-    ours: ClassVar[tuple[str, ...]] = ("nginx", "python3")
-    name: ClassVar[str] = "distributed_query"
-    longest: ClassVar[float] = 0.0
+    roles = (*NODES, "store")
+    loop = "closed"
+    measures = ("throughput", "elapsed", "response time", "hit rate", "read from store",
+                "intermediate")  # fmt: skip
+    programs = ("nginx",)
+    ours = ("nginx", "python3")
+    name = "distributed_query"
+    longest = 0.0
     """None: nodes, store and caches end with the process that asked for them."""
 
-    way: str = "network"
+    way: str = choice("network", WAYS)
     warm: bool = True
-    cache: float = 0.7
-    factor: float = 0.2
-    streams: int = 2
+    cache: float = knob(0.7, 0, 1)
+    factor: float = knob(0.2, 0.01, 100)
+    streams: int = knob(2, 1, MOST_STREAMS)
     seed: int = 1
-
-    def __post_init__(self) -> None:
-        if self.way not in WAYS:
-            raise Unknown("way of distributed query", self.way, WAYS)
-        self.insist_within(cache=(0, 1), factor=(0.01, 100), streams=(1, MOST_STREAMS))
 
     @property
     def seconds(self) -> float:

@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labkit.errors import HostError, ResultsError, Unknown
+from labkit.errors import HostError, ResultsError
 from labkit.host import Host
 from labkit.shop.driver import Pace
 from labkit.shop.mix import Mix
 from labkit.shop.stock import Size
-from labkit.workload import Beside, Sample, Series, Workload
+from labkit.workload import Beside, Sample, Series, Workload, choice, knob
 from labkit.workloads import _lasting
 from labkit.workloads._database import (
     Served,
@@ -62,19 +62,17 @@ class DvdStore(Workload):
     document's kit sets PostgreSQL: neither `synchronous_commit` nor `full_page_writes`.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("client", "server")
+    roles = ("client", "server")
     loop: ClassVar[str] = _Loop()  # type: ignore[assignment]
-    measures: ClassVar[tuple[str, ...]] = (
-        "orders per minute", "response time", "undone", "driver cpu per order",
-    )  # fmt: skip
-    programs: ClassVar[tuple[str, ...]] = ("python3",)
-    ours: ClassVar[tuple[str, ...]] = ("postgres", "nginx", "python3")
+    measures = ("orders per minute", "response time", "undone", "driver cpu per order")
+    programs = ("python3",)
+    ours = ("postgres", "nginx", "python3")
 
-    engine: str = "postgresql"
+    engine: str = choice("postgresql", ENGINES)
     size: str = "10MB"
     seed: int = 1
     users: int = 1
-    duration: int = 60
+    duration: int = knob(60, 1, LONGEST)
     warm_up: int = 60
     think: float = 0.0
     new_customers: float = 20.0
@@ -83,28 +81,19 @@ class DvdStore(Workload):
     items: int = 5
     rate: float = 0.0
     """Orders a second that are due whether or not the ones before are done; 0: a closed loop."""
-    instances: int = 1
+    instances: int = knob(1, 1, MOST_INSTANCES)
     """Databases on each server; every one has a driver process with `users` customers."""
-    way: str = "direct"
+    way: str = choice("direct", WAYS)
     """The customers' way: `direct` to the database, or by the `web`: nginx and an application."""
     nodes: bool = False
     """Whether each database runs on one NUMA node of its machine, those of a node in turn."""
-    durability: str = "durable"
-    buffers: int = 128
+    durability: str = choice("durable", DURABILITY)
+    buffers: int = knob(128, 8, 1 << 20)
     """MiB of memory that each database keeps pages in."""
     patience: float = 0.0
     """Seconds to wait for a database that went away in the middle; 0: the run fails."""
 
     def __post_init__(self) -> None:
-        if self.engine not in ENGINES:
-            raise Unknown("engine of dvdstore", self.engine, ENGINES)
-        if self.durability not in DURABILITY:
-            raise Unknown("durability of dvdstore", self.durability, DURABILITY)
-        if self.way not in WAYS:
-            raise Unknown("way of dvdstore", self.way, WAYS)
-        self.insist_within(
-            instances=(1, MOST_INSTANCES), duration=(1, LONGEST), buffers=(8, 1 << 20)
-        )
         _ = Size.of(self.size), self._mix, self._pace  # each refuses what cannot be meant
 
     @property

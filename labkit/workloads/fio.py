@@ -13,7 +13,7 @@ from labkit.probes import cpu_time
 from labkit.programs.packages import brings
 from labkit.runs.capacity import Capacity, capacity, smallest
 from labkit.settings._ways import cpu_list
-from labkit.workload import Sample, Workload
+from labkit.workload import Sample, Workload, knob
 from labkit.workloads import _compiled
 from labkit.workloads._sections import parted
 
@@ -45,27 +45,22 @@ class Fio(Workload):
     most operations a second that each load may do, 0 for no limit.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("server",)
-    loop: ClassVar[str] = "closed"
-    measures: ClassVar[tuple[str, ...]] = (
-        "max iops", "cpu per io", "latency p99", *cpu_time.MEASURES,
-    )  # fmt: skip
-    here: ClassVar[tuple[str, ...]] = _compiled.PROGRAMS
-    ours: ClassVar[tuple[str, ...]] = ("fio", "watch_cpus")
-    programs: ClassVar[tuple[str, ...]] = ("fio",)
+    roles = ("server",)
+    loop = "closed"
+    measures = ("max iops", "cpu per io", "latency p99", *cpu_time.MEASURES)
+    here = _compiled.PROGRAMS
+    ours = ("fio", "watch_cpus")
+    programs = ("fio",)
     tools: ClassVar[Mapping[str, str]] = {"fio": brings("fio")}
 
-    mebibytes: int = 0
-    duration: int = 4
-    jobs: int = 8
-    limit: int = 0
+    mebibytes: int = knob(0, 0, 1 << 24)
+    duration: int = knob(4, 1, 86_400)
+    jobs: int = knob(8, 1, 1024)
+    limit: int = knob(0, 0, 10**9)
     pin: str = ""
     """The CPUs that all of its threads are kept on (the document's taskset); empty for all."""
 
     def __post_init__(self) -> None:
-        self.insist_within(
-            mebibytes=(0, 1 << 24), duration=(1, 86_400), jobs=(1, 1024), limit=(0, 10**9)
-        )
         if self.pin:
             cpu_list(self.pin)
         if 0 < self.limit < self.jobs:

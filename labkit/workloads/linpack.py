@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
-from labkit.errors import ResultsError, Unknown
+from labkit.errors import ResultsError
 from labkit.host import Host
 from labkit.probes import cpu_time
 from labkit.programs.packages import brings
 from labkit.runs.capacity import Capacity, capacity, smallest
-from labkit.workload import Sample, Workload
+from labkit.workload import Sample, Workload, choice, knob
 from labkit.workloads import _compiled
 from labkit.workloads._sections import parted
 
@@ -55,24 +54,18 @@ class Linpack(Workload):
     place has.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("server",)
-    loop: ClassVar[str] = ""
-    measures: ClassVar[tuple[str, ...]] = (
-        "performance", "residual", "threads", "huge share", "migrations", *cpu_time.MEASURES,
-    )  # fmt: skip
-    here: ClassVar[tuple[str, ...]] = _compiled.PROGRAMS
-    ours: ClassVar[tuple[str, ...]] = ("linpack", "watch_cpus")
+    roles = ("server",)
+    loop = ""
+    measures = ("performance", "residual", "threads", "huge share", "migrations",
+                *cpu_time.MEASURES)  # fmt: skip
+    here = _compiled.PROGRAMS
+    ours = ("linpack", "watch_cpus")
 
-    percent: int = 0
-    threads: int = 0
+    percent: int = knob(0, 0, 400)
+    threads: int = knob(0, 0, 4096)
     huge_pages: bool = True
     """Whether they are asked for, as the document had transparent large pages."""
-    library: str = "openblas"
-
-    def __post_init__(self) -> None:
-        self.insist_within(percent=(0, 400), threads=(0, 4096))
-        if self.library not in LIBRARIES:
-            raise Unknown("library for linpack", self.library, LIBRARIES)
+    library: str = choice("openblas", LIBRARIES)
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -18,7 +18,7 @@ from labkit.files import Pipe
 from labkit.host import Host
 from labkit.programs import simulator
 from labkit.programs.packages import brings
-from labkit.workload import Beside, Sample, Series, Workload
+from labkit.workload import Beside, Sample, Series, Workload, knob
 from labkit.workloads import _cluster, _guarded
 from labkit.workloads._database import absent
 from labkit.workloads._pairs import FIND
@@ -48,37 +48,30 @@ class Management(Workload):
     before it takes it for lost, where labkit begins the cluster.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("client", "server", "server2", "guest", "guest2")
-    loop: ClassVar[str] = "closed"
-    measures: ClassVar[tuple[str, ...]] = ("unreachable time", "changes lost")
-    programs: ClassVar[tuple[str, ...]] = ("corosync", "pacemakerd")
-    ours: ClassVar[tuple[str, ...]] = (
-        "corosync", "pacemakerd", "pacemaker-based", "pacemaker-fence", "pacemaker-execd",
-        "pacemaker-attrd", "pacemaker-sched", "pacemaker-contr", "postgres", "vcsim", "python3",
-    )  # fmt: skip
-    here: ClassVar[tuple[str, ...]] = ("vcsim",)
-    beside: ClassVar[tuple[str, ...]] = ("guest", "guest2")
-    optional: ClassVar[tuple[str, ...]] = (_guarded.CENTER,)
+    roles = ("client", "server", "server2", "guest", "guest2")
+    loop = "closed"
+    measures = ("unreachable time", "changes lost")
+    programs = ("corosync", "pacemakerd")
+    ours = ("corosync", "pacemakerd", "pacemaker-based", "pacemaker-fence", "pacemaker-execd",
+            "pacemaker-attrd", "pacemaker-sched", "pacemaker-contr", "postgres", "vcsim",
+            "python3")  # fmt: skip
+    here = ("vcsim",)
+    beside = ("guest", "guest2")
+    optional = (_guarded.CENTER,)
     # A cluster of one's own is its owner's to install: no role of such a lab is a box.
     only: ClassVar[Mapping[str, str]] = {
         "ping": "client", PROGRAMS[0]: _guarded.CENTER, **dict.fromkeys(programs, "box"),
     }  # fmt: skip
     tools: ClassVar[Mapping[str, str]] = {word: brings(word) for word in ("ping", "python3")}
-    longest: ClassVar[float] = 0.0
+    longest = 0.0
     """None: a cluster ends with the process that began it."""
 
-    hosts: int = 1
-    vms: int = 1
-    part: int = 5
-    token_ms: int = 1000
-    duration: int = 2
+    hosts: int = knob(1, 1, 1000)
+    vms: int = knob(1, 1, 40_000)
+    part: int = knob(5, 1, 1000)
+    token_ms: int = knob(1000, 100, 600_000)
+    duration: int = knob(2, 1, 3600)
     """Seconds for which it is asked where nothing happens meanwhile."""
-
-    def __post_init__(self) -> None:
-        self.insist_within(
-            hosts=(1, 1000), vms=(1, 40_000), part=(1, 1000), token_ms=(100, 600_000),
-            duration=(1, 3600),
-        )  # fmt: skip
 
     @property
     def wanted(self) -> _cluster.WantedCluster:

@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from labkit.errors import ResultsError, Unknown
+from labkit.errors import ResultsError
 from labkit.host import Host
 from labkit.programs.packages import brings
-from labkit.workload import Sample, Workload
+from labkit.workload import Sample, Workload, choice, knob
 from labkit.workloads import _free_netperf, _lasting
 from labkit.workloads._server import SPARE_SECONDS, serving_on
 from labkit.workloads.sockperf import Sockperf
@@ -40,26 +40,22 @@ class Netperf(Workload):
     netperf keeps no single value. Its percentiles are whole microseconds, cut off, and end at 99 %.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("client", "server")
-    loop: ClassVar[str] = "closed"
-    measures: ClassVar[tuple[str, ...]] = (
-        "netperf throughput", "netperf sent", "netperf rate", "netperf min", "netperf mean",
-        "netperf p50", "netperf p90", "netperf p99", "netperf max",
-    )  # fmt: skip
-    programs: ClassVar[tuple[str, ...]] = ("netperf", *_free_netperf.PROGRAMS)
-    ours: ClassVar[tuple[str, ...]] = ("netserver", "netperf", *_free_netperf.PROGRAMS)
+    roles = ("client", "server")
+    loop = "closed"
+    measures = ("netperf throughput", "netperf sent", "netperf rate", "netperf min", "netperf mean",
+                "netperf p50", "netperf p90", "netperf p99", "netperf max")  # fmt: skip
+    programs = ("netperf", *_free_netperf.PROGRAMS)
+    ours = ("netserver", "netperf", *_free_netperf.PROGRAMS)
     only: ClassVar[Mapping[str, str]] = {"netperf": "client", "netserver": "server"}
 
-    test: str = "TCP_RR"
+    test: str = choice("TCP_RR", (*ASKING, *STREAMS))
     size: int = 256
-    duration: int = 3
+    duration: int = knob(3, 1, 86_400)
     free: bool = False
     """Whether free tools do the test: sockperf asks, iperf3 streams."""
 
     def __post_init__(self) -> None:
-        if self.test not in (*ASKING, *STREAMS):
-            raise Unknown("test of netperf", self.test, (*ASKING, *STREAMS))
-        self.insist_within(size=(1, LARGEST[self.test[:3]]), duration=(1, 86_400))
+        self.insist_between("size", self.size, 1, LARGEST[self.test[:3]])
         if self.free and self._asks:
             _ = self._sockperf  # refuses what it cannot send
 

@@ -14,7 +14,7 @@ from labkit.host import Host
 from labkit.probes.esxtop import Esxtop
 from labkit.probes.ready_time import Between, ReadyTime, between
 from labkit.programs.packages import brings
-from labkit.workload import Sample, Workload
+from labkit.workload import Sample, Workload, knob
 from labkit.workloads._sections import joined, parted
 from labkit.workloads._server import serving
 
@@ -37,24 +37,23 @@ class PacketRate(Workload):
     and the hypervisor's.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("client", "server", "host")
-    beside: ClassVar[tuple[str, ...]] = ("host",)
-    loop: ClassVar[str] = "open"
-    programs: ClassVar[tuple[str, ...]] = ("sockperf",)
+    roles = ("client", "server", "host")
+    beside = ("host",)
+    loop = "open"
+    programs = ("sockperf",)
     tools: ClassVar[Mapping[str, str]] = {"sockperf": brings("sockperf")}
-    name: ClassVar[str] = "packet_rate"
-    rate_and_loss: ClassVar[tuple[str, str]] = ("throughput", "lost")
-    longest: ClassVar[float] = 0.0
+    name = "packet_rate"
+    rate_and_loss = ("throughput", "lost")
+    longest = 0.0
     """None: what guest and host count is read between its commands."""
 
-    size: int = 64
+    size: int = knob(64, 14, 1400)
     rates: tuple[int, ...] = (2_000, 5_000, 10_000, 30_000)
-    duration: int = 1
+    duration: int = knob(1, 1, 3600)
     guest: str = "guest"
     """The host's name for the guest that plays `server`."""
 
     def __post_init__(self) -> None:
-        self.insist_within(size=(14, 1400), duration=(1, 3600))
         if not self.rates or min(self.rates) < 1 or list(self.rates) != sorted(set(self.rates)):
             raise BadInput(f"packet rate: rates must rise, from 1 a second on, not {self.rates!r}")
 

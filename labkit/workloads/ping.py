@@ -11,7 +11,7 @@ import numpy as np
 from labkit.errors import ResultsError
 from labkit.host import Host
 from labkit.programs.packages import brings
-from labkit.workload import Sample, Workload
+from labkit.workload import Sample, Workload, knob
 from labkit.workloads import _lasting
 
 PROGRAMS = ("ping",)
@@ -45,7 +45,7 @@ OTHERS = re.compile(
     re.ASCII,
 )
 SMALLEST = 16  # bytes; what is shorter cannot carry the time it was sent, and gets no `time=`
-LARGEST = 65507
+LARGEST, MOST_COUNT = 65507, 999_999_999
 WRAP = 1 << 16  # icmp_seq has 16 bits
 
 
@@ -53,19 +53,16 @@ WRAP = 1 << 16  # icmp_seq has 16 bits
 class Ping(Workload):
     """Defaults are the latency-sensitivity paper's: 256 bytes, one request a millisecond (p. 9)."""
 
-    roles: ClassVar[tuple[str, ...]] = ("client", "server")
-    loop: ClassVar[str] = "open"
-    measures: ClassVar[tuple[str, ...]] = ("round trip",)
-    programs: ClassVar[tuple[str, ...]] = ("ping",)
-    beside: ClassVar[tuple[str, ...]] = ("server",)  # its kernel answers
+    roles = ("client", "server")
+    loop = "open"
+    measures = ("round trip",)
+    programs = ("ping",)
+    beside = ("server",)
     tools: ClassVar[Mapping[str, str]] = {"ping": brings("ping")}
 
-    size: int = 256
-    interval: float = 0.001
-    count: int = 3000
-
-    def __post_init__(self) -> None:
-        self.insist_within(size=(SMALLEST, LARGEST), interval=(1e-9, 60), count=(1, 999_999_999))
+    size: int = knob(256, SMALLEST, LARGEST)
+    interval: float = knob(0.001, 1e-9, 60)
+    count: int = knob(3000, 1, MOST_COUNT)
 
     @property
     def seconds(self) -> float:

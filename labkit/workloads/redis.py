@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from labkit.errors import CommandFailed, HostError, ResultsError, Unknown
+from labkit.errors import CommandFailed, HostError, ResultsError
 from labkit.host import Host
 from labkit.probes.busy import BusyCpus, spent
 from labkit.programs.packages import brings
 from labkit.setting import Words
-from labkit.workload import Sample, Workload
+from labkit.workload import Sample, Workload, choice, knob
 from labkit.workloads import _lasting
 from labkit.workloads._sections import joined, parted
 from labkit.workloads._server import SPARE_SECONDS, serving_on
@@ -51,34 +51,24 @@ class Redis(Workload):
     1,215,752,192. How long it takes decides how many requests are made, after a short warm-up.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("client", "server", "host")
-    beside: ClassVar[tuple[str, ...]] = ("host",)
-    of_kernel: ClassVar[tuple[str, ...]] = ("server cpu",)
-    loop: ClassVar[str] = "closed"
-    measures: ClassVar[tuple[str, ...]] = (
-        "throughput", "latency mean", "latency p50", "latency p99", "cpu per request",
-        "server cpu", "client cpu",
-    )  # fmt: skip
-    programs: ClassVar[tuple[str, ...]] = ("redis-server", "redis-benchmark")
-    ours: ClassVar[tuple[str, ...]] = ("redis-server", "redis-benchmark")
+    roles = ("client", "server", "host")
+    beside = ("host",)
+    of_kernel = ("server cpu",)
+    loop = "closed"
+    measures = ("throughput", "latency mean", "latency p50", "latency p99", "cpu per request",
+                "server cpu", "client cpu")  # fmt: skip
+    programs = ("redis-server", "redis-benchmark")
+    ours = ("redis-server", "redis-benchmark")
     tools: ClassVar[Mapping[str, str]] = PACKAGES
 
-    test: str = "set"
-    clients: int = 1000
-    pipeline: int = 1
-    size: int = 1
-    keys: int = 1_215_752_192
-    duration: int = 3
+    test: str = choice("set", TESTS)
+    clients: int = knob(1000, 1, 10_000)
+    pipeline: int = knob(1, 1, 10_000)
+    size: int = knob(1, 1, 1 << 20)
+    keys: int = knob(1_215_752_192, 1, MOST_KEYS)
+    duration: int = knob(3, 1, 3600)
     pin: str = ""
     """The CPUs of the server's machine that redis-server may use; empty for all."""
-
-    def __post_init__(self) -> None:
-        if self.test not in TESTS:
-            raise Unknown("test of redis-benchmark", self.test, TESTS)
-        self.insist_within(
-            clients=(1, 10_000), pipeline=(1, 10_000), size=(1, 1 << 20), keys=(1, MOST_KEYS),
-            duration=(1, 3600),
-        )  # fmt: skip
 
     @property
     def seconds(self) -> float:

@@ -20,7 +20,7 @@ from labkit.probes import cpu_moves
 from labkit.probes.busy import BusyCpus, spent
 from labkit.programs.packages import brings
 from labkit.setting import Words
-from labkit.workload import Sample, Workload
+from labkit.workload import Sample, Workload, knob
 from labkit.workloads._sections import joined, parted
 from labkit.workloads._server import serving
 from labkit.workloads.redis import MEMORY_ONLY, MOST_KEYS, PACKAGES, SIDES, counts_of, ended
@@ -75,41 +75,34 @@ class RedisScaleout(Workload):
     here. All are there before it begins, so that each GET finds one.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("client", "balancer", "host", *SERVERS)
-    beside: ClassVar[tuple[str, ...]] = ("host",)
-    of_kernel: ClassVar[tuple[str, ...]] = ("cpu utilization", "cpus used", "moves")
-    loop: ClassVar[str] = "closed"
-    measures: ClassVar[tuple[str, ...]] = (
-        "throughput", "share of gets", "share found", "busiest over mean", "cpus of the servers",
-        "cpu utilization", "client cpu", "cpus used", "moves",
-    )  # fmt: skip
-    programs: ClassVar[tuple[str, ...]] = ("redis-server", "nutcracker", "haproxy")
-    ours: ClassVar[tuple[str, ...]] = (
-        "redis-server", "redis-benchmark", "nutcracker", "haproxy", "redis-cli", "awk", "mawk",
-    )  # fmt: skip
+    roles = ("client", "balancer", "host", *SERVERS)
+    beside = ("host",)
+    of_kernel = ("cpu utilization", "cpus used", "moves")
+    loop = "closed"
+    measures = ("throughput", "share of gets", "share found", "busiest over mean",
+                "cpus of the servers", "cpu utilization", "client cpu", "cpus used",
+                "moves")  # fmt: skip
+    programs = ("redis-server", "nutcracker", "haproxy")
+    ours = ("redis-server", "redis-benchmark", "nutcracker", "haproxy", "redis-cli", "awk", "mawk")
     tools: ClassVar[Mapping[str, str]] = PACKAGES
-    name: ClassVar[str] = "redis_scaleout"
-    longest: ClassVar[float] = 0.0
+    name = "redis_scaleout"
+    longest = 0.0
     """None: it counts between two looks, in the midst of its load."""
 
-    servers: int = 8
-    proxies: int = 2
-    clients: int = 100
+    servers: int = knob(8, 1, MOST_SERVERS)
+    proxies: int = knob(2, 1, 16)
+    clients: int = knob(100, 1, 1000)
     """Of each process of redis-benchmark."""
-    pipeline: int = 30
-    size: int = 1
-    keys: int = 10_000
-    duration: int = 2
+    pipeline: int = knob(30, 1, 10_000)
+    size: int = knob(1, 1, 1 << 20)
+    keys: int = knob(10_000, 1, MOST_KEYS)
+    duration: int = knob(2, 1, 3600)
     pin: str = ""
     """The CPUs that all servers are kept on, or `node` for those of the first NUMA node."""
     guests: tuple[str, ...] = ()
     """The host's names for the guests that the servers are in; empty where they are in none."""
 
     def __post_init__(self) -> None:
-        self.insist_within(
-            servers=(1, MOST_SERVERS), proxies=(1, 16), clients=(1, 1000), pipeline=(1, 10_000),
-            size=(1, 1 << 20), keys=(1, MOST_KEYS), duration=(1, 3600),
-        )  # fmt: skip
         if not PIN.fullmatch(self.pin):
             raise BadInput(f"redis scale-out: pin is `node` or CPUs as 0-3, not {self.pin!r}")
 

@@ -5,7 +5,6 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.probes.ready_time import Between, ReadyTime, between
 from labkit.setting import Words
-from labkit.workload import Sample, Workload
+from labkit.workload import Sample, Workload, knob
 from labkit.workloads import _lasting
 from labkit.workloads._own_place import own_folder
 from labkit.workloads._sections import joined, parted
@@ -49,27 +48,23 @@ class SharedHost(Workload):
     neighbours, ready time and CPU time that of their threads.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("client", "host", *SERVERS, *NEIGHBOURS)
-    beside: ClassVar[tuple[str, ...]] = ("host",)
-    loop: ClassVar[str] = "closed"
-    measures: ClassVar[tuple[str, ...]] = (
-        "response time", "throughput", "ready time", "ready time of the latency guest",
-        "host cpu utilisation",
-    )  # fmt: skip
-    programs: ClassVar[tuple[str, ...]] = ("sockperf",)
-    name: ClassVar[str] = "shared_host"
+    roles = ("client", "host", *SERVERS, *NEIGHBOURS)
+    beside = ("host",)
+    loop = "closed"
+    measures = ("response time", "throughput", "ready time", "ready time of the latency guest",
+                "host cpu utilisation")  # fmt: skip
+    programs = ("sockperf",)
+    name = "shared_host"
 
     size: int = 1024
     duration: int = 3
     guests: tuple[str, ...] = ("guest", "guest2", "guest3")
     """The host's names for the guests: those of the servers, then the neighbours."""
-    servers: int = 1
+    servers: int = knob(1, 1, len(SERVERS))
     """The guests that answer; the document has two, beside four that compute."""
 
     def __post_init__(self) -> None:
         _ = self._asking  # refuses what sockperf cannot have
-        if not 1 <= self.servers <= len(SERVERS):
-            raise BadInput(f"shared host: servers must be 1 to {len(SERVERS)}")
         if not 1 <= len(self.guests) - self.servers <= len(NEIGHBOURS):
             limit = len(NEIGHBOURS)
             raise BadInput(

@@ -4,16 +4,15 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from labkit.errors import ResultsError, Unknown
+from labkit.errors import ResultsError
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.programs.packages import brings
-from labkit.workload import Sample, Workload
+from labkit.workload import Sample, Workload, choice, knob
 from labkit.workloads import _lasting
 from labkit.workloads._server import SPARE_SECONDS, serving_on
 
@@ -44,28 +43,21 @@ class Sockperf(Workload):
     Its first 400 ms and its last 50 are left out, as sockperf does.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("client", "server")
-    loop: ClassVar[str] = "closed"
-    measures: ClassVar[tuple[str, ...]] = ("round trip",)
-    programs: ClassVar[tuple[str, ...]] = ("sockperf",)
-    ours: ClassVar[tuple[str, ...]] = ("sockperf",)
+    roles = ("client", "server")
+    loop = "closed"
+    measures = ("round trip",)
+    programs = ("sockperf",)
+    ours = ("sockperf",)
 
-    protocol: str = "tcp"
-    size: int = 256
-    duration: int = 3
-    busy_poll: int = 0
+    protocol: str = choice("tcp", PROTOCOLS)
+    size: int = knob(256, SMALLEST, LARGEST)
+    duration: int = knob(3, 1, 86_400)
+    busy_poll: int = knob(0, 0, 1_000_000)
     """Microseconds that both kernels look at the NIC themselves before they sleep; 0: none."""
-    spin: str = "none"
+    spin: str = choice("none", SPINS)
     """The side that asks again and again instead of sleeping in the kernel."""
     onload: bool = False
     """Whether both run through OpenOnload, past the kernel."""
-
-    def __post_init__(self) -> None:
-        if self.protocol not in PROTOCOLS:
-            raise Unknown("protocol of sockperf", self.protocol, PROTOCOLS)
-        self.insist_within(size=(SMALLEST, LARGEST), duration=(1, 86_400), busy_poll=(0, 1_000_000))
-        if self.spin not in SPINS:
-            raise Unknown("side that spins", self.spin, SPINS)
 
     @property
     def tools(self) -> Mapping[str, str]:

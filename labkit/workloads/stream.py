@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from labkit.errors import ResultsError
 from labkit.host import Host
 from labkit.probes import cpu_time
 from labkit.runs.capacity import Capacity, capacity, smallest
-from labkit.workload import Sample, Workload
+from labkit.workload import Sample, Workload, knob
 from labkit.workloads import _compiled
 from labkit.workloads._sections import parted
 
@@ -39,18 +38,15 @@ class Stream(Workload):
     places. `threads` 0 takes all CPUs that every place has.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("server",)
-    loop: ClassVar[str] = ""
-    measures: ClassVar[tuple[str, ...]] = ("bandwidth", "threads", *cpu_time.MEASURES)
-    here: ClassVar[tuple[str, ...]] = _compiled.PROGRAMS
-    ours: ClassVar[tuple[str, ...]] = ("stream", "watch_cpus")
+    roles = ("server",)
+    loop = ""
+    measures = ("bandwidth", "threads", *cpu_time.MEASURES)
+    here = _compiled.PROGRAMS
+    ours = ("stream", "watch_cpus")
 
-    millions: int = 0
-    trials: int = 10
-    threads: int = 0
-
-    def __post_init__(self) -> None:
-        self.insist_within(millions=(0, 1_000_000), trials=(2, 200), threads=(0, 4096))
+    millions: int = knob(0, 0, 1_000_000)
+    trials: int = knob(10, 2, 200)
+    threads: int = knob(0, 0, 4096)
 
     @property
     def elements(self) -> int:

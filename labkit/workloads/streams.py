@@ -15,7 +15,7 @@ from labkit.fleet.fleet import Fleet
 from labkit.host import Host
 from labkit.probes.busy import BusyCpus, spent
 from labkit.setting import Words
-from labkit.workload import Sample, Workload
+from labkit.workload import Sample, Workload, knob
 from labkit.workloads._sections import joined, parted
 from labkit.workloads.netperf import Netperf
 
@@ -42,17 +42,15 @@ class Streams(Workload):
     of the client, and of the machine that the server is or runs on, for each gigabyte.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("client", "server", "host")
-    beside: ClassVar[tuple[str, ...]] = ("host",)
-    of_kernel: ClassVar[tuple[str, ...]] = ("cpu per gigabyte",)
-    loop: ClassVar[str] = "closed"
-    measures: ClassVar[tuple[str, ...]] = (
-        "throughput", "cpu per gigabyte", "client cpu per gigabyte",
-    )  # fmt: skip
-    programs: ClassVar[tuple[str, ...]] = Netperf.programs
-    ours: ClassVar[tuple[str, ...]] = Netperf.ours
+    roles = ("client", "server", "host")
+    beside = ("host",)
+    of_kernel = ("cpu per gigabyte",)
+    loop = "closed"
+    measures = ("throughput", "cpu per gigabyte", "client cpu per gigabyte")
+    programs = Netperf.programs
+    ours = Netperf.ours
     only: ClassVar[Mapping[str, str]] = Netperf.only
-    longest: ClassVar[float] = 0.0
+    longest = 0.0
     """None: CPU time is read around each stream."""
 
     size: int = 65_536
@@ -60,7 +58,7 @@ class Streams(Workload):
     duration: int = 2
     free: bool = False
     """Whether iperf3 streams in place of netperf."""
-    streams: int = 1
+    streams: int = knob(1, 1, MOST_STREAMS)
     """Connections at the same time for what the server sends."""
     buffer: int = 0
     """Bytes of each socket's buffers at both ends, which the document does not name; 0: as TCP
@@ -68,7 +66,6 @@ class Streams(Workload):
 
     def __post_init__(self) -> None:
         _ = list(self._loads())  # refuses what none can have
-        self.insist_within(streams=(1, MOST_STREAMS))
         if self.buffer and not LEAST_BUFFER <= self.buffer <= LARGEST_BUFFER:
             raise BadInput(
                 f"streams: buffer must be {LEAST_BUFFER} to {LARGEST_BUFFER} bytes, or 0, "

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from labkit.errors import BadInput, HostError, ResultsError
 from labkit.fleet.fleet import Fleet
@@ -11,7 +10,7 @@ from labkit.host import Host
 from labkit.machine.cpus import cpus_of, ranges
 from labkit.probes.busy import BusyCpus, spent
 from labkit.runs.capacity import capacity
-from labkit.workload import Sample, Workload
+from labkit.workload import Sample, Workload, knob
 from labkit.workloads import _hadoop
 from labkit.workloads._sections import joined, parted
 
@@ -60,35 +59,34 @@ class TeraSort(Workload):
     MiB; nodes that share a host, `per_host`, get equal parts of it.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("client", "host", *NODES)
-    beside: ClassVar[tuple[str, ...]] = ("host",)
-    loop: ClassVar[str] = ""
-    measures: ClassVar[tuple[str, ...]] = (
-        "elapsed time", *(name for name, _ in (*COUNTERS, *OF_SORT)), "bytes stored", "copies",
-        "dataset over memory", "nodes", "cpu of the host", "cpu of the client",
-    )  # fmt: skip
-    programs: ClassVar[tuple[str, ...]] = ("java",)
-    ours: ClassVar[tuple[str, ...]] = ("java",)
-    here: ClassVar[tuple[str, ...]] = ("mvn",)
-    brings: ClassVar[str] = (
+    roles = ("client", "host", *NODES)
+    beside = ("host",)
+    loop = ""
+    measures = ("elapsed time", *(name for name, _ in (*COUNTERS, *OF_SORT)), "bytes stored",
+                "copies", "dataset over memory", "nodes", "cpu of the host",
+                "cpu of the client")  # fmt: skip
+    programs = ("java",)
+    ours = ("java",)
+    here = ("mvn",)
+    brings = (
         f"Hadoop {_hadoop.VERSION} ({_hadoop.MIB} MB from Maven Central, "
         f"{_hadoop.MIB_INSTALLED} MB on each host)"
     )
-    longest: ClassVar[float] = 0.0
+    longest = 0.0
     """None: a run of three jobs is made again, as its cluster ends with the connection."""
 
-    rows: int = 320_000
-    nodes: int = 1
-    per_host: int = 1
-    replication: int = 2
+    rows: int = knob(320_000, 1000, 10**12)
+    nodes: int = knob(1, 1, MOST_NODES)
+    per_host: int = knob(1, 1, MOST_NODES)
+    replication: int = knob(2, 1, 10)
     """Copies of the generated rows. TeraSort keeps one of its own."""
-    block: int = 16
+    block: int = knob(16, 1, 1024)
     """MiB of a block of HDFS."""
-    maps: int = 2
+    maps: int = knob(2, 1, 10**6)
     """Tasks that generate rows. Each block is sorted by one."""
-    reduces: int = 2
-    memory: int = 8 * SLOT
-    cores: int = 0
+    reduces: int = knob(2, 1, 10**6)
+    memory: int = knob(8 * SLOT, SLOT, 1 << 24)
+    cores: int = knob(0, 0, 4096)
     """CPUs of each host that its nodes may use; 0 for all."""
     disks: str = ""
     """Folders on the disks of each node, with commas; empty: where labkit has its own."""
@@ -96,11 +94,6 @@ class TeraSort(Workload):
     """Whether the DataNode of the last node ends in mid-sort."""
 
     def __post_init__(self) -> None:
-        self.insist_within(
-            rows=(1000, 10**12), nodes=(1, MOST_NODES), per_host=(1, MOST_NODES),
-            replication=(1, 10), block=(1, 1024), maps=(1, 10**6), reduces=(1, 10**6),
-            memory=(SLOT, 1 << 24), cores=(0, 4096),
-        )  # fmt: skip
         if self.lose and min(self.nodes, self.replication) < 2:
             raise BadInput("terasort: without a second copy on a second node, lost data are gone")
 

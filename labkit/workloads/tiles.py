@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from labkit.errors import BadInput, HostError
 from labkit.host import Host
@@ -18,7 +18,7 @@ from labkit.machine.scripts import beside
 from labkit.machine.stopping import together
 from labkit.programs.packages import brings
 from labkit.shop import kit
-from labkit.workload import Sample, Workload
+from labkit.workload import Sample, Workload, knob
 from labkit.workloads._brought import bring, could_bring
 from labkit.workloads._database import Served, WantedShop, absent, serving_pages, serving_shop
 from labkit.workloads._own_place import own_folder
@@ -52,18 +52,16 @@ class TileLoad(Workload):
     idles. Guests' disks are copied meanwhile. The score has VMmark's documented form, and is none.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("client", "web", "server", "standby")
-    beside: ClassVar[tuple[str, ...]] = ("standby",)
-    loop: ClassVar[str] = "closed"
-    name: ClassVar[str] = "tiles"
-    longest: ClassVar[float] = 0.0
+    roles = ("client", "web", "server", "standby")
+    beside = ("standby",)
+    loop = "closed"
+    name = "tiles"
+    longest = 0.0
     """None: array and servers go with the process that asked for them."""
-    measures: ClassVar[tuple[str, ...]] = (
-        "score", "app latency", "app throughput", "guest read latency", "guest write latency",
-        "infrastructure", "most tiles",
-    )  # fmt: skip
-    programs: ClassVar[tuple[str, ...]] = ("nginx", "python3")
-    ours: ClassVar[tuple[str, ...]] = ("dovecot", "master", "nginx", "postgres", "python3")
+    measures = ("score", "app latency", "app throughput", "guest read latency",
+                "guest write latency", "infrastructure", "most tiles")  # fmt: skip
+    programs = ("nginx", "python3")
+    ours = ("dovecot", "master", "nginx", "postgres", "python3")
 
     kind: str = "raid"
     allocated: int = 50
@@ -74,27 +72,23 @@ class TileLoad(Workload):
     latency: int = 1
     steps: str = "1 7 13"
     """Numbers of tiles; the first one sets the limits of quality."""
-    further: int = 6
+    further: int = knob(6, 1, 100)
     """Tiles that are added after the last step for as long as the limits hold."""
-    most: int = 19
-    limit: float = 3.0
+    most: int = knob(19, 1, 100)
+    limit: float = knob(3.0, 1, 100)
     """Multiple of the first step's 95th percentile that the others may take."""
-    think: float = 1.0
+    think: float = knob(1.0, 0.01, 600)
     """Seconds between two requests of a user, on average."""
-    warm_up: float = 2.0
-    duration: int = 12
-    image: int = 1
+    warm_up: float = knob(2.0, 0, 600)
+    duration: int = knob(12, 1, 86_400)
+    image: int = knob(1, 1, 1024)
     """MiB of a guest's disk that is cloned or moved."""
-    pause: float = 1.0
+    pause: float = knob(1.0, 0.1, 600)
 
     def __post_init__(self) -> None:
         _ = self._array  # refuses what it cannot be
         if not self._steps or any(not 1 <= step <= self.most for step in self._steps):
             raise BadInput(f"tiles: steps are numbers of tiles as '1 7 13', not {self.steps!r}")
-        self.insist_within(
-            further=(1, 100), most=(1, 100), limit=(1, 100), think=(0.01, 600), warm_up=(0, 600),
-            duration=(1, 86_400), image=(1, 1024), pause=(0.1, 600),
-        )  # fmt: skip
 
     @property
     def _array(self) -> DiskArray:

@@ -14,7 +14,7 @@ from labkit.fleet.fleet import Fleet
 from labkit.host import Host
 from labkit.programs.packages import brings
 from labkit.setting import Words
-from labkit.workload import Sample, Workload
+from labkit.workload import Sample, Workload, knob
 from labkit.workloads._sections import joined, parted
 from labkit.workloads._server import serving_at
 from labkit.workloads.sockperf import LOGGED, Sockperf
@@ -43,33 +43,25 @@ class Uplink(Workload):
     four connections. CPU time is that of the program that sends the bulk stream, by itself.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("client", "server")
-    loop: ClassVar[str] = "closed"
-    measures: ClassVar[tuple[str, ...]] = (
-        "throughput", "bulk throughput", "migration throughput", "latency", "cpu per byte",
-        "share of reservation",
-    )  # fmt: skip
-    programs: ClassVar[tuple[str, ...]] = PROGRAMS
-    ours: ClassVar[tuple[str, ...]] = PROGRAMS
+    roles = ("client", "server")
+    loop = "closed"
+    measures = ("throughput", "bulk throughput", "migration throughput", "latency", "cpu per byte",
+                "share of reservation")  # fmt: skip
+    programs = PROGRAMS
+    ours = PROGRAMS
     only: ClassVar[Mapping[str, str]] = {"nbdkit": "client", "fio": "server"}
     tools: ClassVar[Mapping[str, str]] = {word: brings(word) for word in PROGRAMS}
-    longest: ClassVar[float] = 0.0
+    longest = 0.0
     """None: what runs together begins together."""
 
-    duration: int = 2
+    duration: int = knob(2, 1, 3600)
     alone: bool = False
-    writes: int = 4
+    writes: int = knob(4, 1, 256)
     """Writes of storage that are under way at once."""
-    storage_mbit: int = 200
+    storage_mbit: int = knob(200, 0, 400_000)
     """Mbit/s that storage asks for; 0: as much as it gets."""
-    reserved_mbit: int = 0
+    reserved_mbit: int = knob(0, 0, 400_000)
     """Mbit/s that are reserved for storage, to compare with what it gets."""
-
-    def __post_init__(self) -> None:
-        self.insist_within(
-            duration=(1, 3600), writes=(1, 256), storage_mbit=(0, 400_000),
-            reserved_mbit=(0, 400_000),
-        )  # fmt: skip
 
     @property
     def seconds(self) -> float:

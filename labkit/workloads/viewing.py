@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labkit.errors import BadInput, HostError, ResultsError, Unknown
+from labkit.errors import HostError, ResultsError
 from labkit.host import Host
 from labkit.programs.packages import brings
-from labkit.workload import Sample, Workload
+from labkit.workload import Sample, Workload, choice, knob
 from labkit.workloads import _desktop, _desktop_rfb
 
 LOADS = {
@@ -32,30 +32,20 @@ class Viewing(Workload):
     can be drawn. Mesa counts the frames that the host made, the client those that it saw.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("client", "server")
-    loop: ClassVar[str] = "closed"
-    longest: ClassVar[float] = 0.0
+    roles = ("client", "server")
+    loop = "closed"
+    longest = 0.0
     """None: a desktop ends with its client."""
-    measures: ClassVar[tuple[str, ...]] = (
-        "performance", "frames made", "share seen", "bandwidth", "response time", "start time",
-    )  # fmt: skip
-    programs: ClassVar[tuple[str, ...]] = ("Xvnc", "openscad", "glmark2")
-    ours: ClassVar[tuple[str, ...]] = ("Xvnc", "Xtigervnc", "openscad", "glmark2", "mupdf-gl",
-                                       "python3")  # fmt: skip
+    measures = ("performance", "frames made", "share seen", "bandwidth", "response time",
+                "start time")  # fmt: skip
+    programs = ("Xvnc", "openscad", "glmark2")
+    ours = ("Xvnc", "Xtigervnc", "openscad", "glmark2", "mupdf-gl", "python3")
 
-    load: str = "Light CAD"
-    encoding: str = "tight"
-    duration: float = 2.0
+    load: str = choice("Light CAD", LOADS)
+    encoding: str = choice("tight", _desktop_rfb.ENCODINGS)
+    duration: float = knob(2.0, 1, 600)
     """Seconds of each application."""
     seed: int = 1
-
-    def __post_init__(self) -> None:
-        if self.load not in LOADS:
-            raise Unknown("load of viewing", self.load, LOADS)
-        if self.encoding not in _desktop_rfb.ENCODINGS:
-            raise Unknown("encoding of viewing", self.encoding, _desktop_rfb.ENCODINGS)
-        if not 1 <= self.duration <= 600:
-            raise BadInput(f"viewing: duration must be 1 to 600 s, not {self.duration!r}")
 
     @property
     def tools(self) -> Mapping[str, str]:

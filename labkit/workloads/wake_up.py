@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
-from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.probes.ready_time import ReadyTime, between
-from labkit.workload import Sample, Workload
+from labkit.workload import Sample, Workload, knob
 from labkit.workloads._sections import joined, parted
-from labkit.workloads.ping import Ping
+from labkit.workloads.ping import MOST_COUNT, Ping
 
 PROGRAMS = ("ping",)
 
@@ -24,28 +22,24 @@ class WakeUp(Workload):
     of the two medians is what halting and waking up costs, on both sides of the wire.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("client", "server", "host")
-    beside: ClassVar[tuple[str, ...]] = ("host",)
-    loop: ClassVar[str] = "open"
-    measures: ClassVar[tuple[str, ...]] = (
-        "response time", "response time without a pause", "wake up time", "ready share",
-        "cpu share",
-    )  # fmt: skip
-    programs: ClassVar[tuple[str, ...]] = ("ping",)
-    name: ClassVar[str] = "wake_up"
-    longest: ClassVar[float] = 0.0
+    roles = ("client", "server", "host")
+    beside = ("host",)
+    loop = "open"
+    measures = ("response time", "response time without a pause", "wake up time", "ready share",
+                "cpu share")  # fmt: skip
+    programs = ("ping",)
+    name = "wake_up"
+    longest = 0.0
     """None: what the host counts is read around the first pings."""
 
     size: int = 256
     interval: float = 0.001
-    count: int = 2000
+    count: int = knob(2000, 10, MOST_COUNT)
     guest: str = "guest"
     """The host's name for the guest that plays `server`."""
 
     def __post_init__(self) -> None:
         _ = self._ping  # refuses what no ping can have
-        if self.count < 10:
-            raise BadInput(f"wake-up: count must be at least 10, not {self.count!r}")
 
     @property
     def seconds(self) -> float:

@@ -21,7 +21,7 @@ from labkit.probes.esxtop import Esxtop
 from labkit.probes.ready_time import Between, ReadyTime, between
 from labkit.programs.packages import brings
 from labkit.setting import Words
-from labkit.workload import Sample, Workload
+from labkit.workload import Sample, Workload, knob
 from labkit.workloads import _web_users as web_users
 from labkit.workloads._brought import bring, could_bring
 from labkit.workloads._own_place import own_folder
@@ -58,33 +58,31 @@ class WebSessions(Workload):
     within `tolerable`, all images included. Limits and pauses are a tenth of the document's.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("client", "host", *SERVERS)
-    beside: ClassVar[tuple[str, ...]] = ("host",)
-    loop: ClassVar[str] = "open"
-    measures: ClassVar[tuple[str, ...]] = (
-        "throughput", "sessions", "score", "latency", "cpu per byte", "exits", "generator busy",
-        "late",
-    )  # fmt: skip
-    programs: ClassVar[tuple[str, ...]] = ("nginx", "perl", "python3")
-    ours: ClassVar[tuple[str, ...]] = ("nginx", "perl", "python3")
+    roles = ("client", "host", *SERVERS)
+    beside = ("host",)
+    loop = "open"
+    measures = ("throughput", "sessions", "score", "latency", "cpu per byte", "exits",
+                "generator busy", "late")  # fmt: skip
+    programs = ("nginx", "perl", "python3")
+    ours = ("nginx", "perl", "python3")
     tools: ClassVar[Mapping[str, str]] = {"openssl": brings("openssl")}
     only: ClassVar[Mapping[str, str]] = {"openssl": "client"}
-    name: ClassVar[str] = "web"
-    longest: ClassVar[float] = 0.0
+    name = "web"
+    longest = 0.0
     """None: what guests used is read between its commands."""
 
     shapes: str = "banking shop download"
     steps: str = "1"
     """Numbers of servers, from few to all: users are dealt out to these."""
-    sessions: int = 0
+    sessions: int = knob(0, 0, 10_000)
     """Users in each trial; 0 searches for the most."""
-    start: int = 16
-    step: float = 0.15
+    start: int = knob(16, 1, 10_000)
+    step: float = knob(0.15, 0.01, 1)
     """The part of the result by which two trials of the search differ at last."""
-    duration: float = 1.0
-    warm_up: float = 0.4
-    think: float = 1.0
-    good: float = 0.3
+    duration: float = knob(1.0, 0.2, 3600)
+    warm_up: float = knob(0.4, 0, 600)
+    think: float = knob(1.0, 0.01, 60)
+    good: float = knob(0.3, 0.01, 60)
     tolerable: float = 0.5
     seed: int = 1
     guests: tuple[str, ...] = ()
@@ -101,10 +99,7 @@ class WebSessions(Workload):
             1 <= count <= MOST_SERVERS for count in self._steps
         ):
             raise BadInput(f"web: steps are numbers of servers as '1 2 4', not {self.steps!r}")
-        self.insist_within(
-            duration=(0.2, 3600), warm_up=(0, 600), think=(0.01, 60), good=(0.01, 60),
-            tolerable=(self.good, 600), step=(0.01, 1), start=(1, 10_000), sessions=(0, 10_000),
-        )  # fmt: skip
+        self.insist_between("tolerable", self.tolerable, self.good, 600)
 
     @property
     def _steps(self) -> list[int]:
