@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from labkit.errors import BadInput, Unknown
 from labkit.host import Host
+from labkit.programs.packages import brings
 from labkit.runs.capacity import Capacity
 from labkit.setting import type_name
 from labkit.statistics.percentiles import PERCENTILES, percentile
@@ -80,6 +81,8 @@ class Workload(ABC):
     """Processes of it that run before it begins, such as a server: no foreign load."""
     programs: ClassVar[tuple[str, ...]] = ()
     """The programs that make the load; each run keeps their versions."""
+    needs: ClassVar[tuple[str, ...]] = ()
+    """Programs that its hosts need and few have."""
     beside: ClassVar[tuple[str, ...]] = ()
     """Roles of hosts that it only looks at, and that need none of its tools."""
     optional: ClassVar[tuple[str, ...]] = ()
@@ -130,8 +133,8 @@ class Workload(ABC):
 
     @property
     def tools(self) -> Mapping[str, str]:
-        """Programs that its hosts need and few have, and how one gets them."""
-        return {}
+        """The same, and how one gets them."""
+        return {word: brings(word) for word in self.needs}
 
     @property
     def only(self) -> Mapping[str, str]:

@@ -2,6 +2,7 @@
 
 import getpass
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -28,6 +29,17 @@ def state() -> Path:
 def cache() -> Path:
     """The folder that keeps for this user what can be made again (XDG base directories)."""
     return _labkit_in(os.environ.get("XDG_CACHE_HOME") or f"{home()}/.cache")
+
+
+def kept(name: str, make: Callable[[Path], object]) -> Path:
+    """A file of this cache; where it is not there, `make` writes it, and it appears whole."""
+    file = cache() / name
+    if not file.exists():
+        file.parent.mkdir(0o700, parents=True, exist_ok=True)
+        beside = file.with_suffix(f".{os.getpid()}")
+        make(beside)
+        beside.replace(file)
+    return file
 
 
 # Each login asks for it.

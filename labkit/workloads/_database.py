@@ -14,7 +14,7 @@ from labkit.shop import kit
 from labkit.workloads import _filled
 from labkit.workloads._brought import bring, could_bring
 from labkit.workloads._lasting import results_of
-from labkit.workloads._own_place import own_folder
+from labkit.workloads._own_place import no_python, own_folder
 from labkit.workloads._server import serving_on
 
 PROGRAMS = ("/usr/lib/postgresql/*/bin/postgres", "initdb", "nginx", "python3")
@@ -26,7 +26,6 @@ FIND = beside(__file__, "_database_find.sh")
 APPLICATION = 500
 """The application listens this many ports above nginx, below those that Linux gives to clients."""
 NODES = "ls -d /sys/devices/system/node/node*"
-PYTHON = "import sys; sys.exit(sys.version_info < (3, 9))"
 
 
 @dataclass(frozen=True)
@@ -159,10 +158,8 @@ def absent(engine: str, way: str, hosts: Mapping[str, Host]) -> str:
     Without an engine, the server is to have none.
     """
     client, server = hosts["client"], hosts["server"]
-    machines = [client, server] if way == "web" else [client]
-    for host in machines:
-        if not host.run("python3", "-c", PYTHON).ok:
-            return f"Python 3.9 or newer is missing on {host.name}: {brings('python3')}"
+    if missing := no_python([client, server] if way == "web" else [client]):
+        return missing
     if way == "web" and not server.run("sh", "-c", FIND, "find", "nginx").ok:
         return f"nginx is missing on {server.name}, to get it: {brings('nginx')}"
     if not engine or server.run("sh", "-c", FIND, "find", engine).ok:

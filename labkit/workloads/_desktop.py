@@ -15,17 +15,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from labkit.errors import HostError, ResultsError, Unreachable
+from labkit.errors import HostError, Unreachable
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.machine.stopping import together
-from labkit.programs.packages import brings
 from labkit.setting import Words
 from labkit.workloads import _desktop_files as files
 from labkit.workloads import _desktop_rfb as rfb
 from labkit.workloads import _desktop_serve as serve
 from labkit.workloads import _desktop_users as users
 from labkit.workloads._own_place import own_folder
+from labkit.workloads._sections import read_object
 from labkit.workloads._server import serving
 
 PROGRAMS = ("glmark2", "lowriter", "mupdf-gl", "netsurf-gtk", "openscad", "python3")
@@ -38,7 +38,6 @@ MAIN = f"""import sys
 from {users.__name__} import main
 main(sys.stdin.read())
 """
-HAVE_PYTHON = "import sys; sys.exit(sys.version_info < (3, 9))"
 NO_PANELS = b"""[General]
 showAxes=false
 [view]
@@ -162,13 +161,6 @@ def _authority(cookie: bytes) -> bytes:
     return b"\xff\xff" + b"".join(struct.pack(">H", len(part)) + part for part in parts)
 
 
-def no_python(hosts: Sequence[Host]) -> str:
-    """Reason why a host cannot run the programs of this module; empty if all can."""
-    missing = (host for host in hosts if not host.run("python3", "-c", HAVE_PYTHON).ok)
-    host = next(missing, None)
-    return f"Python 3.9 or newer is missing on {host.name}: {brings('python3')}" if host else ""
-
-
 @contextmanager
 def desktop(host: Host, application: Application, count: float = 0) -> Iterator[Desktop]:
     """A display that serves RFB; its application begins once a client has connected."""
@@ -236,8 +228,4 @@ def _archive() -> bytes:
 
 def trial(line: str) -> dict[str, Any]:
     """A line of the users' program."""
-    try:
-        read: dict[str, Any] = {**json.loads(line)}
-    except (TypeError, ValueError) as odd:
-        raise ResultsError("desktops: a trial cannot be read", said=f"{line}: {odd}") from None
-    return read
+    return read_object(line, "desktops: a trial cannot be read")

@@ -1,8 +1,6 @@
 """A shop that was filled on this machine, for a guest of a box: there it would take minutes."""
 
 import hashlib
-import io
-import os
 import socket
 import subprocess
 import tarfile
@@ -66,30 +64,23 @@ def _mark(engine: str, size: str, seed: int) -> str:
 
 def filled(engine: str, size: str, seed: int) -> bytes:
     """The files of a database with a shop's stock; made once, and then found."""
-    archive = account.cache() / "shops" / f"{_mark(engine, size, seed)}.tar.gz"
-    if not archive.exists():
-        archive.parent.mkdir(0o700, parents=True, exist_ok=True)
-        for old in archive.parent.glob(f"{engine}-{size}-{seed}-*"):
-            old.unlink(missing_ok=True)
-        beside = archive.with_suffix(f".{os.getpid()}")
-        beside.write_bytes(_make(engine, size, seed))
-        beside.replace(archive)
-    return archive.read_bytes()
+    name = f"shops/{_mark(engine, size, seed)}.tar.gz"
+    return account.kept(name, lambda at: _make(at, engine, size, seed)).read_bytes()
 
 
-def _make(engine: str, size: str, seed: int) -> bytes:
+def _make(at: Path, engine: str, size: str, seed: int) -> None:
+    for old in at.parent.glob(f"{engine}-{size}-{seed}-*"):
+        old.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="labkit-") as parent:
         Path(parent).chmod(0o711)
         folder = Path(parent, engine)
-        with _served_here(folder) as at:
+        with _served_here(folder) as listening:
             secret = (folder / "secret").read_text().strip()
-            awaited(at, secret)
-            fill_stock(at, secret, size, seed)
-        buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
+            awaited(listening, secret)
+            fill_stock(listening, secret, size, seed)
+        with tarfile.open(at, "w:gz", compresslevel=1) as archive:
             for path in sorted(folder.iterdir()):
                 archive.add(path, path.name, filter=_of_nobody)
-        return buffer.getvalue()
 
 
 def _of_nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -8,7 +8,6 @@ from `_hadoop.toml`; a Hadoop that is somebody else's is neither asked nor touch
 import functools
 import hashlib
 import io
-import os
 import random
 import re
 import secrets
@@ -30,6 +29,7 @@ from labkit.machine import account
 from labkit.machine.own_place import LASTING
 from labkit.machine.scripts import beside
 from labkit.programs.packages import brings, this_system
+from labkit.workloads import _server
 from labkit.workloads._own_place import own_folder
 
 PROGRAMS = ("bash", "find", "java", "mvn", "tar", "taskset")
@@ -54,7 +54,6 @@ JOB = beside(__file__, "_hadoop_job.sh")
 WIPE = beside(__file__, "_hadoop_wipe.sh")
 PLACE = f'if [ -w {ON_ITS_DISK} ]; then echo {ON_ITS_DISK}; else echo "$1"; fi'
 PORTS, KINDS = range(20_000, 32_000, 8), 5
-LISTENERS = "cat /proc/net/tcp /proc/net/tcp6 2>/dev/null"
 READY_SECONDS, JOB_SECONDS = 240, 1800
 STARTS = "a port may be taken, or memory lacking for Java: try it again, or with fewer nodes"
 CLASS = "org.apache.hadoop."
@@ -224,9 +223,7 @@ def _place(host: Host) -> str:
 
 
 def _free(master: Host) -> int:
-    text = master.check("sh", "-c", LISTENERS)
-    rows = (line.split() for line in text.splitlines())
-    busy = {int(row[1].rpartition(":")[2], 16) for row in rows if len(row) > 3 and ":" in row[1]}
+    busy = _server.taken(master)
     free = [base for base in PORTS if not busy & {*range(base, base + KINDS)}]
     if not free:
         raise HostError(f"{master.name}: no {KINDS} ports in a row are free from {PORTS.start} on")
@@ -276,19 +273,17 @@ def install(host: Host) -> None:
 
 def archive() -> Path:
     """All jars in one file, and the classes that Java is to map; fetched once, for all hosts."""
-    archive = account.cache() / "hadoop" / f"{mark()}.tar"
-    if not archive.exists():
-        archive.parent.mkdir(0o700, parents=True, exist_ok=True)
-        beside_it = archive.with_suffix(f".{os.getpid()}")
-        with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
-            lib = Path(folder, "lib")
-            _fetch(Path(folder), jars())
-            (lib / "classes").write_text("\n".join(_classes(lib)))
-            with tarfile.open(beside_it, "w") as tar:
-                for file in sorted(lib.iterdir()):
-                    tar.add(file, file.name)
-        beside_it.replace(archive)
-    return archive
+    return account.kept(f"hadoop/{mark()}.tar", _make)
+
+
+def _make(at: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
+        lib = Path(folder, "lib")
+        _fetch(Path(folder), jars())
+        (lib / "classes").write_text("\n".join(_classes(lib)))
+        with tarfile.open(at, "w") as tar:
+            for file in sorted(lib.iterdir()):
+                tar.add(file, file.name)
 
 
 # Names of classes as `java -Xshare:dump` wants them; a jar's own description has none.

@@ -61,15 +61,9 @@ def run(
 
 # All servers at the same time; those that are ready end with the stack, should another fail.
 def _ready(workload: Workload, pairs: Mapping[str, Pair], exits: ExitStack) -> dict[str, Words]:
-    contexts = {name: workload.asking(hosts) for name, hosts in pairs.items()}
-
-    def enter(name: str) -> Words:
-        words = contexts[name].__enter__()
-        exits.push(contexts[name])
-        return words
-
+    contexts = [workload.asking(hosts) for hosts in pairs.values()]
     try:
-        return dict(zip(contexts, together(enter, contexts, AT_ONCE), strict=True))
+        return dict(zip(pairs, together(exits.enter_context, contexts, AT_ONCE), strict=True))
     except KeyboardInterrupt:  # some may still be on their way: they end with the connection
         for pair in pairs.values():
             Fleet(pair).close()

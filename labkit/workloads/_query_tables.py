@@ -4,9 +4,7 @@ They are no result of TPC-H and not comparable with any: the queries are labkit'
 """
 
 import hashlib
-import io
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -67,13 +65,7 @@ def made(scale: float) -> bytes:
     """An archive of the columns and of a manifest; made once, and then found."""
     if reason := lacking():
         raise NotInstalled(reason)
-    archive = account.cache() / "tpch" / f"{_mark(scale)}.tar"
-    if not archive.exists():
-        archive.parent.mkdir(0o700, parents=True, exist_ok=True)
-        beside = archive.with_suffix(f".{os.getpid()}")
-        beside.write_bytes(_make(scale))
-        beside.replace(archive)
-    return archive.read_bytes()
+    return account.kept(f"tpch/{_mark(scale)}.tar", lambda at: _make(at, scale)).read_bytes()
 
 
 def _mark(scale: float) -> str:
@@ -81,19 +73,17 @@ def _mark(scale: float) -> str:
     return f"{scale:g}-{hashlib.sha256(code).hexdigest()[:12]}"
 
 
-def _make(scale: float) -> bytes:
+def _make(at: Path, scale: float) -> None:
     with tempfile.TemporaryDirectory(prefix="labkit-") as name:
         folder = Path(name)
         _generate(folder, scale)
         _by_column(folder)
         manifest = {"scale": scale, "answers": _answers(folder)}
         (folder / "manifest.json").write_text(json.dumps(manifest))
-        content = io.BytesIO()
-        with tarfile.open(fileobj=content, mode="w") as archive:
+        with tarfile.open(at, "w") as archive:
             # The manifest comes last: where it is, everything is.
             for path in [*sorted(folder.glob("*-*.parquet")), folder / "manifest.json"]:
                 archive.add(path, path.name, filter=_of_nobody)
-        return content.getvalue()
 
 
 def _of_nobody(entry: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -163,7 +163,7 @@ def _await(host: Host, job: Job, ready: Words, seconds: float) -> None:
 
 
 def _free(host: Host) -> list[int]:
-    busy = _ports(host.run(*LISTENERS).stdout)
+    busy = taken(host)
     return random.SystemRandom().sample([p for p in PORTS if p not in busy], TRIES)
 
 
@@ -183,6 +183,7 @@ def _hinting(host: Host, protocol: str, port: int) -> Iterator[None]:
         raise TimedOut(late.what, said=late.said, hint=f"{hint}\n{late.hint}") from None
 
 
-def _ports(text: str) -> set[int]:
-    rows = (line.split() for line in text.splitlines())
+def taken(host: Host) -> set[int]:
+    """Ports of a host that somebody has, by the kernel's lists."""
+    rows = (line.split() for line in host.run(*LISTENERS).stdout.splitlines())
     return {int(row[1].rpartition(":")[2], 16) for row in rows if len(row) > 3 and ":" in row[1]}

@@ -15,6 +15,7 @@ from labkit.programs.packages import brings
 from labkit.workload import Sample, Workload, choice, knob
 from labkit.workloads import _desktop, _desktop_rdp
 from labkit.workloads import _desktop_rfb as rfb
+from labkit.workloads._own_place import no_python
 
 PROGRAMS = ("lowriter", "mupdf-gl", "netsurf-gtk", "xfreerdp", "xrdp")
 
@@ -108,7 +109,7 @@ class DesktopSessions(Workload):
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """Both need Python; for RDP the server needs what xrdp looks for."""
-        missing = _desktop.no_python([*hosts.values()])
+        missing = no_python(hosts.values())
         if missing or self.protocol == "rfb":
             return missing
         return _desktop_rdp.unreachable(hosts["server"])

@@ -5,13 +5,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
 from labkit.errors import ResultsError
 from labkit.host import Host
-from labkit.programs.packages import brings
 from labkit.workload import Beside, Sample, Series, Workload, knob
 from labkit.workloads._own_place import own_folder
 
@@ -39,7 +37,7 @@ class DirtyMemory(Workload):
     loop = "closed"
     measures = ("writes", "written")
     programs = ("perl",)
-    tools: ClassVar[Mapping[str, str]] = {"perl": brings("perl")}
+    needs = ("perl",)
     ours = ("perl",)
     name = "dirty_memory"
     longest = 0.0

@@ -1,6 +1,5 @@
 """An array of disks under Iometer's profile: a RAID group, or a pool on the same disks."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,17 +14,17 @@ from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.programs.packages import brings
 from labkit.workload import Sample, Workload, choice, knob
+from labkit.workloads import _pairs
 from labkit.workloads._brought import bring, could_bring
 from labkit.workloads._sections import parted
+from labkit.workloads.fio import jobs_of
 
 PROGRAMS = ("blkid", "dmsetup", "fio", "mdadm", "modprobe")
 MODULES = ("raid456", "dm_thin_pool", "dm_delay")
 
 KINDS = ("raid", "pool")
 MAKE, LOAD = beside(__file__, "disk_array.sh"), beside(__file__, "disk_array_load.sh")
-FIND = (
-    'PATH=$PATH:/usr/sbin:/sbin; for name; do command -v "$name" > /dev/null || echo "$name"; done'
-)
+FIND = f"PATH=$PATH:/usr/sbin:/sbin; {_pairs.FIND}"
 KERNEL = """\
 PATH=$PATH:/usr/sbin:/sbin
 if [ -e /lib/modules/arrays ]; then grep -q ^raid456 /lib/modules/arrays
@@ -159,7 +158,7 @@ class DiskArray(Workload):
         parts = parted(text, "warm-up", "disks before", "fio", "disks after", "array")
         if "steady no" in parts["array"]:
             raise ResultsError("disk array: the load never became steady", said=parts["warm-up"])
-        job = _job(parts["fio"])
+        job = jobs_of(parts["fio"])[0]
         reads, writes = (_latencies(job[side]) for side in ("read", "write"))
         latencies, rate = (
             np.concatenate((reads, writes)),
@@ -188,16 +187,6 @@ def _of_disks(totals: npt.NDArray[np.float64], seconds: float) -> Iterator[Sampl
         at = f"[disk={number}]"
         yield Sample.single(f"disk requests {at}", "1/s", requests / seconds)
         yield Sample.single(f"disk time {at}", "ms", time / max(requests, 1))
-
-
-def _job(text: str) -> Mapping[str, Any]:
-    try:
-        (job,) = json.loads(text[text.index("{") :])["jobs"]
-    except (ValueError, KeyError, TypeError):
-        raise ResultsError("disk array: fio's output cannot be read", said=text[-300:]) from None
-    if job.get("error"):
-        raise ResultsError(f"disk array: fio ended with error {job['error']}")
-    return job  # type: ignore[no-any-return]
 
 
 # In ms, from fio's bins of completion times.

@@ -3,11 +3,10 @@
 import json
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from labkit.workload import Sample, Workload, choice, knob
 from labkit.workloads import _query_node as node
 from labkit.workloads import _query_tables as tables
 from labkit.workloads._own_place import own_folder
+from labkit.workloads._sections import read_number, read_object
 from labkit.workloads._server import serving
 
 PROGRAMS = ("nginx", "python3")
@@ -37,7 +37,7 @@ PYTHONS = (("python3",), (sys.executable,), ("env", LIBRARIES, "python3"))
 LOOK = f"import sys, importlib.util as u; sys.exit(not all(map(u.find_spec, {tables.MODULES})))"
 QUERY_SECONDS, START_SECONDS = 2.0, 8.0
 MEMORY_KIB = 1 << 20
-MOST_STREAMS, MOST_NUMBER = 16, 1e40
+MOST_STREAMS = 16
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,9 @@ class DistributedQuery(Workload):
             nodes = [hosts[role] for role in NODES]
             store = up.enter_context(_files(hosts["store"], "store", secret, folder))
             share = f"{100 * self.cache:.0f}"
-            caches = _enter_all(nodes, lambda host: _files(host, "cache", secret, store, share), up)
-            workers = _enter_all(nodes, lambda host: _worker(host, secret), up)
+            before = [_files(host, "cache", secret, store, share) for host in nodes]
+            caches = together(up.enter_context, before, len(nodes))
+            workers = together(up.enter_context, [_worker(h, secret) for h in nodes], len(nodes))
             urls = {"store": f"{store}/{secret}", "caches": _below(caches, secret),
                     "nodes": _below(workers, secret)}  # fmt: skip
             return self._lead(nodes, {**urls, "secret": secret})
@@ -133,16 +134,20 @@ class DistributedQuery(Workload):
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """Queries an hour, each response time, and the share of bytes that a cache had."""
-        lines = [_line(line) for line in text.splitlines()]
+        problem = "distributed query: cannot read a line"
+        lines = [read_object(line, problem) for line in text.splitlines()]
         queries = [line for line in lines if "query" in line]
         ends = [line for line in lines if "elapsed" in line]
         if not queries or len(ends) != 1:
             raise ResultsError("distributed query: the run did not finish")
-        hit, misses, traffic = (sum(_number(row, key) for row in queries) for key in node.COUNTERS)
-        seconds_all = _number(ends[0], "elapsed")
+        tool = "distributed query"
+        hit, misses, traffic = (
+            sum(read_number(row, key, tool) for row in queries) for key in node.COUNTERS
+        )
+        seconds_all = read_number(ends[0], "elapsed", tool)
         if not seconds_all or not hit + misses:
             raise ResultsError("distributed query: it took no time, or read nothing", said=text)
-        seconds = np.array([_number(query, "seconds") for query in queries])
+        seconds = np.array([read_number(query, "seconds", tool) for query in queries])
         return [
             Sample.single("throughput", "1/h", 3600 * len(queries) / seconds_all),
             Sample.single("elapsed", "s", seconds_all),
@@ -151,25 +156,6 @@ class DistributedQuery(Workload):
             Sample.single("read from store", "MB", misses / 1e6),
             Sample.single("intermediate", "MB", traffic / 1e6),
         ]
-
-
-def _line(line: str) -> dict[str, Any]:
-    try:
-        read = json.loads(line)
-    except ValueError as error:
-        raise ResultsError(
-            "distributed query: cannot read a line", said=f"{line}: {error}"
-        ) from None
-    if not isinstance(read, dict):
-        raise ResultsError("distributed query: cannot read a line", said=line)
-    return read
-
-
-def _number(line: Mapping[str, Any], key: str) -> float:
-    value: Any = line.get(key)
-    if type(value) not in (int, float) or not 0 <= value < MOST_NUMBER:
-        raise ResultsError(f"distributed query: {key} is no number", said=json.dumps(line))
-    return float(value)
 
 
 # The Python of a host that has the database; empty if none has.
@@ -216,15 +202,3 @@ def _worker(host: Host, secret: str) -> Iterator[str]:
         serving(host, lambda port: (*words, str(port), file)) as port,
     ):
         yield f"http://{host.address}:{port}"
-
-
-# All at the same time; each that has begun ends with the stack.
-def _enter_all(hosts: list[Host], start: Callable[[Host], Any], up: ExitStack) -> list[str]:
-    contexts = [start(host) for host in hosts]
-
-    def enter(n: int) -> str:
-        url: str = contexts[n].__enter__()
-        up.push(contexts[n])
-        return url
-
-    return together(enter, range(len(hosts)), len(hosts))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
 from collections import Counter
@@ -29,6 +28,7 @@ from labkit.workloads._database import (
     serving_shop,
 )
 from labkit.workloads._own_place import own_folder
+from labkit.workloads._sections import read_object
 
 PROGRAMS = ("postgres", "python3")
 
@@ -257,7 +257,8 @@ class _Shop:
                 times[int(match[1])] += int(match[2])
             elif line.startswith(("shop ", "end ", "checked ")):
                 kind, _, content = line.partition(" ")
-                fields[kind] = _object(content.partition(" ")[2] if kind == "shop" else content)
+                said = content.partition(" ")[2] if kind == "shop" else content
+                fields[kind] = read_object(said, "dvdstore: cannot read a line")
             elif not line.startswith(("# ", "warm s ", "measuring ", "lost ")) and line != "ready":
                 raise ResultsError("dvdstore: cannot read a line", said=line)
         if missing := [kind for kind in ("shop", "end", "checked") if kind not in fields]:
@@ -272,16 +273,6 @@ class _Shop:
             if count != total:
                 raise ResultsError(f"dvdstore: {count} {noun} of {total} orders")
         return cls(orders, times, fields["end"])
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        answer = json.loads(text)
-    except ValueError as error:
-        raise ResultsError("dvdstore: cannot read a line", said=f"{text[:200]}: {error}") from None
-    if not isinstance(answer, dict):
-        raise ResultsError("dvdstore: cannot read a line", said=text[:200])
-    return answer
 
 
 # A file on the client, and what makes it.

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
 from labkit.probes import cpu_time
-from labkit.programs.packages import brings
 from labkit.runs.capacity import Capacity, capacity, smallest
 from labkit.settings._ways import cpu_list
 from labkit.workload import Sample, Workload, knob
 from labkit.workloads import _compiled
-from labkit.workloads._sections import parted
+from labkit.workloads._sections import parted, read_object
 
 PROGRAMS = ("fio",)
 
@@ -51,7 +49,7 @@ class Fio(Workload):
     here = _compiled.PROGRAMS
     ours = ("fio", "watch_cpus")
     programs = ("fio",)
-    tools: ClassVar[Mapping[str, str]] = {"fio": brings("fio")}
+    needs = ("fio",)
 
     mebibytes: int = knob(0, 0, 1 << 24)
     duration: int = knob(4, 1, 86_400)
@@ -153,24 +151,25 @@ class Fio(Workload):
     def parse(text: str) -> list[Sample]:
         """Operations a second of each load, those of reads once more as the study's, and costs."""
         parts = parted(text, "asked", "fio", "cpu time")
-        document = _json(parts["fio"])
-        jobs = {str(job.get("jobname")): job for job in document.get("jobs", [])}
+        jobs = {str(job.get("jobname")): job for job in jobs_of(parts["fio"])}
         if missing := [name for name in LOADS if name not in jobs]:
             raise ResultsError(f"fio: the run did not finish: no {', '.join(missing)}")
-        if failures := [name for name, job in jobs.items() if job.get("error")]:
-            raise ResultsError(f"fio: {failures[0]} ended with error {jobs[failures[0]]['error']}")
         samples = [sample for name in LOADS for sample in _load(name, jobs[name])]
         reads = next(sample for sample in samples if sample.metric == "max iops [load=read]")
         return [replace(reads, metric="max iops"), *samples, *cpu_time.samples(parts["cpu time"])]
 
 
-# Warnings may stand before it.
-def _json(text: str) -> dict[str, Any]:
-    try:
-        answer = json.loads(text[text.index("{") :])
-    except ValueError:
-        raise ResultsError("fio: its output cannot be read", said=text[-300:]) from None
-    return answer if isinstance(answer, dict) else {}
+def jobs_of(text: str) -> list[dict[str, Any]]:
+    """What fio says of each of its jobs, below any warnings; one that failed is refused."""
+    problem = "fio: its output cannot be read"
+    jobs = read_object(text[text.find("{") :], problem).get("jobs")
+    if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
+        raise ResultsError(problem, said=text[-300:])
+    for job in jobs:
+        if job.get("error"):
+            name, code = job.get("jobname", "a job"), job["error"]
+            raise ResultsError(f"fio: {name} ended with error {code}")
+    return jobs
 
 
 def _load(name: str, job: Mapping[str, Any]) -> Iterator[Sample]:

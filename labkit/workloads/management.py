@@ -17,7 +17,6 @@ from labkit.errors import HostError, ResultsError
 from labkit.files import Pipe
 from labkit.host import Host
 from labkit.programs import simulator
-from labkit.programs.packages import brings
 from labkit.workload import Beside, Sample, Series, Workload, knob
 from labkit.workloads import _cluster, _guarded
 from labkit.workloads._database import absent
@@ -62,7 +61,7 @@ class Management(Workload):
     only: ClassVar[Mapping[str, str]] = {
         "ping": "client", PROGRAMS[0]: _guarded.CENTER, **dict.fromkeys(programs, "box"),
     }  # fmt: skip
-    tools: ClassVar[Mapping[str, str]] = {word: brings(word) for word in ("ping", "python3")}
+    needs = ("ping", "python3")
     longest = 0.0
     """None: a cluster ends with the process that began it."""
 

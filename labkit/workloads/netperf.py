@@ -1,7 +1,13 @@
-"""netperf: request and response one at a time, or a stream as fast as it goes."""
+"""netperf: request and response one at a time, or a stream as fast as it goes.
+
+Free tools can do its tests: sockperf asks, iperf3 streams. netperf's figures are made of what they
+print, so results have the same names. The text of a run says which tool it was.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -11,12 +17,15 @@ from typing import ClassVar
 from labkit.errors import ResultsError
 from labkit.host import Host
 from labkit.programs.packages import brings
+from labkit.setting import Words
+from labkit.statistics.percentiles import percentile
 from labkit.workload import Sample, Workload, choice, knob
-from labkit.workloads import _free_netperf, _lasting
+from labkit.workloads import _lasting
 from labkit.workloads._server import SPARE_SECONDS, serving_on
-from labkit.workloads.sockperf import Sockperf
+from labkit.workloads.sockperf import COLOUR, SMALLEST, Sockperf
 
-PROGRAMS = ("netperf", "netserver")
+PROGRAMS = ("iperf3", "netperf", "netserver", "sockperf")
+FREE = ("iperf3", "sockperf")
 
 ASKING, STREAMS = ("TCP_RR", "UDP_RR"), ("TCP_STREAM", "TCP_MAERTS", "UDP_STREAM")
 LARGEST = {"TCP": 1 << 20, "UDP": 65_507}
@@ -25,6 +34,11 @@ LATENCIES = {"MIN_LATENCY": "min", "MEAN_LATENCY": "mean", "P50_LATENCY": "p50",
 FIGURES = {True: ("TRANSACTION_RATE", *LATENCIES), False: ("THROUGHPUT", "LOCAL_SEND_THROUGHPUT")}
 BANNER = re.compile(r"MIGRATED (TCP|UDP) (REQUEST/RESPONSE|STREAM|MAERTS) TEST from .+", re.ASCII)
 FIGURE = re.compile(r"([A-Z][A-Z0-9_]*)=(\d{1,15}(?:\.\d{1,9})?)", re.ASCII)
+BY_IPERF3 = {"TCP_STREAM": (), "TCP_MAERTS": ("-R",), "UDP_STREAM": ("-u", "-b", "0")}
+RAN = re.compile(r"^sockperf: \[Valid Duration\] RunTime=(\d{1,6}\.\d{1,9}) sec;",
+                 re.ASCII | re.MULTILINE)  # fmt: skip
+SAYS = re.compile(r"^sockperf: ", re.MULTILINE)
+LEVELS = {"P50_LATENCY": 50, "P90_LATENCY": 90, "P99_LATENCY": 99}
 METRICS = {
     "TRANSACTION_RATE": ("netperf rate", "1/s"),
     "THROUGHPUT": ("netperf throughput", "Mbit/s"),
@@ -44,8 +58,8 @@ class Netperf(Workload):
     loop = "closed"
     measures = ("netperf throughput", "netperf sent", "netperf rate", "netperf min", "netperf mean",
                 "netperf p50", "netperf p90", "netperf p99", "netperf max")  # fmt: skip
-    programs = ("netperf", *_free_netperf.PROGRAMS)
-    ours = ("netserver", "netperf", *_free_netperf.PROGRAMS)
+    programs = ("netperf", *FREE)
+    ours = ("netserver", "netperf", *FREE)
     only: ClassVar[Mapping[str, str]] = {"netperf": "client", "netserver": "server"}
 
     test: str = choice("TCP_RR", (*ASKING, *STREAMS))
@@ -65,13 +79,14 @@ class Netperf(Workload):
 
     @property
     def _sockperf(self) -> Sockperf:
-        return _free_netperf.sockperf(self.test, self.size, self.duration)
+        return Sockperf(self.test[:3].lower(), max(SMALLEST, self.size), self.duration)
 
     @property
     def tools(self) -> Mapping[str, str]:
         """Both ends of netperf come in one package, as do those of each free tool."""
         free = ("sockperf",) if self._asks else ("iperf3",)
-        return {word: brings(word) for word in (free if self.free else PROGRAMS)}
+        words = free if self.free else ("netperf", "netserver")
+        return {word: brings(word) for word in words}
 
     def freed(self) -> Netperf:
         """The same test by sockperf or iperf3."""
@@ -102,40 +117,41 @@ class Netperf(Workload):
 
     def asking(self, hosts: Mapping[str, Host]) -> AbstractContextManager[tuple[str, ...]]:
         """The client's command, while a server listens on the server's test address only."""
-        if not self.free:
-            return self._netperf(hosts)
-        if self._asks:
+        if self.free and self._asks:
             return self._sockperf.asking(hosts)
-        lasts = SPARE_SECONDS + self._most_seconds
-        return _free_netperf.streaming(hosts, self.test, self.size, self.duration, lasts)
+        return self._served(hosts)
 
     @contextmanager
-    def _netperf(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
-        at = hosts["server"].address
-        sizes = ("-r", f"{self.size},{self.size}") if self._asks else self._of_each_write
-        figures = ",".join(FIGURES[self._asks])
-
-        def netserver(port: int) -> tuple[str, ...]:
-            return ("netserver", "-D", "-4", "-L", at, "-p", str(port))
-
-        ends = hosts["server"], hosts["client"]
-        with serving_on(*ends, netserver, SPARE_SECONDS + self._most_seconds) as port:
-            yield (
-                "netperf", "-4", "-H", at, "-p", str(port),
-                "-t", self.test, "-l", str(self.duration),
-                "--", *sizes, "-k", figures,
-            )  # fmt: skip
+    def _served(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
+        at, ends = hosts["server"].address, (hosts["server"], hosts["client"])
+        server = ("iperf3", "-s", "-4", "-B") if self.free else ("netserver", "-D", "-4", "-L")
+        lasts = SPARE_SECONDS + self._most_seconds
+        with serving_on(*ends, lambda port: (*server, at, "-p", str(port)), lasts) as port:
+            place = (at, "-p", str(port))
+            yield self._iperf3(*place) if self.free else self._netperf(*place)
 
     # MAERTS is STREAM backwards: then the server writes.
-    @property
-    def _of_each_write(self) -> tuple[str, str]:
-        return ("-M" if self.test == "TCP_MAERTS" else "-m", str(self.size))
+    def _netperf(self, *place: str) -> Words:
+        write = "-M" if self.test == "TCP_MAERTS" else "-m"
+        sizes = ("-r", f"{self.size},{self.size}") if self._asks else (write, str(self.size))
+        return (
+            "netperf", "-4", "-H", *place, "-t", self.test, "-l", str(self.duration),
+            "--", *sizes, "-k", ",".join(FIGURES[self._asks]),
+        )  # fmt: skip
+
+    def _iperf3(self, *place: str) -> Words:
+        return (
+            "iperf3", "-4", "-c", *place, *BY_IPERF3[self.test],
+            "-l", str(self.size), "-t", str(self.duration), "-i", "0", "--json",
+        )  # fmt: skip
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """One value of each figure of netperf: rate and latencies, or throughput."""
-        if free := _free_netperf.figures(text):
-            return _convert(free)
+        if text.startswith("{"):
+            return _convert(_read_stream(text))
+        if SAYS.search(text):
+            return _convert(_read_trips(text))
         figures: dict[str, float] = {}
         banner = None
         for at, line in enumerate(text.split("\n"), 1):
@@ -169,3 +185,33 @@ def _samples(banner: re.Match[str] | None, figures: dict[str, float], text: str)
 
 def _convert(figures: Mapping[str, float]) -> list[Sample]:
     return [Sample.single(*METRICS[name], value) for name, value in figures.items()]
+
+
+def _read_trips(text: str) -> dict[str, float]:
+    (trips,) = Sockperf.parse(text)
+    ran = RAN.search(COLOUR.sub("", text.partition("\nrtt(usec)\n")[0]))
+    if ran is None or not float(ran[1]):
+        raise ResultsError("sockperf: it does not say how long it asked", said=text[:200])
+    return {
+        "TRANSACTION_RATE": len(trips.values) / float(ran[1]),
+        "MIN_LATENCY": float(trips.values.min()),
+        "MEAN_LATENCY": float(trips.values.mean()),
+        **{name: percentile(trips.values, q) for name, q in LEVELS.items()},
+        "MAX_LATENCY": float(trips.values.max()),
+    }
+
+
+# What came, as a sender is done before its last bytes are there. A server that streams to us sends.
+def _read_stream(text: str) -> dict[str, float]:
+    try:
+        output = json.loads(text)
+        end, forward = output["end"], not output["start"]["test_start"]["reverse"]
+        receive_rate, send_rate = (
+            float(end[side]["bits_per_second"]) / 1e6 for side in ("sum_received", "sum_sent")
+        )
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ResultsError("iperf3: its answer is not whole", said=str(error)) from None
+    if not (0 <= receive_rate < math.inf and 0 <= send_rate < math.inf):
+        rates = f"{receive_rate} and {send_rate} Mbit/s"
+        raise ResultsError("iperf3: it printed no throughput", said=rates)
+    return {"THROUGHPUT": receive_rate, "LOCAL_SEND_THROUGHPUT": send_rate if forward else 0.0}

@@ -7,13 +7,11 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
 
 from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
 from labkit.probes.esxtop import Esxtop
 from labkit.probes.ready_time import Between, ReadyTime, between
-from labkit.programs.packages import brings
 from labkit.workload import Sample, Workload, knob
 from labkit.workloads._sections import joined, parted
 from labkit.workloads._server import serving
@@ -41,7 +39,7 @@ class PacketRate(Workload):
     beside = ("host",)
     loop = "open"
     programs = ("sockperf",)
-    tools: ClassVar[Mapping[str, str]] = {"sockperf": brings("sockperf")}
+    needs = ("sockperf",)
     name = "packet_rate"
     rate_and_loss = ("throughput", "lost")
     longest = 0.0

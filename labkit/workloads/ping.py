@@ -4,13 +4,11 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from labkit.errors import ResultsError
 from labkit.host import Host
-from labkit.programs.packages import brings
 from labkit.workload import Sample, Workload, knob
 from labkit.workloads import _lasting
 
@@ -58,7 +56,7 @@ class Ping(Workload):
     measures = ("round trip",)
     programs = ("ping",)
     beside = ("server",)
-    tools: ClassVar[Mapping[str, str]] = {"ping": brings("ping")}
+    needs = ("ping",)
 
     size: int = knob(256, SMALLEST, LARGEST)
     interval: float = knob(0.001, 1e-9, 60)

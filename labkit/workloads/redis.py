@@ -5,12 +5,10 @@ import io
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from labkit.errors import CommandFailed, HostError, ResultsError
 from labkit.host import Host
 from labkit.probes.busy import BusyCpus, spent
-from labkit.programs.packages import brings
 from labkit.setting import Words
 from labkit.workload import Sample, Workload, choice, knob
 from labkit.workloads import _lasting
@@ -39,7 +37,7 @@ KEPT = (
     "redis_version:", "used_cpu_", "used_memory:", "total_commands", "evicted_keys:",
     "keyspace_", "cmdstat_", "aof_delayed", "server_time_usec:", "db0:",
 )  # fmt: skip
-PACKAGES = {word: brings(word) for word in ("redis-server", "redis-benchmark", "redis-cli")}
+NEEDS = ("redis-server", "redis-benchmark", "redis-cli")
 SIDES = ("client", "host")
 
 
@@ -59,7 +57,7 @@ class Redis(Workload):
                 "server cpu", "client cpu")  # fmt: skip
     programs = ("redis-server", "redis-benchmark")
     ours = ("redis-server", "redis-benchmark")
-    tools: ClassVar[Mapping[str, str]] = PACKAGES
+    needs = NEEDS
 
     test: str = choice("set", TESTS)
     clients: int = knob(1000, 1, 10_000)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import ClassVar
 
 from labkit.errors import BadInput, CommandFailed, HostError, ResultsError
 from labkit.fleet.together import served
@@ -21,9 +20,10 @@ from labkit.probes.busy import BusyCpus, spent
 from labkit.programs.packages import brings
 from labkit.setting import Words
 from labkit.workload import Sample, Workload, knob
+from labkit.workloads._pairs import FIND
 from labkit.workloads._sections import joined, parted
 from labkit.workloads._server import serving
-from labkit.workloads.redis import MEMORY_ONLY, MOST_KEYS, PACKAGES, SIDES, counts_of, ended
+from labkit.workloads.redis import MEMORY_ONLY, MOST_KEYS, NEEDS, SIDES, counts_of, ended
 
 PROGRAMS = ("redis-benchmark", "redis-cli", "redis-server", "taskset")
 
@@ -32,7 +32,6 @@ SERVERS = tuple(f"server{n}" if n else "server" for n in range(MOST_SERVERS))
 GETS, SETS = 6, 2
 """Processes of redis-benchmark for each: three quarters ask, as the post says."""
 BALANCERS = {word: brings(word) for word in ("nutcracker", "haproxy")}
-FIND = 'for one; do command -v "$one" >/dev/null || echo "$one"; done'
 # All servers of one host, for a connection has few turns. Their folder goes with them; the port
 # that is waited for is opened last.
 KEEPING = beside(__file__, "redis_scaleout_keeping.sh")
@@ -84,7 +83,7 @@ class RedisScaleout(Workload):
                 "moves")  # fmt: skip
     programs = ("redis-server", "nutcracker", "haproxy")
     ours = ("redis-server", "redis-benchmark", "nutcracker", "haproxy", "redis-cli", "awk", "mawk")
-    tools: ClassVar[Mapping[str, str]] = PACKAGES
+    needs = NEEDS
     name = "redis_scaleout"
     longest = 0.0
     """None: it counts between two looks, in the midst of its load."""
@@ -149,13 +148,7 @@ class RedisScaleout(Workload):
         counts = Counter(host.name for host in machines)
         places = list({host.name: host for host in machines}.values())
         contexts = [serving(h, self._server(h, counts[h.name]), seconds=60) for h in places]
-
-        def enter(n: int) -> int:
-            port = contexts[n].__enter__()
-            up.push(contexts[n])
-            return port
-
-        firsts = together(enter, range(len(places)), len(places))
+        firsts = together(up.enter_context, contexts, len(places))
         free = {host.name: count(port) for host, port in zip(places, firsts, strict=True)}
         at = [(host.address, next(free[host.name])) for host in machines]
         client = hosts["client"]

@@ -9,14 +9,14 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from labkit.errors import HostError, ResultsError
+from labkit.errors import ResultsError
 from labkit.fleet.fleet import Fleet
 from labkit.host import Host
-from labkit.programs.packages import brings
 from labkit.setting import Words
 from labkit.workload import Sample, Workload, knob
 from labkit.workloads._sections import joined, parted
 from labkit.workloads._server import serving_at
+from labkit.workloads.fio import jobs_of
 from labkit.workloads.sockperf import LOGGED, Sockperf
 
 PROGRAMS = ("fio", "iperf3", "nbdkit", "sockperf")
@@ -50,7 +50,7 @@ class Uplink(Workload):
     programs = PROGRAMS
     ours = PROGRAMS
     only: ClassVar[Mapping[str, str]] = {"nbdkit": "client", "fio": "server"}
-    tools: ClassVar[Mapping[str, str]] = {word: brings(word) for word in PROGRAMS}
+    needs = PROGRAMS
     longest = 0.0
     """None: what runs together begins together."""
 
@@ -145,14 +145,11 @@ def _servers(at: str) -> dict[int, Words]:
 
 def _write_rate(text: str) -> float:
     try:
-        (job,) = json.loads(text[text.index("{") :])["jobs"]
-        if job["error"]:
-            raise HostError(f"fio: writing by NBD ended with error {job['error']}")
+        (job,) = jobs_of(text)
         return float(job["write"]["bw_bytes"]) * 8e-6
     except (ValueError, TypeError, KeyError) as error:
-        raise ResultsError(
-            "fio: its output cannot be read", said=f"{error}: {text[-300:]}"
-        ) from None
+        problem = "fio: its output cannot be read"
+        raise ResultsError(problem, said=f"{error}: {text[-300:]}") from None
 
 
 # Mbit/s of each whole second that was measured; those before fill the line, the last one ends it.

@@ -12,6 +12,8 @@ from labkit.host import Host
 from labkit.programs.packages import brings
 from labkit.workload import Sample, Workload, choice, knob
 from labkit.workloads import _desktop, _desktop_rfb
+from labkit.workloads._own_place import no_python
+from labkit.workloads._sections import read_number
 
 LOADS = {
     "Light 3D": ("reader",),
@@ -21,7 +23,7 @@ LOADS = {
 }
 """Applications in the place of the document's, one after the other."""
 BEGIN_SECONDS, START_SECONDS = 30.0, 2.5
-THINK, GOOD, MOST_NUMBER = 0.3, 1.0, 1e12
+THINK, GOOD = 0.3, 1.0
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Viewing(Workload):
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """Both need Python."""
-        return _desktop.no_python([*hosts.values()])
+        return no_python(hosts.values())
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """One application after the other; a line of JSON for each."""
@@ -90,7 +92,7 @@ class Viewing(Workload):
         rows = [_desktop.trial(line) for line in text.splitlines()]
         if not rows:
             raise ResultsError("viewing: the run did not finish")
-        total = {name: sum(_amount(row, name) for row in rows)
+        total = {name: sum(read_number(row, name, "viewing") for row in rows)
                  for name in ("frames", "made", "bytes", "seconds")}  # fmt: skip
         if not total["made"] or not total["seconds"]:
             raise ResultsError("viewing: no frame was made", said=text)
@@ -115,10 +117,3 @@ def _times(rows: list[dict[str, Any]]) -> Iterator[Sample]:
     for metric, key in (("response time", "times"), ("start time", "opened")):
         if times := [1e3 * float(time) for row in rows for time in row.get(key, ())]:
             yield Sample(metric, "ms", np.array(times))
-
-
-def _amount(row: Mapping[str, Any], key: str) -> float:
-    value: Any = row.get(key)
-    if type(value) not in (int, float) or not 0 <= value < MOST_NUMBER:
-        raise ResultsError(f"viewing: {key} is no number", said=json.dumps(row))
-    return float(value)

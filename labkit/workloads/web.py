@@ -24,7 +24,7 @@ from labkit.setting import Words
 from labkit.workload import Sample, Workload, knob
 from labkit.workloads import _web_users as web_users
 from labkit.workloads._brought import bring, could_bring
-from labkit.workloads._own_place import own_folder
+from labkit.workloads._own_place import no_python, own_folder
 from labkit.workloads._sections import joined, parted
 from labkit.workloads._server import serving
 
@@ -43,7 +43,6 @@ printf '%s\\n' "$key" && printf '%s\\n' "$key" |
 openssl req -x509 -new -key /dev/stdin -days 2 -subj /CN=labkit 2> /dev/null"""
 CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n", re.DOTALL)
 FIND = "PATH=$PATH:/usr/sbin; command -v nginx"
-HAVE_PYTHON = "import sys; sys.exit(sys.version_info < (3, 9))"
 TRACED = beside(__file__, "web_traced.sh")
 EXITS = "exits"
 NAME = re.compile(r"(\w+), servers (\d{1,2}): (search|hold|exits|host before|host after)", re.ASCII)
@@ -65,7 +64,7 @@ class WebSessions(Workload):
                 "generator busy", "late")  # fmt: skip
     programs = ("nginx", "perl", "python3")
     ours = ("nginx", "perl", "python3")
-    tools: ClassVar[Mapping[str, str]] = {"openssl": brings("openssl")}
+    needs = ("openssl",)
     only: ClassVar[Mapping[str, str]] = {"openssl": "client"}
     name = "web"
     longest = 0.0
@@ -119,8 +118,8 @@ class WebSessions(Workload):
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """The client needs Python, each server nginx."""
-        if not hosts["client"].run("python3", "-c", HAVE_PYTHON).ok:
-            return f"Python 3.9 or newer is missing on {hosts['client'].name}: {brings('python3')}"
+        if missing := no_python([hosts["client"]]):
+            return missing
         for host in self._servers(hosts):
             if not host.run("sh", "-c", FIND).ok and not could_bring("nginx", host):
                 return f"nginx is missing on {host.name}, to get it: {brings('nginx')}"
@@ -188,14 +187,8 @@ class WebSessions(Workload):
         self, hosts: Mapping[str, Host], identity: str, up: ExitStack
     ) -> list[tuple[str, int]]:
         servers = self._servers(hosts)
-        contexts = {host.name: _serve(host, identity) for host in servers}
-
-        def enter(name: str) -> int:
-            port = contexts[name].__enter__()
-            up.push(contexts[name])
-            return port
-
-        ports = together(enter, list(contexts), len(contexts))
+        contexts = [_serve(host, identity) for host in servers]
+        ports = together(up.enter_context, contexts, len(contexts))
         return [(host.address, port) for host, port in zip(servers, ports, strict=True)]
 
     def behind(self, text: str) -> float | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labkit.errors import BadInput, HostError, ResultsError, Unknown
+from labkit.errors import HostError, ResultsError
 from labkit.host import Host
 from labkit.lab import opened
 from labkit.running import possible
@@ -45,17 +45,6 @@ def hosts():
     """Both are this machine."""
     need("Xvnc", "mupdf-gl")
     return {role: Host(role, AT, Local(role)) for role in DesktopSessions.roles}
-
-
-@pytest.mark.parametrize(("knobs", "error"), [
-    ({"encoding": "jpeg"}, Unknown), ({"task": "resting"}, Unknown),
-    ({"protocol": "ica"}, Unknown), ({"steps": ""}, BadInput),
-    ({"steps": "2 7"}, BadInput), ({"steps": "0"}, BadInput), ({"think": 0}, BadInput),
-    ({"good": 61}, BadInput), ({"duration": 0.1}, BadInput), ({"warm_up": -1}, BadInput),
-])  # fmt: skip
-def test_what_cannot_be_meant_is_refused_by_name(knobs, error):
-    with pytest.raises(error, match=next(iter(knobs)).replace("_", ".")):
-        DesktopSessions(**knobs)
 
 
 def test_a_seed_draws_the_same_keys_and_each_of_them_changes_the_picture():

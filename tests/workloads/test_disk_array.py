@@ -13,7 +13,7 @@ from leftovers import another
 
 from labkit.box.guests import accelerator, kernel
 from labkit.box.guests.disk import Disk
-from labkit.errors import BadInput, HostError, LabkitError, ResultsError
+from labkit.errors import BadInput, HostError, ResultsError
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.studies.raid_iometer import study
@@ -45,15 +45,6 @@ def guest():
 
 def levels(text):
     return {s.metric: s.values.mean() for s in DiskArray.parse(text)}
-
-
-@pytest.mark.parametrize(("knobs", "said"), [
-    ({"kind": "mirror"}, "pool, raid"), ({"allocated": 0}, "10 to 100"), ({"depth": 0}, "1 to"),
-    ({"reads": 100}, "0 to 99"), ({"used": 4}, "16 to"), ({"latency": -1}, "0 to"),
-])  # fmt: skip
-def test_what_cannot_be_meant_is_refused_by_name(knobs, said):
-    with pytest.raises(LabkitError, match=said):
-        DiskArray(**knobs)
 
 
 def test_a_host_without_named_disks_and_a_volume_that_is_too_large_are_named():

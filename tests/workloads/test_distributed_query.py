@@ -15,7 +15,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from labkit.changes.in_force import applied
-from labkit.errors import BadInput, HostError
+from labkit.errors import HostError
 from labkit.host import Host
 from labkit.lab import opened
 from labkit.studies.vsan_sapiq import study
@@ -41,15 +41,6 @@ def hosts():
     if why := tables.lacking():
         pytest.skip(why)
     return {role: Host(role, AT, Local(role)) for role in DistributedQuery.roles}
-
-
-@pytest.mark.parametrize(("knobs", "said"), [
-    ({"way": "post"}, "network, storage"), ({"cache": 1.5}, "0 to 1"), ({"factor": 0.0}, "0.01"),
-    ({"streams": 0}, "1 to 16"), ({"streams": 17}, "1 to 16"), ({"warm": "yes"}, "true or false"),
-])  # fmt: skip
-def test_what_cannot_be_meant_is_refused_by_name(knobs, said):
-    with pytest.raises(BadInput, match=said):
-        DistributedQuery(**knobs)
 
 
 def levels(text):

@@ -10,7 +10,7 @@ import pytest
 from by_hand import insist_same
 from undisturbed import best_of_both
 
-from labkit.errors import BadInput, HostError, ResultsError, Unknown
+from labkit.errors import HostError, ResultsError
 from labkit.host import Host
 from labkit.probes.cpu_time import over_time
 from labkit.runs.capacity import Capacity, capacity, smallest
@@ -133,14 +133,6 @@ def test_mkl_solves_the_same_system_where_it_was_asked_for():
 def test_a_program_that_is_killed_in_mid_run_is_told_as_killed(tmp_path):
     with pytest.raises(HostError, match="was killed during the run"):
         _compiled.checked(HERE, ["sh", "-c", "kill -KILL $$"], 10, "less")
-
-
-def test_what_no_linpack_can_have_is_refused():
-    for wrong in ({"percent": -1}, {"threads": 1.5}):
-        with pytest.raises(BadInput):
-            Linpack(**wrong)
-    with pytest.raises(Unknown, match="openblas"):
-        Linpack(library="atlas")
 
 
 def test_the_capacity_of_this_machine_is_what_the_kernel_says():

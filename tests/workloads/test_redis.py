@@ -13,7 +13,7 @@ import pytest
 from by_hand import insist_same
 
 from labkit import studies
-from labkit.errors import BadInput, CommandFailed, HostError
+from labkit.errors import CommandFailed, HostError
 from labkit.host import Host
 from labkit.judging import by_hosts
 from labkit.results import Results
@@ -142,17 +142,6 @@ class FewFiles(Local):
 
     def run(self, words, **how):
         return super().run(("sh", "-c", 'ulimit -n 100; exec "$@"', "few", *words), **how)
-
-
-@pytest.mark.parametrize("knobs", [{"keys": 100_000_000_000}, {"clients": 0}, {"duration": 1.5}])
-def test_knobs_that_redis_benchmark_cannot_have_are_named(knobs):
-    with pytest.raises(BadInput, match=f"redis: {next(iter(knobs))} must be"):
-        Redis(**knobs)
-
-
-def test_an_unknown_test_of_redis_benchmark_is_answered_with_the_known_ones():
-    with pytest.raises(BadInput, match="lrange_100"):
-        Redis("sett")
 
 
 @pytest.mark.slow

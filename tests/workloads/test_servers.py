@@ -37,8 +37,7 @@ def answers(port):
 def test_a_port_that_somebody_has_is_known():
     with socket.create_server(("127.0.0.1", 0)) as theirs:
         port = theirs.getsockname()[1]
-        taken = _server._ports(HERE.run(*_server.LISTENERS).stdout)
-    assert port in taken
+        assert port in _server.taken(HERE)
 
 
 @pytest.mark.slow

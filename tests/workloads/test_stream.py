@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from by_hand import insist_same
 
-from labkit.errors import BadInput, ResultsError
+from labkit.errors import ResultsError
 from labkit.host import Host
 from labkit.runs.capacity import Capacity, capacity
 from labkit.transports.local import Local
@@ -86,9 +86,3 @@ def test_wrong_numbers_and_missing_trials_are_no_bandwidth():
     with pytest.raises(ResultsError, match="not all trials"):
         Stream.parse(made(trials=1))
     assert "stream" in parted(made())
-
-
-def test_what_no_stream_can_have_is_refused():
-    for wrong in ({"millions": -1}, {"trials": 1}, {"threads": True}):
-        with pytest.raises(BadInput):
-            Stream(**wrong)

@@ -12,7 +12,7 @@ from brought import HERE, bring
 
 from labkit import studies
 from labkit.changes.in_force import applied
-from labkit.errors import BadInput, HostError, ResultsError
+from labkit.errors import HostError, ResultsError
 from labkit.lab import opened
 from labkit.settings.egress import Link
 from labkit.statistics.measurand import Measurand
@@ -67,15 +67,6 @@ def test_copies_and_memory_are_divided_among_the_nodes():
     assert load.copies == 1 and replace(load, nodes=4, replication=3).copies == 3
     assert replace(load, per_host=4).memory_of_node == load.memory // 4
     assert replace(load, per_host=100).memory_of_node >= 192, "one task needs so much"
-
-
-@pytest.mark.parametrize("knobs, said", [
-    ({"rows": 10}, "rows must be"), ({"nodes": 0}, "nodes must be"),
-    ({"lose": True}, "lost data are gone"), ({"lose": True, "nodes": 2, "replication": 1}, "gone"),
-])  # fmt: skip
-def test_what_no_cluster_can_do_is_refused_at_once(knobs, said):
-    with pytest.raises(BadInput, match=said):
-        TeraSort(**knobs)
 
 
 def test_a_condition_at_a_point_of_its_own_is_found_by_what_is_claimed_of_it():

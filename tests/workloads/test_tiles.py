@@ -21,7 +21,7 @@ from leftovers import another
 from planted import judged, results
 
 from labkit.box.guests import accelerator, kernel
-from labkit.errors import HostError, LabkitError, ResultsError
+from labkit.errors import HostError, ResultsError
 from labkit.host import Host
 from labkit.machine.ports import free_port
 from labkit.studies.raid_vmmark import study
@@ -65,16 +65,6 @@ def old_dovecot():
 
 def lacking(*programs):
     return next((name for name in programs if not shutil.which(name, path=SYSTEM)), "")
-
-
-@pytest.mark.parametrize(("knobs", "said"), [
-    ({"kind": "mirror"}, "pool, raid"), ({"allocated": 0}, "10 to 100"),
-    *(({"steps": steps}, "'1 7 13'") for steps in ("", "0", "26", "1 \u0663", "1,7")),
-    ({"limit": 0.5}, "1 to"), ({"think": 0.0}, "0.01 to"), ({"duration": 0}, "1 to"),
-])  # fmt: skip
-def test_what_cannot_be_meant_is_refused_by_name(knobs, said):
-    with pytest.raises(LabkitError, match=said):
-        TileLoad(**knobs)
 
 
 def test_a_host_without_named_disks_is_named_first():

@@ -18,7 +18,7 @@ from http_here import answering
 from planted import judged, results
 
 from labkit import studies
-from labkit.errors import BadInput, CommandFailed, LabkitError, Unknown
+from labkit.errors import CommandFailed, LabkitError
 from labkit.host import Host
 from labkit.results import Results
 from labkit.running.open_lab import recorded
@@ -214,16 +214,6 @@ def test_tls_that_is_refused_is_named(nginx, monkeypatch):
     with pytest.raises(CommandFailed, match="TLS refused"):
         WebSessions(shapes="banking", duration=1.0).run(HOSTS)
     assert not left()
-
-
-@pytest.mark.parametrize("knobs, said", [
-    ({"shapes": "bank"}, "banking"), ({"shapes": ""}, "shape of web"), ({"steps": "0"}, "steps"),
-    ({"steps": "1,2"}, "steps"), ({"duration": 0.0}, "duration"), ({"tolerable": 0.1}, "tolerable"),
-    ({"sessions": -1}, "sessions"), ({"think": 0.0}, "think"), ({"steps": "17"}, "steps"),
-])  # fmt: skip
-def test_a_load_that_cannot_be_meant_is_refused_by_name(knobs, said):
-    with pytest.raises((BadInput, Unknown), match=said):
-        WebSessions(**knobs)
 
 
 def test_a_text_that_was_cut_or_changed_is_refused():
