@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -56,6 +57,13 @@ def knob(default: Any, low: float, high: float) -> Any:
 def choice(default: str, known: Iterable[str]) -> Any:
     """A field of a load: one of the known words."""
     return field(default=default, metadata={"known": tuple(known)})
+
+
+def steps_of(text: str, most: int) -> list[int]:
+    """Numbers from 1 to `most`, such as `1 2 4`, in order; none where the text is anything else."""
+    words = text.split() if re.fullmatch(r"\d{1,3}( \d{1,3})*", text, re.ASCII) else []
+    numbers = sorted({int(word) for word in words})
+    return numbers if numbers and numbers[0] >= 1 and numbers[-1] <= most else []
 
 
 class Beside(Protocol):

@@ -1,5 +1,6 @@
 """Busy time of all CPUs that a host may use, no matter who keeps them busy."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from labkit.host import Host
@@ -31,6 +32,11 @@ class BusyCpus(Probe):
             Sample.single("CPU share", "share", between.busy()),
             Sample.single("CPU time", "s", busy * between.seconds),
         ]
+
+
+def looks(hosts: Mapping[str, Host], sides: Iterable[str], moment: str) -> dict[str, str]:
+    """What hosts of these roles show at a moment, as parts of a run's text."""
+    return {f"{side} {moment}": BusyCpus().look(hosts[side]) for side in sides}
 
 
 def spent(before: str, after: str) -> dict[str, float]:

@@ -11,6 +11,9 @@ from labkit.settings.guest_power import GuestPower
 from labkit.settings.power import OnlineCpus
 from labkit.study import Had, OfDocument
 
+SOURCE = (
+    "Heo and Singaravelu, Deploying Extremely Latency-Sensitive Applications in VMware vSphere 5.5"
+)
 TOPOLOGY = "four-guests"
 GUESTS = ("guest", "guest2", "guest3", "guest4")
 TESTBED = {"server": Had(cpus=12, gib=64, nodes=2), "guest": Had(cpus=2, gib=2)}

@@ -1,4 +1,9 @@
-"""The four places of the documents on containers, on one machine: `Native` to `VM-Docker`."""
+"""The four places of the documents on containers, on one machine: `Native` to `VM-Docker`.
+
+The container post's network studies have six: those with containers on two networks.
+"""
+
+from dataclasses import replace
 
 from labkit.condition import Condition
 from labkit.errors import Unknown
@@ -32,6 +37,14 @@ ROLES = {
     ("VM-Docker", "host"): "vmhostnet",
 }
 """The host that plays `server` in each place, by the network that a container is on."""
+SIX = (
+    ("Native", "bridge", ""),
+    ("Native-Docker", "bridge", ""),
+    ("Native-Docker", "host", "Native-Docker-HostNet"),
+    ("VM", "bridge", ""),
+    ("VM-Docker", "bridge", ""),
+    ("VM-Docker", "host", "VM-Docker-HostNet"),
+)
 UNUSED = (GuestNic(), ExclusiveCpu(), FullReservation())
 
 
@@ -57,3 +70,17 @@ def place(name: str, network: str = "bridge", called: str = "") -> Condition:
 def places(network: str = "bridge") -> tuple[Condition, ...]:
     """All four, in the documents' order."""
     return tuple(place(name, network) for name in MEANS)
+
+
+def beside_its_host(condition: Condition, *expects: str) -> Condition:
+    """The same for a load that also looks at the machine that its server is or runs on."""
+    return replace(
+        condition,
+        roles={**condition.roles, "host": "server"},
+        expects=(*condition.expects, *expects),
+    )
+
+
+def six_places(*expects: str) -> tuple[Condition, ...]:
+    """All six, in the document's order; `expects` are gates that each trips by design."""
+    return tuple(beside_its_host(place(*names), *expects) for names in SIX)

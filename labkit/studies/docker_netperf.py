@@ -10,8 +10,7 @@ from labkit.settings.guest_nic import GuestNic
 from labkit.settings.power import OnlineCpus
 from labkit.settings.sockets import WindowScaling
 from labkit.studies._guests import on_esxi
-from labkit.studies._places import place
-from labkit.studies._six_places import beside_its_host, six_places
+from labkit.studies._places import beside_its_host, place, six_places
 from labkit.study import Had, OfDocument, Study
 from labkit.workloads.netperf import Netperf
 from labkit.workloads.streams import Streams

@@ -1,8 +1,7 @@
 """Five tests in four places at once: what containers and guests take, in one picture."""
 
 from labkit.claims import published
-from labkit.studies._places import TOPOLOGY, places
-from labkit.studies._six_places import beside_its_host
+from labkit.studies._places import TOPOLOGY, beside_its_host, places
 from labkit.study import Had, OfDocument, Study
 from labkit.workloads.five_tests import FiveTests
 

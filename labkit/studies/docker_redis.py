@@ -5,8 +5,7 @@ from dataclasses import replace
 from labkit.claims import published
 from labkit.condition import Condition
 from labkit.settings.processes import TEST_NIC, InterruptCpus, ServiceRunning
-from labkit.studies._places import TOPOLOGY
-from labkit.studies._six_places import six_places
+from labkit.studies._places import TOPOLOGY, six_places
 from labkit.study import Had, OfDocument, Study
 from labkit.workloads.redis import Redis
 

@@ -8,13 +8,7 @@ from labkit.workloads.desktop_sessions import DesktopSessions
 
 LINES_MBIT = {"": 1000, ", slow line": 50}
 """The rates at which pictures leave the server: a LAN's, and that of a home."""
-WAYS = {
-    "Raw": "every pixel as it is",
-    "ZRLE": "run lengths and zlib",
-    "Tight": "palettes and zlib",
-}
-
-
+WAYS = {"Raw": "every pixel as it is", "ZRLE": "run lengths and zlib", "Tight": "palettes and zlib"}
 TASKS = {"writing": "write in LibreOffice Writer", "browsing": "browse in NetSurf"}
 """Those of other users than readers. NetSurf takes 74 MiB, and lays pages out by their styles."""
 
@@ -32,21 +26,6 @@ def _condition(name: str, line: str, here: str, **knobs: str) -> Condition:
     )
 
 
-def _encoded(way: str, line: str) -> Condition:
-    here = f"RFB from Xvnc, encoded as {way} ({WAYS[way]})"
-    return _condition(way + line, line, here, encoding=way.lower())
-
-
-def _by_rdp(line: str) -> Condition:
-    here = "RDP from xrdp to FreeRDP, timed on the client's screen"
-    return _condition(f"RDP{line}", line, here, protocol="rdp")
-
-
-def _task(task: str) -> Condition:
-    here = f"users {TASKS[task]}, by RFB from Xvnc, encoded as Tight"
-    return _condition(f"Tight [task={task}]", "", here, encoding="tight", task=task)
-
-
 study = Study(
     name="horizon_rdsh",
     title="Remote desktop sessions: how many users one host bears",
@@ -60,9 +39,13 @@ study = Study(
     unit="1",
     topology="uplink",
     conditions=(
-        *(_encoded(way, line) for line in LINES_MBIT for way in WAYS),
-        *(_by_rdp(line) for line in LINES_MBIT),
-        *(_task(task) for task in TASKS),
+        *(_condition(way + line, line, f"RFB from Xvnc, encoded as {way} ({WAYS[way]})",
+                     encoding=way.lower()) for line in LINES_MBIT for way in WAYS),
+        *(_condition(f"RDP{line}", line, "RDP from xrdp to FreeRDP, timed on the client's screen",
+                     protocol="rdp") for line in LINES_MBIT),
+        *(_condition(f"Tight [task={task}]", "",
+                     f"users {TASKS[task]}, by RFB from Xvnc, encoded as Tight",
+                     encoding="tight", task=task) for task in TASKS),
     ),
     claims=published.of("horizon_rdsh"),
-)
+)  # fmt: skip

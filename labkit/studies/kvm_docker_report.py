@@ -1,8 +1,7 @@
 """A guest of KVM against a container, in five tests: how much does the worst of them lose?"""
 
 from labkit.claims import published
-from labkit.studies._places import TOPOLOGY, place
-from labkit.studies._six_places import beside_its_host
+from labkit.studies._places import TOPOLOGY, beside_its_host, place
 from labkit.study import Study
 from labkit.workloads.five_tests import FiveTests
 

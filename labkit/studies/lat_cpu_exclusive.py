@@ -1,5 +1,6 @@
 """The cost, to the guests beside them, of CPUs that some guests own."""
 
+from dataclasses import replace
 from typing import Any
 
 from labkit.box.growing import numbered
@@ -9,7 +10,7 @@ from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.other_cpus import OtherCpus
-from labkit.studies._guests import TESTBED, on_esxi
+from labkit.studies._guests import SOURCE, TESTBED, on_esxi
 from labkit.study import OfDocument, Study
 from labkit.workloads.shared_host import NEIGHBOURS, SERVERS, SharedHost
 
@@ -36,35 +37,24 @@ def _conditions(answering: int, computing: int) -> tuple[Condition, ...]:
         "expects": STARVED,
         "knobs": {name: knob for name, knob in knobs.items() if knob != getattr(USUAL, name)},
     }  # fmt: skip
+
+    def run(name: str, means: str, here: str, owned: bool) -> Condition:
+        nic = GuestNic("bridge", batch=1, lro=False) if owned else GuestNic("bridge")
+        settings = (
+            *powered,
+            *(replace(nic, guest=guest) for guest in owners),
+            *(ExclusiveCpu(owned, guest, owners=owners) for guest in owners),
+            *(OtherCpus(guest, owned, owners=owners) for guest in others),
+        )
+        return Condition(name, means, here, settings, on_esxi(owned, owners), **plain)
+
     return (
-        Condition(
-            "Run 1",
-            means="two guests answer, four compute, and none is latency-sensitive",
-            here=f"{scaled}; all on all CPUs of the host, packets batched",
-            settings=(
-                *powered,
-                *(GuestNic("bridge", guest=guest) for guest in owners),
-                *(ExclusiveCpu(False, guest, owners=owners) for guest in owners),
-                *(OtherCpus(guest, False, owners=owners) for guest in others),
-            ),
-            optional=on_esxi(False, owners),
-            **plain,
-        ),
-        Condition(
-            "Run 2",
-            means="the same, and the two that answer have Latency Sensitivity set to High",
-            here=f"{scaled}; those that answer on the last CPU, in real time, not batching or "
-            "merging; those that compute on the others",
-            settings=(
-                *powered,
-                *(GuestNic("bridge", batch=1, lro=False, guest=guest) for guest in owners),
-                *(ExclusiveCpu(guest=guest, owners=owners) for guest in owners),
-                *(OtherCpus(guest, owners=owners) for guest in others),
-            ),
-            optional=on_esxi(True, owners),
-            **plain,
-        ),
-    )
+        run("Run 1", "two guests answer, four compute, and none is latency-sensitive",
+            f"{scaled}; all on all CPUs of the host, packets batched", False),
+        run("Run 2", "the same, and the two that answer have Latency Sensitivity set to High",
+            f"{scaled}; those that answer on the last CPU, in real time, not batching or "
+            "merging; those that compute on the others", True),
+    )  # fmt: skip
 
 
 study = Study(
@@ -72,8 +62,7 @@ study = Study(
     title="CPUs of one's own: what they bring one guest, and cost the others",
     question="How much faster does a guest answer that owns its CPUs, and what do the guests "
     "beside it lose in the same run?",
-    source="Heo and Singaravelu, Deploying Extremely Latency-Sensitive Applications in VMware "
-    "vSphere 5.5",
+    source=SOURCE,
     workload=USUAL,
     quick={"repeats": 2, "duration": 1},
     metric="response time",

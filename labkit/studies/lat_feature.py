@@ -12,7 +12,7 @@ from labkit.settings.guest_power import GuestPower
 from labkit.settings.halting import Halting
 from labkit.settings.neighbour import PLACES, GuestNeighbour, Neighbour
 from labkit.settings.reclaim import MemoryLock, Reclaim
-from labkit.studies._guests import TESTBED, on_esxi
+from labkit.studies._guests import SOURCE, TESTBED, on_esxi
 from labkit.study import OfDocument, Study
 from labkit.workloads.wake_up import WakeUp
 
@@ -53,8 +53,7 @@ study = Study(
     title="The parts of latency sensitivity, one by one",
     question="How much does each part of latency sensitivity gain (a CPU of its own, no batching "
     "of packets), and which delays remain?",
-    source="Heo and Singaravelu, Deploying Extremely Latency-Sensitive Applications in VMware "
-    "vSphere 5.5",
+    source=SOURCE,
     workload=WakeUp(count=3600),
     quick={"repeats": 1, "count": 500},
     metric="response time",

@@ -28,42 +28,37 @@ SET = "here seconds of boot stand for minutes, and the time to detect is a setti
 def _conditions() -> Iterator[Condition]:
     for size, (hosts, vms) in INVENTORIES.items():
         of = f"{hosts:,} host{'s' * (hosts > 1)} and {vms:,} VM{'s' * (vms > 1)}"
-        yield _condition("HA", size, HostFailure(after=1.0, settle=0.5),
+        yield _condition(f"HA [inventory={size}]", size, HostFailure(after=1.0, settle=0.5),
                          f"the server's host loses its power: {of}",
                          "all processes of a box host are killed and its link is cut; "
                          "Pacemaker starts the server on the other host")  # fmt: skip
         yield _condition(
-            "Reboot",
-            size,
-            ServerReboot(after=1.0, settle=0.5),
+            f"Reboot [inventory={size}]", size, ServerReboot(after=1.0, settle=0.5),
             f"the server reboots on its host: {of}",
             "the server ends and starts again; Pacemaker has nothing to do",
-        )
-
-
-def _condition(name: str, size: str, event: Event, means: str, here: str) -> Condition:
-    hosts, vms = INVENTORIES[size]
-    return Condition(f"{name} [inventory={size}]", means, here, knobs={"hosts": hosts, "vms": vms},
-                     in_guest=False, events=(event,))  # fmt: skip
+        )  # fmt: skip
 
 
 def _silence() -> Iterator[Condition]:
-    small = INVENTORIES["small"]
     for ms in TOKENS:
+        settings = [FailureDetection(ms, role=role) for role in ("server", "server2")]
+        here = f"a host is lost after {ms / 1000:g} s of silence"
         if ms != USUAL:
-            failure = HostFailure(after=1.0, settle=0.5)
-            yield _timed(f"HA [token={ms}ms]", ms, failure, small,
-                         "the host loses its power, and another time-out notices it")  # fmt: skip
+            yield _condition(f"HA [token={ms}ms]", "small", HostFailure(after=1.0, settle=0.5),
+                             "the host loses its power, and another time-out notices it", here,
+                             *settings)  # fmt: skip
         event = NetworkHiccup(after=1.0, settle=0.5, length=HICCUP)
-        yield _timed(f"Hiccup [token={ms}ms]", ms, event, small,
-                     f"the host's network fails for {HICCUP:g} s; the host lives")  # fmt: skip
+        yield _condition(f"Hiccup [token={ms}ms]", "small", event,
+                         f"the host's network fails for {HICCUP:g} s; the host lives", here,
+                         *settings)  # fmt: skip
 
 
-def _timed(name: str, ms: int, event: Event, size: tuple[int, int], means: str) -> Condition:
-    settings = [FailureDetection(ms, role=role) for role in ("server", "server2")]
-    return Condition(name, means, f"a host is lost after {ms / 1000:g} s of silence", (*settings,),
-                     knobs={"hosts": size[0], "vms": size[1]}, in_guest=False,
-                     events=(event,))  # fmt: skip
+def _condition(
+    name: str, size: str, event: Event, means: str, here: str, *settings: FailureDetection
+) -> Condition:
+    hosts, vms = INVENTORIES[size]
+    return Condition(name, means, here, settings, knobs={"hosts": hosts, "vms": vms},
+                     in_guest=False, events=(event,))  # fmt: skip
 
 
 def time_outs(study: Study, results: Results) -> dict[float, tuple[float, float]]:

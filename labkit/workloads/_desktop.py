@@ -91,43 +91,30 @@ class Application:
 
 
 def _model(name: str) -> Application:
-    def open_files() -> Mapping[str, bytes]:
-        return {name: beside(__file__, f"_desktop_{name}").encode(), SETTINGS: NO_PANELS}
-
-    return Application(("openscad", name), open_files, "drag", 2000)
+    content = {name: beside(__file__, f"_desktop_{name}").encode(), SETTINGS: NO_PANELS}
+    return Application(("openscad", name), lambda: content, "drag", 2000)
 
 
 APPLICATIONS = {
     "reader": Application(
-        ("mupdf-gl", "own.pdf"),
-        lambda: {"own.pdf": files.pages()},
-        "keys",
+        ("mupdf-gl", "own.pdf"), lambda: {"own.pdf": files.pages()}, "keys",
         keys={"next": b".", "back": b",", "in": b"+", "out": b"-"},
     ),
     "writer": Application(
         ("env", "SAL_USE_VCLPLUGIN=gen", "lowriter", "--nologo", "--norestore", "own.fodt"),
-        files.letter,
-        "keys",
-        region=1000,
-        keys={**SCROLL, "in": b"x", "out": (ERASE,)},
-        kib=KIB["writer"],
-        settle=3.0,
+        files.letter, "keys", region=1000, keys={**SCROLL, "in": b"x", "out": (ERASE,)},
+        kib=KIB["writer"], settle=3.0,
     ),
     "browser": Application(
-        ("netsurf-gtk", "own.html"),
-        files.web_page,
-        "keys",
-        region=2000,
-        keys={**SCROLL, "in": (LINE_DOWN,), "out": (LINE_UP,)},
-        kib=KIB["browser"],
-        click=True,
+        ("netsurf-gtk", "own.html"), files.web_page, "keys", region=2000,
+        keys={**SCROLL, "in": (LINE_DOWN,), "out": (LINE_UP,)}, kib=KIB["browser"], click=True,
     ),
     "scooter": _model("scooter.scad"),
     "shaft": _model("shaft.scad"),
     "reducer": Application(
-        ("sh", "-c", GLMARK2), lambda: {"reducer.obj": files.reducer()}, "watch"
+        ("sh", "-c", GLMARK2), lambda: {"reducer.obj": files.reducer()}, "watch",
     ),
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -155,12 +142,6 @@ class Desktop:
         return answer
 
 
-# For any display; Xvnc and the applications read it (Xau's format).
-def _authority(cookie: bytes) -> bytes:
-    parts = (b"", b"", b"MIT-MAGIC-COOKIE-1", cookie)
-    return b"\xff\xff" + b"".join(struct.pack(">H", len(part)) + part for part in parts)
-
-
 @contextmanager
 def desktop(host: Host, application: Application, count: float = 0) -> Iterator[Desktop]:
     """A display that serves RFB; its application begins once a client has connected."""
@@ -169,7 +150,10 @@ def desktop(host: Host, application: Application, count: float = 0) -> Iterator[
     try:
         secret, cookie = secrets.token_hex(4), secrets.token_bytes(16)
         host.put(rfb.des(FILE_KEY, secret.encode()), f"{folder}/password", 0o600)
-        host.put(_authority(cookie), f"{folder}/cookie", 0o600)
+        # For any display; Xvnc and the applications read it (Xau's format).
+        fields = (b"", b"", b"MIT-MAGIC-COOKIE-1", cookie)
+        authority = b"".join(struct.pack(">H", len(part)) + part for part in fields)
+        host.put(b"\xff\xff" + authority, f"{folder}/cookie", 0o600)
         host.put(Path(serve.__file__).read_bytes(), f"{folder}/serve.py", 0o644)
         for name, content in application.files().items():
             host.check("mkdir", "-p", str(Path(folder, name).parent))

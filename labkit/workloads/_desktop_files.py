@@ -7,20 +7,8 @@ import random
 from collections.abc import Iterator, Mapping
 
 PAGES, LINES, WORDS_A_LINE, BARS = 60, 40, 12, 9
-WORDS = [
-    "desktop",
-    "frame",
-    "guest",
-    "host",
-    "client",
-    "screen",
-    "update",
-    "region",
-    "picture",
-    "colour",
-    "page",
-    "answer",
-]
+WORDS = ["desktop", "frame", "guest", "host", "client", "screen", "update", "region", "picture",
+         "colour", "page", "answer"]  # fmt: skip
 PARAGRAPHS, WORDS_A_PARAGRAPH = 300, 60
 ODF = "urn:oasis:names:tc:opendocument:xmlns:"
 # No tip of the day and no news of the release: both would take the first keys.
@@ -33,14 +21,8 @@ WRITER_SETTINGS = b"""<?xml version="1.0" encoding="UTF-8"?>
 <prop oor:name="ooSetupLastVersion" oor:op="fuse"><value>99.0</value></prop></item>
 </oor:items>
 """
-BROWSER, BROWSER_SETTINGS = (
-    ".config/netsurf/Choices",
-    b"""window_x:0
-window_y:0
-window_width:800
-window_height:600
-""",
-)
+BROWSER = ".config/netsurf/Choices"
+BROWSER_SETTINGS = b"window_x:0\nwindow_y:0\nwindow_width:800\nwindow_height:600\n"
 TOOTH = ((0.0, -1.2), (0.25, -1.2), (0.35, 1.0), (0.65, 1.0), (0.75, -1.2))
 """The outline of a tooth: parts of its turn, and modules beyond the pitch circle."""
 MODULE, THICK = 2, 5

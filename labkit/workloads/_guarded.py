@@ -85,7 +85,9 @@ class ClusterView:
             return f"its cluster keeps {peer} in standby"
         if self._option("maintenance-mode") or machine.get("managed") != "true":
             return f"its cluster does not manage {name}"
-        if not self._option("stonith-enabled") or not self._fences:
+        fences = [row for row in self.shown.iter("resource") if row.get("role") == "Started"
+                  and str(row.get("resource_agent")).startswith(FENCES)]  # fmt: skip
+        if not self._option("stonith-enabled") or not fences:
             return "its cluster takes no host's power: two hosts could run the machine at once"
         if machine.get("role") != "Started" or len(self.runs_on) != 1:
             return f"{name} runs on {' and '.join(self.runs_on) or 'no host'}"
@@ -108,12 +110,6 @@ class ClusterView:
         rows = (row for row in self.shown.iter("resource") if row.get("id") == self.resource)
         return next(rows, ElementTree.Element("none"))
 
-    @property
-    def _fences(self) -> bool:
-        rows = self.shown.iter("resource")
-        return any(str(row.get("resource_agent")).startswith(FENCES)
-                   and row.get("role") == "Started" for row in rows)  # fmt: skip
-
     def _is(self, node: str, state: str) -> bool:
         rows = self.shown.iterfind(f"nodes/node[@name='{node}']")
         return any(row.get(state) == "true" for row in rows)
@@ -131,14 +127,12 @@ def views(hosts: Mapping[str, Host]) -> dict[str, ClusterView]:
 
 def sides(hosts: Mapping[str, Host]) -> dict[str, str]:
     """The answer of each host's own libvirt, whether it runs the machine."""
-    return {role: _side(hosts[role], hosts[CENTER].resource) for role in PAIR}
-
-
-def _side(host: Host, resource: str) -> str:
-    with suppress(HostError):
-        words = ("sh", "-c", DOMAIN, "domain", resource)
-        return host.check(*words, seconds=SILENT_SECONDS).strip()
-    return SILENT
+    words = ("sh", "-c", DOMAIN, "domain", hosts[CENTER].resource)
+    found = dict.fromkeys(PAIR, SILENT)
+    for role in PAIR:
+        with suppress(HostError):
+            found[role] = hosts[role].check(*words, seconds=SILENT_SECONDS).strip()
+    return found
 
 
 def unfit(hosts: Mapping[str, Host]) -> str:
@@ -186,7 +180,7 @@ def serve(hosts: Mapping[str, Host], cluster: _cluster.WantedCluster) -> Iterato
     finally:
         # A machine that is not back keeps it until the next run, which begins with this, too.
         with suppress(HostError):
-            _remove(machine)
+            machine.check("sh", "-c", MACHINE, "center", "end", FOLDER)
 
 
 def program() -> tuple[str, ...]:
@@ -195,7 +189,7 @@ def program() -> tuple[str, ...]:
 
 
 def _bring(machine: Host, cluster: _cluster.WantedCluster) -> None:
-    _remove(machine)
+    machine.check("sh", "-c", MACHINE, "center", "end", FOLDER)
     machine.check("mkdir", "-p", "-m", "711", FOLDER)
     machine.put(kit.packed(_cluster.CENTER), program()[1], 0o644)
     machine.put(kit.SERVE_DATABASE, f"{FOLDER}/database.sh", 0o644)
@@ -205,10 +199,6 @@ def _bring(machine: Host, cluster: _cluster.WantedCluster) -> None:
     machine.check(*program(), "make", *place, machine.name, *sizes, seconds=600)
     words = shlex.join((*program(), "serve", *place))
     machine.check("sh", "-c", MACHINE, "center", "begin", FOLDER, words, machine.address)
-
-
-def _remove(machine: Host) -> None:
-    machine.check("sh", "-c", MACHINE, "center", "end", FOLDER)
 
 
 def boot(machine: Host) -> str:
@@ -223,7 +213,10 @@ def started(machine: Host, before: str, deadline: float) -> Mapping[str, float]:
     """
     until, moments = time.monotonic() + deadline, dict[str, float]()
     while time.monotonic() < until:
-        text = _look(machine)
+        text = ""
+        with suppress(HostError):
+            words = ("sh", "-c", MACHINE, "center", "look", FOLDER)
+            text = machine.check(*words, seconds=SILENT_SECONDS)
         if text and not text.startswith(before or "\n"):
             boot_time = float(KERNEL.findall(text)[0])
             moments = _cluster.notes(text, boot_time)
@@ -235,11 +228,3 @@ def started(machine: Host, before: str, deadline: float) -> Mapping[str, float]:
         time.sleep(LOOK_SECONDS)
     raise HostError(f"{machine.name}: the management server was not ready after {deadline:g} s",
                     said=f"it noted {', '.join(moments) or 'nothing'}")  # fmt: skip
-
-
-# Nothing while it does not answer.
-def _look(machine: Host) -> str:
-    with suppress(HostError):
-        words = ("sh", "-c", MACHINE, "center", "look", FOLDER)
-        return machine.check(*words, seconds=SILENT_SECONDS)
-    return ""

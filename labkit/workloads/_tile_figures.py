@@ -47,9 +47,7 @@ class TileStretch:
             users = json.loads(parts[f"users {number}"])
             rows = [line.split() for line in parts[f"copies {number}"].splitlines()]
             spans = [(_number(start), _number(end)) for _, start, end in rows]
-            before, after = (
-                parts[f"{moment} {number}"].splitlines() for moment in ("before", "after")
-            )
+            before, after = (parts[f"{at} {number}"].splitlines() for at in ("before", "after"))
             lacks_disk = {before[1], after[1]} != {"0"}
             counts = [[*map(_number, lines[0].split())] for lines in (before, after)]
             took = {load: [[*map(_number, tile)] for tile in users["took"][load]]
@@ -98,15 +96,11 @@ class TileStretch:
         for load in LOADS:
             values = self.values(load)
             yield Sample(f"app latency [{at}, load={load}]", "ms", values)
-            yield Sample.single(
-                f"app throughput [{at}, load={load}]", "1/s", len(values) / self.seconds
-            )
-        for name, count_column, time_column in (
-            ("read", READS, READ_MS),
-            ("write", WRITES, WRITE_MS),
-        ):
-            if self.disk[count_column]:
-                mean = self.disk[time_column] / self.disk[count_column]
+            rate = len(values) / self.seconds
+            yield Sample.single(f"app throughput [{at}, load={load}]", "1/s", rate)
+        for name, count, took in (("read", READS, READ_MS), ("write", WRITES, WRITE_MS)):
+            if self.disk[count]:
+                mean = self.disk[took] / self.disk[count]
                 yield Sample.single(f"guest {name} latency [{at}]", "ms", mean)
         yield Sample.single(f"infrastructure [{at}]", "1/min", 60 * self.operations)
 

@@ -1,7 +1,6 @@
 """Sessions of remote desktops: how many users a host bears before answers come too late."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import numpy as np
 from labkit.errors import BadInput, HostError, ResultsError
 from labkit.host import Host
 from labkit.programs.packages import brings
-from labkit.workload import Sample, Workload, choice, knob
+from labkit.workload import Sample, Workload, choice, knob, steps_of
 from labkit.workloads import _desktop, _desktop_rdp
 from labkit.workloads import _desktop_rfb as rfb
 from labkit.workloads._own_place import no_python
@@ -67,15 +66,13 @@ class DesktopSessions(Workload):
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"\d{1,2}( \d{1,2})*", self.steps, re.ASCII) or not all(
-            1 <= count <= MOST_USERS for count in self._steps
-        ):
+        if not self._steps:
             hint = f"such as '1 2 4', each from 1 to {MOST_USERS}"
             raise BadInput(f"desktop sessions: steps cannot be {self.steps!r}", hint=hint)
 
     @property
     def _steps(self) -> list[int]:
-        return sorted({int(word) for word in self.steps.split()})
+        return steps_of(self.steps, MOST_USERS)
 
     @property
     def seconds(self) -> float:

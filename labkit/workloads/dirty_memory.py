@@ -54,13 +54,11 @@ class DirtyMemory(Workload):
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """The guest needs so much memory."""
-        free = hosts["server"].run("sh", "-c", "grep MemAvailable: /proc/meminfo").stdout.split()
-        mebibytes = int(free[1]) // 1024 if len(free) > 1 else 0
-        if mebibytes and mebibytes < self.mebibytes:
-            name = hosts["server"].name
-            return (
-                f"{name} has {mebibytes} MiB of memory to give, and {self.mebibytes} are asked for"
-            )
+        server = hosts["server"]
+        free = server.run("sh", "-c", "grep MemAvailable: /proc/meminfo").stdout.split()
+        there, need = int(free[1]) // 1024 if len(free) > 1 else 0, self.mebibytes
+        if there and there < need:
+            return f"{server.name} has {there} MiB of memory to give, and {need} are asked for"
         return ""
 
     def run(self, hosts: Mapping[str, Host]) -> str:
@@ -81,9 +79,8 @@ class DirtyMemory(Workload):
         with host.stream(*words, seconds=limit) as lines:
             for line in lines:
                 moment = time.time()
-                output.append(
-                    line.text if line.text.startswith("pages") else f"{moment:.3f} {line.text}"
-                )
+                stamp = "" if line.text.startswith("pages") else f"{moment:.3f} "
+                output.append(f"{stamp}{line.text}")
                 began = began or moment
                 if beside:
                     beside.begun()

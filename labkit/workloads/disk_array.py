@@ -160,10 +160,8 @@ class DiskArray(Workload):
             raise ResultsError("disk array: the load never became steady", said=parts["warm-up"])
         job = jobs_of(parts["fio"])[0]
         reads, writes = (_latencies(job[side]) for side in ("read", "write"))
-        latencies, rate = (
-            np.concatenate((reads, writes)),
-            job["read"]["iops"] + job["write"]["iops"],
-        )
+        latencies = np.concatenate((reads, writes))
+        rate = job["read"]["iops"] + job["write"]["iops"]
         before, after = (_requests(parts[f"disks {moment}"]) for moment in ("before", "after"))
         disks = [after[name] - row for name, row in before.items()]
         totals = np.array([[disk[READS] + disk[WRITES], disk[READ_MS] + disk[WRITE_MS]]
@@ -177,16 +175,12 @@ class DiskArray(Workload):
         return [
             *(Sample.single(name, unit, value) for name, unit, value in figures),
             *(Sample(name, "ms", values) for name, values in spread),
-            *_of_disks(totals, job["job_runtime"] / 1000),
-        ]
-
-
-# Requests a second of each disk, and how long each took there.
-def _of_disks(totals: npt.NDArray[np.float64], seconds: float) -> Iterator[Sample]:
-    for number, (requests, time) in enumerate(totals, 1):
-        at = f"[disk={number}]"
-        yield Sample.single(f"disk requests {at}", "1/s", requests / seconds)
-        yield Sample.single(f"disk time {at}", "ms", time / max(requests, 1))
+            *(Sample.single(f"{name} [disk={number}]", unit, value)
+              for number, (requests, time) in enumerate(totals, 1)
+              for name, unit, value in (
+                  ("disk requests", "1/s", 1000 * requests / job["job_runtime"]),
+                  ("disk time", "ms", time / max(requests, 1)))),
+        ]  # fmt: skip
 
 
 # In ms, from fio's bins of completion times.

@@ -18,15 +18,8 @@ from labkit.shop.driver import Pace
 from labkit.shop.mix import Mix
 from labkit.shop.stock import Size
 from labkit.workload import Beside, Sample, Series, Workload, choice, knob
+from labkit.workloads import _database as database
 from labkit.workloads import _lasting
-from labkit.workloads._database import (
-    Served,
-    WantedShop,
-    absent,
-    one_node,
-    serving_pages,
-    serving_shop,
-)
 from labkit.workloads._own_place import own_folder
 from labkit.workloads._sections import read_object
 
@@ -116,8 +109,8 @@ class DvdStore(Workload):
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """The client needs Python, the server a database or the place for one."""
-        reason = absent(self.engine, self.way, hosts)
-        return reason or (one_node(hosts) if self.nodes else "")
+        reason = database.absent(self.engine, self.way, hosts)
+        return reason or (database.one_node(hosts) if self.nodes else "")
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Fill the shops if they are not, have customers buy, and check what is there then."""
@@ -160,13 +153,10 @@ class DvdStore(Workload):
         matches = [match for line in text.splitlines() if (match := SECOND_OF_SHOP.fullmatch(line))]
         ends = np.array([float(match[1]) for match in matches])
         seconds, second_of = np.unique(np.round(ends), return_inverse=True)
-        orders = np.bincount(
-            second_of, [float(match[2]) for match in matches], minlength=seconds.size
-        )
-        middles = (
-            np.bincount(second_of, ends, minlength=seconds.size) / np.bincount(second_of) - 0.5
-        )
-        return {"orders per second": (middles, orders.astype(np.float64))}
+        counts, size = [float(match[2]) for match in matches], seconds.size
+        orders = np.bincount(second_of, counts, minlength=size).astype(np.float64)
+        middles = np.bincount(second_of, ends, minlength=size) / np.bincount(second_of) - 0.5
+        return {"orders per second": (middles, orders)}
 
     @contextmanager
     def asking(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
@@ -176,29 +166,27 @@ class DvdStore(Workload):
 
     # Where an earlier process has customers at work, the shops have been filled.
     @contextmanager
-    def _shops(self, hosts: Mapping[str, Host]) -> Iterator[list[Served]]:
+    def _shops(self, hosts: Mapping[str, Host]) -> Iterator[list[database.Served]]:
         lasts = FILL_SECONDS + LONGER + self.deadline
         with ExitStack() as shops:
-            sites = [shops.enter_context(self._serve(hosts, number, lasts))
+            sites = [shops.enter_context(database.serving_shop(hosts, self._wanted, number, lasts))
                      for number in range(1, self.instances + 1)]  # fmt: skip
             for shop in sites if not _lasting.asked(hosts["client"]) else ():
                 words = self._words("fill", [shop])
                 hosts["client"].check(*words, seconds=FILL_SECONDS)
             if self.way == "web":
-                sites = [
-                    shops.enter_context(serving_pages(hosts, shop, self.users, lasts))
-                    for shop in sites
-                ]
+                pages = (database.serving_pages(hosts, shop, self.users, lasts) for shop in sites)
+                sites = [*map(shops.enter_context, pages)]
             yield sites
 
-    def _serve(self, hosts: Mapping[str, Host], number: int, lasts: float) -> Any:
-        shop = WantedShop(
+    @property
+    def _wanted(self) -> database.WantedShop:
+        return database.WantedShop(
             self.engine, self.size, self.seed, self.nodes, self.durability == "durable",
             self.buffers, self.users + 8,
         )  # fmt: skip
-        return serving_shop(hosts, shop, number, lasts)
 
-    def _words(self, verb: str, shops: list[Served]) -> tuple[str, ...]:
+    def _words(self, verb: str, shops: list[database.Served]) -> tuple[str, ...]:
         values = {
             "size": self.size, "seed": self.seed, "users": self.users,
             "seconds": self.duration, "warm-up": self.warm_up, "think": self.think,

@@ -14,7 +14,6 @@ from typing import ClassVar
 import numpy as np
 
 from labkit.errors import HostError, ResultsError
-from labkit.files import Pipe
 from labkit.host import Host
 from labkit.programs import simulator
 from labkit.workload import Beside, Sample, Series, Workload, knob
@@ -119,9 +118,13 @@ class Management(Workload):
                 while beside.going:
                     time.sleep(PAUSE_SECONDS)
                 pipe.finish()
-                text = _read_out(pipe)
+                text = b"".join(iter(pipe.recv, b"")).decode("utf-8", "replace")
                 after = {host.name: _after(client, host) for host in servers}
-                after |= _by_itself(hosts, servers)
+                if _guarded.CENTER in hosts:
+                    sides = _guarded.sides(hosts).items()
+                    after |= {f"{role}{_guarded.ITS_MACHINE}": side for role, side in sides}
+                else:  # each serves it to itself
+                    after |= {f"{host.name}{ITSELF}": _after(host, host) for host in servers}
         return joined({"asked": text, **after})
 
     @staticmethod
@@ -145,7 +148,11 @@ class Management(Workload):
         """
         parts = parted(text, "asked")
         request = parts.pop("asked")
-        _insist_alone(parts)
+        sides = {name.removesuffix(_guarded.ITS_MACHINE): output for name, output in parts.items()
+                 if name.endswith(_guarded.ITS_MACHINE)}  # fmt: skip
+        running = [name for name, output in sides.items() if output == _guarded.RUNNING]
+        if sides and len(running) != 1:
+            raise _split_brain("run the machine", running)
         answerers = [name for name, output in parts.items() if output.splitlines()[:1] == [SERVES]]
         serving = sorted({name.removesuffix(ITSELF) for name in answerers})
         if len(serving) != 1 or _overlap(request):
@@ -171,13 +178,6 @@ class _Lasting:
     going: ClassVar[bool] = False
 
 
-def _read_out(pipe: Pipe) -> str:
-    output = bytearray()
-    while part := pipe.recv():
-        output += part
-    return output.decode("utf-8", "replace")
-
-
 # The servers that are asked, once the first of them is ready.
 @contextmanager
 def _serving(hosts: Mapping[str, Host], cluster: _cluster.WantedCluster) -> Iterator[list[Host]]:
@@ -189,22 +189,6 @@ def _serving(hosts: Mapping[str, Host], cluster: _cluster.WantedCluster) -> Iter
     with _cluster.clustered(*pair, cluster):
         _cluster.ready(pair[0], 0.0, READY_SECONDS)
         yield [*pair]
-
-
-# Each host of the box serves it to itself; each one of one's own says what its libvirt runs.
-def _by_itself(hosts: Mapping[str, Host], servers: list[Host]) -> dict[str, str]:
-    if _guarded.CENTER in hosts:
-        sides = _guarded.sides(hosts).items()
-        return {f"{role}{_guarded.ITS_MACHINE}": side for role, side in sides}
-    return {f"{host.name}{ITSELF}": _after(host, host) for host in servers}
-
-
-def _insist_alone(parts: Mapping[str, str]) -> None:
-    sides = {name: output for name, output in parts.items() if name.endswith(_guarded.ITS_MACHINE)}
-    running = [name.removesuffix(_guarded.ITS_MACHINE)
-               for name, output in sides.items() if output == _guarded.RUNNING]  # fmt: skip
-    if sides and len(running) != 1:
-        raise _split_brain("run the machine", running)
 
 
 def _split_brain(verb: str, hosts: list[str]) -> ResultsError:

@@ -66,12 +66,13 @@ class PacketRate(Workload):
         with serving(
             hosts["server"], lambda port: ("sockperf", "server", "-i", at, "-p", str(port)), "udp"
         ) as port:
-            parts = {"guest start": self._receive(hosts)}
+            parts = {"guest start": hosts["server"].check("sh", "-c", COUNTS)}
             for rate in self.rates:
-                words = self._client(at, port, rate)
                 with self._watch(hosts, str(rate), parts):
-                    output = hosts["client"].check(*words, seconds=30 + 3 * self.seconds)
-                    parts[f"sent {rate}"] = output
+                    parts[f"sent {rate}"] = hosts["client"].check(
+                        "sockperf", "throughput", "-i", at, "-p", str(port), "-m", str(self.size),
+                        "-t", str(self.duration), "--mps", str(rate), seconds=30 + 3 * self.seconds,
+                    )  # fmt: skip
             with self._watch(hosts, IDLE, parts):
                 time.sleep(self.duration)
         return joined(parts)
@@ -84,14 +85,8 @@ class PacketRate(Workload):
         with ReadyTime((self.guest,)).watching(hosts["host"], self.duration + 1) as window:
             parts.setdefault("host start", window.before)
             yield
-        parts |= {f"guest {moment}": self._receive(hosts), f"host {moment}": window.after}
-
-    def _receive(self, hosts: Mapping[str, Host]) -> str:
-        return hosts["server"].check("sh", "-c", COUNTS)
-
-    def _client(self, address: str, port: int, rate: int) -> tuple[str, ...]:
-        return ("sockperf", "throughput", "-i", address, "-p", str(port), "-m", str(self.size),
-                "-t", str(self.duration), "--mps", str(rate))  # fmt: skip
+        parts[f"guest {moment}"] = hosts["server"].check("sh", "-c", COUNTS)
+        parts[f"host {moment}"] = window.after
 
     def behind(self, text: str) -> float | None:
         """The share that it did not send, at the rate where that is largest."""
@@ -111,9 +106,8 @@ class PacketRate(Workload):
             f"{side} {moment}" for side in ("guest", "host") for moment in ("start", IDLE, *rates)
         }
         if odd := sorted(set(parts) - names - {f"sent {rate}" for rate in rates}):
-            raise ResultsError(
-                "packet rate: part of the output is not recognized", said=", ".join(odd)
-            )
+            problem = "packet rate: part of the output is not recognized"
+            raise ResultsError(problem, said=", ".join(odd))
         if not rates:
             raise ResultsError("packet rate: the run did not finish")
         idle = _Stretch.of(parts, str(rates[-1]), IDLE, None).between
@@ -164,17 +158,14 @@ class _Stretch:
         packets = self.taken + self.lost
         if not packets or not self.seconds:
             raise ResultsError(f"packet rate: nothing arrived{at}")
-        turns = self.between.turns()
-        return [
-            Sample.single(f"throughput{at}", "1/s", self.taken / self.seconds),
-            Sample.single(f"cpu per packet{at}", "us", US * self._cpu_seconds() / packets),
-            *(
-                [Sample.single(f"wake ups per packet{at}", "1", turns / packets)]
-                if turns is not None
-                else []
-            ),
-            Sample.single(f"lost{at}", "share", max(0.0, 1 - self.taken / self.sent)),
-        ]
+        figures = {
+            ("throughput", "1/s"): self.taken / self.seconds,
+            ("cpu per packet", "us"): US * self._cpu_seconds() / packets,
+        }
+        if (turns := self.between.turns()) is not None:
+            figures["wake ups per packet", "1"] = turns / packets
+        figures["lost", "share"] = max(0.0, 1 - self.taken / self.sent)
+        return [Sample.single(f"{name}{at}", unit, x) for (name, unit), x in figures.items()]
 
     # Seconds of CPU beyond those of an idle guest. What esxtop sampled is of no fixed length.
     def _cpu_seconds(self) -> float:
@@ -191,6 +182,5 @@ def _count(text: str) -> tuple[int, int]:
         table = dict(zip(names.split()[1:], map(int, numbers.split()[1:]), strict=True))
         return table["InDatagrams"], table["InErrors"]
     except (KeyError, ValueError) as error:
-        raise ResultsError(
-            "packet rate: the guest's counters cannot be read", said=str(error)
-        ) from None
+        problem = "packet rate: the guest's counters cannot be read"
+        raise ResultsError(problem, said=str(error)) from None

@@ -83,31 +83,15 @@ class Ping(Workload):
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """Only root may ask more often than every 2 ms."""
-        words = (
-            "ping",
-            "-n",
-            "-D",
-            "-q",
-            "-c",
-            "1",
-            "-i",
-            str(self.interval),
-            "-W",
-            "1",
-            "127.0.0.1",
-        )
-        result = hosts["client"].run(*words)
-        if not result.ok and "usage" in result.stderr.lower():
-            return f"the ping of {hosts['client'].name} is not that of iputils, and has no -D"
-        refusal = not result.ok and (
-            "interval" in result.stderr or "not permitted" in result.stderr
-        )
-        if not refusal:
-            return ""
-        pace = f"every {1000 * self.interval:g} ms"
-        return (
-            f"{hosts['client'].name} is not root, and may not ping {pace} ({result.stderr.strip()})"
-        )
+        client, pace = hosts["client"], ("-c", "1", "-i", str(self.interval), "-W", "1")
+        result = client.run("ping", "-n", "-D", "-q", *pace, "127.0.0.1")
+        said = "" if result.ok else result.stderr.strip()
+        if "usage" in said.lower():
+            return f"the ping of {client.name} is not that of iputils, and has no -D"
+        if "interval" in said or "not permitted" in said:
+            often = f"every {1000 * self.interval:g} ms"
+            return f"{client.name} is not root, and may not ping {often} ({said})"
+        return ""
 
     def behind(self, text: str) -> float | None:
         """The time stamp of an answer less its round trip is when that was asked for.
@@ -160,9 +144,8 @@ def _in_order(text: str) -> tuple[dict[int, float], int]:
     steps = np.diff(np.array([0, *numbers]))
     if not match or (steps <= 0).any() or (steps >= WRAP // 2).any():
         return {}, 0
-    return {number: 1000 * float(ms) for number, (_, ms) in zip(numbers, figures, strict=True)}, (
-        match.end()
-    )
+    answers = {n: 1000 * float(ms) for n, (_, ms) in zip(numbers, figures, strict=True)}
+    return answers, match.end()
 
 
 # The number on the wire starts again from 0; answers come at most half a turn late.

@@ -3,12 +3,12 @@
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from labkit.errors import CommandFailed, HostError, ResultsError
 from labkit.host import Host
-from labkit.probes.busy import BusyCpus, spent
+from labkit.probes.busy import looks, spent
 from labkit.setting import Words
 from labkit.workload import Sample, Workload, choice, knob
 from labkit.workloads import _lasting
@@ -110,8 +110,9 @@ class Redis(Workload):
     # another process than this one.
     def _begin(self, hosts: Mapping[str, Host], port: int) -> Words:
         requests = LEAST_REQUESTS * self.clients
-        parts = {"warm-up": self._warm_up(hosts, port, requests)}
-        requests = max(requests, int(self.duration * _rate(parts["warm-up"])))
+        words = self._benchmark(hosts, port, requests)
+        parts = {"warm-up": hosts["client"].check(*words, seconds=self._most_seconds)}
+        requests = max(requests, int(self.duration * _row(parts["warm-up"])["rps"]))
         parts |= self._looks(hosts, port, "before")
         parts["requests"] = str(requests)
         return (joined({**parts, "benchmark": ""}), *self._benchmark(hosts, port, requests))
@@ -120,13 +121,6 @@ class Redis(Workload):
         pin = ("taskset", "-c", self.pin) if self.pin else ()
         return limited(self.files, (*pin, *server_words(host.address, port),
                        "--maxclients", str(self.clients + 32)))  # fmt: skip
-
-    def _warm_up(self, hosts: Mapping[str, Host], port: int, requests: int) -> str:
-        words = self._benchmark(hosts, port, requests)
-        try:
-            return hosts["client"].check(*words, seconds=self._most_seconds)
-        except CommandFailed as error:
-            raise ended(error, hosts["server"], port) from None
 
     def _benchmark(self, hosts: Mapping[str, Host], port: int, requests: int) -> Words:
         words = (
@@ -138,27 +132,29 @@ class Redis(Workload):
         return limited(self.files, ("timeout", "-k", "2", str(limit), *words))
 
     def _looks(self, hosts: Mapping[str, Host], port: int, moment: str) -> dict[str, str]:
-        looks = {f"{side} {moment}": BusyCpus().look(hosts[side]) for side in SIDES}
-        return {
-            **looks,
-            f"info {moment}": counts_of(hosts["server"], hosts["server"].address, port),
-        }
+        info = counts_of(hosts["server"], hosts["server"].address, port)
+        return {**looks(hosts, SIDES, moment), f"info {moment}": info}
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """One figure each: throughput, latencies as redis-benchmark prints them, and CPU time."""
-        looks = [f"{side} {moment}" for side in (*SIDES, "info") for moment in ("before", "after")]
-        parts = parted(text, "warm-up", "benchmark", "requests", *looks)
-        _, row = _row(parts["benchmark"])
-        requests = _whole_number(parts["requests"])
+        needed = [f"{side} {moment}" for side in (*SIDES, "info") for moment in ("before", "after")]
+        parts = parted(text, "warm-up", "benchmark", "requests", *needed)
+        row = _row(parts["benchmark"])
+        if not re.fullmatch(r"[1-9]\d{0,14}", parts["requests"], re.ASCII):
+            problem = "redis: the output does not say how many requests there were"
+            raise ResultsError(problem, said=parts["requests"][:200])
         samples = [Sample.single("throughput", "1/s", row["rps"])]
         samples += [Sample.single(f"latency {short}", "ms", row[column])
                     for column, short in COLUMNS.items()]  # fmt: skip
         cost = _cpu(parts["info after"]) - _cpu(parts["info before"])
         if cost < 0:
             raise ResultsError("redis: a different server was running at the end")
-        return [*samples, Sample.single("cpu per request", "us", 1e6 * cost / requests),
-                *_busy(parts)]  # fmt: skip
+        samples.append(Sample.single("cpu per request", "us", 1e6 * cost / int(parts["requests"])))
+        for side, name in (("host", "server cpu"), ("client", "client cpu")):
+            if used := spent(parts[f"{side} before"], parts[f"{side} after"]):
+                samples.append(Sample.single(name, "share", used["CPU share"]))
+        return samples
 
 
 # It has no password and runs as whoever labkit logs in as, often root: what reaches beyond its own
@@ -203,37 +199,19 @@ def ended(error: CommandFailed, server: Host, port: int) -> HostError:
     )
 
 
-def _busy(parts: Mapping[str, str]) -> Iterator[Sample]:
-    for side, name in (("host", "server cpu"), ("client", "client cpu")):
-        if used := spent(parts[f"{side} before"], parts[f"{side} after"]):
-            yield Sample.single(name, "share", used["CPU share"])
-
-
-def _rate(text: str) -> float:
-    return _row(text)[1]["rps"]
-
-
 # Of a test that first has to make its data, the last line is its own.
-def _row(text: str) -> tuple[str, dict[str, float]]:
+def _row(text: str) -> dict[str, float]:
     rows = list(csv.reader(io.StringIO(text.strip(), newline="")))
     complete = len(rows) >= 2 and rows[0][:1] == ["test"] and len(rows[-1]) == len(rows[0])
     if not complete or {"rps", *COLUMNS} - {*rows[0]}:
         raise ResultsError("redis-benchmark: it did not finish", said=text[-200:])
-    name, *figures = rows[-1]
+    _, *figures = rows[-1]
     if not all(ROW.fullmatch(figure) for figure in figures):
         raise ResultsError("redis-benchmark: cannot read its figures", said=text[-200:])
     row = dict(zip(rows[0][1:], map(float, figures), strict=True))
     if not row["rps"]:
         raise ResultsError("redis-benchmark: no request was answered", said=text[-200:])
-    return name, row
-
-
-def _whole_number(text: str) -> int:
-    if not re.fullmatch(r"[1-9]\d{0,14}", text, re.ASCII):
-        raise ResultsError(
-            "redis: the output does not say how many requests there were", said=text[:200]
-        )
-    return int(text)
+    return row
 
 
 def _cpu(text: str) -> float:

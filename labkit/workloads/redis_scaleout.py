@@ -16,7 +16,7 @@ from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.machine.stopping import together
 from labkit.probes import cpu_moves
-from labkit.probes.busy import BusyCpus, spent
+from labkit.probes.busy import looks, spent
 from labkit.programs.packages import brings
 from labkit.setting import Words
 from labkit.workload import Sample, Workload, knob
@@ -240,7 +240,7 @@ class RedisScaleout(Workload):
     def _looks(
         self, hosts: Mapping[str, Host], servers: Sequence[tuple[str, int]], moment: str
     ) -> dict[str, str]:
-        parts = {f"{side} {moment}": BusyCpus().look(hosts[side]) for side in SIDES}
+        parts = looks(hosts, SIDES, moment)
         for n, at in enumerate(servers, 1):
             try:
                 parts[f"{n} {moment}"] = counts_of(hosts["client"], *at)

@@ -86,10 +86,6 @@ class SharedHost(Workload):
     def _asking(self) -> Sockperf:
         return Sockperf(size=self.size, duration=self.duration)
 
-    @property
-    def _neighbours(self) -> tuple[str, ...]:
-        return NEIGHBOURS[: len(self.guests) - self.servers]
-
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Ask the servers while the neighbours compute; look at the host before and after.
 
@@ -107,7 +103,8 @@ class SharedHost(Workload):
     # Only the client's command is a job: to begin and end one takes a starved guest longer than the
     # load lasts, if it is emulated. The server begins before the neighbours slow it down.
     def _once(self, hosts: Mapping[str, Host]) -> tuple[dict[str, str], float]:
-        neighbours = {role: hosts[role] for role in self._neighbours}
+        roles = NEIGHBOURS[: len(self.guests) - self.servers]
+        neighbours = {role: hosts[role] for role in roles}
         client, limit = _lasting.apart(hosts["client"]), 120 + 3 * self.seconds
         with ExitStack() as going:
             words = self._begin(client, hosts, going)
@@ -134,34 +131,28 @@ class SharedHost(Workload):
     def parse(text: str) -> list[Sample]:
         """Response times, then one figure each of the neighbours and of the host."""
         parts = parted(text, "sockperf", "host before", "host after")
-        servers, computing = (
-            _select(parts, "servers", SERVERS),
-            _select(parts, "neighbours", NEIGHBOURS),
-        )
+        servers = _select(parts, "servers", SERVERS)
+        computing = _select(parts, "neighbours", NEIGHBOURS)
         outputs = ["sockperf", *(f"sockperf {n}" for n in range(2, len(servers) + 1))]
         places = [f"{role} {moment}" for role in computing for moment in ("before", "after")]
         parts = parted(text, *outputs, *places)
-        transactions = sum(
-            _rate(parts[f"{role} before"], parts[f"{role} after"]) for role in computing
-        )
+        rates = [_rate(parts[f"{role} before"], parts[f"{role} after"]) for role in computing]
         trips = [trip for name in outputs for trip in Sockperf.parse(parts[name] + "\n")]
         host = between(parts["host before"], parts["host after"])
         guests = _in_order(parts["host before"])
-        latency_guests, neighbours = guests[: len(servers)], guests[len(servers) :]
-        ready = 1000 * host.waited(*neighbours) / host.seconds / len(neighbours)
-        ready_of_latency = 1000 * host.waited(*latency_guests) / host.seconds / len(latency_guests)
-        used = host.ran() / host.seconds / len(host.cpus)
-        answers, losses = (
-            np.concatenate([trip.values for trip in trips]),
-            sum(x.lost for x in trips),
+        ready_of_latency, ready = (
+            1000 * host.waited(*some) / host.seconds / len(some)
+            for some in (guests[: len(servers)], guests[len(servers) :])
         )
+        answers = np.concatenate([trip.values for trip in trips])
         return [
-            Sample("response time", trips[0].unit, answers, losses),
-            Sample.single("throughput", "trans/s", transactions),
+            Sample("response time", trips[0].unit, answers, sum(trip.lost for trip in trips)),
+            Sample.single("throughput", "trans/s", sum(rates)),
             Sample.single("ready time", "ms/s", ready),
             Sample.single("ready time of the latency guest", "ms/s", ready_of_latency),
-            Sample.single("host cpu utilisation", "share", used),
-        ]
+            Sample.single("host cpu utilisation", "share",
+                          host.ran() / host.seconds / len(host.cpus)),
+        ]  # fmt: skip
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from labkit.errors import ResultsError
 from labkit.host import Host
@@ -123,12 +122,9 @@ class Sockperf(Workload):
             if line.strip("-"):
                 raise ResultsError(f"sockperf: cannot read line {at}", said=line)
         values = np.concatenate([np.fromstring(first, sep="\n"), np.array(trips, float)])
-        return [_sample(values, int(run[1]), int(run[2]))]
-
-
-def _sample(trips: npt.NDArray[np.float64], requests: int, answers: int) -> Sample:
-    if not answers:
-        raise ResultsError("sockperf: no request was answered")
-    if len(trips) != answers or answers > requests:
-        raise ResultsError(f"sockperf: it logged {len(trips)} answers of {answers}")
-    return Sample("round trip", "us", trips, requests - answers)
+        requests, answers = int(run[1]), int(run[2])
+        if not answers:
+            raise ResultsError("sockperf: no request was answered")
+        if len(values) != answers or answers > requests:
+            raise ResultsError(f"sockperf: it logged {len(values)} answers of {answers}")
+        return [Sample("round trip", "us", values, requests - answers)]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from labkit.errors import BadInput, ResultsError
 from labkit.fleet.fleet import Fleet
 from labkit.host import Host
-from labkit.probes.busy import BusyCpus, spent
+from labkit.probes.busy import looks, spent
 from labkit.setting import Words
 from labkit.workload import Sample, Workload, knob
 from labkit.workloads._sections import joined, parted
@@ -134,25 +134,21 @@ class Streams(Workload):
         parts = {"seconds": str(self.duration)}
         for way, load in self._loads():
             with load.asking(hosts) as words:
-                parts |= _looks(hosts, f"before {way}")
+                parts |= looks(hosts, SIDES, f"before {way}")
                 limit = 30 + 3 * load.seconds
                 parts |= self._stream(hosts["client"], way, words, limit)
-                parts |= _looks(hosts, f"after {way}")
+                parts |= looks(hosts, SIDES, f"after {way}")
         return joined(parts)
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """Throughput each way, and CPU seconds for each gigabyte of 10^9 bytes."""
-        looks = [f"{side} {moment} {way}" for side in SIDES for moment in ("before", "after")
-                 for way in WAYS]  # fmt: skip
-        parts = parted(text, "seconds", *WAYS, *looks)
+        needed = [f"{side} {moment} {way}" for side in SIDES for moment in ("before", "after")
+                  for way in WAYS]  # fmt: skip
+        parts = parted(text, "seconds", *WAYS, *needed)
         if not SECONDS.fullmatch(parts["seconds"]):
             raise ResultsError("streams: the output does not say how long", said=parts["seconds"])
         return [sample for way in WAYS for sample in _of_way(parts, way)]
-
-
-def _looks(hosts: Mapping[str, Host], moment: str) -> dict[str, str]:
-    return {f"{side} {moment}": BusyCpus().look(hosts[side]) for side in SIDES}
 
 
 def _of_way(parts: Mapping[str, str], way: str) -> Iterator[Sample]:

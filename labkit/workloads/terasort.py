@@ -8,7 +8,7 @@ from labkit.errors import BadInput, HostError, ResultsError
 from labkit.fleet.fleet import Fleet
 from labkit.host import Host
 from labkit.machine.cpus import cpus_of, ranges
-from labkit.probes.busy import BusyCpus, spent
+from labkit.probes.busy import looks, spent
 from labkit.runs.capacity import capacity
 from labkit.workload import Sample, Workload, knob
 from labkit.workloads import _hadoop
@@ -19,6 +19,7 @@ PROGRAMS = ("bash", "java", "tar", "taskset")
 MOST_NODES = 640
 """32 hosts with twenty guests each."""
 NODES = tuple(f"server{n}" if n else "server" for n in range(MOST_NODES))
+SIDES = ("host", "client")
 ROW_BYTES, DOCUMENT_BYTES = 100, 30 * 10**12
 CLASSES = {"generate": "TeraGen", "sort": "TeraSort", "validate": "TeraValidate"}
 SLOT = 192
@@ -181,9 +182,9 @@ class TeraSort(Workload):
                 "generate": self._job(cluster, "generate", str(self.rows), "/rows"),
                 "stored": str(cluster.stored()),
             }
-            parts |= self._looks(hosts, "before")
+            parts |= looks(hosts, SIDES, "before")
             parts["sort"] = self._sort(cluster, [*nodes])
-            parts |= self._looks(hosts, "after")
+            parts |= looks(hosts, SIDES, "after")
             parts["validate"] = self._job(cluster, "validate", "/sorted", "/checked")
             parts["result"] = cluster.job("fs.FsShell", "-cat", "/checked/part-r-*")
         return joined({name: _brief(text) if name in CLASSES else text
@@ -208,9 +209,6 @@ class TeraSort(Workload):
             text = lines.done.stdout
         return _check_success("sort", warning + text)
 
-    def _looks(self, hosts: Mapping[str, Host], moment: str) -> dict[str, str]:
-        return {f"{side} {moment}": BusyCpus().look(hosts[side]) for side in ("host", "client")}
-
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """Times and counters of each job; a run whose result is not what was generated is none."""
@@ -228,7 +226,7 @@ class TeraSort(Workload):
         size_stored = _number("bytes", f"bytes {parts['stored']}")
         figures |= {("bytes stored", "B"): size_stored, ("copies", "1"): size_stored / size}
         figures["dataset over memory [job=sort]", "1"] = size / (order["memory"] << 10)
-        for side in ("host", "client"):
+        for side in SIDES:
             if busy := spent(parts.get(f"{side} before", ""), parts.get(f"{side} after", "")):
                 figures[f"cpu of the {side}", "share"] = busy["CPU share"]
         return [Sample.single(*key, value) for key, value in figures.items()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -18,7 +17,7 @@ from labkit.machine.scripts import beside
 from labkit.machine.stopping import together
 from labkit.programs.packages import brings
 from labkit.shop import kit
-from labkit.workload import Sample, Workload, knob
+from labkit.workload import Sample, Workload, knob, steps_of
 from labkit.workloads._brought import bring, could_bring
 from labkit.workloads._database import Served, WantedShop, absent, serving_pages, serving_shop
 from labkit.workloads._own_place import own_folder
@@ -35,7 +34,6 @@ FIND_MAIL = r"PATH=$PATH:/usr/sbin; command -v postconf && dovecot --version | g
 """Dovecot 2.4 reads another form of configuration."""
 FOLDER, VOLUME, KIT = "/run/labkit-array", "labkit-volume", "tile"
 PLACES = f"{FOLDER}/tiles"
-NUMBERS = re.compile(r"\d{1,3}( \d{1,3})*", re.ASCII)
 ENGINE, SIZE, SEED = "postgresql", "10MB", 1
 WEB_SERVERS, WORKERS, BUFFERS = 3, 4, 32
 IMAP = 500
@@ -87,7 +85,7 @@ class TileLoad(Workload):
 
     def __post_init__(self) -> None:
         _ = self._array  # refuses what it cannot be
-        if not self._steps or any(not 1 <= step <= self.most for step in self._steps):
+        if not self._steps:
             raise BadInput(f"tiles: steps are numbers of tiles as '1 7 13', not {self.steps!r}")
 
     @property
@@ -96,8 +94,7 @@ class TileLoad(Workload):
 
     @property
     def _steps(self) -> list[int]:
-        words = self.steps.split() if NUMBERS.fullmatch(self.steps) else []
-        return sorted({int(word) for word in words})
+        return steps_of(self.steps, self.most)
 
     @property
     def seconds(self) -> float:

@@ -88,9 +88,7 @@ class Uplink(Workload):
         words = {KINDS[port]: words for port, words in self._clients(peer.address, RAMP).items()}
         with Fleet(dict.fromkeys(words, server)).together(words) as line:
             outcomes = line.go(seconds=30 + 3 * self.seconds).check()
-        return {
-            kind: outcome.stdout.decode("utf-8", "replace") for kind, outcome in outcomes.items()
-        }
+        return {kind: load.stdout.decode("utf-8", "replace") for kind, load in outcomes.items()}
 
     # Streams are there from before the others are measured until they have ended.
     def _clients(self, at: str, ramp: int) -> dict[int, Words]:
@@ -114,33 +112,24 @@ class Uplink(Workload):
         """The mean answer of the latency flow, Mbit/s of the others, and CPU time for each GB."""
         parts = parted(text, "reserved", "latency", "storage", "bulk")
         storage = _write_rate(parts["storage"])
-        figures = [
-            Sample.single("throughput", "Mbit/s", storage),
-            *Sockperf.parse(parts["latency"]),
-        ]
-        figures[1] = Sample.single("latency", "us", figures[1].values.mean())
+        (trips,) = Sockperf.parse(parts["latency"])
+        figures = {("throughput", "Mbit/s"): storage, ("latency", "us"): trips.values.mean()}
         for kind in ("bulk", "migration"):
             if kind in parts:
-                rate = _read_stream(parts[kind])[:-1].mean()
-                figures.append(Sample.single(f"{kind} throughput", "Mbit/s", rate))
+                figures[f"{kind} throughput", "Mbit/s"] = _read_stream(parts[kind])[:-1].mean()
         if reservation := int(parts["reserved"]):
-            figures.append(
-                Sample.single("share of reservation", "share", storage * WIRE / reservation)
-            )
+            figures["share of reservation", "share"] = storage * WIRE / reservation
         if "migration" not in parts:
-            figures.append(_cost(parts["bulk"]))
-        return figures
+            figures["cpu per byte", "s/GB"] = _cost(parts["bulk"])
+        return [Sample.single(*name, value) for name, value in figures.items()]
 
 
 def _servers(at: str) -> dict[int, Words]:
-    def iperf3(port: int) -> Words:
-        return ("iperf3", "-s", "-4", "-B", at, "-p", str(port))
-
     return {
         LATENCY: ("sockperf", "server", "-i", at, "-p", str(LATENCY), "--tcp"),
         STORAGE: ("nbdkit", "-f", "-i", at, "-p", str(STORAGE), "memory", DISK),
-        BULK: iperf3(BULK), MIGRATION: iperf3(MIGRATION),
-    }  # fmt: skip
+        **{port: ("iperf3", "-s", "-4", "-B", at, "-p", str(port)) for port in (BULK, MIGRATION)},
+    }
 
 
 def _write_rate(text: str) -> float:
@@ -155,12 +144,8 @@ def _write_rate(text: str) -> float:
 # Mbit/s of each whole second that was measured; those before fill the line, the last one ends it.
 def _read_stream(text: str) -> npt.NDArray[np.float64]:
     try:
-        intervals = [load["sum"] for load in json.loads(text)["intervals"]]
-        rates = [
-            float(interval["bits_per_second"]) / 1e6
-            for interval in intervals
-            if not interval["omitted"]
-        ]
+        sums = [interval["sum"] for interval in json.loads(text)["intervals"]]
+        rates = [float(row["bits_per_second"]) / 1e6 for row in sums if not row["omitted"]]
     except (ValueError, TypeError, KeyError) as error:
         raise ResultsError("iperf3: its answer is not whole", said=str(error)) from None
     if not sum(rates):
@@ -169,8 +154,7 @@ def _read_stream(text: str) -> npt.NDArray[np.float64]:
 
 
 # The sender's own, in user space and in the kernel; work that interrupts do for it is not in it.
-def _cost(text: str) -> Sample:
+def _cost(text: str) -> float:
     end = json.loads(text)["end"]
-    busy = float(end["cpu_utilization_percent"]["host_total"]) / 100
-    total = end["sum_sent"]
-    return Sample.single("cpu per byte", "s/GB", busy * total["seconds"] / (total["bytes"] / 1e9))
+    busy, total = float(end["cpu_utilization_percent"]["host_total"]) / 100, end["sum_sent"]
+    return float(busy * total["seconds"] / (total["bytes"] / 1e9))

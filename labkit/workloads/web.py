@@ -21,7 +21,7 @@ from labkit.probes.esxtop import Esxtop
 from labkit.probes.ready_time import Between, ReadyTime, between
 from labkit.programs.packages import brings
 from labkit.setting import Words
-from labkit.workload import Sample, Workload, knob
+from labkit.workload import Sample, Workload, knob, steps_of
 from labkit.workloads import _web_users as web_users
 from labkit.workloads._brought import bring, could_bring
 from labkit.workloads._own_place import no_python, own_folder
@@ -94,15 +94,13 @@ class WebSessions(Workload):
         for shape in self.shapes.split() or [""]:
             if shape not in web_users.SITES:
                 raise Unknown("shape of web", shape, web_users.SITES)
-        if not re.fullmatch(r"\d{1,2}( \d{1,2})*", self.steps, re.ASCII) or not all(
-            1 <= count <= MOST_SERVERS for count in self._steps
-        ):
+        if not self._steps:
             raise BadInput(f"web: steps are numbers of servers as '1 2 4', not {self.steps!r}")
         self.insist_between("tolerable", self.tolerable, self.good, 600)
 
     @property
     def _steps(self) -> list[int]:
-        return sorted({int(word) for word in self.steps.split()})
+        return steps_of(self.steps, MOST_SERVERS)
 
     @property
     def seconds(self) -> float:
@@ -156,8 +154,9 @@ class WebSessions(Workload):
             return client.check(*words, json.dumps(task), seconds=60 + 5 * self.seconds)
 
         if not self.sessions:
-            parts[f"{name}: search"] = drive()
-            task["sessions"] = _best(parts[f"{name}: search"])
+            parts[f"{name}: search"] = found = drive()
+            # Without one that was passed, the search has said why.
+            task["sessions"] = max(int(t["sessions"]) for t in _trials(found) if t["passed"])
         if guests := self.guests[:count]:
             with ReadyTime(guests).watching(hosts["host"], self.duration) as window:
                 parts[f"{name}: hold"] = drive()
@@ -193,9 +192,9 @@ class WebSessions(Workload):
 
     def behind(self, text: str) -> float | None:
         """The share of pages that were asked for too late to tell, where it was largest."""
-        trials = [t for name, part in parted(text).items() if name.endswith("hold")
-                  for t in _trials(part)]  # fmt: skip
-        return max((float(trial["behind"]) for trial in trials), default=None)
+        shares = (float(trial["behind"]) for name, part in parted(text).items()
+                  if name.endswith("hold") for trial in _trials(part))  # fmt: skip
+        return max(shares, default=None)
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
@@ -211,18 +210,12 @@ class WebSessions(Workload):
         if not holds:
             raise ResultsError("web: the run did not finish: no trial was held")
         points = len(holds) > 1 or max(holds) > 1
-        samples = [
-            sample
-            for count, shapes in holds.items()
-            for sample in _of_step(shapes, f"vms={count}" if points else "")
-        ]
+        samples = []
+        for count, shapes in holds.items():
+            point = f"vms={count}" if points else ""
+            samples += [sample for shape in shapes for sample in shape.samples(point)]
+            samples += _all_of(shapes, point)
         return samples + (_all_of(holds[max(holds)], "") if points else [])
-
-
-# Every shape at its point, and all together.
-def _of_step(shapes: Sequence[_Hold], point: str) -> list[Sample]:
-    samples = [sample for shape in shapes for sample in shape.samples(point)]
-    return [*samples, *_all_of(shapes, point)]
 
 
 def _all_of(shapes: Sequence[_Hold], point: str) -> list[Sample]:
@@ -306,11 +299,6 @@ def _trial(row: dict[str, Any]) -> dict[str, Any]:
         raise ResultsError("web: a trial lacks a figure", said=", ".join(row))
     numbers = {name: float(row[name]) for name in NUMBERS}
     return row | numbers | {"times": [float(seconds) for seconds in row["times"]]}
-
-
-# The most users of a trial that was passed; without one the search has said why.
-def _best(text: str) -> int:
-    return max(int(trial["sessions"]) for trial in _trials(text) if trial["passed"])
 
 
 @contextmanager
