@@ -92,14 +92,10 @@ def test_a_place_that_is_none_is_answered_with_those_that_are():
         place("VM", "wifi")
 
 
-@pytest.mark.parametrize(
-    ("guest", "container", "why"),
-    [
-        ({"accelerator": "qemu", "memory": "256M"}, {}, 'accelerator "auto"'),
-        ({}, {"engine": "docker"}, "by docker"),
-        ({}, {"cpus": "all"}, "one CPU"),
-    ],
-)
+@pytest.mark.parametrize(("guest", "container", "why"), [
+    ({"accelerator": "qemu", "memory": "256M"}, {}, 'accelerator "auto"'),
+    ({}, {"engine": "docker"}, "by docker"), ({}, {"cpus": "all"}, "one CPU"),
+])  # fmt: skip
 def test_a_container_that_a_guest_cannot_run_is_refused(guest, container, why):
     tables = {
         "hosts": {"server": {}},

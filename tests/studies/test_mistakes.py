@@ -73,65 +73,33 @@ Native,,,round_trip,median,18,us,=,A document; Table 1
 TOML, PY, CSV = "mine.toml", "mine.py", "mine.csv"
 FIRST, SECOND = "claim mine-01", "claim mine-02"
 MISTAKES = {
-    "a form misspelt": (
-        TOML,
-        '"ratio"',
-        '"ratoi"',
-        f"mine.toml:8: {FIRST}: unknown form",
-        "'ratio'",
-    ),
+    "a form misspelt": (TOML, '"ratio"', '"ratoi"', f"mine.toml:8: {FIRST}: unknown form",
+                        "'ratio'"),
     "a key misspelt": (TOML, "under =", "undr =", f"mine.toml:12: {FIRST}: unknown key", "'under'"),
     "a key missing": (TOML, 'under = "Native"\n', "", f"mine.toml:7: {FIRST}: a ratio needs two"),
     "low above high": (TOML, "low = 0.9", "low = 9", f"mine.toml:17: {SECOND}: a bound needs"),
-    "a figure not printed": (
-        TOML,
-        '["round_trip"]',
-        '["round_trp"]',
-        f"mine.toml:14: {FIRST}: unknown",
-    ),
+    "a figure not printed": (TOML, '["round_trip"]', '["round_trp"]',
+                             f"mine.toml:14: {FIRST}: unknown"),
     "no quantity": (TOML, " / 'Native'\"", ' / "', f"mine.toml:17: {SECOND}: \"'Docker-Host' / \""),
     "no document": (TOML, 'document = "A document"\n', "", "mine.toml:1: document is missing"),
-    "a word for a number": (
-        TOML,
-        "= 2.0",
-        '= "two"',
-        f"mine.toml:13: {FIRST}: published is a number",
-    ),
+    "a word for a number": (TOML, "= 2.0", '= "two"',
+                            f"mine.toml:13: {FIRST}: published is a number"),
     "no statistic": (TOML, '"median"', '"p9x"', "mine.toml:4: 'p9x' is no statistic"),
-    "a column missing": (
-        CSV,
-        ",unit",
-        "",
-        "mine.csv:1: these columns are missing or unknown: unit",
-    ),
-    "a condition misspelt": (
-        TOML,
-        "'Docker-Host'",
-        "'Docker-Hst'",
-        f"{SECOND}: unknown condition",
-        "mine.toml:17: ",
-        "'Docker-Host'",
-    ),
+    "a column missing": (CSV, ",unit", "",
+                         "mine.csv:1: these columns are missing or unknown: unit"),
+    "a condition misspelt": (TOML, "'Docker-Host'", "'Docker-Hst'", f"{SECOND}: unknown condition",
+                             "mine.toml:17: ", "'Docker-Host'"),
     "a claim twice": (TOML, "mine-02", "mine-01", f"mine.toml:17: {FIRST} is there twice"),
-    "a condition twice": (
-        PY,
-        '"Docker-Host"',
-        '"VM"',
-        "mine.py:8: a condition of mine is there twice",
-    ),
+    "a condition twice": (PY, '"Docker-Host"', '"VM"',
+                          "mine.py:8: a condition of mine is there twice"),
     "another name": (PY, 'name="mine"', 'name="ours"', "mine.py:8: the study is called 'ours'"),
-    "a metric misspelt": (
-        PY,
-        '"round trip"',
-        '"round trp"',
-        "mine.py:8: unknown metric",
-        "'round trip'",
-    ),
+    "a metric misspelt": (PY, '"round trip"', '"round trp"', "mine.py:8: unknown metric",
+                          "'round trip'"),
     "no Python": (PY, "study = Study(", "study = Study(((", "mine.py:", "SyntaxError"),
     "an unknown field": (PY, "unit=", "untt=", "mine.py:8: TypeError", "'untt'"),
     "a value misspelt": (PY, "Mtu(1400,", 'Mtu("zz",', "mine.py:16: ", "'zz'"),
     "a topology misspelt": (PY, '"pair"', '"pairs"', "mine.py:8: unknown topology", "'pair'"),
-}
+}  # fmt: skip
 """The file, what stands there, the mistake, and words of the answer."""
 
 
@@ -193,9 +161,8 @@ def test_a_broken_study_is_named_and_takes_no_other_down(files, capsys, name, ri
     assert '"lat_netperf"' in capsys.readouterr().out
     card = scorecard(files)
     assert "other-01" in [line.claim for line in card.lines]
-    assert (
-        len(card.unread) == 1 and said in card.unread[0] and said in " ".join(card.text().split())
-    )
+    assert len(card.unread) == 1 and said in card.unread[0]
+    assert said in " ".join(card.text().split())
     page = cards_html(Known().cards(), ())
     assert "lat-ping.ipynb" in page and said in page
 
@@ -224,18 +191,14 @@ class Own(Ping):
 
 WRONG = {
     "a place that is no text": (lambda: open_lab(Path("no.toml")), "no lab file no.toml"),
-    "a setting for a list": (
-        lambda: apply(Mtu(1400, role="client")),
-        "a list of settings is needed",
-    ),
+    "a setting for a list": (lambda: apply(Mtu(1400, role="client")),
+                             "a list of settings is needed"),
     "a word for a setting": (lambda: apply(["Mtu"]), "a list of settings is needed, not ['Mtu']"),
     "a text for a number": (lambda: Sockperf(size="big"), "sockperf: size must be a whole number"),
-    "a text for a number of one's own": (
-        lambda: Own(times="x"),
-        "own: times must be a whole number",
-    ),
+    "a text for a number of one's own": (lambda: Own(times="x"),
+                                         "own: times must be a whole number"),
     "an unknown knob": (lambda: Ping(cuont=3), "did you mean 'count'"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("mistake", WRONG)

@@ -43,15 +43,10 @@ def copy(tmp_path_factory):
     shutil.copytree(HOME, folder, ignore=LEFT_OUT, symlinks=True)
     for words in (
         ("tried_cache", "--document", "Caches That Tests Try"),
-        (
-            "tried-stacks",
-            "--question",
-            "Which stack answers a ping sooner?",
-            "--title",
-            "Two stacks",
-        ),
+        ("tried-stacks", "--question", "Which stack answers a ping sooner?", "--title",
+         "Two stacks"),
         (claimed(),),
-    ):
+    ):  # fmt: skip
         done = ran(folder, "labkit", "new", "study", *words)
         assert done.returncode == 0, done.stderr
     return folder
@@ -92,19 +87,13 @@ def test_a_second_study_of_a_document_joins_its_row(copy):
     assert "| Caches That Tests Try | not named | tried_cache, tried_queue |" in sources
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("lat_ping",), "there is a study lat_ping already"),
-        (("Disk Cache",), "small letters, digits and single underscores"),
-        (("_disk",), "cannot be called '_disk'"),
-        (("../disk",), "cannot be called"),
-        (("class",), "cannot be called 'class'"),
-        (("d" * 31,), "at most 30"),
-        (("disk", "--question", "Fast"), "ends with a question mark"),
-        (("disk", "--title", 'a "title"'), "the title of a study cannot be"),
-    ],
-)
+@pytest.mark.parametrize(("words", "said"), [
+    (("lat_ping",), "there is a study lat_ping already"), (("../disk",), "cannot be called"),
+    (("Disk Cache",), "small letters, digits and single underscores"),
+    (("_disk",), "cannot be called '_disk'"), (("class",), "cannot be called 'class'"),
+    (("d" * 31,), "at most 30"), (("disk", "--question", "Fast"), "ends with a question mark"),
+    (("disk", "--title", 'a "title"'), "the title of a study cannot be"),
+])  # fmt: skip
 def test_a_name_or_a_text_that_cannot_be_meant_is_refused_and_nothing_is_written(
     words, said, capsys, monkeypatch
 ):

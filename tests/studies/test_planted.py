@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from figures import figures
 from planted import Planted, exact, judged, results
 from who_decides import deciders
 
@@ -210,9 +211,9 @@ def placed(own, given=None):
 @pytest.mark.parametrize("own", [0.001, 5.0])
 def test_time_that_others_took_from_a_guest_is_none_that_its_servers_used(own):
     """A guest without a steal clock counts it as its own: then eight take more than there is."""
-    with_probe = {s.metric: s.values[0] for s in RedisScaleout.parse(placed(own, given=True))}
+    with_probe = figures(RedisScaleout, placed(own, given=True))
     assert with_probe["cpus of the servers"] == pytest.approx(0.08, abs=0.01)
-    without = {s.metric: s.values[0] for s in RedisScaleout.parse(placed(own))}
+    without = figures(RedisScaleout, placed(own))
     assert without["cpus of the servers"] <= 2.0, "the machine has two CPUs"
     assert (without["cpus of the servers"] < 0.3) == (own < 1)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from figures import figures
 
 from labkit.errors import HostError, ResultsError
 from labkit.host import Host
@@ -93,7 +94,7 @@ def test_users_are_those_of_the_largest_trial_that_passed():
         for n, late in ((2, 0), (4, 0), (6, 20))
     ]  # fmt: skip
     text = "\n".join(map(json.dumps, lines))
-    levels = {sample.metric: sample.values.mean() for sample in DesktopSessions.parse(text)}
+    levels = figures(DesktopSessions, text)
     assert levels["users"] == 4 and levels["bandwidth"] == pytest.approx(3)
     assert curve(text)[-1] == (6, pytest.approx(2 / 3))
     with pytest.raises(ResultsError, match="did not finish"):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from boxes import NAME
+from figures import figures
 from leftovers import another
 
 from labkit.box.guests import accelerator, kernel
@@ -41,10 +42,6 @@ def guest():
         host = lab.host("guest")
         assert SHORT.lacking({"server": host}) == ""
         yield host
-
-
-def levels(text):
-    return {s.metric: s.values.mean() for s in DiskArray.parse(text)}
 
 
 def test_a_host_without_named_disks_and_a_volume_that_is_too_large_are_named():
@@ -103,7 +100,7 @@ def test_latencies_are_those_that_fio_has_a_mean_of():
     text = CASE.read_text()
     job = json.loads(text[text.index("{") : text.rindex("}") + 1])["jobs"][0]
     for side in ("read", "write"):
-        assert levels(text)[f"{side} latency"] == pytest.approx(
+        assert figures(DiskArray, text)[f"{side} latency"] == pytest.approx(
             job[side]["clat_ns"]["mean"] / 1e6, rel=0.02
         )
 
@@ -112,7 +109,7 @@ def test_latencies_are_those_that_fio_has_a_mean_of():
 @pytest.mark.torture
 def test_a_small_write_costs_four_requests_and_the_figures_are_those_of_fio_by_hand(guest):
     text = SHORT.run({"server": guest})
-    found = levels(text)
+    found = figures(DiskArray, text)
     assert 3.3 < found["disk requests per write"] < 4.1
     with SHORT.made(guest):
         SHORT.slow_down(guest)

@@ -13,6 +13,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from figures import figures
 
 from labkit.changes.in_force import applied
 from labkit.errors import HostError
@@ -43,10 +44,6 @@ def hosts():
     return {role: Host(role, AT, Local(role)) for role in DistributedQuery.roles}
 
 
-def levels(text):
-    return {sample.metric: sample.values.mean() for sample in DistributedQuery.parse(text)}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("way", "cache", "warm", "low", "high"), [
     ("storage", 0.7, True, 0.55, 0.85), ("network", 1.0, False, 0.2, 0.8),
@@ -60,7 +57,7 @@ def test_each_way_gives_the_answers_of_a_single_database_and_a_cache_has_its_sha
     text = replace(SMALL, way=way, cache=cache, warm=warm).run(hosts)
     queries = [line["query"] for line in map(json.loads, text.splitlines()) if "query" in line]
     assert sorted(queries) == sorted(node.QUERIES)
-    found = levels(text)
+    found = figures(SMALL, text)
     assert found["intermediate"] > 0.1 and low <= found["hit rate"] <= high
     assert (found["read from store"] == 0) == (low == 1)
 
@@ -217,7 +214,7 @@ def test_the_faster_path_wins_and_hits_explain_what_a_warm_cache_saves(box_of):
             (hosts,) = condition.pairs(lab, study.workload).values()
             with applied([*condition.settings], lab.hosts):
                 load = replace(condition.load(study.workload), streams=1)
-                found[name] = levels(load.run(hosts))
+                found[name] = figures(SMALL, load.run(hosts))
     queries = {name: level["throughput"] for name, level in found.items()}
     assert (
         queries["storage-transfer, slow network"] > 1.3 * queries["network-transfer, slow network"]

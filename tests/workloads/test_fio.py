@@ -9,7 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from brought import HERE
 from by_hand import insist_same
+from figures import figures
 
 from labkit.errors import ResultsError
 from labkit.host import Host
@@ -21,14 +23,13 @@ from labkit.workloads.fio import DIRECT, Fio
 
 PROGRAMS = ("fio", "unshare")
 
-HERE = Host("here", "127.0.0.1", Local())
 SHORT = Fio(mebibytes=32, duration=1)
 WHY = "no fio: make system" if not shutil.which("fio") else SHORT.lacking({"server": HERE})
 needs_fio = pytest.mark.skipif(bool(WHY), reason=WHY)
 
 
 def rates(text):
-    found = {s.metric: float(s.values[0]) for s in Fio.parse(text)}
+    found = figures(Fio, text)
     return {load: found[f"max iops [load={load}]"] for load in module.LOADS}
 
 
@@ -99,16 +100,11 @@ def test_a_load_that_failed_or_did_nothing_is_no_figure():
 @pytest.mark.slow
 @needs_fio
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount here")
-@pytest.mark.parametrize(
-    ("mount", "said"),
-    [
-        (
-            "mount -t tmpfs tmpfs {folder}",
-            r"\(tmpfs\) takes no direct I/O: it is in memory, not on a disk",
-        ),
-        ("mount -t tmpfs -o size=64k tmpfs {folder}", "fewer mebibytes fit"),
-    ],
-)
+@pytest.mark.parametrize(("mount", "said"), [
+    ("mount -t tmpfs tmpfs {folder}",
+     r"\(tmpfs\) takes no direct I/O: it is in memory, not on a disk"),
+    ("mount -t tmpfs -o size=64k tmpfs {folder}", "fewer mebibytes fit"),
+])  # fmt: skip
 def test_a_file_system_without_direct_io_or_room_is_named_before_the_start(mount, said):
     script = f'{mount.format(folder=capacity(HERE).folder)} && exec "$@"'
     on_it = Host("here", "127.0.0.1", Mounted("unshare", "-m", "sh", "-c", script, "on"))

@@ -4,6 +4,7 @@ from math import prod
 from pathlib import Path
 
 import pytest
+from figures import figures
 
 from labkit.errors import Unknown
 from labkit.runs.capacity import Capacity
@@ -13,20 +14,16 @@ from labkit.workloads.five_tests import RATES, FiveTests, text_of
 TEXT = (Path(__file__).parents[1] / "cases/FiveTests/in_a_container/stdout.txt").read_text()
 
 
-def told(load, text):
-    return {sample.metric: float(sample.values[0]) for sample in load.parse(text)}
-
-
 @pytest.mark.parametrize("test", RATES)
 def test_a_rate_is_that_of_its_own_test(test):
     load, metric = RATES[test]
-    alone = told(load, text_of(test, TEXT))[metric]
-    assert told(FiveTests, TEXT)[f"performance [test={test}]"] == alone > 0
+    alone = figures(load, text_of(test, TEXT))[metric]
+    assert figures(FiveTests, TEXT)[f"performance [test={test}]"] == alone > 0
 
 
 def test_twice_as_much_of_one_test_weighs_the_same_whichever_it_is():
-    rates = [told(FiveTests, TEXT)[f"performance [test={test}]"] for test in RATES]
-    assert told(FiveTests, TEXT)["performance"] == pytest.approx(prod(rates) ** 0.2)
+    rates = [figures(FiveTests, TEXT)[f"performance [test={test}]"] for test in RATES]
+    assert figures(FiveTests, TEXT)["performance"] == pytest.approx(prod(rates) ** 0.2)
 
 
 def test_short_tests_are_repeated_after_a_break_and_long_ones_found_again():

@@ -8,7 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from brought import HERE
 from by_hand import insist_same
+from figures import figures
 
 from labkit import studies
 from labkit.condition import Condition
@@ -31,13 +33,9 @@ pytestmark = pytest.mark.skipif(
     not (shutil.which("iperf3") and shutil.which("sockperf")), reason="needs iperf3 and sockperf"
 )
 SUMMARY = {
-    "mean": r"avg-rtt=([\d.]+)",
-    "p50": r"percentile 50\.000 = +([\d.]+)",
-    "p90": r"percentile 90\.000 = +([\d.]+)",
-    "p99": r"percentile 99\.000 = +([\d.]+)",
-    "max": r"<MAX> observation = +([\d.]+)",
-    "min": r"<MIN> observation = +([\d.]+)",
-}
+    "mean": "avg-rtt=", **{f"p{q}": rf"percentile {q}\.000 = +" for q in (50, 90, 99)},
+    "max": "<MAX> observation = +", "min": "<MIN> observation = +",
+}  # fmt: skip
 
 
 class Sees(Local):
@@ -76,10 +74,10 @@ def alone(name):
 @pytest.mark.slow
 def test_its_figures_are_those_that_sockperf_prints_itself():
     load = Netperf(size=1, duration=1, free=True)
-    text = load.run(dict.fromkeys(load.roles, Host("here", "127.0.0.1", Local("here"))))
-    found = {one.metric: float(one.values[0]) for one in load.parse(text)}
+    text = load.run(dict.fromkeys(load.roles, HERE))
+    found = figures(load, text)
     for name, pattern in SUMMARY.items():
-        said = float(re.search(pattern, text)[1])
+        said = float(re.search(rf"{pattern}([\d.]+)", text)[1])
         assert found[f"netperf {name}"] == pytest.approx(said, rel=0.1, abs=0.5), name
     valid = re.search(r"\[Valid Duration\] RunTime=(\S+) sec; \S+ ReceivedMessages=(\d+)", text)
     assert found["netperf rate"] == pytest.approx(int(valid[2]) / float(valid[1]))
@@ -89,12 +87,11 @@ def test_its_figures_are_those_that_sockperf_prints_itself():
 @pytest.mark.torture  # beside other tests, one way may have less of the CPUs than the other
 @pytest.mark.parametrize(("way", "back"), [("receive", ()), ("send", ("-R",))])
 def test_a_stream_is_as_fast_as_iperf3_s_own_by_hand(way, back):
-    here, load = Host("here", "127.0.0.1", Local("here")), Streams(duration=1, free=True)
-    both = dict.fromkeys(Netperf.roles, here)
+    load, both = Streams(duration=1, free=True), dict.fromkeys(Netperf.roles, HERE)
 
     def ours():
-        found = load.parse(load.run(dict.fromkeys(load.roles, here)))
-        return {one.metric: one.values[0] for one in found}[f"throughput [way={way}]"]
+        text = load.run(dict.fromkeys(load.roles, HERE))
+        return figures(load, text)[f"throughput [way={way}]"]
 
     def by_hand():
         with Netperf("TCP_STREAM", load.size, 1, True).asking(both) as typed:
@@ -153,9 +150,8 @@ def test_such_a_study_runs_and_its_results_are_read_as_the_study_s(tmp_path, mon
     assert study.metric in {sample.metric for sample in studies.find(name).samples(run)}
     assert list(studies.find(name).blocks(results)["Native"]) == [1]
     if name == "docker_netperf":
-        assert "Tools here: sockperf in place of netperf, with 14 bytes for 1; iperf3 in" in note(
-            results
-        )
+        tools = "Tools here: sockperf in place of netperf, with 14 bytes for 1; iperf3 in"
+        assert tools in note(results)
         assert run.text("streams.txt").count("iperf 3.") == 2
     else:
         assert "netperf.txt" not in run.raw
@@ -167,24 +163,20 @@ def test_five_tests_by_free_tools_are_asked_for_and_not_the_usual():
 
 @pytest.mark.slow
 def test_what_the_server_sends_goes_over_as_many_connections_as_asked_for_and_nothing_else():
-    here, load = Host("here", "127.0.0.1", Local("here")), Streams(duration=1, free=True)
-    hosts = dict.fromkeys(load.roles, here)
-    text = replace(load, streams=3, buffer=65_536).run(hosts)
+    load = Streams(duration=1, free=True)
+    text = replace(load, streams=3, buffer=65_536).run(dict.fromkeys(load.roles, HERE))
     parts = parted(text, *WAYS)
     started = {way: json.loads(parts[way])["start"] for way in WAYS}
     assert {way: len(one["connected"]) for way, one in started.items()} == {"receive": 1, "send": 3}
     assert {one["sock_bufsize"] for one in started.values()} == {65_536}
-    each = [
-        one["receiver"]["bits_per_second"] for one in json.loads(parts["send"])["end"]["streams"]
-    ]
-    told = {one.metric: one.values[0] for one in load.parse(text)}
-    assert told["throughput [way=send]"] == pytest.approx(sum(each) / 1e6, rel=0.01)
+    ends = json.loads(parts["send"])["end"]["streams"]
+    each = [one["receiver"]["bits_per_second"] for one in ends]
+    assert figures(load, text)["throughput [way=send]"] == pytest.approx(sum(each) / 1e6, rel=0.01)
 
 
 def test_buffers_that_an_end_cuts_short_leave_the_condition_out_with_the_limit():
-    here = Host("here", "127.0.0.1", Local("here"))
-    hosts = {**dict.fromkeys(Streams.roles, here)}
-    most = int(here.check("cat", "/proc/sys/net/core/rmem_max"))
+    hosts = dict.fromkeys(Streams.roles, HERE)
+    most = int(HERE.check("cat", "/proc/sys/net/core/rmem_max"))
     assert Streams(buffer=most // 2).lacking(hosts) == ""
     assert f"net.core.rmem_max = {most}" in Streams(buffer=2 * most).lacking(hosts)
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from brought import HERE
 from by_hand import insist_same
+from figures import figures
 from undisturbed import best_of_both
 
 from labkit.errors import HostError, ResultsError
-from labkit.host import Host
 from labkit.probes.cpu_time import over_time
 from labkit.runs.capacity import Capacity, capacity, smallest
-from labkit.transports.local import Local
 from labkit.workloads import _compiled
 from labkit.workloads._compiled import compiled, digest
 from labkit.workloads._sections import parted
@@ -22,7 +22,6 @@ from labkit.workloads.linpack import FIND, LIBRARIES, Linpack
 
 PROGRAMS = ("gcc",)
 
-HERE = Host("here", "127.0.0.1", Local())
 SMALL = Linpack(percent=3, threads=1)
 LIBRARY = HERE.run("sh", "-c", FIND, "find", LIBRARIES["openblas"][0]).stdout.strip()
 MKL = HERE.run("sh", "-c", FIND, "find", LIBRARIES["mkl"][0]).stdout.strip()
@@ -34,7 +33,7 @@ IDLE = "void dgetrf_(void) {} void dgetrs_(void) {}"
 
 
 def rate(text):
-    return next(float(s.values[0]) for s in Linpack.parse(text) if s.metric == "performance")
+    return figures(Linpack, text)["performance"]
 
 
 def rate_on(load, cpus):

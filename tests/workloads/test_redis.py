@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from by_hand import insist_same
+from figures import figures
 
 from labkit import studies
 from labkit.errors import CommandFailed, HostError
@@ -24,15 +25,8 @@ from labkit.workloads.redis import Redis, ended, server_words
 from labkit.workloads.redis_scaleout import RedisScaleout
 from labkit.workloads.streams import WAYS, Streams
 
-PROGRAMS = (
-    "haproxy",
-    "iperf3",
-    "netperf",
-    "nutcracker",
-    "pgrep",
-    "redis-benchmark",
-    "redis-server",
-)
+PROGRAMS = ("haproxy", "iperf3", "netperf", "nutcracker", "pgrep", "redis-benchmark",
+            "redis-server")  # fmt: skip
 
 needs_redis = pytest.mark.skipif(
     not (shutil.which("redis-server") and shutil.which("redis-benchmark")),
@@ -58,8 +52,7 @@ def hosts_of(workload, host):
 
 
 def told(workload, host):
-    samples = workload.parse(workload.run(hosts_of(workload, host)))
-    return {sample.metric: float(sample.values[0]) for sample in samples}
+    return figures(workload, workload.run(hosts_of(workload, host)))
 
 
 def servers():

@@ -6,14 +6,11 @@ import sys
 import time
 
 import pytest
+from brought import HERE
 
 from labkit.errors import HostError
-from labkit.host import Host
-from labkit.transports.local import Local
 from labkit.workloads import _server
 from labkit.workloads._server import serving
-
-HERE = Host("here", "127.0.0.1", Local("here"))
 
 
 def http(port):

@@ -4,24 +4,19 @@ import subprocess
 from dataclasses import replace
 
 import pytest
+from brought import HERE
 from by_hand import insist_same
+from figures import figures
 
 from labkit.errors import ResultsError
-from labkit.host import Host
 from labkit.runs.capacity import Capacity, capacity
-from labkit.transports.local import Local
 from labkit.workloads import _compiled
 from labkit.workloads._sections import parted
 from labkit.workloads.stream import OPERATIONS, Stream
 
-HERE = Host("here", "127.0.0.1", Local())
 SHORT = Stream(trials=3, threads=1)
 pytestmark = pytest.mark.skipif(bool(_compiled.lacking()), reason="no compiler: make system")
 OPTIONS = ("-fopenmp", "-static", "-lm")
-
-
-def best(text):
-    return {s.metric: float(s.values[0]) for s in Stream.parse(text) if "[" in s.metric}
 
 
 @pytest.mark.torture
@@ -39,7 +34,8 @@ def test_its_figures_are_those_of_the_program_run_by_hand(tmp_path, name):
         return max(float(moved) / float(took) for _, trial, took, moved in trials if int(trial))
 
     def ours():
-        return best(replace(SHORT, trials=6).run({"server": HERE}))[f"bandwidth [op={name}]"]
+        text = replace(SHORT, trials=6).run({"server": HERE})
+        return figures(Stream, text)[f"bandwidth [op={name}]"]
 
     insist_same(ours, by_hand)
 
@@ -78,7 +74,7 @@ def made(cache_kib=0, error="0.000e+00", trials=2):
 
 
 def test_wrong_numbers_and_missing_trials_are_no_bandwidth():
-    assert best(made())["bandwidth [op=Triad]"] == 32
+    assert figures(Stream, made())["bandwidth [op=Triad]"] == 32
     with pytest.raises(ResultsError, match="wrong numbers"):
         Stream.parse(made(error="1.0e-03"))
     with pytest.raises(ResultsError, match="wrong numbers"):

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from boxes import NAME
+from figures import figures
 from leftovers import another
 from planted import judged, results
 
@@ -89,12 +90,8 @@ def written(tiles, took, limit=3.0, copies=3, disk=(0, 4)):
     return joined(parts)
 
 
-def figures(text):
-    return {sample.metric: sample.values.mean() for sample in TileLoad.parse(text)}
-
-
 def test_a_score_is_the_mean_of_a_tile_s_loads_summed_and_a_fifth_is_infrastructure():
-    at = figures(written((1, 4), [(10, 20, 30), (10, 20, 30)]))
+    at = figures(TileLoad, written((1, 4), [(10, 20, 30), (10, 20, 30)]))
     one = (1 * 0.5 * 0.25) ** (1 / 3)  # a request a second, of 1, 2 and 4 nominal ones
     copies = 3 / 5  # 3 from the first's beginning at 0 s to the last one's end at 5 s
     for tiles in (1, 4):
@@ -112,8 +109,8 @@ def test_a_score_is_the_mean_of_a_tile_s_loads_summed_and_a_fifth_is_infrastruct
 def test_the_slowest_load_of_all_decides_how_many_tiles_answer_in_time(slow, most):
     for tiles in ((1, 7, 13), (1, 13)):
         took = [(10, 20, 30), *[slow] * (len(tiles) - 1)]
-        assert figures(written(tiles, took))["most tiles"] == most
-    again = figures(written((1, 7, 13), [(10, 20, 30), slow, (10, 20, 30)]))
+        assert figures(TileLoad, written(tiles, took))["most tiles"] == most
+    again = figures(TileLoad, written((1, 7, 13), [(10, 20, 30), slow, (10, 20, 30)]))
     assert again["most tiles"] == most  # more tiles that happen to be quick do not count
 
 
@@ -122,8 +119,8 @@ def test_a_load_that_does_nothing_makes_its_tile_worth_nothing():
     parts = parted(text)
     asked = json.loads(parts["users 1"])
     asked["took"][MAIL][1] = []
-    half = figures(joined({**parts, "users 1": json.dumps(asked)}))
-    whole, copies = figures(text), 0.2 * 3 / 5
+    half = figures(TileLoad, joined({**parts, "users 1": json.dumps(asked)}))
+    whole, copies = figures(TileLoad, text), 0.2 * 3 / 5
     assert half["score"] - copies == pytest.approx((whole["score"] - copies) / 2)
 
 
@@ -212,7 +209,7 @@ def hosts():
 @pytest.mark.torture
 def test_a_tile_runs_on_a_pool_and_leaves_neither_files_nor_processes(hosts):
     assert SHORT.lacking(hosts) == ""
-    found = figures(replace(SHORT, kind="pool").run(hosts))
+    found = figures(TileLoad, replace(SHORT, kind="pool").run(hosts))
     assert 0 < found["score [tiles=1]"] < found["score [tiles=2]"] < 3
     for load in (SHOP, MAIL, SOCIAL):
         assert found[f"app latency [tiles=1, load={load}]"] > 0
@@ -226,7 +223,7 @@ def test_a_tile_runs_on_a_pool_and_leaves_neither_files_nor_processes(hosts):
 @pytest.mark.torture
 def test_an_array_that_is_slower_is_seen_by_who_orders_and_writes(hosts):
     short = replace(SHORT, steps="1", most=1)
-    quick, slow = (figures(replace(short, latency=ms).run(hosts)) for ms in (0, 60))
+    quick, slow = (figures(TileLoad, replace(short, latency=ms).run(hosts)) for ms in (0, 60))
     assert slow["guest write latency [tiles=1]"] > 2 * quick["guest write latency [tiles=1]"]
     assert (
         slow[f"app latency [tiles=1, load={SHOP}]"] > quick[f"app latency [tiles=1, load={SHOP}]"]
@@ -246,4 +243,4 @@ def test_a_database_that_dies_in_the_middle_fails_the_run_and_the_next_one_works
     with pytest.raises(HostError):
         replace(SHORT, duration=20).run(hosts)
     beside.join()
-    assert np.isfinite(figures(replace(SHORT, steps="1", most=1).run(hosts))["score"])
+    assert np.isfinite(figures(TileLoad, replace(SHORT, steps="1", most=1).run(hosts))["score"])

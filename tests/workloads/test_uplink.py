@@ -4,6 +4,7 @@ import socket
 from dataclasses import replace
 
 import pytest
+from figures import figures
 
 from labkit import studies
 from labkit.changes.in_force import in_force
@@ -58,7 +59,7 @@ def test_real_queues_divide_by_shares_keep_a_reservation_and_hold_a_limit(box_of
             load = replace(condition.load(STUDY.workload), duration=2)
             changes.move_to(list(condition.settings))
             text = load.run({role: lab.host(role) for role in load.roles})
-            got[name] = {s.metric: float(s.values.mean()) for s in load.parse(text)}
+            got[name] = figures(load, text)
     free, shared, reserved, limited = (got[name] for name in names)
     assert free["throughput"] < 150 < 190 < shared["throughput"]
     assert shared["latency"] < free["latency"] / 2

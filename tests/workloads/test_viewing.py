@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from figures import figures
 
 from labkit.changes.in_force import applied
 from labkit.errors import HostError
@@ -67,10 +68,6 @@ def left_over(folder):
     return [word for word in words if AT.encode() in word] + [*Path(folder).glob("desktop-*")]
 
 
-def levels(text):
-    return {sample.metric: sample.values.mean() for sample in Viewing.parse(text)}
-
-
 def test_what_has_drawn_is_named_once_beside_the_results(tmp_path):
     row = dict.fromkeys(("frames", "made", "bytes", "seconds"), 1)
     texts = ["".join(f"{json.dumps({**row, 'renderer': name})}\n" for name in ("", drawn))
@@ -92,7 +89,7 @@ def test_each_key_is_answered_by_one_picture_and_nothing_is_left(hosts, encoding
     row = json.loads(text)
     assert row["keys"] == row["good"] == row["frames"] == len(row["times"]) > 3
     assert row["made"] >= row["keys"] and row["bytes"] > 1000 * row["keys"]
-    assert 0 < levels(text)["response time"] < 1000 and not left_over(
+    assert 0 < figures(Viewing, text)["response time"] < 1000 and not left_over(
         _desktop.own_folder(hosts["server"])
     )
 
@@ -102,8 +99,8 @@ def test_each_key_is_answered_by_one_picture_and_nothing_is_left(hosts, encoding
 def test_models_turn_by_the_mouse_and_by_themselves_and_no_frame_is_seen_that_was_not_made(hosts):
     """The mouse moves 30 times a second, and a move is drawn twice at most; what turns by itself
     waits for nobody."""
-    by_mouse = levels(Viewing(load="SOLIDWORKS viewer").run(hosts))
-    alone = levels(Viewing(load="Solid Edge viewer").run(hosts))
+    by_mouse = figures(Viewing, Viewing(load="SOLIDWORKS viewer").run(hosts))
+    alone = figures(Viewing, Viewing(load="Solid Edge viewer").run(hosts))
     assert 1 < by_mouse["performance"] <= by_mouse["frames made"] + 1 <= 62
     assert alone["performance"] <= min(66, alone["frames made"] + 1)
     assert alone["share seen"] < by_mouse["share seen"]
@@ -277,6 +274,6 @@ def test_over_a_slower_line_the_client_sees_less_of_what_the_host_makes(programs
         (pair,) = study.conditions[-1].pairs(lab, study.workload).values()
         for rate in (2, 50):
             with applied([Link(rate, role="server")], lab.hosts):
-                shares[rate] = levels(Viewing(load="Solid Edge viewer").run(pair))
+                shares[rate] = figures(Viewing, Viewing(load="Solid Edge viewer").run(pair))
     assert shares[2]["performance"] < 0.5 * shares[50]["performance"]
     assert shares[2]["share seen"] < 0.5 * shares[50]["share seen"]

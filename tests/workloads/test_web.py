@@ -14,15 +14,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from brought import HERE
+from figures import figures
 from http_here import answering
 from planted import judged, results
 
 from labkit import studies
 from labkit.errors import CommandFailed, LabkitError
-from labkit.host import Host
 from labkit.results import Results
 from labkit.running.open_lab import recorded
-from labkit.transports.local import Local
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE
 from labkit.workloads import _web_users as web_users
 from labkit.workloads import web
@@ -32,7 +32,6 @@ from labkit.workloads.web import SERVERS, WebSessions, curve
 
 PROGRAMS = ("nginx", "openssl", "perl", "ps", "python3")
 ASKED = WebTask("download", [], "", 0, 4, 0.1, 1.0, 0.2, 0.2, 0.3, 0.6, 1, 4000)
-HERE = Host("here", "127.0.0.1", Local("here"))
 HOSTS = dict.fromkeys(("client", "host", *SERVERS), HERE)
 PROGRAM = Path(web_users.__file__)
 
@@ -185,9 +184,9 @@ def test_a_server_that_is_not_there_is_named(certificate):
 def test_a_real_web_serves_all_shapes_by_tls_too_and_leaves_nothing(nginx):
     load = WebSessions(sessions=3, duration=1.0, warm_up=0.2, good=5.0, tolerable=10.0)
     text = load.run(HOSTS)
-    found = {sample.metric: sample for sample in load.parse(text)}
-    assert found["sessions"].values[0] == 3 == pytest.approx(found["score"].values[0])
-    assert found["throughput [load=Download]"].values[0] > 0
+    found = figures(load, text)
+    assert found["sessions"] == 3 == pytest.approx(found["score"])
+    assert found["throughput [load=Download]"] > 0
     assert set(found) >= {"latency", "generator busy", "late"}
     assert curve(text, "banking") == [(3, 1.0)]
     assert not left()
@@ -293,7 +292,7 @@ def test_exits_are_counted_for_the_pages_that_were_asked_for_meanwhile():
     for counted, per_page in (({"exits": 150}, 15.0), ({}, None)):
         held, traced = f"{line}\n", f"{line}\n{json.dumps(counted)}\n"
         text = joined({"banking, servers 1: hold": held, "banking, servers 1: exits": traced})
-        found = {one.metric: float(one.values[0]) for one in WebSessions.parse(text)}
+        found = figures(WebSessions, text)
         assert found.get("exits") == per_page
 
 
