@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,13 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labkit.errors import ResultsError
-from labkit.host import Host
-from labkit.probe import Probe
 from labkit.workload import Sample
 
-LOOK = r"""
-read -r up _ < /proc/uptime && echo "at $up"
-sed -n 's/^\(intr [0-9]*\).*/\1/p; /^cpu[0-9]/p; /^ctxt/p' /proc/stat"""
 LINE = re.compile(r"(cpu\d+|ctxt|intr|procs_running) ([\d ]+)")
 AT = re.compile(r"^at (\d+\.\d+)$", re.MULTILINE)
 DAY = re.compile(r"^day (\d+\.\d+)$", re.MULTILINE)
@@ -33,22 +27,8 @@ IDLE, STEAL = (COLUMNS.index("idle"), COLUMNS.index("iowait")), COLUMNS.index("s
 
 
 @dataclass(frozen=True)
-class CpuCounts(Probe):
-    """Counts of the whole kernel: in a container those of its host, in a guest its own."""
-
-    def look(self, host: Host) -> str:
-        """The lines of /proc/stat for each CPU, switches and interrupts, under the time."""
-        return host.check("sh", "-c", LOOK)
-
-    @staticmethod
-    def parse(before: str, after: str) -> list[Sample]:
-        """Shares of the CPU time of all CPUs, and events a second."""
-        return between(Moment.of(before), Moment.of(after))
-
-
-@dataclass(frozen=True)
 class Moment:
-    """One look at the counts of a kernel."""
+    """One look at the counts of a whole kernel: in a container its host's, in a guest its own."""
 
     at: float
     ticks: dict[str, npt.NDArray[np.float64]]
@@ -62,14 +42,9 @@ class Moment:
     def of(cls, text: str) -> Moment:
         """Read it."""
         at = AT.search(text)
-        counts = {
-            name: [float(word) for word in numbers.split()] for name, numbers in LINE.findall(text)
-        }
-        ticks = {
-            name: np.array(count[: len(COLUMNS)])
-            for name, count in counts.items()
-            if name.startswith("cpu")
-        }
+        counts = {name: [*map(float, numbers.split())] for name, numbers in LINE.findall(text)}
+        ticks = {name: np.array(count[: len(COLUMNS)]) for name, count in counts.items()
+                 if name.startswith("cpu")}  # fmt: skip
         if not at or not ticks or any(len(tick) < len(COLUMNS) for tick in ticks.values()):
             raise ResultsError("the CPU time cannot be read", said=text[:200])
         switches, interrupts, running = (
@@ -88,18 +63,13 @@ def between(first: Moment, last: Moment) -> list[Sample]:
         raise ResultsError(f"the second CPU time reading lacks {', '.join(sorted(missing))}")
     ticks = sum((last.ticks[cpu] - first.ticks[cpu] for cpu in first.ticks), np.zeros(len(COLUMNS)))
     number = max(float(ticks.sum()), 1.0)
-    shares = {
-        "cpu busy": 1 - sum(ticks[column] for column in IDLE) / number,
-        "cpu stolen": ticks[STEAL] / number,
+    figures = {
+        ("cpu busy", "share"): 1 - sum(ticks[column] for column in IDLE) / number,
+        ("cpu stolen", "share"): ticks[STEAL] / number,
+        ("context switches", "1/s"): (last.switches - first.switches) / seconds,
+        ("interrupts", "1/s"): (last.interrupts - first.interrupts) / seconds,
     }
-    rates = {
-        "context switches": (last.switches - first.switches) / seconds,
-        "interrupts": (last.interrupts - first.interrupts) / seconds,
-    }
-    return [
-        *(Sample.single(name, "share", value) for name, value in shares.items()),
-        *(Sample.single(name, "1/s", value) for name, value in rates.items()),
-    ]
+    return [Sample.single(*name, value) for name, value in figures.items()]
 
 
 def moments(text: str) -> list[str]:
@@ -115,7 +85,7 @@ def samples(text: str) -> list[Sample]:
         raise ResultsError("the run did not finish: no CPU time", said=text[-200:])
     time_used = float(used[1]) + float(used[2])
     return [
-        *CpuCounts.parse(looks[0], looks[-1]),
+        *between(Moment.of(looks[0]), Moment.of(looks[-1])),
         Sample.single("cpu time", "s", time_used),
         Sample.single("system share", "share", float(used[2]) / time_used if time_used else 0.0),
         Sample.single("times preempted", "1", float(used[4])),
@@ -124,15 +94,14 @@ def samples(text: str) -> list[Sample]:
 
 def over_time(text: str) -> list[dict[str, Any]]:
     """The busy share of each CPU in each stretch between two looks, as rows for a heat map."""
-    return list(_rows([Moment.of(moment) for moment in moments(text)]))
-
-
-def _rows(looks: Sequence[Moment]) -> Iterator[dict[str, Any]]:
+    looks, rows = [Moment.of(moment) for moment in moments(text)], []
     for first, last in pairwise(looks):
+        start, end = (round(moment.at - looks[0].at, 3) for moment in (first, last))
         for cpu, ticks in last.ticks.items():
-            ticks_between = ticks - first.ticks.get(cpu, ticks)
-            if number := float(ticks_between.sum()):
-                busy = 1 - sum(ticks_between[column] for column in IDLE) / number
-                start, end = (round(moment.at - looks[0].at, 3) for moment in (first, last))
-                yield {"cpu": cpu, "begun": start, "ended": end, "busy": round(float(busy), 4),
-                       "stolen": round(float(ticks_between[STEAL]) / number, 4)}  # fmt: skip
+            spent = ticks - first.ticks.get(cpu, ticks)
+            if number := float(spent.sum()):
+                busy = 1 - sum(spent[column] for column in IDLE) / number
+                rows.append({"cpu": cpu, "begun": start, "ended": end,
+                             "busy": round(float(busy), 4),
+                             "stolen": round(float(spent[STEAL]) / number, 4)})  # fmt: skip
+    return rows

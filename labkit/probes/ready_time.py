@@ -64,7 +64,9 @@ class ReadyLook:
                 raise ResultsError(f"ready time: cannot read line {number}", said=line)
         if not at or not cpus:
             raise ResultsError("ready time: what was read is not whole", said=text[-200:])
-        return cls(at, _parse_list(cpus), tasks, ticks)
+        ends = [part.partition("-")[::2] for part in cpus.split(",")]
+        numbers = (n for a, b in ends for n in range(int(a), int(b or a) + 1))
+        return cls(at, tuple(numbers), tasks, ticks)
 
 
 @dataclass(frozen=True)
@@ -109,17 +111,11 @@ class Between:
         """Number of times they were put on a CPU."""
         return self._sum(2, guests)
 
-    def busy(self, cpus: tuple[int, ...] | None = None) -> float:
-        """The share of time that something ran on these CPUs, or on all of the host."""
-        cpus_of_both = [
-            cpu
-            for cpu in (cpus or self.last.cpus)
-            if cpu in self.first.ticks.keys() & self.last.ticks.keys()
-        ]
-        total, idle = (
-            sum(self.last.ticks[cpu][i] - self.first.ticks[cpu][i] for cpu in cpus_of_both)
-            for i in (0, 1)
-        )
+    def busy(self) -> float:
+        """The share of time that something ran on the host's CPUs."""
+        first, last = self.first.ticks, self.last.ticks
+        cpus = [cpu for cpu in self.cpus if cpu in first and cpu in last]
+        total, idle = (sum(last[cpu][i] - first[cpu][i] for cpu in cpus) for i in (0, 1))
         return 1 - idle / total if total else 0.0
 
     # A thread that is new has counted from 0; what it has of that is from between the looks.
@@ -184,8 +180,3 @@ class ReadyTime(Probe):
 def between(before: str, after: str) -> Between | Esxtop:
     """The activity between two texts of a host, whatever its kind."""
     return Esxtop.of(after) if after.startswith(esxtop.WORD) else Between.of(before, after)
-
-
-def _parse_list(text: str) -> tuple[int, ...]:
-    pairs = [part.partition("-")[::2] for part in text.split(",")]
-    return tuple(n for a, b in pairs for n in range(int(a), int(b or a) + 1))
