@@ -87,11 +87,10 @@ class Esxtop:
         columns = {name: n for n, name in enumerate(read.names)}
         machines = _machine_names(head)
         shares = {
-            guest: {
-                counter: float(read.values[1:, n].mean()) / 100 for counter, n in columns_of.items()
-            }
-            for guest, columns_of in ((g, _columns_of(vm, columns)) for g, vm in machines.items())
-        }
+            guest: {counter: float(read.values[1:, n].mean()) / 100
+                    for counter, n in _columns_of(vm, columns).items()}
+            for guest, vm in machines.items()
+        }  # fmt: skip
         cpus = sorted({int(m[1]) for name in read.names if (m := CPU.fullmatch(_parts(name)[0]))})
         seconds = float((read.times[-1] - read.times[0]) / np.timedelta64(1, "s"))
         return cls(seconds, tuple(cpus), shares)
@@ -147,9 +146,8 @@ def _is_wanted(thing: str, counter: str, machines: list[str]) -> bool:
 
 def _columns_of(machine: str, columns: Mapping[str, int]) -> dict[str, int]:
     groups = {name: GROUP.fullmatch(_parts(name)[0]) for name in columns}
-    by_counter = {
-        _parts(name)[1]: columns[name] for name, m in groups.items() if m and m[1] == machine
-    }
+    by_counter = {_parts(name)[1]: columns[name] for name, m in groups.items()
+                  if m and m[1] == machine}  # fmt: skip
     if missing := [counter for counter in COUNTERS if counter not in by_counter]:
         names = sorted({m[1] for m in groups.values() if m})
         if machine in names:

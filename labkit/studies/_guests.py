@@ -68,36 +68,31 @@ def one_guest(cpus: str = "") -> tuple[Condition, ...]:
         optional=tuple(GuestPower("paused", guest) for guest in GUESTS),
         indifferent=unused(GUESTS),
     )
-    return (native, *(_one(name, neighbours) for name in VIRTUAL))
+    virtual = (
+        Condition(
+            name, means, substitute, (nic, GuestPower("on"), cpu),
+            (*neighbours, *on_esxi(name != "VM-Default")), {"server": "guest"},
+            indifferent=unused(GUESTS[1:]),
+        )
+        for name, (means, substitute, nic, cpu) in VIRTUAL.items()
+    )  # fmt: skip
+    return (native, *virtual)
 
 
 def four_guests() -> tuple[Condition, ...]:
     """The three with four guests at once."""
-    return tuple(_four(name) for name in VIRTUAL)
-
-
-def _one(name: str, neighbours: tuple[Setting, ...]) -> Condition:
-    means, substitute, nic, cpu = VIRTUAL[name]
-    return Condition(
-        name, means, substitute, (nic, GuestPower("on"), cpu), (*neighbours, *_kept(name)),
-        {"server": "guest"}, indifferent=unused(GUESTS[1:]),
+    return tuple(
+        Condition(
+            f"{name} [vms=4]",
+            f"four of it on one host: {means}",
+            f"four of it on one server, each asked by a client program of its own: {substitute}",
+            tuple(replace(setting, guest=guest) for guest in GUESTS
+                  for setting in (nic, GuestPower("on"), cpu)),
+            on_esxi(name != "VM-Default", GUESTS),
+            roles={"server": GUESTS},
+        )
+        for name, (means, substitute, nic, cpu) in VIRTUAL.items()
     )  # fmt: skip
-
-
-def _four(name: str) -> Condition:
-    means, substitute, nic, cpu = VIRTUAL[name]
-    return Condition(
-        f"{name} [vms=4]",
-        f"four of it on one host: {means}",
-        f"four of it on one server, each asked by a client program of its own: {substitute}",
-        tuple(
-            replace(setting, guest=guest)
-            for guest in GUESTS
-            for setting in (nic, GuestPower("on"), cpu)
-        ),
-        _kept(name, GUESTS),
-        roles={"server": GUESTS},
-    )
 
 
 def online(cpus: str) -> tuple[Setting, ...]:
@@ -107,19 +102,8 @@ def online(cpus: str) -> tuple[Setting, ...]:
 
 def unused(guests: tuple[str, ...] = GUESTS[:1]) -> tuple[Setting, ...]:
     """The settings that do not matter for guests that are paused or off."""
-    return tuple(
-        setting
-        for guest in guests
-        for setting in (
-            GuestNic(guest=guest),
-            ExclusiveCpu(guest=guest),
-            FullReservation(guest=guest),
-        )
-    )
-
-
-def _kept(name: str, guests: tuple[str, ...] = GUESTS[:1]) -> tuple[Setting, ...]:
-    return on_esxi(name != "VM-Default", guests)
+    kinds = (GuestNic, ExclusiveCpu, FullReservation)
+    return tuple(kind(guest=guest) for guest in guests for kind in kinds)
 
 
 def on_esxi(reserved: bool, guests: tuple[str, ...] = GUESTS[:1]) -> tuple[Setting, ...]:

@@ -15,16 +15,17 @@ ASKING = ("busy client",)
 
 # Those of the network, of the machine or of the guest that the server is in.
 def _conditions(interrupts: str) -> tuple[Condition, ...]:
-    plain = six_places(*ASKING)
-    return tuple(_bound(condition, interrupts) for condition in plain) if interrupts else plain
-
-
-def _bound(condition: Condition, cpus: str) -> Condition:
-    role = "guest" if condition.in_guest else "server"
-    bound = (
-        ServiceRunning("irqbalance", False, role=role), InterruptCpus(TEST_NIC, cpus, role=role),
-    )  # fmt: skip
-    return replace(condition, settings=(*condition.settings, *bound))
+    if not interrupts:
+        return six_places(*ASKING)
+    bound = {
+        role: (ServiceRunning("irqbalance", False, role=role),
+               InterruptCpus(TEST_NIC, interrupts, role=role))
+        for role in ("guest", "server")
+    }  # fmt: skip
+    return tuple(
+        replace(c, settings=(*c.settings, *bound["guest" if c.in_guest else "server"]))
+        for c in six_places(*ASKING)
+    )
 
 
 study = Study(

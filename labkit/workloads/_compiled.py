@@ -54,10 +54,8 @@ def compiled(name: str, *options: str) -> bytes:
         words = [COMPILER, *FLAGS, "-o", str(out), str(SOURCES / f"{name}.c"), *options]
         result = subprocess.run(words, capture_output=True, text=True)
         if result.returncode:
-            raise BadInput(
-                f"{name}.c cannot be compiled here", said=result.stderr[-500:],
-                hint=_hint(),
-            )  # fmt: skip
+            problem = f"{name}.c cannot be compiled here"
+            raise BadInput(problem, said=result.stderr[-500:], hint=_hint())
         return out.read_bytes()
 
 
@@ -110,18 +108,13 @@ def asked_with(
         folder, paths = _put(host, programs)
         return (*removing(folder), *words(paths))
 
-    outcome = _lasting.ended(host, [*programs], bring, seconds)
-    was_killed = outcome.status.signal == "KILL" or outcome.status.code == KILL_CODE
-    name = next((program for program in programs if program != "watch_cpus"), "its command")
-    if was_killed:
-        raise _explain_kill(host, name, outcome.err, too_much)
-    if not outcome.status.ok:
-        raise HostError(
-            f"{host.name}: {name} {outcome.status}",
-            said=(outcome.err or outcome.out)[-500:],
-            hint=too_much,
-        )
-    return outcome.out
+    end = _lasting.ended(host, [*programs], bring, seconds)
+    if not end.status.ok:
+        name = next((program for program in programs if program != "watch_cpus"), "its command")
+        was_killed = end.status.signal == "KILL" or end.status.code == KILL_CODE
+        how = "" if was_killed else str(end.status)
+        raise _failed(host, name, how, end.err or end.out, too_much)
+    return end.out
 
 
 def watched(host: Host, name: str, program: bytes, words: Words, seconds: float, hint: str) -> str:
@@ -131,13 +124,11 @@ def watched(host: Host, name: str, program: bytes, words: Words, seconds: float,
     """
     around = [word for word in words if "=" in word.partition("/")[0]]
     command = [word for word in words if word not in around]
-
-    def command_at(at: dict[str, str]) -> Words:
-        environment = ["env", *around] if around else []
-        return [at["watch_cpus"], name, str(LOOK_MILLISECONDS), *environment, at[name], *command]
-
+    watch = (name, str(LOOK_MILLISECONDS), *(("env", *around) if around else ()))
     programs = {"watch_cpus": compiled("watch_cpus", "-static"), name: program}
-    return asked_with(host, programs, command_at, seconds, hint)
+    return asked_with(
+        host, programs, lambda at: [at["watch_cpus"], *watch, at[name], *command], seconds, hint
+    )
 
 
 def checked(host: Host, words: Words, seconds: float, too_much: str) -> str:
@@ -145,16 +136,14 @@ def checked(host: Host, words: Words, seconds: float, too_much: str) -> str:
     behind = [second for first, second in pairwise(words) if first.endswith("/watch_cpus")]
     name = behind[0] if behind else Path(words[0]).name
     result = host.run(*words, seconds=seconds)
-    if result.signal == "KILL":
-        raise _explain_kill(host, name, result.stderr, too_much)
     if not result.ok:
-        raise HostError(
-            f"{host.name}: {name} ended with code {result.code}",
-            said=(result.stderr or result.stdout)[-500:], hint=too_much,
-        )  # fmt: skip
+        how = "" if result.signal == "KILL" else f"ended with code {result.code}"
+        raise _failed(host, name, how, result.stderr or result.stdout, too_much)
     return result.stdout
 
 
-def _explain_kill(host: Host, name: str, output: str, too_much: str) -> HostError:
-    problem = f"{host.name}: {name} was killed during the run, perhaps for lack of memory"
-    return HostError(problem, said=output[-300:], hint=f"{too_much}; {UML_PAGES}")
+# Without a word on how it ended: the kernel has killed it.
+def _failed(host: Host, name: str, how: str, output: str, too_much: str) -> HostError:
+    words = how or "was killed during the run, perhaps for lack of memory"
+    hint = too_much if how else f"{too_much}; {UML_PAGES}"
+    return HostError(f"{host.name}: {name} {words}", said=output[-500:], hint=hint)

@@ -74,13 +74,18 @@ def serving_shop(
     server, client = hosts["server"], hosts["client"]
     for host in (server, client):  # a database that a killed run left still has the files
         end_left(host, results_of(host))
-    place, program = driver_on(client)
+    place = own_folder(client)
+    program = f"{place}/{kit.name()}"
+    client.put(kit.packed(), program, 0o644)
     folder, script = _prepare(server, shop, number)
+
+    # Of several servers, `container` is the first, and `container2` the second.
+    turn = int(re.sub(r"\D", "", server.name) or 1) - 1 + number
 
     def words(port: int) -> tuple[str, ...]:
         return ("sh", script, folder, server.address, str(port),
                 "durable" if shop.durable else "fast", str(shop.buffers), str(shop.connections),
-                str(_turn(server) + number) if shop.nodes else "")  # fmt: skip
+                str(turn) if shop.nodes else "")  # fmt: skip
 
     with serving_on(server, client, words, lasts, seconds=READY_SECONDS) as port:
         secret = f"{place}/shop-{server.name}-{port}.secret"
@@ -89,14 +94,6 @@ def serving_shop(
             yield Served(f"shop@{server.address}:{port}", secret, program, number, folder)
         finally:
             client.run("rm", "-f", secret)
-
-
-def driver_on(client: Host) -> tuple[str, str]:
-    """Bring a client the driver: the folder there, and the driver's path in it."""
-    place = own_folder(client)
-    program = f"{place}/{kit.name()}"
-    client.put(kit.packed(), program, 0o644)
-    return place, program
 
 
 # Its folder and what serves it. One that cannot be filled where it is served in good time is filled
@@ -142,14 +139,8 @@ def one_node(hosts: Mapping[str, Host]) -> str:
     """Reason why nothing can be pinned to a NUMA node of the server; empty if it has several."""
     server = hosts["server"]
     nodes = len(server.run("sh", "-c", NODES).stdout.split())
-    return (
-        "" if nodes > 1 else f"{server.name} has one NUMA node, so that there is nothing to pin to"
-    )
-
-
-# Of several servers, `container` is the first, and `container2` the second.
-def _turn(server: Host) -> int:
-    return int(re.sub(r"\D", "", server.name) or 1) - 1
+    lacks = f"{server.name} has one NUMA node, so that there is nothing to pin to"
+    return "" if nodes > 1 else lacks
 
 
 def absent(engine: str, way: str, hosts: Mapping[str, Host]) -> str:

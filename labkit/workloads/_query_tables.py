@@ -12,7 +12,6 @@ import tarfile
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from labkit.errors import HostError, NotInstalled
 from labkit.host import Host
@@ -125,9 +124,5 @@ def _answers(folder: Path) -> dict[str, str]:
     with duckdb.connect() as database:
         for table in node.READ:
             database.execute(f"create view {table} as from '{folder}/{table}.parquet'")
-        return {name: node.mark(_answer(database, *query[1:]))
-                for name, query in node.QUERIES.items()}  # fmt: skip
-
-
-def _answer(database: Any, part: str, query: str) -> Any:
-    return database.sql(f"with parts as ({part}) {query}").fetchall()
+        return {name: node.mark(database.sql(f"with parts as ({part}) {query}").fetchall())
+                for name, (_, part, query) in node.QUERIES.items()}  # fmt: skip

@@ -125,8 +125,8 @@ class RedisScaleout(Workload):
         balancer = hosts["balancer"]
         missing = balancer.run("sh", "-c", FIND, "find", *BALANCERS).stdout.split()
         if missing and self.servers > 1:
-            return (f"{missing[0]} is missing on {balancer.name}, to get it: "
-                    f"{BALANCERS[missing[0]]}")  # fmt: skip
+            name = missing[0]
+            return f"{name} is missing on {balancer.name}, to get it: {BALANCERS[name]}"
         return ""
 
     def run(self, hosts: Mapping[str, Host]) -> str:
@@ -156,19 +156,15 @@ class RedisScaleout(Workload):
         return at
 
     def _server(self, host: Host, servers: int) -> Callable[[int], Words]:
+        cpus = ("taskset", "-c", self.pin) if self.pin else ()
+        pin = ("sh", "-c", ON_NODE, "on") if self.pin == "node" else cpus
         return lambda port: (
-            "sh", "-c", KEEPING, "keeping", str(port), str(servers), *self._pin_words,
+            "sh", "-c", KEEPING, "keeping", str(port), str(servers), *pin,
             "redis-server", "--bind", host.address, "--protected-mode", "no",
             "--save", "", "--appendonly", "yes", "--appendfsync", "everysec",
             "--auto-aof-rewrite-percentage", "0", "--io-threads", "1", "--maxclients", "4000",
             *MEMORY_ONLY,
         )  # fmt: skip
-
-    @property
-    def _pin_words(self) -> Words:
-        if self.pin == "node":
-            return ("sh", "-c", ON_NODE, "on")
-        return ("taskset", "-c", self.pin) if self.pin else ()
 
     # HAProxy deals out connections by turns; each twemproxy knows all servers, and which key is
     # whose.
@@ -206,15 +202,17 @@ class RedisScaleout(Workload):
         _until(is_full, missing)
         if min(sizes) < 0:
             host, port = servers[sizes.index(-1)]
-            raise HostError(
-                f"redis-server at {host}, port {port}, ended in mid-run", hint=MEMORY_HINT
-            )
+            problem = f"redis-server at {host}, port {port}, ended in mid-run"
+            raise HostError(problem, hint=MEMORY_HINT)
 
     @contextmanager
     def _load(self, client: Host, front: tuple[str, int]) -> Iterator[None]:
+        # Those that stand in for one instance have its clients together.
+        alone = max(1, self.clients // (GETS // 2 + SETS // 2))
+        clients = self.clients if self.servers > 1 else alone
         words = (
             "redis-benchmark", "-h", front[0], "-p", str(front[1]), "-n", str(ENDLESS),
-            "-c", str(self._clients), "-P", str(self.pipeline), "-d", str(self.size),
+            "-c", str(clients), "-P", str(self.pipeline), "-d", str(self.size),
             "-r", str(self.keys),
         )  # fmt: skip
         processes = (GETS, SETS) if self.servers > 1 else (GETS // 2, SETS // 2)
@@ -227,15 +225,8 @@ class RedisScaleout(Workload):
     def _settle(self, client: Host, servers: Sequence[tuple[str, int]]) -> None:
         time.sleep(SETTLE_SECONDS)
         with suppress(CommandFailed):
-            _until(
-                lambda: all("cmdstat_get" in counts_of(client, *server) for server in servers),
-                "not all were asked",
-            )
-
-    # Of one process: those that stand in for one instance have its clients together.
-    @property
-    def _clients(self) -> int:
-        return self.clients if self.servers > 1 else max(1, self.clients // (GETS // 2 + SETS // 2))
+            _until(lambda: all("cmdstat_get" in counts_of(client, *at) for at in servers),
+                   "not all were asked")  # fmt: skip
 
     def _looks(
         self, hosts: Mapping[str, Host], servers: Sequence[tuple[str, int]], moment: str

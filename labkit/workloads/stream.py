@@ -119,7 +119,10 @@ class Stream(Workload):
             raise ResultsError("stream: the run did not finish", said=output[-200:])
         if not float(wrong[1]) < ERROR:
             raise ResultsError(f"stream: the arrays hold wrong numbers, off by {wrong[1]}")
-        _insist_on_memory(int(head[1]), int(order["cache_kib"]))
+        size, cache = NUMBER_BYTES * int(head[1]), int(order["cache_kib"])
+        if size < CACHES * cache * 1024:
+            problem = f"stream: arrays of {size >> 20} MiB measure the caches of {cache >> 10} MiB"
+            raise ResultsError(f"{problem}, not memory")
         rates = _best(output, int(head[2]))
         return [
             Sample.single("bandwidth", "MB/s", rates["Triad"]),
@@ -128,14 +131,6 @@ class Stream(Workload):
             Sample.single("threads", "1", float(head[3])),
             *cpu_time.samples(parts["cpu time"]),
         ]  # fmt: skip
-
-
-def _insist_on_memory(elements: int, cache: int) -> None:
-    if elements * NUMBER_BYTES < CACHES * cache * 1024:
-        raise ResultsError(
-            f"stream: arrays of {elements * NUMBER_BYTES >> 20} MiB measure the caches of "
-            f"{cache >> 10} MiB, not memory"
-        )
 
 
 # The first trial of each brings caches and page tables into order, and does not count.
