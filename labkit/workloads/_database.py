@@ -13,6 +13,7 @@ from labkit.programs.packages import brings
 from labkit.shop import kit
 from labkit.workloads import _filled
 from labkit.workloads._brought import bring, could_bring
+from labkit.workloads._filled import ENGINE
 from labkit.workloads._lasting import results_of
 from labkit.workloads._own_place import no_python, own_folder
 from labkit.workloads._server import serving_on
@@ -52,7 +53,6 @@ class Served:
 class WantedShop:
     """A database to serve, its stock, and the way to serve it."""
 
-    engine: str
     size: str
     seed: int
     nodes: bool
@@ -99,15 +99,15 @@ def serving_shop(
 # Its folder and what serves it. One that cannot be filled where it is served in good time is filled
 # here; where it is already, all else is there as well.
 def _prepare(server: Host, shop: WantedShop, number: int) -> tuple[str, str]:
-    engine, portable = shop.engine, could_bring(shop.engine, server)
+    portable = could_bring(ENGINE, server)
     usual = _filled.place(server, KEPT) if portable else KEPT
     place = own_folder(server, shop.place or usual)
-    folder, script = f"{place}/{engine}-{number}", f"{place}/{kit.SERVE_DATABASE.name}"
-    of = (engine, server, folder, shop.size, shop.seed)
+    folder, script = f"{place}/{ENGINE}-{number}", f"{place}/{kit.SERVE_DATABASE.name}"
+    of = (server, folder, shop.size, shop.seed)
     if portable and _filled.there(*of):
         return folder, script
-    if not server.run("sh", "-c", FIND, "find", engine).ok:
-        bring(engine, server)
+    if not server.run("sh", "-c", FIND, "find", ENGINE).ok:
+        bring(ENGINE, server)
     server.put(kit.SERVE_DATABASE, script, 0o644)
     if portable:
         _filled.bring_shop(*of)
@@ -143,19 +143,14 @@ def one_node(hosts: Mapping[str, Host]) -> str:
     return "" if nodes > 1 else lacks
 
 
-def absent(engine: str, way: str, hosts: Mapping[str, Host]) -> str:
-    """The program missing on one of these hosts, and how to get it; empty if none is missing.
-
-    Without an engine, the server is to have none.
-    """
+def absent(way: str, hosts: Mapping[str, Host], database: bool = True) -> str:
+    """The program missing on one of these hosts, and how to get it; empty if none is missing."""
     client, server = hosts["client"], hosts["server"]
     if missing := no_python([client, server] if way == "web" else [client]):
         return missing
     if way == "web" and not server.run("sh", "-c", FIND, "find", "nginx").ok:
         return f"nginx is missing on {server.name}, to get it: {brings('nginx')}"
-    if not engine or server.run("sh", "-c", FIND, "find", engine).ok:
+    if not database or server.run("sh", "-c", FIND, "find", ENGINE).ok:
         return ""
-    if not could_bring(engine, server):
-        remedy = brings(PROGRAMS[0])
-        return f"{engine} is missing on {server.name}, to get it: {remedy}"
-    return ""
+    missing = f"{ENGINE} is missing on {server.name}, to get it: {brings(PROGRAMS[0])}"
+    return "" if could_bring(ENGINE, server) else missing

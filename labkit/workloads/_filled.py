@@ -21,7 +21,7 @@ from labkit.shop.filling import awaited, fill_stock
 PROGRAMS = ("chown", "gzip", "setpriv", "sh", "tar")
 
 UNPACK_SECONDS, READY_SECONDS = 180, 30.0
-LOCAL = "127.0.0.1"
+ENGINE, LOCAL = "postgresql", "127.0.0.1"
 NOBODY = 65534
 """The user that a database runs as in a guest of QEMU, which knows nobody else."""
 OWNER = "id -u postgres 2> /dev/null || id -u nobody 2> /dev/null || echo 65534"
@@ -38,42 +38,42 @@ def place(server: Host, usual: str) -> str:
     return f"{ON_ITS_DISK}/shop" if server.run("test", "-d", ON_ITS_DISK).ok else usual
 
 
-def there(engine: str, server: Host, folder: str, size: str, seed: int) -> bool:
+def there(server: Host, folder: str, size: str, seed: int) -> bool:
     """Whether such a database was brought, by a labkit with the same scripts."""
-    return server.run("cat", f"{folder}/{MARK}").stdout.strip() == _mark(engine, size, seed)
+    return server.run("cat", f"{folder}/{MARK}").stdout.strip() == _mark(size, seed)
 
 
-def bring_shop(engine: str, server: Host, folder: str, size: str, seed: int) -> None:
+def bring_shop(server: Host, folder: str, size: str, seed: int) -> None:
     """Unpack the files of a database that was filled here, unless they are there."""
-    if there(engine, server, folder, size, seed):
+    if there(server, folder, size, seed):
         return
     server.check("rm", "-rf", folder)
     server.check("mkdir", "-p", "-m", "711", folder)
-    server.check("tar", "-x", "-z", "-f", "-", "-C", folder, stdin=filled(engine, size, seed),
+    server.check("tar", "-x", "-z", "-f", "-", "-C", folder, stdin=filled(size, seed),
                  seconds=UNPACK_SECONDS)  # fmt: skip
     owner = server.check("sh", "-c", OWNER).strip()
     if owner != str(NOBODY):
         server.check("chown", "-R", owner, f"{folder}/cluster")
-    server.put(f"{_mark(engine, size, seed)}\n".encode(), f"{folder}/{MARK}", 0o644)
+    server.put(f"{_mark(size, seed)}\n".encode(), f"{folder}/{MARK}", 0o644)
 
 
-def _mark(engine: str, size: str, seed: int) -> str:
-    parts = (kit.packed(), kit.SERVE_DATABASE.read_bytes(), f"{engine} {size} {seed}".encode())
-    return f"{engine}-{size}-{seed}-{hashlib.sha256(b''.join(parts)).hexdigest()[:16]}"
+def _mark(size: str, seed: int) -> str:
+    parts = (kit.packed(), kit.SERVE_DATABASE.read_bytes(), f"{ENGINE} {size} {seed}".encode())
+    return f"{ENGINE}-{size}-{seed}-{hashlib.sha256(b''.join(parts)).hexdigest()[:16]}"
 
 
-def filled(engine: str, size: str, seed: int) -> bytes:
+def filled(size: str, seed: int) -> bytes:
     """The files of a database with a shop's stock; made once, and then found."""
-    name = f"shops/{_mark(engine, size, seed)}.tar.gz"
-    return account.kept(name, lambda at: _make(at, engine, size, seed)).read_bytes()
+    name = f"shops/{_mark(size, seed)}.tar.gz"
+    return account.kept(name, lambda at: _make(at, size, seed)).read_bytes()
 
 
-def _make(at: Path, engine: str, size: str, seed: int) -> None:
-    for old in at.parent.glob(f"{engine}-{size}-{seed}-*"):
+def _make(at: Path, size: str, seed: int) -> None:
+    for old in at.parent.glob(f"{ENGINE}-{size}-{seed}-*"):
         old.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="labkit-") as parent:
         Path(parent).chmod(0o711)
-        folder = Path(parent, engine)
+        folder = Path(parent, ENGINE)
         with _served_here(folder) as listening:
             secret = (folder / "secret").read_text().strip()
             awaited(listening, secret)

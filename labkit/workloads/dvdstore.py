@@ -109,7 +109,7 @@ class DvdStore(Workload):
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """The client needs Python, the server a database or the place for one."""
-        reason = database.absent(self.engine, self.way, hosts)
+        reason = database.absent(self.way, hosts)
         return reason or (database.one_node(hosts) if self.nodes else "")
 
     def run(self, hosts: Mapping[str, Host]) -> str:
@@ -181,10 +181,8 @@ class DvdStore(Workload):
 
     @property
     def _wanted(self) -> database.WantedShop:
-        return database.WantedShop(
-            self.engine, self.size, self.seed, self.nodes, self.durability == "durable",
-            self.buffers, self.users + 8,
-        )  # fmt: skip
+        return database.WantedShop(self.size, self.seed, self.nodes, self.durability == "durable",
+                                   self.buffers, self.users + 8)  # fmt: skip
 
     def _words(self, verb: str, shops: list[database.Served]) -> tuple[str, ...]:
         values = {

@@ -95,7 +95,7 @@ class Management(Workload):
                         f"the lab no [hosts.{_guarded.CENTER}] that a cluster guards")  # fmt: skip
             if missing := host.check("sh", "-c", FIND, "find", *self.programs).split():
                 return f"{missing[0]} is missing on {host.name}, to get it: {simulator.REMEDY}"
-        return simulator.lacking() or absent("postgresql", "direct", hosts)
+        return simulator.lacking() or absent("direct", hosts)
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Ask for a while."""

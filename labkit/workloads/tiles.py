@@ -34,7 +34,7 @@ FIND_MAIL = r"PATH=$PATH:/usr/sbin; command -v postconf && dovecot --version | g
 """Dovecot 2.4 reads another form of configuration."""
 FOLDER, VOLUME, KIT = "/run/labkit-array", "labkit-volume", "tile"
 PLACES = f"{FOLDER}/tiles"
-ENGINE, SIZE, SEED = "postgresql", "10MB", 1
+SIZE, SEED = "10MB", 1
 WEB_SERVERS, WORKERS, BUFFERS = 3, 4, 32
 IMAP = 500
 """IMAP listens this many ports above SMTP."""
@@ -115,7 +115,7 @@ class TileLoad(Workload):
         server = hosts["server"]
         if reason := self._array.lacking(hosts):
             return reason
-        if reason := absent(ENGINE, "direct", hosts) or absent("", "web", _at_web(hosts)):
+        if reason := absent("direct", hosts) or absent("web", _at_web(hosts), database=False):
             return reason
         if not server.run("sh", "-c", FIND_MAIL).ok and not could_bring("mail", server):
             remedy = brings("dovecot", "postconf")
@@ -244,7 +244,7 @@ def _mount(server: Host) -> Iterator[None]:
 def _shop(hosts: Mapping[str, Host]) -> Iterator[Served]:
     client = hosts["client"]
     connections = (WEB_SERVERS + 1) * (WORKERS + 2) + 8
-    order = WantedShop(ENGINE, SIZE, SEED, False, True, BUFFERS, connections, PLACES)
+    order = WantedShop(SIZE, SEED, False, True, BUFFERS, connections, PLACES)
     with serving_shop(hosts, order, 1, LASTS) as shop:
         program = f"{own_folder(client)}/{kit.name(KIT)}"
         client.put(kit.packed(KIT), program, 0o644)

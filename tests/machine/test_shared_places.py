@@ -96,7 +96,7 @@ def test_a_user_without_privileges_has_a_folder_of_his_own(shared):
 def test_no_database_is_served_from_a_folder_that_somebody_else_has_made(shared, monkeypatch):
     monkeypatch.setattr(_database, "KEPT", f"{shared}/labkit")
     first(shared, "mkdir -m 777 {at}")
-    wanted_shop = WantedShop("postgresql", "10MB", 1, False, True, 32, 8)
+    wanted_shop = WantedShop("10MB", 1, False, True, 32, 8)
     with (
         pytest.raises(CommandFailed, match="belongs to somebody else"),
         serving_shop({"server": HERE, "client": HERE}, wanted_shop, 1, 60),

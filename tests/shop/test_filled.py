@@ -44,7 +44,7 @@ def owned(folder):
 def test_a_shop_that_is_brought_is_whole_and_need_not_be_filled(caches):
     with shops.place() as place:
         folder = place / "postgresql"
-        _filled.bring_shop("postgresql", HERE, str(folder), "10MB", 3)
+        _filled.bring_shop(HERE, str(folder), "10MB", 3)
         owned(folder)
         brought, told = shops.Served(place), []
         brought.start()
@@ -56,9 +56,9 @@ def test_a_shop_that_is_brought_is_whole_and_need_not_be_filled(caches):
         (kept,) = caches.iterdir()
         made = kept.stat().st_mtime_ns
         (folder / "cluster" / "ours").touch()
-        _filled.bring_shop("postgresql", HERE, str(folder), "10MB", 3)
+        _filled.bring_shop(HERE, str(folder), "10MB", 3)
         assert (folder / "cluster" / "ours").exists(), "what is there already stays"
-        _filled.bring_shop("postgresql", HERE, str(place / "other"), "10MB", 3)
+        _filled.bring_shop(HERE, str(place / "other"), "10MB", 3)
         assert kept.stat().st_mtime_ns == made, "it is made once"
 
 

@@ -1,4 +1,4 @@
-"""Moves whose raw text was planted: what a study reads of it, and how it judges its claims."""
+"""Moves: what they ask of a lab, and what a study makes of raw text that was planted."""
 
 import json
 from dataclasses import replace
@@ -10,7 +10,9 @@ from labkit import studies
 from labkit.event import Say
 from labkit.events._seen import SPAN
 from labkit.judging import judge
+from labkit.lab import Lab
 from labkit.results import Run
+from labkit.settings.egress import Link
 from labkit.studies.monster_vmotion import over
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE
 
@@ -106,3 +108,14 @@ def test_fast_lines_carry_a_guest_that_writes_without_a_pause_and_are_seen_often
             sample.metric: sample.values for sample in move.parse(text["live_migration.txt"], {})
         }
         assert seen["bandwidth"].size >= ENOUGH and move.deadline >= ENOUGH * SPAN, one.name
+
+
+def test_the_far_end_of_a_link_is_asked_only_where_the_lab_has_it(tmp_path):
+    far = studies.find("ld_vmotion").condition("VM [rtt=100ms]")
+    file = tmp_path / "lab.toml"
+    file.write_text(
+        '[hosts.client]\ncontrol = "192.0.2.1"\n[hosts.server]\ncontrol = "192.0.2.2"\n'
+    )
+    assert far.asked(Lab.read(file)) == [Link(500, 50)]
+    file.write_text(file.read_text() + '[hosts.server2]\ncontrol = "192.0.2.3"\n')
+    assert far.asked(Lab.read(file)) == [Link(500, 50), Link(500, 50, role="server2")]

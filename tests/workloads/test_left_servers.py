@@ -34,7 +34,7 @@ from labkit.workloads.ping import Ping
 from labkit.workloads.redis import server_words
 
 PROGRAMS = ("ping", "redis-server")
-POSTGRES = WantedShop("postgresql", "10MB", 1, False, True, 32, 8)
+POSTGRES = WantedShop("10MB", 1, False, True, 32, 8)
 ASKED = {"study": "lat_ping", "seed": 1, "refused": {}}
 
 
