@@ -8,7 +8,7 @@ power first, by an sshd that stands in for a management board.
 import re
 import shlex
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from string import Template
@@ -145,23 +145,17 @@ def ready(host: Host, after: float, deadline: float) -> dict[str, float]:
         if match := FAILURE.search(text):
             raise HostError(f"{host.name}: the management server cannot start", said=match[1])
         time.sleep(LOOK_SECONDS)
+    hint, moments = "nobody started it", notes(log(host), after)
+    if "asked" in moments and "fenced" not in moments:
+        # A server is started only once the other host's power is off for sure.
+        hint = "the other host's power could not be taken, and without that nothing is started"
+    elif "start" in moments:
+        hint = "it was started"
+    files = [f"{FOLDER}/{name}" for name in ("log", "serve.out", "pacemaker.out")]
     raise HostError(
         f"{host.name}: the management server was not ready after {deadline:g} s",
-        said=last_words([host]), hint=_hint(notes(log(host), after)),
+        said=f"{host.name}: {host.run('tail', '-q', '-n', '3', *files).stdout}", hint=hint,
     )  # fmt: skip
-
-
-# A server is started only once the other host's power is off for sure.
-def _hint(moments: Mapping[str, float]) -> str:
-    if "asked" in moments and "fenced" not in moments:
-        return "the other host's power could not be taken, and without that nothing is started"
-    return "it was started" if "start" in moments else "nobody started it"
-
-
-def last_words(hosts: Iterable[Host]) -> str:
-    """The last words of each host: its server, and its cluster."""
-    files = [f"{FOLDER}/{name}" for name in ("log", "serve.out", "pacemaker.out")]
-    return "\n".join(f"{h.name}: {h.run('tail', '-q', '-n', '3', *files).stdout}" for h in hosts)
 
 
 def _place(host: Host) -> tuple[str, ...]:

@@ -125,9 +125,10 @@ def cluster(
     """
     hosts = {master.name: master, **nodes}
     folder_name = f"hadoop-{secrets.token_hex(4)}"
-    folders = {
-        name: f"{at}/{folder_name}" for name, at in Fleet(hosts).each(_place).check().items()
-    }
+    fleet = Fleet(hosts)
+    # On the machine's disk where a host of a box has a place there: memory is for Java.
+    places_of = fleet.each(lambda h: h.check("sh", "-c", PLACE, "place", own_folder(h, LASTING)))
+    folders = {name: f"{at.strip()}/{folder_name}" for name, at in places_of.check().items()}
     places = {name: [f"{disk}/labkit-{folder_name}-{name}" for disk in disks] or [folder]
               for name, folder in folders.items()}  # fmt: skip
     base = _free(master)
@@ -141,7 +142,6 @@ def cluster(
         })
         for name, host in hosts.items()
     }  # fmt: skip
-    fleet = Fleet(hosts)
     try:
         outcome = fleet.each(lambda host: _set_up(host, folders[host.name], settings[host.name]))
         for error in outcome.failed.values():
@@ -194,10 +194,14 @@ def filled(values: Mapping[str, object]) -> dict[str, dict[str, str]]:
 
 
 def _set_up(host: Host, folder: str, settings: Mapping[str, Mapping[str, str]]) -> None:
-    files = {f"conf/{kind}-site.xml": _configuration(rows) for kind, rows in settings.items()}
+    files = {"conf/log4j.properties": LOG}
+    for kind, rows in settings.items():
+        lines = (f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
+                 for name, value in rows.items())  # fmt: skip
+        files[f"conf/{kind}-site.xml"] = "\n".join(["<configuration>", *lines, "</configuration>"])
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name, text in {**files, "conf/log4j.properties": LOG}.items():
+        for name, text in files.items():
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode = len(text.encode()), 0o644
             archive.addfile(entry, io.BytesIO(text.encode()))
@@ -208,18 +212,6 @@ def _set_up(host: Host, folder: str, settings: Mapping[str, Mapping[str, str]]) 
             f"{host.name}: no cluster can be set up", said=result.stderr,
             hint=hint if "another Hadoop" in result.stderr else f"is there room at {folder}?",
         )  # fmt: skip
-
-
-# As Hadoop reads them.
-def _configuration(rows: Mapping[str, str]) -> str:
-    lines = (f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>\n"
-             for name, value in rows.items())  # fmt: skip
-    return f"<configuration>\n{''.join(lines)}</configuration>\n"
-
-
-# On the machine's disk where a host of a box has a place there: memory is for Java.
-def _place(host: Host) -> str:
-    return host.check("sh", "-c", PLACE, "place", own_folder(host, LASTING)).strip()
 
 
 def _free(master: Host) -> int:

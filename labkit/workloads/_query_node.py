@@ -235,19 +235,16 @@ class _Asking:
         order = {"query": query, "parts": share, "data": data, "to": to}
         try:
             counts = json.loads(_ask(values["nodes"][n], "POST", json.dumps(order).encode())[0])
-            return self._take(to) if through_store else self.arrived.pop(name), counts
+            if not through_store:
+                return self.arrived.pop(name), counts
+            body, _ = _ask(to)
+            _ask(to, "DELETE")
+            return body, counts
         except HTTPError as error:
-            raise _NodeError(
-                {"node": n, "query": query, "failed": True}, error.read().decode()
-            ) from error
+            reason = error.read().decode()
+            raise _NodeError({"node": n, "query": query, "failed": True}, reason) from error
         except (OSError, HTTPException) as error:
             raise _NodeError({"node": n, "query": query, "failed": False}, str(error)) from error
-
-    @staticmethod
-    def _take(url: str) -> bytes:
-        body, _ = _ask(url)
-        _ask(url, "DELETE")
-        return body
 
 
 def _lead(order: dict[str, Any]) -> None:

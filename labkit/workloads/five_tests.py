@@ -133,9 +133,10 @@ class FiveTests(Workload):
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """All five, in the document's order."""
-        return joined({
-            name: _indent(load.run(_of(load, hosts))) for name, load in self.loads.items()
-        })  # fmt: skip
+        texts = {name: load.run(_of(load, hosts)) for name, load in self.loads.items()}
+        # Indented, so that the sections of a test's own output are none of the whole.
+        return joined({name: "".join(f" {line}\n" for line in text.split("\n"))
+                       for name, text in texts.items()})  # fmt: skip
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
@@ -162,11 +163,6 @@ def _rate(test: str, text: str) -> Sample:
 
 def _of(load: Workload, hosts: Mapping[str, Host]) -> dict[str, Host]:
     return {role: hosts[role] for role in load.roles}
-
-
-# So that the sections of a test's own output are none of the whole.
-def _indent(text: str) -> str:
-    return "".join(f" {line}\n" for line in text.split("\n"))
 
 
 # As the tool printed it: what `parted` takes from the ends of a section is put back.

@@ -89,9 +89,8 @@ class Linpack(Workload):
         place = smallest(places)
         largest = (place.memory * 1024 * MEMORY_SHARE / 8) ** 0.5
         percent = min(FITTING_PERCENT, int(100 * largest / max(SIZES.values())))
-        return replace(
-            self, percent=self.percent or max(1, percent), threads=self.threads or place.cpus
-        )
+        threads = self.threads or place.cpus
+        return replace(self, percent=self.percent or max(1, percent), threads=threads)
 
     @property
     def scaled(self) -> str:
