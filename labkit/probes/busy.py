@@ -35,7 +35,7 @@ class BusyCpus(Probe):
 
 
 def looks(hosts: Mapping[str, Host], sides: Iterable[str], moment: str) -> dict[str, str]:
-    """What hosts of these roles show at a moment, as parts of a run's text."""
+    """The counters of hosts that play these roles, as parts of a run's text."""
     return {f"{side} {moment}": BusyCpus().look(hosts[side]) for side in sides}
 
 

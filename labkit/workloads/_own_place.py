@@ -1,4 +1,4 @@
-"""What our programs need on a host: a folder of its user's alone, and no Python that is too old."""
+"""Programs of ours on a host: a folder of its user's alone, and a Python that is not too old."""
 
 from collections.abc import Iterable
 

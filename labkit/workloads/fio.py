@@ -160,7 +160,7 @@ class Fio(Workload):
 
 
 def jobs_of(text: str) -> list[dict[str, Any]]:
-    """What fio says of each of its jobs, below any warnings; one that failed is refused."""
+    """The jobs in fio's output, below any warnings; one that failed is refused."""
     problem = "fio: its output cannot be read"
     jobs = read_object(text[text.find("{") :], problem).get("jobs")
     if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
