@@ -288,8 +288,7 @@ def _refuse_again(tools: Sequence[str], parts: Sequence[_Part], claims: Claimed 
     else:
         return
     raise BadInput(
-        f"{path} holds these measurements already",
-        hint=f"`labkit results show {path}` shows them",
+        f"{path} holds these measurements already", hint=f"`labkit results show {path}` shows them"
     )
 
 

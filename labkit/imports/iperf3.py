@@ -8,11 +8,7 @@ from labkit.imports._reading import at, insist, json_of, number, sample
 from labkit.workload import Sample
 
 SUMS = ("sum_received", "sum")
-EXTRAS = (
-    ("retransmits", "", ("sum_sent",)),
-    ("jitter_ms", "ms", SUMS),
-    ("lost_packets", "", SUMS),
-)
+EXTRAS = (("retransmits", "", ("sum_sent",)), ("jitter_ms", "ms", SUMS), ("lost_packets", "", SUMS))
 """Metrics by the sums that know them. Since iperf 3.11, sums sent have jitter and loss, of 0."""
 
 

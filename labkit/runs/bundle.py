@@ -111,11 +111,7 @@ def unpack(bundle: Bundle, folder: Path) -> Results:
     """Unpack to a folder that is not there yet: all of it, each file as its digest says."""
     if folder.exists():
         raise BadInput(f"{folder} is there already; nothing is overwritten")
-    with (
-        _open(bundle.path) as archive,
-        records.keeping(f"{folder}"),
-        records.half(folder) as half,
-    ):
+    with _open(bundle.path) as archive, records.keeping(f"{folder}"), records.half(folder) as half:
         for name, digest in bundle.files.items():
             _place(half / name, _read(archive, name, MOST_TEXT), digest, f"{bundle.path}: {name}")
         try:

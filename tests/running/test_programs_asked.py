@@ -67,10 +67,7 @@ class NotHere(Ping):
 
 def test_where_a_package_brings_it_labkit_prepare_does(lab):
     load, there = NotHere(), {"here": lab.hosts}
-    for program, how in (
-        ("netperf", "labkit prepare a --non-free"),
-        ("onload", "its maker"),
-    ):
+    for program, how in (("netperf", "labkit prepare a --non-free"), ("onload", "its maker")):
         absent = {host.name: [program] for host in lab.hosts.values()}
         said = pairs.missing_tool(load, there, absent, "labkit prepare a")
         assert said.endswith(f"to get it: {how}")

@@ -10,13 +10,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from labkit.errors import (
-    BadInput,
-    KernelDied,
-    Stopped,
-    Unknown,
-    Unreachable,
-)
+from labkit.errors import BadInput, KernelDied, Stopped, Unknown, Unreachable
 from labkit.running import notebook
 
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
