@@ -64,6 +64,11 @@ class Subject:
         """The roles, as a table shows them."""
         return " to ".join(self.roles)
 
+    @property
+    def table(self) -> str:
+        """The place of the first host in the lab's file."""
+        return f"[hosts.{self.role}] of {self.lab.path}"
+
     @cached_property
     def target(self) -> Target:
         """The sshd of the first host, as ssh's own files have it."""
@@ -128,6 +133,18 @@ class Check:
             replace(finding, check=self.name, where=finding.where or place.where)
             for finding in findings
         ]
+
+
+def check(
+    asks: str,
+    *,
+    after: str = "",
+    about: str = "host",
+    kinds: tuple[str, ...] = (),
+    by_ssh: bool = False,
+) -> Callable[[Look], Check]:
+    """Make a check of the function below, which gives it its name."""
+    return lambda look: Check(asks, look, after, about, kinds, look.__name__, by_ssh)
 
 
 @dataclass

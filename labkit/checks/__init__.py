@@ -1,32 +1,24 @@
-"""What a lab needs, one check a file; the folder is the registry.
+"""What a lab needs: each `@check` is one thing that has to be right; the folder is the registry.
 
-Start with `port.py`: `after` makes the order.
+Start with `way.py`: `after` makes the order.
 """
 
 import importlib
 import pkgutil
-from dataclasses import replace
 
 from labkit.check import Check
 
 
 def all_checks() -> list[Check]:
     """Every check of this folder, each after the one that it needs, else by name."""
-    names = sorted(
-        module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"
+    modules = (
+        importlib.import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__)
     )
-    checks = {name: replace(_check(name), name=name) for name in names}
-    paths = {name: _path(checks, name) for name in names}
-    return [checks[name] for name in sorted(names, key=lambda name: (len(paths[name]), name))]
+    found = (value for module in modules for value in vars(module).values())
+    checks = {check.name: check for check in found if isinstance(check, Check)}
+    return sorted(checks.values(), key=lambda check: (_depth(checks, check), check.name))
 
 
-# The names from the first check to this one, each of which has to be right before the next.
-def _path(checks: dict[str, Check], name: str) -> tuple[str, ...]:
-    after = checks[name].after
-    return (*(_path(checks, after) if after else ()), name)
-
-
-def _check(name: str) -> Check:
-    check = importlib.import_module(f"{__name__}.{name}").check
-    assert isinstance(check, Check)
-    return check
+# How many checks have to be right before this one.
+def _depth(checks: dict[str, Check], check: Check) -> int:
+    return 1 + _depth(checks, checks[check.after]) if check.after else 0

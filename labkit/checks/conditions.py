@@ -1,4 +1,4 @@
-"""Which conditions of the studies can be measured on this lab, and why not the others?"""
+"""Conditions of studies on a lab, and the pairs of its hosts that they have talk to each other."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from labkit import studies
 from labkit.changes.plan import plan
-from labkit.check import NOT_SEEN, OK, WARNING, Check, Finding, Subject
+from labkit.check import NOT_SEEN, OK, WARNING, Finding, Subject, check
 from labkit.condition import Condition
 from labkit.errors import Unknown
 from labkit.lab import Lab
@@ -17,7 +17,9 @@ from labkit.study import Study
 GET = re.compile("[,;] to get it: ")
 
 
-def _look(place: Subject) -> Iterator[Finding]:
+@check("conditions of studies that can be measured", after="kind", about="lab")
+def conditions(place: Subject) -> Iterator[Finding]:
+    """Which conditions of the studies can be measured on this lab, and why not the others?"""
     # Hosts that cannot be asked are left out, so that one of them does not hide the others.
     lab = replace(place.lab, hosts={role: place.lab.host(role) for role in place.roles})
     readable, faults = studies.readable()
@@ -69,6 +71,3 @@ def pairs(lab: Lab) -> set[tuple[str, str]]:
                     asks, *answer = [host.name for host in between.values()]
                     pairs_found |= {(asks, answerer) for answerer in answer if answerer != asks}
     return pairs_found
-
-
-check = Check("conditions of studies that can be measured", _look, after="kind", about="lab")

@@ -1,9 +1,9 @@
-"""Are the programs of the workloads and settings there, by what each host does in a study?"""
+"""Programs of the workloads and settings that a host needs, by what it does in a study."""
 
 import re
 from collections.abc import Iterator
 
-from labkit.check import FAILURE, OK, WARNING, Check, Finding, Subject
+from labkit.check import FAILURE, OK, WARNING, Finding, Subject, check
 from labkit.machine.scripts import beside
 from labkit.programs.packages import brings, os_release, package_of, system_of
 
@@ -24,10 +24,12 @@ SHOW = beside(__file__, "tools_shown.sh")
 PING = ("ping", "-n", "-D", "-s", "256", "-i", "0.001", "-c", "2", "127.0.0.1")
 
 
-def _look(place: Subject) -> Iterator[Finding]:
+@check("the programs of workloads and settings are there", after="kind", kinds=("linux",))
+def tools(place: Subject) -> Iterator[Finding]:
+    """Are the programs of the workloads and settings there, by what each host does in a study?"""
     asks = place.role == "client"
-    tools = [t for t, end in TOOLS.items() if end in (BOTH_ENDS, ASKS if asks else ANSWERS)]
-    lines = place.shown(SHOW, *tools).splitlines()
+    words = [t for t, end in TOOLS.items() if end in (BOTH_ENDS, ASKS if asks else ANSWERS)]
+    lines = place.shown(SHOW, *words).splitlines()
     absent = [line[1:] for line in lines if line.startswith("-") and line[1:] not in NOT_FREE]
     versions = [_version(line[1:]) for line in lines if line.startswith("+")]
     system = next((line[1:] for line in lines if line.startswith("=")), "")
@@ -59,6 +61,3 @@ def _install(text: str, absent: list[str]) -> str:
     system = system_of(os_release(text))
     command = brings(*absent, system=system)
     return command if system else f"install {', '.join(absent)} (on Debian: {command})"
-
-
-check = Check("the programs of workloads and settings are there", _look, "kind", kinds=("linux",))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from labkit import studies
 from labkit.box.this_machine import Report
 from labkit.check import OK, Finding, Subject
-from labkit.checks import conditions
+from labkit.checks.conditions import conditions
 from labkit.lab import Lab
 from labkit.study import Study
 
@@ -55,7 +55,7 @@ def on_lab(lab: Lab, answering: Iterable[str]) -> tuple[dict[str, Readiness], st
     if not roles:
         return {}, f"no host of {lab.name} answers"
     by_name: dict[str, list[Finding]] = {}
-    for finding in conditions.check.made(Subject(lab, roles)):
+    for finding in conditions.made(Subject(lab, roles)):
         by_name.setdefault(finding.where.partition(": ")[0], []).append(finding)
     odd = next((group[0].found for place, group in by_name.items() if place not in studies.names()),
                "")  # fmt: skip

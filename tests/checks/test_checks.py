@@ -14,8 +14,7 @@ from esxi_stand_in import stand_in
 from sshd import SSHD, serving
 
 from labkit.check import Check, Finding, look_over
-from labkit.checks import all_checks
-from labkit.checks import port as port_check
+from labkit.checks import all_checks, way
 from labkit.checks.conditions import pairs
 from labkit.commands.doctor import SIGNS, rendered
 from labkit.lab import opened
@@ -211,7 +210,7 @@ def test_a_condition_says_why_it_cannot_be_measured(sshd):
 
 
 def test_a_port_that_accepts_and_stays_silent_costs_seconds(sshd, monkeypatch):
-    monkeypatch.setattr(port_check, "SECONDS", 1.0)
+    monkeypatch.setattr(way, "BANNER_SECONDS", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         start = time.monotonic()
         found = looked(written(sshd, port=silent.getsockname()[1]), REACHED)

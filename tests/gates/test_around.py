@@ -12,7 +12,7 @@ import pytest
 
 from labkit import studies
 from labkit.check import Subject
-from labkit.checks.around import check
+from labkit.checks.linux import around as check
 from labkit.condition import Condition
 from labkit.gates import around
 from labkit.pages.old_and_new import old_and_new

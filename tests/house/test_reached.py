@@ -19,7 +19,7 @@ METHODS = (ast.FunctionDef, ast.AsyncFunctionDef)
 WORD = re.compile(r"[A-Za-z_]\w*")
 SAID = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 # What each registry takes out of a module of its folder, by name or because of what it is.
-TAKEN = {"checks": {"check"}, "imports": {"read", "left_out", "parts"},
+TAKEN = {"imports": {"read", "left_out", "parts"},
          "studies": {"study"}}  # fmt: skip
 CLASSES = ("events", "probes", "settings", "workloads")
 BY_KIND = re.compile(r"on_\w+")
@@ -128,11 +128,12 @@ def taken(module, name, node):
     """Whether a registry, or somebody else's code, takes it by its name."""
     room = module.split(".")[1] if "." in module else ""
     decorators = map(ast.unparse, getattr(node, "decorator_list", ()))
-    is_verb = room == "commands" and any(re.match(r"(\w+\.)?verb\(", one) for one in decorators)
+    kind = {"commands": "verb", "checks": "check"}.get(room)
+    is_row = bool(kind) and any(re.match(rf"(\w+\.)?{kind}\(", one) for one in decorators)
     public_class = isinstance(node, ast.ClassDef) and not name.startswith("_")
     return (
         name.startswith("__") or name in BY_OTHERS or name in TAKEN.get(room, ())
-        or is_verb or (room in CLASSES and public_class)
+        or is_row or (room in CLASSES and public_class)
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import shops
 
 from labkit.changes.restore import restore
 from labkit.check import FAILURE, OK, WARNING, Subject
-from labkit.checks import unfinished
+from labkit.checks.host import unfinished
 from labkit.condition import Condition
 from labkit.errors import HostError
 from labkit.host import Host
@@ -84,7 +84,7 @@ def left(here):
 
 def looked(here):
     lab = Lab("loopback", {"here": here}, tier="loopback", path=Path("lab.toml"))
-    return list(unfinished.check.look(Subject(lab, ("here",))))
+    return list(unfinished.look(Subject(lab, ("here",))))
 
 
 @pytest.mark.slow
