@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from labkit.claims.judged_as import KEY, Claimed, check_unit, with_claimed
 from labkit.errors import BadInput, LabkitError, ResultsError, Unknown, insist_each
@@ -34,17 +34,7 @@ workspace.extend(__path__, "imports")
 MOST_BYTES = 256 << 20
 
 
-class _Unpacker(Protocol):
-    @property
-    def eof(self) -> bool: ...
-
-    @property
-    def unused_data(self) -> bytes: ...
-
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
-
-
-UNPACKERS: Mapping[bytes, Callable[[], _Unpacker]] = {
+UNPACKERS: Mapping[bytes, Callable[[], Any]] = {
     b"\x1f\x8b": lambda: zlib.decompressobj(wbits=31),
     b"BZh": bz2.BZ2Decompressor,
 }
@@ -304,7 +294,7 @@ def _insist_one_unit(parts: Sequence[_Part], claims: Claimed | None) -> None:
 
 
 # A packed file may have been appended to, and is then several in a row. None is too large a text.
-def _unpack(file: Path, content: bytes, unpacker: Callable[[], _Unpacker]) -> bytes | None:
+def _unpack(file: Path, content: bytes, unpacker: Callable[[], Any]) -> bytes | None:
     text = b""
     while content:
         unpacker_of, room = unpacker(), MOST_BYTES - len(text)

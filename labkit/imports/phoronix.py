@@ -9,34 +9,19 @@ XML can name other files, and grow without end by its own entities. Both need a 
 Phoronix never writes. A text that declares one is refused unread.
 """
 
-from __future__ import annotations
-
 import re
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from xml.parsers import expat
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 from labkit.errors import ResultsError
 from labkit.imports._reading import insist, number, sample
+from labkit.telemetry.counters import numbered
 from labkit.workload import Sample
 
-DEEPEST = 40
 NO_NUMBERS = {"PASS_FAIL", "MULTI_PASS_FAIL", "IMAGE_COMPARISON", "NO_RESULT", "PIE_CHART"}
 NOTES = {"Test Install Time", "Test Install Size"}
-
-
-@dataclass
-class _Node:
-    name: str
-    text: str = ""
-    below: list[_Node] = field(default_factory=list)
-
-    def children(self, name: str) -> list[_Node]:
-        return [node for node in self.below if node.name == name]
-
-    def text_of(self, name: str) -> str:
-        return next((node.text.strip() for node in self.children(name)), "")
+ENTRIES = "Data/Entry"
 
 
 def read(text: str) -> list[Sample]:
@@ -55,84 +40,53 @@ def left_out(text: str) -> str:
 
 
 def _read(text: str) -> Iterator[tuple[str, str, list[float]]]:
-    results = _results(text)
-    has_several = (
-        len(
-            {
-                entry.text_of("Identifier")
-                for result_read in results
-                for entry in _entries(result_read)
-            }
-        )
-        > 1
-    )
+    results = [
+        result for result in _tree(text).findall("Result")
+        if _text(result, "DisplayFormat") not in NO_NUMBERS
+        and _text(result, "Description") not in NOTES
+    ]  # fmt: skip
+    systems = {_text(entry, "Identifier") for of in results for entry in of.findall(ENTRIES)}
     for name, result in zip(_names(results), results, strict=True):
         for system, trials in (_by_system(result, name) or {"": []}).items():
-            metric = f"{name} ({system})" if has_several and system else name
-            yield metric, result.text_of("Scale"), trials
+            metric = f"{name} ({system})" if len(systems) > 1 and system else name
+            yield metric, _text(result, "Scale"), trials
 
 
-def _results(text: str) -> list[_Node]:
-    return [
-        element
-        for element in _tree(text).children("Result")
-        if element.text_of("DisplayFormat") not in NO_NUMBERS
-        and element.text_of("Description") not in NOTES
-    ]
+def _tree(text: str) -> Element:
+    if "<!DOCTYPE" in text:
+        raise ResultsError("the XML declares a document type; Phoronix writes none")
+    try:
+        return ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise ResultsError("the XML cannot be read", said=str(error)) from None
+
+
+def _text(element: Element, name: str) -> str:
+    return element.findtext(name, "").strip()
 
 
 # Of one title there may be two units (signed and verified a second), and several tests that differ
 # in their arguments, which are commands: these keep their order, which one that failed counts in.
-def _names(results: list[_Node]) -> list[str]:
+def _names(results: list[Element]) -> list[str]:
     titles = [
-        ": ".join(filter(None, map(result.text_of, ("Title", "Description")))) for result in results
+        ": ".join(filter(None, (_text(result, "Title"), _text(result, "Description"))))
+        for result in results
     ]
-    units: dict[str, set[str]] = {}
-    for title, result_read in zip(titles, results, strict=True):
-        units.setdefault(title, set()).add(result_read.text_of("Scale"))
-    names, counts = [], Counter[str]()
-    for title, result_read in zip(titles, results, strict=True):
-        name = f"{title} ({result_read.text_of('Scale')})" if len(units[title]) > 1 else title
-        counts[name] += 1
-        names.append(f"{name} #{counts[name]}" if counts[name] > 1 else name)
-    return names
+    units = [_text(result, "Scale") for result in results]
+    has_several = {
+        title: len({u for t, u in zip(titles, units, strict=True) if t == title}) > 1
+        for title in titles
+    }
+    return numbered([
+        f"{title} ({unit})" if has_several[title] else title
+        for title, unit in zip(titles, units, strict=True)
+    ])  # fmt: skip
 
 
-def _entries(result: _Node) -> list[_Node]:
-    return [entry for part in result.children("Data") for entry in part.children("Entry")]
-
-
-def _by_system(result: _Node, title: str) -> dict[str, list[float]]:
+def _by_system(result: Element, title: str) -> dict[str, list[float]]:
     by_system: dict[str, list[float]] = {}
-    for entry in _entries(result):
-        text = entry.text_of("RawString") or entry.text_of("Value")
+    for entry in result.findall(ENTRIES):
+        text = _text(entry, "RawString") or _text(entry, "Value")
         trials = [number(v, title) for v in re.split("[:,]", text)] if text else []
-        by_system.setdefault(entry.text_of("Identifier"), []).extend(trials)
+        by_system.setdefault(_text(entry, "Identifier"), []).extend(trials)
     return by_system
-
-
-def _tree(text: str) -> _Node:
-    parser, path = expat.ParserCreate(), [_Node("")]
-
-    def begin(name: str, _: object) -> None:
-        if len(path) > DEEPEST:
-            raise ResultsError(f"the XML is nested more than {DEEPEST} deep")
-        path[-1].below.append(_Node(name))
-        path.append(path[-1].below[-1])
-
-    def words(text: str) -> None:
-        path[-1].text += text
-
-    parser.StartElementHandler, parser.CharacterDataHandler = begin, words
-    parser.EndElementHandler = lambda _: path.pop() and None
-    parser.StartDoctypeDeclHandler = _refuse
-    parser.EntityDeclHandler = _refuse
-    try:
-        parser.Parse(text, True)
-    except expat.ExpatError as error:
-        raise ResultsError("the XML cannot be read", said=str(error)) from None
-    return path[0].below[0]
-
-
-def _refuse(*_: object) -> None:
-    raise ResultsError("the XML declares a document type; Phoronix writes none")
