@@ -73,7 +73,7 @@ def _plain(reading: Reading, noise: Noise | None, margin: float | None) -> list[
         floors=noise.margins if noise else {}, kinds=reading.kinds,
     )  # fmt: skip
     if margin is None:  # what another margin decides is for the one who asked for it
-        kept_looks.remember(results, verdicts)
+        kept_looks.remember(results, (v.comparisons for v in verdicts))
     refusals = {**results.asked.get("refused", {}), **watch.left_out(results)}
     conditions = results.asked.get("conditions") or [c.name for c in study.conditions]
     without = {c.name: WITHOUT for c in study.conditions if c.name not in conditions}

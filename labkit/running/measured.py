@@ -64,7 +64,7 @@ def judged(results: Results, margin: float | None = None) -> list[Verdict]:
         )
     ]
     if margin is None:
-        looks.remember(results, verdicts)
+        looks.remember(results, (v.comparisons for v in verdicts))
     return verdicts
 
 

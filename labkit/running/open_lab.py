@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar
 
 from labkit import box, controls, imports, kernels, studies
 from labkit.box.containers.container import ENGINES
@@ -27,13 +27,14 @@ from labkit.runs import bundle, integrity
 from labkit.runs.bundle import recorded
 from labkit.runs.facts import READ, of_run, parse
 from labkit.study import DOCUMENT, FIT, SCALES, Study, insist_study
-from labkit.workload import Workload
 
+T = TypeVar("T")
 # As many CPUs as it may use, where `facts` asks how many there are, and which they are.
 CPUS_ALLOWED = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status 2>/dev/null"
 FACTS = f"{READ}f cpus $(nproc); f allowed $({CPUS_ALLOWED})"
 SCALE = "scale"
 """The parameter that says which sizes a study has."""
+BUNDLE = f"a bundle{bundle.SUFFIX}"
 FACT_NAMES = ("kernel", "cpus", "allowed", "cpu", "clock")
 
 
@@ -68,15 +69,8 @@ def file_of(place: str) -> Path:
 def is_stored(place: str) -> bool:
     """Whether `place` names results rather than a lab: `recorded`, a folder or a bundle of them."""
     if place not in ("box", LOCAL) and not place.endswith(".toml") and not _results(place):
-        names = [
-            "box",
-            LOCAL,
-            "recorded",
-            "FILE.toml",
-            "a results folder",
-            f"a bundle{bundle.SUFFIX}",
-        ]
-        raise Unknown("place to run", place, names)
+        kinds = ("box", LOCAL, "recorded", "FILE.toml", "a results folder", BUNDLE)
+        raise Unknown("place to run", place, kinds)
     return _results(place)
 
 
@@ -111,31 +105,22 @@ def study_results(
         refusals = possible.refusals(study, lab, plan)
         if not (path / "study.json").exists():
             possible.able(study, lab, refusals)
-        meanings = {condition.name: condition.shown(lab, plan) for condition in study.conditions}
-        on = {
-            condition_of.name: kernels.label(lab, condition_of.in_guest)
-            for condition_of in study.conditions
-        }
-        on = {name: label for name, label in on.items() if label}
+        on = {c.name: kernels.label(lab, c.in_guest) for c in study.conditions}
         content = {
-            **question,
-            "label": label,
-            "lab": facts(lab),
-            "refused": refusals,
-            "here": meanings,
-            **({"kernels": on} if on else {}),
-            **(
-                {"unseen": unseen_metrics}
-                if (unseen_metrics := possible.unseen(study, lab))
-                else {}
-            ),
-            **({"scaled": scale_words} if (scale_words := sizes.scaled(study)) else {}),
-            **({"substitutes": tools} if (tools := sizes.substitutes(study)) else {}),
-            **_controls(lab, path),
-            **extras,
-        }
+            **question, "label": label, "lab": facts(lab), "refused": refusals,
+            "here": {c.name: c.shown(lab, plan) for c in study.conditions},
+            **_known({
+                "kernels": _known(on), "unseen": possible.unseen(study, lab),
+                "scaled": sizes.scaled(study), "substitutes": sizes.substitutes(study),
+            }),
+            **_controls(lab, path), **extras,
+        }  # fmt: skip
         facts_of_run = of_run(lab.hosts, lab.links_now(), _programs(study, lab))
         return replace(Results.begin(path, content), facts=facts_of_run)
+
+
+def _known(fields: Mapping[str, T]) -> dict[str, T]:
+    return {name: value for name, value in fields.items() if value}
 
 
 def of_one_scale(study: Study, results: Results) -> Results:
@@ -161,13 +146,10 @@ def _controls(lab: Lab, path: Path) -> dict[str, Any]:
 
 # What makes the load, and what runs guests and containers.
 def _programs(study: Study, lab: Lab) -> list[str]:
+    programs = dict.fromkeys(program for load in study.loads for program in load.programs)
     emulator = ["qemu-system-x86_64"] if lab.accelerator in ("kvm", "tcg") else []
-    programs = [program for load in study.loads for program in load.programs]
-    return [*dict.fromkeys(programs), *emulator, *_engines(lab)]
-
-
-def _engines(lab: Lab) -> list[str]:
-    return [word for word in re.findall(r"[a-z]+", lab.containers) if word in ENGINES]
+    engines = [word for word in re.findall(r"[a-z]+", lab.containers) if word in ENGINES]
+    return [*programs, *emulator, *engines]
 
 
 def named_results(name: str) -> Results:
@@ -185,9 +167,7 @@ def named_results(name: str) -> Results:
         if (folder / "study.json").is_file():
             return Results.open(folder)
     study = name.replace("-", "_")
-    if paths := stored(study):
-        return Results.open(paths[-1])
-    if paths := imports.imported_as(study):
+    if paths := stored(study) or imports.imported_as(study):
         return Results.open(paths[-1])
     if study in studies.names():
         return Results.open(recorded(study))
@@ -217,10 +197,8 @@ def check_quick(study: Study, values: Mapping[str, Any]) -> None:
     """Refuse values of parameters that a short run sets itself."""
     if values.get("quick") and (names := sorted(study.quick.keys() & values)):
         sets = ", ".join(f"{name} = {study.quick[name]}" for name in names)
-        raise BadInput(
-            f"a quick run of {study.name} sets {sets} itself",
-            hint="choose one: quick, or the value",
-        )
+        problem = f"a quick run of {study.name} sets {sets} itself"
+        raise BadInput(problem, hint="choose one: quick, or the value")
 
 
 def knobs_among(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -245,9 +223,10 @@ def with_load(study: Study, scale: str = FIT, **knobs_given: float | str) -> Stu
             kind = f"knob of {type(study.workload).__name__}"
             raise Unknown(kind, knob, [*knobs_of, *study.sizes])
     workload = replace(study.workload, **knobs)  # refuses what is no number
-    longest = cast("float", knobs.get("duration", math.inf))
-    also = tuple(_no_longer(load, longest) for load in study.also)
-    return replace(study, workload=workload, also=also)
+    limit: dict[str, Any] = {"duration": knobs.get("duration", math.inf)}
+    also = (replace(load, **limit) if vars(load).get("duration", 0) > limit["duration"] else load
+            for load in study.also)  # fmt: skip
+    return replace(study, workload=workload, also=tuple(also))
 
 
 def with_parameters(
@@ -272,39 +251,26 @@ def usual(study: Study, place: str) -> Study:
 
 def _select(study: Study, place: str, names: Collection[str]) -> Study:
     conditions = tuple(c for c in study.conditions if c.name in names)
-    others = tuple(c.name for c in study.conditions if c.name not in names)
     if is_stored(place) or not conditions:
         return study
-    return replace(study, conditions=conditions, absent=others)
-
-
-def _no_longer(load: Workload, seconds: float) -> Workload:
-    shorter: dict[str, Any] = {"duration": seconds}
-    return replace(load, **shorter) if vars(load).get("duration", 0) > seconds else load
+    absent = tuple(c.name for c in study.conditions if c.name not in names)
+    return replace(study, conditions=conditions, absent=absent)
 
 
 def facts(lab: Lab) -> dict[str, Any]:
     """The make-up of a lab, as its hosts describe it."""
+    own_hosts = {} if lab.emulated else lab.hosts
+    optional: dict[str, Any] = {
+        "containers": lab.containers, "wakeups": lab.wakeups, "disks": lab.disks,
+        "links": lab.links_now(), "tolerates": [*lab.tolerates],
+        "interfaces": _known({role: host.interface for role, host in own_hosts.items()}),
+        "elsewhere": ways.elsewhere(lab),
+    }  # fmt: skip
+    of_hosts = together(_host_facts, lab.hosts.values(), AT_ONCE)
     return {
-        "name": lab.name,
-        "tier": lab.tier,
-        "accelerator": lab.accelerator,
-        **({"containers": lab.containers} if lab.containers else {}),
-        **({"wakeups": lab.wakeups} if lab.wakeups else {}),
-        **({"disks": lab.disks} if lab.disks else {}),
-        **({"links": links} if (links := lab.links_now()) else {}),
-        **({"tolerates": [*lab.tolerates]} if lab.tolerates else {}),
-        **({"interfaces": interfaces} if (interfaces := _interfaces(lab)) else {}),
-        **({"elsewhere": odd} if (odd := ways.elsewhere(lab)) else {}),
-        "hosts": dict(
-            zip(lab.hosts, together(_host_facts, lab.hosts.values(), AT_ONCE), strict=True)
-        ),
-    }
-
-
-def _interfaces(lab: Lab) -> dict[str, str]:
-    hosts = {} if lab.emulated else lab.hosts
-    return {role: host.interface for role, host in hosts.items() if host.interface}
+        "name": lab.name, "tier": lab.tier, "accelerator": lab.accelerator, **_known(optional),
+        "hosts": dict(zip(lab.hosts, of_hosts, strict=True)),
+    }  # fmt: skip
 
 
 def note(results: Results) -> Note:
@@ -312,28 +278,21 @@ def note(results: Results) -> Note:
 
     Where conditions differ in it, it says which ran on the machine's own kernel.
     """
-    sizes_here = results.asked.get("scaled", "")
     odd = f"Emulated or not: {integrity.EDIT_REMARK}" if integrity.edited(results) else ""
-    tools = results.asked.get("substitutes", "")
-    parts = (odd, _describe(results), f"Sizes here: {sizes_here}" if sizes_here else "",
-             f"Tools here: {tools}" if tools else "")  # fmt: skip
-    return Note(". ".join(filter(None, parts)), "edited by hand" if odd else _brief(results))
+    text, brief = _describe(results)
+    here = {"Sizes here": "scaled", "Tools here": "substitutes"}
+    differs = [f"{title}: {words}" for title, name in here.items()
+               if (words := results.asked.get(name))]  # fmt: skip
+    return Note(". ".join(filter(None, [odd, text, *differs])), "edited by hand" if odd else brief)
 
 
-def _brief(results: Results) -> str:
-    tier: str = results.asked["lab"]["tier"]
-    if tier in (IMPORTS, "hosts"):
-        return "measured elsewhere" if tier == IMPORTS else ""
-    on: dict[str, str] | None = results.asked.get("kernels")
-    return kernels.brief(on) if on else "emulated"
-
-
-def _describe(results: Results) -> str:
+# In words, and in a word or two.
+def _describe(results: Results) -> tuple[str, str]:
     lab: Mapping[str, Any] = results.asked["lab"]
     if lab["tier"] == IMPORTS:
-        return f"Imported: {lab['name']}, measured elsewhere"
+        return f"Imported: {lab['name']}, measured elsewhere", "measured elsewhere"
     if lab["tier"] == "hosts":
-        return ""
+        return "", ""
     guests = f"guests by {lab['accelerator'].upper()}" if lab["accelerator"] else ""
     # What an emulated guest takes says nothing of the CPU.
     if lab["accelerator"] == "kvm":
@@ -345,9 +304,10 @@ def _describe(results: Results) -> str:
     rootless = "made without root" if lab["tier"] == "rootless" else ""
     parts = ", ".join(filter(None, (guests, containers, rootless)))
     if on := results.asked.get("kernels"):
-        return ". ".join(filter(None, ("One machine", kernels.told(on), capital(parts))))
+        told = ". ".join(filter(None, ("One machine", kernels.told(on), capital(parts))))
+        return told, kernels.brief(on)
     machine = "One machine" if lab["accelerator"] == "kvm" else "Emulated: one machine"
-    return ", ".join(filter(None, (machine, parts)))
+    return ", ".join(filter(None, (machine, parts))), "emulated"
 
 
 def _host_facts(host: Host) -> dict[str, str]:

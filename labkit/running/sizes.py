@@ -1,9 +1,13 @@
-"""The sizes of a study: those that all places of a lab have room for, and what they will take."""
+"""The sizes of a study: those that all places of a lab have room for, and what they will take.
+
+Beside what loads say of themselves the times of earlier runs tell how long the next take.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
@@ -12,13 +16,19 @@ from labkit.box.growing import numbered
 from labkit.changes.in_force import applied
 from labkit.changes.plan import AT_ONCE, Plan
 from labkit.condition import Condition
+from labkit.errors import LabkitError
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.machine.stopping import together
-from labkit.results import Results
-from labkit.running import possible, took, twin
+from labkit.results import Results, stored
+from labkit.running import possible, twin
+from labkit.runs.bundle import recorded
 from labkit.runs.capacity import Capacity, capacity
 from labkit.study import FIT, MOST_COUNT, Study
+from labkit.workload import Workload
+
+AROUND_SECONDS = 3.0
+"""Beside its load: settings are made and gates are looked at."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +44,9 @@ class Demand:
     @classmethod
     def of(cls, study: Study, conditions: Collection[Condition], repeats: int) -> Demand:
         """Of the study with the sizes that it has; its runs take as long as those before."""
-        seconds_planned, factors = took.by_plan(study, study.workload), took.factors(study)
-        usual = fmean(factors.values()) if factors else 1.0
-        seconds_of = [seconds_planned[c.name] * factors.get(c.name, usual) for c in conditions]
+        seconds_planned, slower = by_plan(study, study.workload), factors(study)
+        usual = fmean(slower.values()) if slower else 1.0
+        seconds_of = [seconds_planned[c.name] * slower.get(c.name, usual) for c in conditions]
         loads = [c.load(load) for c in conditions for load in study.loads]
         differs = "; ".join(filter(None, (scaled(study), substitutes(study))))
         return cls(
@@ -184,3 +194,44 @@ def all_on(lab: Lab, plan: Plan) -> Iterator[None]:
     finally:
         for role in (role for setting in off for role in setting.starts):
             lab.host(role).close()
+
+
+def by_plan(study: Study, workload: Workload) -> dict[str, float]:
+    """Seconds of a run of each condition, by what its loads and events say of themselves."""
+    return {
+        c.name: AROUND_SECONDS
+        + sum(c.load(load).seconds for load in (workload, *study.also))
+        + sum(e.after + e.seconds + e.settle for e in c.events)
+        for c in study.conditions
+    }
+
+
+def factors(study: Study) -> dict[str, float]:
+    """By condition: how many times the plan's seconds its runs took, in the newest that tell.
+
+    Those with the knobs of the study come first: a quick run is mostly what no knob changes.
+    """
+    for results, load in sorted(_before(study), key=lambda pair: pair[1] != study.workload):
+        with suppress(LabkitError, TypeError, ValueError):
+            plan, seconds = by_plan(study, load), defaultdict(list)
+            for run in results.finished():
+                seconds[run.condition].append(run.seconds)
+            took = {name: fmean(seconds[name]) / plan[name] for name in plan if name in seconds}
+            if took:
+                return took
+    return {}
+
+
+# Their knobs may be others than those of the study now, and the plan's seconds follow them. A knob
+# that is 0 now is fitted to the lab, as it was then.
+def _before(study: Study) -> Iterator[tuple[Results, Workload]]:
+    knobs_now = vars(study.workload)
+    for path in [*reversed(stored(study.name)), None]:
+        with suppress(LabkitError, TypeError, ValueError):
+            results = Results.open(path or recorded(study.name))
+            knobs_then = {
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in results.asked.get("workload", {}).items()
+                if name in knobs_now and knobs_now[name] != 0
+            }
+            yield results, replace(study.workload, **knobs_then)

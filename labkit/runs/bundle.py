@@ -113,14 +113,15 @@ def unpack(bundle: Bundle, folder: Path) -> Results:
         raise BadInput(f"{folder} is there already; nothing is overwritten")
     with _open(bundle.path) as archive, records.keeping(f"{folder}"), records.half(folder) as half:
         for name, digest in bundle.files.items():
-            _place(half / name, _read(archive, name, MOST_TEXT), digest, f"{bundle.path}: {name}")
+            content = _read(archive, name, MOST_TEXT)
+            _insist_same(content, digest, f"{bundle.path}: {name}")
+            (half / name).parent.mkdir(parents=True, exist_ok=True)
+            records.write(half / name, content)
         try:
             _look(Results.open(half), bundle)
         except ResultsError as error:
-            problem, text = (
-                x.replace(str(half), str(bundle.path)) for x in (error.what, error.said)
-            )
-            raise ResultsError(problem, said=text, hint=error.hint) from None
+            what, said = (x.replace(str(half), str(bundle.path)) for x in (error.what, error.said))
+            raise ResultsError(what, said=said, hint=error.hint) from None
         records.place(half, folder)
     return Results.open(folder)
 
@@ -153,7 +154,8 @@ def open_bundle(file: Path) -> Path:
             if paths := [path.parent for path in (place / inside).glob("[!.]*/study.json")]:
                 return paths[0]
     bundle = examine(file)
-    place = out() if _may_write(out()) else account.cache()
+    above = next(place for place in (out(), *out().parents) if place.exists())
+    place = out() if os.access(above, os.W_OK) else account.cache()
     folder = place / "bundles" / bundle.digest[:32] / bundle.name
     try:
         return unpack(bundle, folder).path
@@ -179,53 +181,31 @@ def mark(path: Path) -> str:
         return records.digest(path)[:8]
     if path.is_relative_to(out() / "results") and (match := OWN_MARK.search(path.name)):
         return match[1]
-    match_of_folder = UNPACKED_NAME.fullmatch(path.parent.name)
-    return (
-        match_of_folder[1]
-        if match_of_folder
-        else hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]
-    )
+    if match := UNPACKED_NAME.fullmatch(path.parent.name):
+        return match[1]
+    return hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]
 
 
-def _may_write(folder: Path) -> bool:
-    above = next(place for place in (folder, *folder.parents) if place.exists())
-    return os.access(above, os.W_OK)
-
-
-ODD = (
-    zipfile.BadZipFile,
-    lzma.LZMAError,
-    NotImplementedError,
-    RuntimeError,
-    ValueError,
-    EOFError,
-    OSError,
-)
+ODD = (zipfile.BadZipFile, lzma.LZMAError, NotImplementedError, RuntimeError, ValueError, EOFError,
+       OSError)  # fmt: skip
 """Errors of zipfile about files that are no archive, or none of ours."""
 
 
 @contextmanager
 def _open(file: Path) -> Iterator[zipfile.ZipFile]:
-    with _said_of(file), ExitStack() as stack:
-        try:
-            archive = stack.enter_context(zipfile.ZipFile(stack.enter_context(_archive(file))))
-        except FileNotFoundError:
-            raise ResultsError(f"no bundle {file}") from None
-        except ODD as error:
-            raise ResultsError(
-                f"{file}: is not a whole bundle", said=str(error),
-                hint="--from TOOL reads what another tool wrote",
-            ) from None  # fmt: skip
-        archive.filename = str(file)
-        yield archive
-
-
-# A disk that is about to fail may say so when a file is closed.
-@contextmanager
-def _said_of(file: Path) -> Iterator[None]:
     try:
-        yield
-    except OSError as error:
+        with ExitStack() as stack:
+            try:
+                archive = stack.enter_context(zipfile.ZipFile(stack.enter_context(_archive(file))))
+            except FileNotFoundError:
+                raise ResultsError(f"no bundle {file}") from None
+            except ODD as error:
+                hint = "--from TOOL reads what another tool wrote"
+                problem = f"{file}: is not a whole bundle"
+                raise ResultsError(problem, said=str(error), hint=hint) from None
+            archive.filename = str(file)
+            yield archive
+    except OSError as error:  # a disk that is about to fail may say so when a file is closed
         raise ResultsError(f"{file}: cannot be read", said=str(error)) from None
 
 
@@ -279,16 +259,12 @@ def _loose(files: Mapping[str, bytes]) -> dict[str, bytes]:
     }
     for sums in (name for name in files if name.endswith(f"/{records.SUMS}")):
         folder = sums.rpartition("/")[0]
-        lines = (line.partition("  ") for line in files[sums].decode().splitlines())
-        loose[sums] = "".join(
-            f"{hashlib.sha256(loose[_beside(folder, name)]).hexdigest()}  {name}\n"
-            for _, _, name in lines
-        ).encode()
+        names = [line.partition("  ")[2] for line in files[sums].decode().splitlines()]
+        contents = (loose[os.path.normpath(f"{folder}/{name}")] for name in names)
+        digests = (hashlib.sha256(content).hexdigest() for content in contents)
+        lines = (f"{digest}  {name}\n" for digest, name in zip(digests, names, strict=True))
+        loose[sums] = "".join(lines).encode()
     return loose
-
-
-def _beside(folder: str, name: str) -> str:
-    return os.path.normpath(f"{folder}/{name}")
 
 
 def _list_files(file: Path, manifest: Mapping[str, Any]) -> dict[str, str]:
@@ -321,13 +297,9 @@ def _insist(file: Path, zip_file: zipfile.ZipFile, file_names: set[str]) -> None
         if mode and not stat.S_ISREG(mode):
             raise ResultsError(f"{file}: {entry.filename} is not a plain file")
     size = sum(entry.file_size for entry in entries)
-    if size > min(MOST_BYTES, _length(zip_file)):
-        raise ResultsError(f"{file}: would unpack to {size} bytes")
-
-
-def _length(zip_file: zipfile.ZipFile) -> int:
     assert zip_file.fp
-    return zip_file.fp.seek(0, os.SEEK_END)
+    if size > min(MOST_BYTES, zip_file.fp.seek(0, os.SEEK_END)):
+        raise ResultsError(f"{file}: would unpack to {size} bytes")
 
 
 def _read(zip_file: zipfile.ZipFile, name: str, limit: int) -> bytes:
@@ -346,12 +318,6 @@ def _read(zip_file: zipfile.ZipFile, name: str, limit: int) -> bytes:
 def _insist_same(content: bytes, digest: str, title: str) -> None:
     if hashlib.sha256(content).hexdigest() != digest:
         raise ResultsError(f"{title} is not what was exported (its checksum differs)")
-
-
-def _place(path: Path, content: bytes, digest: str, title: str) -> None:
-    _insist_same(content, digest, title)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    records.write(path, content)
 
 
 def _look(results: Results, bundle: Bundle) -> None:

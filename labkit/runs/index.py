@@ -17,9 +17,10 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,7 @@ create index rows_of_run on rows (run);
 """
 _TABLES = (line.split() for line in (__doc__ or "").splitlines() if line.startswith("    "))
 COLUMNS = tuple(f"{table} ({', '.join(columns)})" for table, *columns in _TABLES)
+RUN_FILE = "/run.json"
 MEMORY = "/dev/shm"
 
 
@@ -84,15 +86,6 @@ class Store:
                 raise BadInput("the query was refused", said=str(error), hint=hint) from None
 
 
-def _made_anew(file: Path, folders: Sequence[Path]) -> None:
-    try:
-        _refresh(file, folders)
-    except sqlite3.DatabaseError as error:
-        file.unlink(missing_ok=True)
-        hint = "is the disk full? LABKIT_OUT names another folder"
-        raise ResultsError(f"cannot keep {file}", said=str(error), hint=hint) from None
-
-
 def places() -> tuple[Path, ...]:
     """The default folders of results: those of this machine, and those that labkit carries."""
     return out() / "results", HOME / "data" / "recorded", *workspace.folders("recorded")
@@ -125,11 +118,16 @@ def _kept_in(folder: Path, key: str, places: Sequence[Path]) -> Store:
     file = folder / f"{key}.sqlite"
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
-        _refresh(file, places)
-    except sqlite3.DatabaseError:
-        # It holds nothing that the folders do not: whatever broke it, it is made again.
+        try:
+            _refresh(file, places)
+        except sqlite3.DatabaseError:
+            # It holds nothing that the folders do not: whatever broke it, it is made again.
+            file.unlink(missing_ok=True)
+            _refresh(file, places)
+    except sqlite3.DatabaseError as error:
         file.unlink(missing_ok=True)
-        _made_anew(file, places)
+        hint = "is the disk full? LABKIT_OUT names another folder"
+        raise ResultsError(f"cannot keep {file}", said=str(error), hint=hint) from None
     return Store(file, tuple(places))
 
 
@@ -191,9 +189,8 @@ def _take(index: sqlite3.Connection, path: Path, stamp: str) -> None:
     fault = ""
     question: Mapping[str, Any] = {}
     try:
-        source: _Folder | _Bundle = _Folder(path) if path.is_dir() else _Bundle.of(path)
-        question = source.asked
-        _take_runs(index, number, source)
+        question, runs = _inside(path)
+        _take_runs(index, number, runs)
     except LabkitError as error:
         fault = error.what
     lab = question.get("lab")
@@ -207,63 +204,45 @@ def _take(index: sqlite3.Connection, path: Path, stamp: str) -> None:
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Folder:
-    path: Path
+# What was asked, and by the folder of each run what reads it; a bundle is read where it lies.
+def _inside(path: Path) -> tuple[Mapping[str, Any], Mapping[Path, Callable[[], Run]]]:
+    if path.is_dir():
+        results = Results.open(path)
+        return results.asked, {folder: partial(Run.read, folder) for folder in results.folders()}
+    packed = bundle.examine(path)
 
-    @property
-    def asked(self) -> Mapping[str, Any]:
-        return Results.open(self.path).asked
+    def read(name: str, folder: Path) -> Run:
+        return Run.of(bundle.read_json(packed, name), folder)
 
-    def names(self) -> list[str]:
-        return [folder.name for folder in Results(self.path, {}).folders()]
-
-    def run(self, name: str) -> Run:
-        return Run.read(self.path / "runs" / name)
-
-
-@dataclass(frozen=True)
-class _Bundle:
-    """A bundle that is read where it lies."""
-
-    bundle: bundle.Bundle
-
-    @classmethod
-    def of(cls, path: Path) -> _Bundle:
-        return cls(bundle.examine(path))
-
-    @property
-    def asked(self) -> Mapping[str, Any]:
-        return self._json("study.json")
-
-    def names(self) -> list[str]:
-        return [name.split("/")[1] for name in self.bundle.files if name.endswith("/run.json")]
-
-    def run(self, name: str) -> Run:
-        return Run.of(self._json(f"runs/{name}/run.json"), self.bundle.path / "runs" / name)
-
-    def _json(self, name: str) -> dict[str, Any]:
-        return bundle.read_json(self.bundle, name)
+    files = {
+        name: path / name.rpartition("/")[0] for name in packed.files if name.endswith(RUN_FILE)
+    }
+    runs = {folder: partial(read, name, folder) for name, folder in files.items()}
+    return bundle.read_json(packed, "study.json"), runs
 
 
-def _take_runs(index: sqlite3.Connection, number: int, source: _Folder | _Bundle) -> None:
+def _take_runs(
+    index: sqlite3.Connection, number: int, runs: Mapping[Path, Callable[[], Run]]
+) -> None:
     index.execute("delete from runs where results = ? and state = 'damaged'", (number,))
     rows = index.execute("select name from runs where results = ?", (number,))
-    names, names_now = {row[0] for row in rows}, source.names()
-    for name in names - set(names_now):
+    names = {row[0] for row in rows}
+    for name in names - {folder.name for folder in runs}:
         index.execute("delete from runs where results = ? and name = ?", (number, name))
-    for name in names_now:
-        if name not in names:
-            _take_run(index, number, name, source)
+    for folder, read in runs.items():
+        if folder.name not in names:
+            _take_run(index, number, folder, read)
 
 
-def _take_run(index: sqlite3.Connection, number: int, name: str, source: Any) -> None:
+def _take_run(
+    index: sqlite3.Connection, number: int, folder: Path, read: Callable[[], Run]
+) -> None:
     try:
-        run = source.run(name)
+        run = read()
     except LabkitError as error:
-        run = Run("", 0, 0, "damaged", str(error), path=source.path / "runs" / name)
-    values = (number, name, run.condition, run.block, run.order, run.state, run.why, run.started,
-              run.seconds, str(run.path))  # fmt: skip
+        run = Run("", 0, 0, "damaged", str(error), path=folder)
+    values = (number, folder.name, run.condition, run.block, run.order, run.state, run.why,
+              run.started, run.seconds, str(run.path))  # fmt: skip
     marks = ",".join("?" * len(values))
     cursor = index.execute(f"insert into runs values (null,{marks})", values)
     rows = [

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from labkit.errors import ResultsError
 from labkit.machine import records
@@ -31,14 +31,6 @@ UNFINISHED_FILE = "unfinished"
 FORMAT = 1
 MOST_LOOKS = 1000
 QUESTION = "../../study.json"
-
-
-class LookedAt(Protocol):
-    """A verdict."""
-
-    @property
-    def comparisons(self) -> Mapping[str, History]:
-        """The looks at its comparisons."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +74,10 @@ def histories(results: Results) -> dict[str, History]:
     return {key: History(**{**h, "looks": tuple(h["looks"])}) for key, h in comparisons.items()}
 
 
-def remember(results: Results, verdicts: Iterable[LookedAt]) -> None:
-    """Keep the looks at the comparisons of these verdicts."""
+def remember(results: Results, judged: Iterable[Mapping[str, History]]) -> None:
+    """Keep the looks at the comparisons of each verdict."""
     before = histories(results)
-    comparisons = before | {key: h for v in verdicts for key, h in v.comparisons.items()}
+    comparisons = before | {key: history for of in judged for key, history in of.items()}
     if comparisons != before and _read(results)["blocks"]:
         _change(results, comparisons={key: asdict(h) for key, h in comparisons.items()})
 
@@ -171,10 +163,8 @@ def _ledger_looks(results: Results, runs: Sequence[Run]) -> list[int]:
 
 def _read(results: Results) -> dict[str, Any]:
     file = results.path / FILE
-    return _parse(file) if file.exists() else {"format": FORMAT, "blocks": [], "at": []}
-
-
-def _parse(file: Path) -> dict[str, Any]:
+    if not file.exists():
+        return {"format": FORMAT, "blocks": [], "at": []}
     content = records.read_json(file)
     looks, at = content.get("blocks"), content.get("at")
     sound = (

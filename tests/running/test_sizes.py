@@ -15,7 +15,7 @@ from labkit.host import Host
 from labkit.lab import Lab
 from labkit.machine.places import HOME
 from labkit.results import Results
-from labkit.running import possible, took
+from labkit.running import possible, sizes
 from labkit.running.as_run import as_run
 from labkit.running.sizes import Demand, demands, foretold
 from labkit.runs.bundle import recorded
@@ -160,5 +160,5 @@ def test_a_run_of_other_knobs_takes_as_many_times_its_plan_as_the_recorded_one()
     short = replace(recorded_study, workload=replace(recorded_study.workload, duration=2))
     conditions = recorded_study.conditions
     usual, less = (Demand.of(s, conditions, 1).seconds for s in (recorded_study, short))
-    planned, of_less = (sum(took.by_plan(s, s.workload).values()) for s in (recorded_study, short))
+    planned, of_less = (sum(sizes.by_plan(s, s.workload).values()) for s in (recorded_study, short))
     assert less / usual == pytest.approx(of_less / planned, rel=0.2) and usual > 2 * planned
