@@ -70,7 +70,11 @@ class Difference:
 
 def of_runs(old: tuple[Results, Run], new: tuple[Results, Run]) -> Difference:
     """The differences between two runs."""
-    facts = _facts(*({**_parameters(results), **_facts_of(run)} for results, run in (old, new)))
+    facts = _facts(*(
+        {**_parameters(results),
+         **dict(_flat({k: v for k, v in asdict(run).items() if k not in ALWAYS}))}
+        for results, run in (old, new)
+    ))  # fmt: skip
     before, after = ({s.metric: s for s in measured.samples(*side)} for side in (old, new))
     effects, sides = [], []
     for metric, sample in before.items():
@@ -96,9 +100,15 @@ def of_results(old: Results, new: Results) -> Difference:
     if metrics[0] != metrics[1]:
         raise BadInput(f"{old.path} measured {metrics[0]}, {new.path} {metrics[1]}: not comparable")
     before, after = (measured.of_metric(results, metrics[0]) for results in (old, new))
-    unit, why_not = _unit(new, metrics[0]), []
+    rows_new = (
+        row for run in new.finished() for row in run.rows if row.get("metric") == metrics[0]
+    )
+    unit, why_not = str(next(rows_new, {}).get("unit", "")), []
     pairs: dict[Order, tuple[Sides, dict[str, Blocks]]] = {}
-    for name in _names((old, new), (before, after)):
+    # As they were asked for, and then what else was measured.
+    asked = [name for results in (old, new) for name in results.asked.get("conditions", ())]
+    either = before.keys() | after.keys()
+    for name in dict.fromkeys([*(name for name in asked if name in either), *before, *after]):
         if name not in before or name not in after:
             why_not.append(f"{name}: only the {'old' if name in before else 'new'} one has it")
             continue
@@ -114,25 +124,6 @@ def of_results(old: Results, new: Results) -> Difference:
         str(old.path), str(new.path), facts, tuple(v for v, _ in pairs_left),
         tuple(s for _, s in pairs_left), tuple(why_not),
     )  # fmt: skip
-
-
-# As they were asked for, and then what else was measured.
-def _names(
-    sides: tuple[Results, Results], measured_in: tuple[measured.Measured, measured.Measured]
-) -> list[str]:
-    names_measured = [*measured_in[0], *measured_in[1]]
-    names = [
-        name
-        for results in sides
-        for name in results.asked.get("conditions", ())
-        if name in names_measured
-    ]
-    return list(dict.fromkeys([*names, *names_measured]))
-
-
-def _unit(results: Results, metric: str) -> str:
-    rows = (row for run in results.finished() for row in run.rows if row.get("metric") == metric)
-    return str(next(rows, {}).get("unit", ""))
 
 
 # Block 3 of one execution has nothing to do with block 3 of another, so no number is in both.
@@ -160,10 +151,6 @@ def _sides(name: str, q: Statistic, unit: str, blocks_of: Mapping[str, Blocks]) 
 
 def _parameters(results: Results) -> dict[str, str]:
     return {name: text for name, text in _flat(results.asked) if name not in NO_FACTS}
-
-
-def _facts_of(run: Run) -> dict[str, str]:
-    return dict(_flat({k: v for k, v in asdict(run).items() if k not in ALWAYS}))
 
 
 def _conditions(results: Results) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from labkit import studies
 from labkit.changes.in_force import in_force
-from labkit.changes.plan import Step, plan
+from labkit.changes.plan import plan
 from labkit.claim import Order
 from labkit.condition import Condition
 from labkit.errors import BadInput, ResultsError, insist_each
@@ -61,14 +61,18 @@ class Side:
         insist_each(self.words, str, "words of a side", '"sleep", "1"')
         insist_each(self.settings, Setting, "settings of a side", "Mtu(9000)")
 
+    def condition(self, name: str) -> Condition:
+        """The condition of the study that measures it."""
+        text = f"{shlex.join(self.words)} ({self.shown}, on {self.role})"
+        return Condition(
+            name, means=text, here=text, settings=self.settings, optional=self.optional,
+            roles={"server": self.role}, knobs={"words": self.words},
+        )  # fmt: skip
+
 
 def in_words(settings: Sequence[Setting]) -> str:
     """Settings as a reader knows them: what of one host, and its value."""
-    things = (
-        (setting.thing.replace(f" of {setting.role}", "", 1), setting.wanted)
-        for setting in settings
-    )
-    return "; ".join(f"{thing} = {value}" for thing, value in things)
+    return "; ".join(f"{s.thing.replace(f' of {s.role}', '', 1)} = {s.wanted}" for s in settings)
 
 
 @dataclass(frozen=True)
@@ -91,22 +95,13 @@ class Comparing:
 
     def study(self) -> Study:
         """The study of it."""
-        order = Order(
-            CLAIM, "A is lower than B", "", (self.statistic,), (A, B), margin=self.margin
-        )  # fmt: skip
+        statistics = (self.statistic,)
+        order = Order(CLAIM, "A is lower than B", "", statistics, (A, B), margin=self.margin)
         return Study(
             name=STUDY, title="A against B", question="Which of the two is lower?",
             source="labkit compare", workload=self.load, claims=(order,),
-            conditions=tuple(self._condition(name) for name in self.sides),
+            conditions=tuple(side.condition(name) for name, side in self.sides.items()),
             metric=self.load.metric, unit=self.load.unit,
-        )  # fmt: skip
-
-    def _condition(self, name: str) -> Condition:
-        side = self.sides[name]
-        text = f"{shlex.join(side.words)} ({side.shown}, on {side.role})"
-        return Condition(
-            name, means=text, here=text, settings=side.settings, optional=side.optional,
-            roles={"server": side.role}, knobs={"words": side.words},
         )  # fmt: skip
 
     def kept(self) -> dict[str, Any]:
@@ -160,7 +155,9 @@ def compare_sides(
     """Measure both in shuffled blocks, until it is decided or the budget is spent."""
     check_margin(comparing.margin)
     until_decided.asked(repeats)  # refused before a command is tried
-    able = _fit(comparing, lab)
+    # Optional settings that a host cannot take are left out, and said.
+    sides = {name: fitted(side, lab) for name, side in comparing.sides.items()}
+    able = replace(comparing, sides=sides)
     if refusals := possible.refusals(able.study(), lab):
         name, reason = next(iter(refusals.items()))
         raise BadInput(f"{name} cannot be measured on {lab.name}: {reason}")
@@ -188,12 +185,6 @@ def study_of(results: Results) -> Study:
     return Comparing.of(results).study() if STUDY in results.asked else studies.find(results.study)
 
 
-# Optional settings that a host cannot take are left out, and said.
-def _fit(comparing: Comparing, lab: Lab) -> Comparing:
-    sides = {name: fitted(side, lab) for name, side in comparing.sides.items()}
-    return replace(comparing, sides=sides)
-
-
 def fitted(side: Side, lab: Lab) -> Side:
     """The side as this lab can have it: with what its host cannot take named, and left out."""
     lab.host(side.role)  # an unknown role is refused first
@@ -204,18 +195,13 @@ def fitted(side: Side, lab: Lab) -> Side:
     lacks = tuple(f"{in_words([step.setting])} ({step.why})" for step in steps
                   if step.why and step.setting in side.optional)  # fmt: skip
     if not any(step.changes or step.setting in side.settings for step in steps):
-        raise _changes_nothing(side, steps, lab)
+        reasons = [f"{in_words([s.setting])}: {s.why or 'in force already'}" for s in steps]
+        problem = f"{side.shown} changes nothing on {side.role} of {lab.name}"
+        hint = f"labkit settings {side.role} lists what it can"
+        raise BadInput(problem, said="\n".join(reasons), hint=hint)
     text = f"{side.shown}: {in_words([*steps_of])}"
     optional = tuple(setting for setting in side.optional if setting in steps_of)
     return replace(side, optional=optional, shown=text, lacks=lacks)
-
-
-def _changes_nothing(side: Side, steps: Sequence[Step], lab: Lab) -> BadInput:
-    reasons = [f"{in_words([s.setting])}: {s.why or 'in force already'}" for s in steps]
-    problem = f"{side.shown} changes nothing on {side.role} of {lab.name}"
-    return BadInput(
-        problem, said="\n".join(reasons), hint=f"labkit settings {side.role} lists what it can"
-    )
 
 
 # A setting that does not take, and a command that fails or prints nothing that the pattern finds,
@@ -226,17 +212,12 @@ def _try_out(comparing: Comparing, lab: Lab) -> Comparing:
     with in_force(lab.hosts, STUDY) as changes:
         for side in reversed(sides):
             changes.move_to([*side.optional, *side.settings])
-        took = []
+        took = 1e-4
         for side in sides:
             changes.move_to([*side.optional, *side.settings])
-            took.append(_try(side, comparing.load, lab))
-    times = max(1, min(round(EACH_SECONDS / max(*took, 1e-4)), MOST_TIMES))
-    load = replace(comparing.load, times=times, about=round(times * max(took), 3))
+            command, start = replace(comparing.load, words=side.words, times=1), time.monotonic()
+            command.parse(command.run({"server": lab.host(side.role)}))
+            took = max(took, time.monotonic() - start)
+    times = max(1, min(round(EACH_SECONDS / took), MOST_TIMES))
+    load = replace(comparing.load, times=times, about=round(times * took, 3))
     return replace(comparing, load=load)
-
-
-def _try(side: Side, load: Command, lab: Lab) -> float:
-    command = replace(load, words=side.words, times=1)
-    start = time.monotonic()
-    command.parse(command.run({"server": lab.host(side.role)}))
-    return time.monotonic() - start

@@ -6,22 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
+from labkit import controls
 from labkit.box import Faults
 from labkit.changes.in_force import applied
 from labkit.changes.plan import plan
-from labkit.controls import (
-    FIRST_SIDE,
-    METRIC,
-    MORE_DELAY,
-    SECOND_SIDE,
-    SOME_DELAY,
-    STUDY,
-    UNIT,
-    Controls,
-    NotMade,
-    folder,
-    of_results,
-)
+from labkit.controls import Controls, NotMade
 from labkit.errors import BadInput, BoxError, SettingRefused
 from labkit.lab import Lab
 from labkit.results import Results, Run, check_label
@@ -53,38 +42,30 @@ def measure(
     if reason := LOAD.lacking(lab.hosts):
         raise BadInput(f"the controls of {lab.name} cannot be run", said=reason)
     lacking = _lacking(lab)
-    sides = (
-        (FIRST_SIDE, SECOND_SIDE) if lacking else (FIRST_SIDE, SECOND_SIDE, SOME_DELAY, MORE_DELAY)
-    )
+    delays = {} if lacking else {controls.SOME_DELAY: PUT_IN_MS, controls.MORE_DELAY: 2 * PUT_IN_MS}
+    delay_of = {controls.FIRST_SIDE: 0.0, controls.SECOND_SIDE: 0.0, **delays}
     question = {
-        "study": STUDY, "where": str(lab.path), "seed": seed, "label": check_label(label),
-        "lab": facts(lab), "workload": vars(LOAD), "metric": METRIC, "unit": UNIT,
+        "study": controls.STUDY, "where": str(lab.path), "seed": seed, "label": check_label(label),
+        "lab": facts(lab), "workload": vars(LOAD), "metric": controls.METRIC,
+        "unit": controls.UNIT,
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "put_in": 1000 * PUT_IN_MS, "lacking": lacking,
     }  # fmt: skip
-    results = Results.begin(folder(lab.name) / label, question)
-    steps = list(_order(sides, blocks, seed))
+    results = Results.begin(controls.folder(lab.name) / label, question)
+    order = [random.Random(f"{seed}/{block}").sample([*delay_of], len(delay_of))
+             for block in range(1, blocks + 1)]  # fmt: skip
+    steps = [(block, side) for block, sides in enumerate(order, 1) for side in sides]
     for at, (block, side) in enumerate(steps, 1):
         say(f"controls: {at} of {len(steps)} runs: {side}")
-        with _delay(lab, {SOME_DELAY: PUT_IN_MS, MORE_DELAY: 2 * PUT_IN_MS}.get(side, 0)):
-            _run(lab, results, Run(side, block, at, "finished"))
-    return of_results(results)
-
-
-def _order(sides: tuple[str, ...], blocks: int, seed: int) -> Iterator[tuple[int, str]]:
-    for block in range(1, blocks + 1):
-        sides_of_block = random.Random(f"{seed}/{block}").sample(sides, len(sides))
-        yield from ((block, side) for side in sides_of_block)
-
-
-def _run(lab: Lab, results: Results, run: Run) -> None:
-    start, began = time.monotonic(), datetime.now(UTC).isoformat(timespec="milliseconds")
-    text = LOAD.run(lab.hosts)
-    took = time.monotonic() - start
-    rows = tuple(row(sample) for sample in LOAD.parse(text))
-    record = Run(run.condition, run.block, run.order, "finished", started=began, seconds=took,
-                measured_seconds=took, rows=rows)  # fmt: skip
-    results.keep(record, {"ping.txt": text})
+        with _delay(lab, delay_of[side]):
+            start, began = time.monotonic(), datetime.now(UTC).isoformat(timespec="milliseconds")
+            text = LOAD.run(lab.hosts)
+            took = time.monotonic() - start
+        rows = tuple(row(sample) for sample in LOAD.parse(text))
+        run = Run(side, block, at, "finished", started=began, seconds=took, measured_seconds=took,
+                  rows=rows)  # fmt: skip
+        results.keep(run, {"ping.txt": text})
+    return controls.of_results(results)
 
 
 # Both delays are made by the same means, so that its own work is in both and cancels. In a box each

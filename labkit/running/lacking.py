@@ -39,9 +39,8 @@ def of_box(study: Study, machine: Machine) -> list[str]:
 
 def of_hosts(study: Study, capacities: Mapping[str, Capacity]) -> list[str]:
     """Lacks of hosts that were asked, against the document's scale: a text each."""
-    machines = {
-        name: Had(host.cpus, host.memory / GIB, host.nodes) for name, host in capacities.items()
-    }
+    hosts = capacities.items()
+    machines = {name: Had(host.cpus, host.memory / GIB, host.nodes) for name, host in hosts}
     return list(_smaller(study, machines))
 
 
@@ -54,12 +53,10 @@ def check_box(study: Study) -> None:
 def refuse(study: Study, place: str, lacks: list[str]) -> None:
     """Refuse the document's scale for what is lacking, if anything is."""
     if lacks:
-        raise BadInput(
-            f"{study.name}: {place} cannot carry the document's scale",
-            said="; ".join(lacks),
-            hint=f"scale = {FIT}, or single sizes: `labkit plan {study.name} -p scale=document` "
-            "lists all of them",
-        )
+        command = f"labkit plan {study.name} -p scale=document"
+        hint = f"scale = {FIT}, or single sizes: `{command}` lists all of them"
+        problem = f"{study.name}: {place} cannot carry the document's scale"
+        raise BadInput(problem, said="; ".join(lacks), hint=hint)
 
 
 def _describe(had: Had) -> str:

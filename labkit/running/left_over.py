@@ -1,9 +1,7 @@
 """Settings that a killed kernel left in force, put back by the process that started it."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from labkit import box
 from labkit.changes.journal import hello
@@ -22,17 +20,13 @@ def put_back(place: str, results: Path | None) -> list[str]:
     """Put back what is in force on the lab of a run, and say what became of each thing."""
     if results is None:
         return ["nothing had started"]
-    file = _lab_file(place, Results.open(results).asked)
+    file = os.path.expanduser(place)
+    if not place.endswith(".toml"):
+        file = box.status(str(Results.open(results).asked["lab"]["name"])).lab
     if not file:
         return ["its lab is not up any more"]
     with opened(Path(file)) as lab:
         return put_back_on(lab)
-
-
-def _lab_file(place: str, question: Mapping[str, Any]) -> str:
-    if place.endswith(".toml"):
-        return os.path.expanduser(place)
-    return box.status(str(question["lab"]["name"])).lab
 
 
 def put_back_on(lab: Lab) -> list[str]:

@@ -19,6 +19,7 @@ from labkit.verdict import Verdict
 from labkit.workload import Sample
 
 Measured = dict[str, dict[int, Values]]
+RAW = re.compile(r"import-(\w+)\.txt")
 
 
 def samples(results: Results, run: Run) -> list[Sample]:
@@ -88,10 +89,6 @@ def lacking(results: Results) -> list[str]:
 # What other tools reported, by their own names; each text is called after its tool.
 def _read(results: Results, run: Run) -> list[Sample]:
     usual = str(results.asked.get("workload", {}).get("name", ""))
-    return [sample for name in run.raw
-            for sample in imports.find(_tool(name) or usual).read(run.text(name))]  # fmt: skip
-
-
-def _tool(raw: str) -> str:
-    match = re.fullmatch(r"import-(\w+)\.txt", raw)
-    return match[1] if match else ""
+    tools = {name: match[1] if (match := RAW.fullmatch(name)) else usual for name in run.raw}
+    return [sample for name, tool in tools.items()
+            for sample in imports.find(tool).read(run.text(name))]  # fmt: skip

@@ -14,6 +14,9 @@ from labkit.runs.progress import Tell
 from labkit.statistics.interval import FAR
 from labkit.study import Study
 
+FORESEEN = (5, 10, 20)
+"""Numbers of blocks for which the smallest difference that they would find is shown."""
+
 
 def measure(
     study: Study,
@@ -43,42 +46,33 @@ def measure(
 
 def rows(noise: Noise) -> list[tuple[str, str, str, str]]:
     """For a table: the percentile, its noise, what blocks would find, what to make of it."""
-    return [
-        (f"p{level.percentile:g}", _floor(level), _finds(noise, level), _meaning(level))
-        for level in noise.levels
-    ]
+    table = []
+    for level in noise.levels:
+        floor = percent(level.floor) if level.ratio.enough else "not known"
+        finds = [percent(n) for n in _foreseen(noise, level).values() if n is not None]
+        row = (f"p{level.percentile:g}", floor, " / ".join(finds) or "not known", _meaning(level))
+        table.append(row)
+    return table
 
 
-FORESEEN = (5, 10, 20)
-"""Numbers of blocks for which the smallest difference that they would find is shown."""
-
-
-def _finds(noise: Noise, level: Level) -> str:
-    differences = [noise.finds(level.percentile, blocks) for blocks in FORESEEN]
-    numbers = [number for number in differences if number is not None]
-    return " / ".join(percent(number) for number in numbers) if numbers else "not known"
+def _foreseen(noise: Noise, level: Level) -> dict[int, float | None]:
+    return {blocks: noise.finds(level.percentile, blocks) for blocks in FORESEEN}
 
 
 def told(noise: Noise) -> dict[str, Any]:
     """For JSON: an end that the measurements do not bind is None, and so is a floor beyond it."""
-    return {**asdict(noise), "levels": [_describe(level) | _foreseen(noise, level)
-                                        for level in noise.levels]}  # fmt: skip
+    return {**asdict(noise), "levels": [_describe(noise, level) for level in noise.levels]}
 
 
-def _foreseen(noise: Noise, level: Level) -> dict[str, Any]:
-    differences = {str(blocks): noise.finds(level.percentile, blocks) for blocks in FORESEEN}
-    return {"finds": {n: number if number is not None and number <= FAR else None
-                      for n, number in differences.items()}}  # fmt: skip
-
-
-def _describe(level: Level) -> dict[str, Any]:
+def _describe(noise: Noise, level: Level) -> dict[str, Any]:
     ends = {"low": level.ratio.least, "high": level.ratio.most}
-    floor = level.floor if level.floor <= FAR else None
-    return {**asdict(level), "ratio": asdict(level.ratio) | ends, "floor": floor}
+    finds = {str(n): _within(number) for n, number in _foreseen(noise, level).items()}
+    return {**asdict(level), "ratio": asdict(level.ratio) | ends, "floor": _within(level.floor),
+            "finds": finds}  # fmt: skip
 
 
-def _floor(level: Level) -> str:
-    return percent(level.floor) if level.ratio.enough else "not known"
+def _within(number: float | None) -> float | None:
+    return number if number is not None and number <= FAR else None
 
 
 def _meaning(level: Level) -> str:
@@ -101,7 +95,6 @@ def _choose(study: Study, lab: Lab, name: str) -> Condition:
     able = [c for c in study.conditions if c.name not in refusals and (not name or c.name == name)]
     if not able:
         reason = refusals.get(name) or "; ".join(refusals.values())
-        raise BadInput(
-            f"{lab.name} cannot do {name or 'any condition'} of {study.name}", said=reason
-        )
+        problem = f"{lab.name} cannot do {name or 'any condition'} of {study.name}"
+        raise BadInput(problem, said=reason)
     return able[0]

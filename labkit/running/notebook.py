@@ -7,8 +7,8 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,15 +22,7 @@ from papermill.engines import NBClientEngine, papermill_engines
 from traitlets.config import Config
 
 from labkit import errors, studies
-from labkit.errors import (
-    LAST_WORDS,
-    BadInput,
-    KernelDied,
-    LabkitError,
-    ResultsError,
-    Stopped,
-    Unknown,
-)
+from labkit.errors import BadInput, KernelDied, LabkitError, ResultsError, Stopped, Unknown
 from labkit.machine import own_place, workspace
 from labkit.machine.places import HOME, first_file
 from labkit.running import draft_notebook, left_over, until_decided
@@ -39,7 +31,7 @@ from labkit.ssh.asking import answering
 
 Parameters = Mapping[str, Any]
 LOOK_SECONDS = 0.2
-WATCHING = "labkit-run-"
+WATCHING, PROGRESS = "labkit-run-", "progress.jsonl"
 IDLE_SECONDS = 120
 """Seconds for a kernel to say that it is idle: papermill's 4 s are few on a busy machine."""
 TITLE = re.compile(r"^(# .+)(?:\n|\Z)(?:\n.*\[Contents\].*\n)?", re.MULTILINE)
@@ -55,6 +47,7 @@ NO_NOTEBOOK = (OSError, ValueError, TypeError, LookupError, AttributeError, Recu
 EXAMPLES = {"int": ("a whole number", "3"), "float": ("a number", "0.5"),
             "bool": ("true or false", "true")}  # fmt: skip
 """Words for each kind of parameter, and an example of it."""
+FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 LONGEST_TOLD = 40
 PICTURE = re.compile(r"\]\((pictures/[\w./-]+\.svg)\)")
 SECRET = ("password", "passwd", "secret", "token")
@@ -108,7 +101,9 @@ def read_parameters(source: Path, words: Mapping[str, str]) -> dict[str, Any]:
 def _value(name: str, kind: str, word: str) -> object:
     if name == "repeats" and word.startswith(until_decided.WORDS):
         return word
-    readers: dict[str, Callable[[str], object]] = {"int": int, "float": float, "bool": _flag}
+    readers: dict[str, Callable[[str], object]] = {
+        "int": int, "float": float, "bool": lambda text: FLAGS[text.lower()],
+    }  # fmt: skip
     try:
         return readers.get(kind, str)(word)
     except (ValueError, KeyError):
@@ -116,12 +111,6 @@ def _value(name: str, kind: str, word: str) -> object:
         hint = f"such as: -p {name}={example[1]}"
         text = word if len(word) <= LONGEST_TOLD else f"{word[:LONGEST_TOLD]}..."
         raise BadInput(f"parameter {name} must be {example[0]}, not {text!r}", hint=hint) from None
-
-
-def _flag(word: str) -> bool:
-    return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
-        word.lower()
-    ]
 
 
 @dataclass
@@ -146,9 +135,9 @@ class Rerun:
 
     def execute(self, tell: Callable[[Progress], None]) -> None:
         """Execute to the end; an interrupt lets the study put its settings back first."""
-        with _watch_cells(self.temporary) as progress, answering():
-            threading.Thread(target=self._papermill, args=(progress.parent,), daemon=True).start()
-            was_interrupted = self._watch(progress, tell)
+        with own_place.temporary(WATCHING, self.temporary) as folder, answering():
+            threading.Thread(target=self._papermill, args=(folder,), daemon=True).start()
+            was_interrupted = self._watch(folder / PROGRESS, tell)
         if isinstance(self.failure, DeadKernelError):
             raise KernelDied(
                 "the kernel of the notebook died; labkit tried to put its changes back",
@@ -174,7 +163,7 @@ class Rerun:
             except KeyboardInterrupt:
                 if was_interrupted:
                     raise Stopped("stopped at once; settings may still be in force") from None
-                if not self._interrupt():
+                if not self._signal(signal.SIGINT):
                     self._forestall()
                     raise Stopped("stopped before anything started") from None
                 was_interrupted = True
@@ -192,11 +181,11 @@ class Rerun:
 
     # The kernel sees what Ctrl-C in a terminal would be, so the study unwinds its settings. It may
     # just have come to its end.
-    def _interrupt(self) -> bool:
+    def _signal(self, number: int) -> bool:
         pids = self._pids()
         for pid in pids:
             with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGINT)
+                os.kill(pid, number)
         return bool(pids)
 
     # A kernel that is just being started would complain of the sockets that we take away.
@@ -204,27 +193,25 @@ class Rerun:
         until = time.monotonic() + FORESTALL_SECONDS
         while not self.ended.is_set() and not self._pids() and time.monotonic() < until:
             time.sleep(0.05)
-        for pid in self._pids():
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        self._signal(signal.SIGKILL)
 
     def _pids(self) -> list[int]:
         pids = [getattr(kernel.provisioner, "pid", None) for kernel in self.kernels]
         return [pid for pid in pids if pid]
 
     # Sockets lie in a folder of their own: by default all kernels of a folder would share names.
-    def _papermill(self, sockets: Path) -> None:
+    def _papermill(self, folder: Path) -> None:
         half = self.target.with_name(f".{self.target.name}")
         try:
             self.target.parent.mkdir(parents=True, exist_ok=True)
             papermill.execute_notebook(
                 str(self.source), str(half), dict(self.values),
                 kernel_name="python3", progress_bar=False, engine_name=AtTheEnd.__name__,
-                kernel_manager_class=_recorder(self.kernels, self.keeps), store_widget_state=False,
+                kernel_manager_class=self._recorder(folder / PROGRESS), store_widget_state=False,
                 iopub_timeout=IDLE_SECONDS, extra_arguments=[QUIET, _lean(self.keeps)],
                 config=Config({"KernelManager": {
-                    "transport": "ipc", "ip": str(sockets / "kernel"),
-                    "connection_file": str(sockets / "kernel.json"),
+                    "transport": "ipc", "ip": str(folder / "kernel"),
+                    "connection_file": str(folder / "kernel.json"),
                 }}),
             )  # fmt: skip
             _insist_complete(half)
@@ -234,6 +221,23 @@ class Rerun:
             died = isinstance(self.failure, DeadKernelError)
             _keep_whole(half, self.target, died, self.source.parent)
             self.ended.set()
+
+    def _recorder(self, progress: Path) -> type[AsyncKernelManager]:
+        kernels, keeps = self.kernels, self.keeps
+        environment = {**os.environ, PROGRESS_VARIABLE: str(progress), "LABKIT_BATCH": "1"}
+
+        class Recorded(AsyncKernelManager):
+            """A kernel manager that can be found again, to be interrupted."""
+
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
+                super().__init__(*args, **kwargs)
+                kernels.append(self)
+
+            async def start_kernel(self, **kwargs: Any) -> None:  # type: ignore[override]
+                """Start as by default, with the descriptors that the kernel is to hold."""
+                await super().start_kernel(pass_fds=keeps, env=environment, **kwargs)
+
+        return Recorded
 
 
 class AtTheEnd(NBClientEngine):  # type: ignore[misc]
@@ -258,37 +262,6 @@ def _lean(keeps: tuple[int, ...]) -> str:
     return f"{LEAN}; import os; {alone}; del os" if keeps else LEAN
 
 
-def _recorder(
-    kernels: list[AsyncKernelManager], keeps: tuple[int, ...]
-) -> type[AsyncKernelManager]:
-    class Recorded(AsyncKernelManager):
-        """A kernel manager that can be found again, to be interrupted."""
-
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            kernels.append(self)
-
-        async def start_kernel(self, **kwargs: Any) -> None:  # type: ignore[override]
-            """Start as by default, with the descriptors that the kernel is to hold."""
-            await super().start_kernel(pass_fds=keeps, **kwargs)
-
-    return Recorded
-
-
-@contextmanager
-def _watch_cells(below: Path | None) -> Iterator[Path]:
-    with own_place.temporary(WATCHING, below) as folder:
-        progress = folder / "progress.jsonl"
-        before = {name: os.environ.get(name) for name in (PROGRESS_VARIABLE, "LABKIT_BATCH")}
-        os.environ.update({PROGRESS_VARIABLE: str(progress), "LABKIT_BATCH": "1"})
-        try:
-            yield progress
-        finally:
-            for name, value in before.items():
-                os.environ.pop(name, None)
-                os.environ.update({name: value} if value is not None else {})
-
-
 # What a full disk cut off shows nothing to anybody.
 def _keep_whole(half: Path, target: Path, died: bool, beside: Path) -> None:
     with suppress(OSError, ValueError):
@@ -303,12 +276,13 @@ def _keep_whole(half: Path, target: Path, died: bool, beside: Path) -> None:
 # papermill (2.7) notes the cells after a dead kernel as completed, and no exception at all. The
 # cell in which it died has a number if the kernel still came to say so.
 def _correct(document: dict[str, Any], died: bool) -> bool:
-    cells_noted = [cell for cell in _code(document) if "papermill" in cell["metadata"]]
-    cells_begun = [cell for cell in cells_noted if cell["metadata"]["papermill"].get("start_time")]
-    unsure = [cell for cell in cells_noted if cell["execution_count"] is None]
-    unsure += [cell for cell in cells_begun[-1:] if died and cell not in unsure]
-    metadata = [cell["metadata"]["papermill"] for cell in unsure]
-    wrong = [text for text in metadata if text.get("status") == "completed"]
+    notes = [
+        (note, cell) for cell in _code(document) if (note := cell["metadata"].get("papermill"))
+    ]
+    last = next((note for note, _ in reversed(notes) if note.get("start_time")), None)
+    unsure = [note for note, cell in notes
+              if cell["execution_count"] is None or (died and note is last)]  # fmt: skip
+    wrong = [note for note in unsure if note.get("status") == "completed"]
     for text in wrong:
         text["status"] = "failed" if text.get("start_time") else "pending"
     if wrong:
@@ -331,8 +305,8 @@ def _attach(document: dict[str, Any], beside: Path) -> bool:
 
 
 def _code(document: dict[str, Any]) -> list[dict[str, Any]]:
-    cells = document["cells"]
-    return [cell for cell in cells if cell["cell_type"] == "code" and "".join(cell["source"])]
+    return [cell for cell in document["cells"]
+            if cell["cell_type"] == "code" and "".join(cell["source"])]  # fmt: skip
 
 
 # papermill calls a cell "completed" also when its kernel died before it ran.
@@ -359,16 +333,13 @@ def _explain(failure: BaseException, target: Path, was_interrupted: bool) -> Lab
         hints.append(f"{target} shows how far it came")
     words = [line for line in texts if not line.startswith("hint: ")]
     # More lines than a tool's last words belong to what happened: a line for each condition.
-    if len(words) > LAST_WORDS:
+    if len(words) > errors.LAST_WORDS:
         first, words = "\n  ".join([first, *words]), []
     kind = _kind(failure, name)
     if name and kind is LabkitError and name != "LabkitError":
         first = f"cell {getattr(failure, 'exec_count', '?')} of the notebook: {name}: {first}"
-    return kind(
-        first if name else f"the notebook did not finish: {first}",
-        said="\n".join(words),
-        hint="\n".join(hints),
-    )
+    problem = first if name else f"the notebook did not finish: {first}"
+    return kind(problem, said="\n".join(words), hint="\n".join(hints))
 
 
 # The class that the error had in the notebook, so that a caller can tell what may pass.

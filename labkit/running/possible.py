@@ -34,7 +34,10 @@ def refusals(study: Study, lab: Lab, plan_made: Plan | None = None) -> dict[str,
     loads = [(c, load) for c in study.conditions for load in study.loads]
     with_hosts = [(c, load) for c, load in loads if not c.lacks_host(lab, load)]
     absent = pairs.absent((c.load(load), c.pairs(lab, load)) for c, load in with_hosts)
-    prepare, traffic, reasons = prepare_command(study, lab), ways.Ways(lab), _blind(study, lab)
+    prepare, traffic = prepare_command(study, lab), ways.Ways(lab)
+    # An event whose driver does not tell the metric of the study would be of no use to it.
+    reasons = {name: f"{study.metric} is not seen here: {whys[study.metric]}"
+               for name, whys in _unseen(study, lab).items() if study.metric in whys}  # fmt: skip
     for c, load in loads:
         reason = reasons.get(c.name, "") or c.refusal(lab, load, plan_made, absent, prepare)
         reasons[c.name] = reason or traffic.refusal(c.load(load), c.pairs(lab, load).values())
@@ -53,34 +56,24 @@ def with_free_tools(study: Study, lab: Lab) -> Study:
     words = {word for host in absent.values() for word in host if installable(word)}
     if not any(package_of(word).source for word in words):
         return study
-    first, loads_beside = study.workload.freed(), [load.freed() for load in study.also]
-    also = [
-        load for load in loads_beside if not load.tools or load.tools.keys() - first.tools.keys()
-    ]
+    first, others = study.workload.freed(), [load.freed() for load in study.also]
+    also = [load for load in others if not load.tools or load.tools.keys() - first.tools.keys()]
     return replace(study, workload=first, also=tuple(also))
 
 
-# An event whose driver does not tell the metric of the study would be of no use to it.
-def _blind(study: Study, lab: Lab) -> dict[str, str]:
+# The metrics that events of each condition do not give on this lab; each says why.
+def _unseen(study: Study, lab: Lab) -> dict[str, dict[str, str]]:
+    kind = "box" if lab.emulated else "ESXi" if "vcenter" in lab.hosts else "KVM"
     return {
-        c.name: f"{study.metric} is not seen here: {whys[study.metric]}"
-        for c in study.conditions for event in c.events
-        if study.metric in (whys := event.unseen(_kind(lab)))
-    }  # fmt: skip
+        c.name: {metric: why for event in c.events for metric, why in event.unseen(kind).items()}
+        for c in study.conditions
+    }
 
 
 def unseen(study: Study, lab: Lab) -> dict[str, str]:
     """The metrics of events that this lab does not give, as claims call them; each says why."""
-    metrics = (event.unseen(_kind(lab)) for c in study.conditions for event in c.events)
-    return {
-        name.replace(" ", "_"): reason for reasons in metrics for name, reason in reasons.items()
-    }
-
-
-def _kind(lab: Lab) -> str:
-    if lab.emulated:
-        return "box"
-    return "ESXi" if "vcenter" in lab.hosts else "KVM"
+    return {metric.replace(" ", "_"): why
+            for whys in _unseen(study, lab).values() for metric, why in whys.items()}  # fmt: skip
 
 
 def prepare_command(study: Study, lab: Lab) -> str:

@@ -61,26 +61,17 @@ class Lack:
 def needed(studies: Iterable[Study], lab: Lab | None) -> dict[str, dict[str, str]]:
     """By host, the programs that the studies call there; a box shares those of this machine."""
     if lab is None:
-        needs = {
-            program: "the lab in a box" for lack in missing().values() for program in lack.absent
-        }
+        absent = [program for lack in missing().values() for program in lack.absent]
+        needs = dict.fromkeys(absent, "the lab in a box")
         for study in studies:
-            for condition in _of_conditions(study):
-                needs |= {
-                    program: caller for program, caller in condition.items() if program not in needs
-                }
+            for c in study.conditions:
+                loads = [of for load in study.loads for of in (c.load(load), load.freed())]
+                for caller in (*loads, *c.settings, *c.optional):
+                    for program, name in _calls(caller).items():
+                        needs.setdefault(program, name)
             needs |= _compiled_for(study)
         return {THIS_MACHINE: needs}
     return _of_lab(studies, lab)
-
-
-def _of_conditions(study: Study) -> Iterable[dict[str, str]]:
-    for condition in study.conditions:
-        for load in study.loads:
-            yield _calls(condition.load(load))
-            yield _calls(load.freed())
-        for setting in (*condition.settings, *condition.optional):
-            yield _calls(setting)
 
 
 def _of_lab(studies: Iterable[Study], lab: Lab) -> dict[str, dict[str, str]]:

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from labkit.condition import Condition
 from labkit.errors import BadInput
@@ -82,11 +83,7 @@ def asked(repeats: int | str) -> Budget | None:
 def run_seconds(study: Study, results: Results) -> float:
     """Seconds that a run takes: as the finished ones took, else as its load says."""
     took = [run.seconds for run in results.finished() if run.seconds]
-    return sum(took) / len(took) if took else SET_UP_SECONDS + _load_seconds(study)
-
-
-def _load_seconds(study: Study) -> float:
-    return sum(load.seconds for load in study.loads)
+    return fmean(took) if took else SET_UP_SECONDS + sum(load.seconds for load in study.loads)
 
 
 def first(study: Study, results: Results, able: Sequence[Condition], budget: Budget) -> Stage:
@@ -104,6 +101,8 @@ def first(study: Study, results: Results, able: Sequence[Condition], budget: Bud
 def following(study: Study, results: Results, before: Stage, budget: Budget) -> Stage:
     """Choose the stage after this look, from the conditions that were measured so far."""
     have, given_up = looks.blocks(results), dict(before.given_up)
+    names = {run.condition for run in results.finished()}
+    conditions_measured = [c for c in study.conditions if c.name in names]
     hopeful = []
     for verdict in judge(study, results):
         has_doubt = any(r.what is What.SPOILT for r in verdict.reasons)  # which no blocks mend
@@ -112,7 +111,7 @@ def following(study: Study, results: Results, before: Stage, budget: Budget) -> 
         conditions = _of(study, [verdict], before.conditions)
         affordable = budget.blocks(study, results, max(len(conditions), 1))
         # Half of a pair decides nothing, so all conditions of a claim are measured or none is.
-        complete = len(conditions) == len(_of(study, [verdict], _conditions(study, results)))
+        complete = len(conditions) == len(_of(study, [verdict], conditions_measured))
         if conditions and complete and can_hope(verdict.more or 1, affordable):
             hopeful.append(verdict)
         else:
@@ -143,11 +142,6 @@ def _of(
     claims = {claim.id: claim for claim in study.claims}
     of = {c for v in verdicts for c in claims[v.claim].conditions_among(x.name for x in among)}
     return tuple(condition for condition in among if condition.name in of)
-
-
-def _conditions(study: Study, results: Results) -> list[Condition]:
-    names = {run.condition for run in results.finished()}
-    return [c for c in study.conditions if c.name in names]
 
 
 def _given_up(study: Study, results: Results, verdict: Verdict, conditions: int) -> looks.GivenUp:

@@ -21,7 +21,6 @@ from labkit.fleet.fleet import Fleet
 from labkit.gates import around, generator
 from labkit.gates import watch as gated
 from labkit.gates.counter import Counters
-from labkit.host import Host
 from labkit.job.of_runs import end_left
 from labkit.lab import Lab
 from labkit.results import Results, Run
@@ -108,7 +107,10 @@ class Visit:
     # that cannot be asked now is asked when it matters.
     def _prepare(self, todo: list[PlannedRun]) -> None:
         of_ours = results_key(str(self.results.path))
-        for jobs in Fleet(self._ends_of_load(todo)).each(partial(end_left, keep=of_ours)).values():
+        pairs_of = [step.condition.pairs(self.lab, load) for step in todo for load in self.loads]
+        ends = [hosts for roles in pairs_of for hosts in roles.values()]
+        fleet = Fleet({host.name: host for hosts in ends for host in hosts.values()})
+        for jobs in fleet.each(partial(end_left, keep=of_ours)).values():
             for job in jobs if isinstance(jobs, list) else ():
                 self._say("setting up", todo[0], len(todo), f"ended what was left: {job}")
         if self.lab.emulated:
@@ -116,25 +118,15 @@ class Visit:
             hosts = {role: host for watch in watches for role, host in watch.hosts.items()}
             Fleet(hosts).each(self.counters.collect)
 
-    def _ends_of_load(self, todo: list[PlannedRun]) -> dict[str, Host]:
-        pairs_of = [step.condition.pairs(self.lab, load) for step in todo for load in self.loads]
-        ends = [hosts for roles in pairs_of for hosts in roles.values()]
-        return {host.name: host for hosts in ends for host in hosts.values()}
-
     # A run is written while the settings of the next are made, never while that is measured.
     def _keep(self, run: Run, raw: Mapping[str, str], note: Future[Run]) -> None:
+        def write() -> Run:
+            record = self.results.keep(run, raw)
+            self.results.forget(note.result())
+            return record
+
         self._settle()
-        self._unwritten.append(self._writer.submit(self._write, run, raw, note))
-
-    def _write(self, run: Run, raw: Mapping[str, str], note: Future[Run]) -> Run:
-        record = self.results.keep(run, raw)
-        self.results.forget(note.result())
-        return record
-
-    def _note(self, run: Run) -> Future[Run]:
-        note = self._writer.submit(self.results.note, run)
-        self._unwritten.append(note)
-        return note
+        self._unwritten.append(self._writer.submit(write))
 
     def _settle(self) -> None:
         unwritten, self._unwritten = self._unwritten, []
@@ -164,7 +156,8 @@ class Visit:
         changes = self.changes
         settings = [s for s in step.condition.asked(self.lab) if not changes.steps[s].why]
         start, run = time.monotonic(), self._begin(step, settings)
-        note = self._note(run)
+        note = self._writer.submit(self.results.note, run)
+        self._unwritten.append(note)
         raw: dict[str, str] = {}
         watch = replace(step.condition.watch(self.lab, self.loads), collect=self.counters.collect)
         try:
@@ -176,11 +169,11 @@ class Visit:
             changes.check_live(settings)
             self._settle()
             watch.begin()
-            raw |= self._around(around.BEFORE)
+            self._look_around(raw, around.BEFORE)
             self._say("measuring", step, of)
             before = len(changes.drifts)
             seconds = self._measure(step, raw)
-            raw |= self._around(around.AFTER)
+            self._look_around(raw, around.AFTER)
             _, drifts_seen = _do_both(watch.end, lambda: changes.drifted(settings, BEAT_SECONDS))
             drifts = [*drifts_seen, *changes.drifts[before:]]
             raw.update(watch.raw())
@@ -199,15 +192,10 @@ class Visit:
         record = replace(
             run,
             state="invalid" if drifts or spoilers else "finished",
-            why="\n".join([*map(str, drifts), *spoilers]),
-            before=changes.before,
-            seconds=time.monotonic() - start,
-            measured_seconds=seconds,
-            changes_seconds=changing,
-            rows=rows,
-            gates=gates,
-            untold=silent_gates,
-        )
+            why="\n".join([*map(str, drifts), *spoilers]), before=changes.before,
+            seconds=time.monotonic() - start, measured_seconds=seconds, changes_seconds=changing,
+            rows=rows, gates=gates, untold=silent_gates,
+        )  # fmt: skip
         self._keep(record, raw, note)
         return record, bool(drifts)
 
@@ -249,10 +237,9 @@ class Visit:
         return gates, silent_gates
 
     # Hosts of one's own count what they do themselves; those of a box share this machine.
-    def _around(self, name: str) -> dict[str, str]:
-        if not self.lab.emulated:
-            return {}
-        return {name: around.look(processes(self.lab.name))}
+    def _look_around(self, raw: dict[str, str], name: str) -> None:
+        if self.lab.emulated:
+            raw[name] = around.look(processes(self.lab.name))
 
     # What happens beside them happens once, beside the first. A run under changes of this process
     # has no job of an earlier one: to look for it takes an emulated guest seconds.
@@ -264,15 +251,12 @@ class Visit:
             if not company and (text_of_job := under_way(workload, together, key)):
                 raw["under_way.txt"] = text_of_job
             with pairs.blaming(load, "run"):
-                text: object = pairs.run(workload, together, key, beside, self._name)
+                name = "/".join(self.results.path.parts[-2:])
+                text: object = pairs.run(workload, together, key, beside, name)
                 if not isinstance(text, str):
                     raise TypeError(f"it returns the printed text, not {text!r}")
                 raw[f"{load.name}.txt"] = text
             beside = None
-
-    @property
-    def _name(self) -> str:
-        return "/".join(self.results.path.parts[-2:])
 
     # What a killed process had changed is put back, so that only what changed nothing goes on.
     def _key(self, step: PlannedRun, load: Workload) -> str:

@@ -31,7 +31,9 @@ def check(study: Study, lab: Lab) -> None:
     """Refuse a lab with a silent host, or whose file names an interface that is absent or down."""
     if lab.emulated:
         return
-    hosts = {role: lab.hosts[role] for role in _roles(study, lab)}
+    players = (player for condition in study.conditions for load in study.loads
+               for role in load.roles for player in condition.players(role))  # fmt: skip
+    hosts = {role: lab.hosts[role] for role in dict.fromkeys(players) if role in lab.hosts}
     _answer(hosts)
     for role, interface in _interfaces(lab, hosts).items():
         _refuse(lab, role, hosts[role].interface, interface, between=len(hosts) > 1)
@@ -50,11 +52,12 @@ def elsewhere(lab: Lab) -> dict[str, str]:
 
 
 def _interfaces(lab: Lab, hosts: Mapping[str, Host]) -> dict[str, list[str]]:
-    hosts_named = {
-        role: host for role, host in hosts.items() if host.interface and not _guest(lab, role)
-    }
-    states = together(lambda role: _state(hosts_named[role]), hosts_named, AT_ONCE)
-    return dict(zip(hosts_named, states, strict=True))
+    def state(role: str) -> list[str]:
+        words = ("sh", "-c", SHOW, "labkit", hosts[role].interface)
+        return hosts[role].run(*words, seconds=ASKED_SECONDS).stdout.split()
+
+    roles = [role for role, host in hosts.items() if host.interface and not _guest(lab, role)]
+    return dict(zip(roles, together(state, roles, AT_ONCE), strict=True))
 
 
 # What one host does by itself needs no link.
@@ -83,17 +86,6 @@ def no_link(interface: str, state: str, flags: str) -> tuple[str, str]:
     return f"{interface} has no link", "connect its cable, or bring up its other end"
 
 
-def _roles(study: Study, lab: Lab) -> list[str]:
-    players = [
-        player
-        for condition in study.conditions
-        for load in study.loads
-        for role in load.roles
-        for player in condition.players(role)
-    ]
-    return [role for role in dict.fromkeys(players) if role in lab.hosts]
-
-
 # All are asked at the same time, so several that are silent take no longer than one.
 def _answer(hosts: Mapping[str, Host]) -> None:
     answers = Fleet(hosts).run("true")
@@ -106,11 +98,6 @@ def _answer(hosts: Mapping[str, Host]) -> None:
         if not all(isinstance(labkit_error, Unreachable) for labkit_error in silent):
             raise
         raise Unreachable(error.what, said=error.said, hint=silent[0].hint) from None
-
-
-def _state(host: Host) -> list[str]:
-    result = host.run("sh", "-c", SHOW, "labkit", host.interface, seconds=ASKED_SECONDS)
-    return result.stdout.split()
 
 
 def _guest(lab: Lab, role: str) -> bool:
@@ -139,7 +126,10 @@ class Ways:
             return ""
         way = client.name, peer.address
         if way not in self._tried:
-            self._tried[way] = _ping(client, peer.address)
+            ping = client.run(*PING, peer.address, seconds=ASKED_SECONDS)
+            # Where there is no ping, that is said elsewhere.
+            silent = not ping.ok and ping.code != 127
+            self._tried[way] = (ping.stdout + ping.stderr or "nothing") if silent else ""
         text = self._tried[way]
         if not text or (load.name != "ping" and not any(word in text for word in NOBODY)):
             return ""
@@ -147,9 +137,3 @@ class Ways:
             f"{client.name} gets no answer from {peer.address}, the address of {peer.name};"
             f" `labkit doctor --lab {self.lab.path}` shows how far it comes"
         )
-
-
-def _ping(client: Host, address: str) -> str:
-    ping = client.run(*PING, address, seconds=ASKED_SECONDS)
-    # Where there is no ping, that is said elsewhere.
-    return "" if ping.ok or ping.code == 127 else ping.stdout + ping.stderr or "nothing"

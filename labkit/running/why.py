@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from labkit.errors import ResultsError
-from labkit.host import Host
 from labkit.lab import Lab
 from labkit.probes import cpu_time
 from labkit.statistics.percentiles import percentile
@@ -128,26 +127,17 @@ def watch(lab: Lab, load: Ping) -> tuple[str, dict[str, str]]:
     program = _compiled.compiled("watch_cpus", "-static")
     # On a busy machine ping begins late and sends late.
     seconds = ceil(1.5 * load.seconds + 2)
-    kernels = _kernels(hosts)
+    kernels: dict[str, list[str]] = {}  # hosts of a box share one: it is watched once
+    for role, host in hosts.items():
+        kernels.setdefault(host.check("cat", BOOT).strip(), []).append(role)
     with ExitStack() as lending, ThreadPoolExecutor(len(kernels)) as pool:
         watching = {}
-        for roles in kernels:
+        for roles in kernels.values():
             host = hosts[roles[0]]
             at = lending.enter_context(_compiled.lent(host, watch_cpus=program))
-            watching[",".join(roles)] = pool.submit(_watch, host, at["watch_cpus"], seconds)
+            words = (at["watch_cpus"], "why", str(EVERY_MS), "sleep", str(seconds))
+            job = pool.submit(host.check, *words, seconds=seconds + 60)
+            watching[",".join(roles)] = job
         time.sleep(0.3)  # they have begun before the first request
         text = load.run(hosts)
         return text, {roles: job.result() for roles, job in watching.items()}
-
-
-# Hosts of a box share a kernel: it is watched once.
-def _kernels(hosts: Mapping[str, Host]) -> list[list[str]]:
-    boots: dict[str, list[str]] = {}
-    for role, host in hosts.items():
-        boots.setdefault(host.check("cat", BOOT).strip(), []).append(role)
-    return [*boots.values()]
-
-
-def _watch(host: Host, program: str, seconds: int) -> str:
-    words = (program, "why", str(EVERY_MS), "sleep", str(seconds))
-    return host.check(*words, seconds=seconds + 60)

@@ -106,7 +106,7 @@ def test_a_ctrl_c_to_a_kernel_that_has_just_ended_is_no_error(tmp_path):
         ended.wait()
     run = notebook.Rerun(tmp_path / "in.ipynb", tmp_path / "out.ipynb", {})
     run.kernels.append(SimpleNamespace(provisioner=SimpleNamespace(pid=ended.pid)))
-    assert run._interrupt()
+    assert run._signal(signal.SIGINT)
 
 
 def interrupt_when(file):
