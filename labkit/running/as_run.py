@@ -31,12 +31,9 @@ def as_run(study: Study, parameters: Mapping[str, Any], place: str) -> tuple[Stu
 def usual_values(study: Study) -> dict[str, Any]:
     """The values of a notebook's parameters, by name."""
     slots = notebook.parameters(notebook.notebook(study.name))
-    values = {name: _literal(slot["default"]) for name, slot in slots.items()}
+    values: dict[str, Any] = {}
+    for name, slot in slots.items():
+        # A person's notebook may compute one: then the study's own counts.
+        with suppress(ValueError, SyntaxError):
+            values[name] = ast.literal_eval(slot["default"])
     return {name: value for name, value in values.items() if value is not None}
-
-
-# A person's notebook may compute one: then the study's own counts.
-def _literal(text: str) -> Any:
-    with suppress(ValueError, SyntaxError):
-        return ast.literal_eval(text)
-    return None

@@ -34,17 +34,15 @@ def words_of(workload: Workload, module: str) -> dict[str, str]:
     """Words for the skeleton, from a workload and the file of its study."""
     knobs_of = knobs(workload)
     remark = f"  # a knob of {type(workload).__name__}"
-    lines = [f"{name}: {type(value).__name__} = {_literal(value)}{remark}"
+    literals = {name: json.dumps(value) if isinstance(value, str) else repr(value)
+                for name, value in knobs_of.items()}  # fmt: skip
+    lines = [f"{name}: {type(value).__name__} = {literals[name]}{remark}"
              for name, value in knobs_of.items()]  # fmt: skip
     arguments = ", ".join(f"{name}={name}" for name in knobs_of)
     return {
         "module": module, "parameters": "".join(f"{line}\n" for line in lines),
         "knobs": textwrap.fill(arguments, 90, initial_indent="    ", subsequent_indent="    "),
     }  # fmt: skip
-
-
-def _literal(value: object) -> str:
-    return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
 def write(study: Study, module: str) -> Path:
@@ -64,7 +62,12 @@ def write(study: Study, module: str) -> Path:
 
 def text(number: int, words: Mapping[str, str]) -> str:
     """The file of a notebook, made of these words."""
-    return f"{json.dumps(_notebook(number, words), indent=1, ensure_ascii=False)}\n"
+    cells_made = [
+        _cell(f"{number:02d}-{n:02d}", *cell)
+        for n, cell in enumerate(cells(filled("notebook.md", words)), 1)
+    ]
+    notebook = {"cells": cells_made, "metadata": KERNEL, "nbformat": 4, "nbformat_minor": 5}
+    return f"{json.dumps(notebook, indent=1, ensure_ascii=False)}\n"
 
 
 def filled(file: str, words: Mapping[str, str]) -> str:
@@ -80,14 +83,6 @@ def cells(text: str) -> Iterator[tuple[str, str, str]]:
         yield "code", code.rstrip("\n"), mark
     if tail := parts[-1].strip():
         yield "markdown", tail, ""
-
-
-def _notebook(number: int, words: Mapping[str, str]) -> dict[str, Any]:
-    cells_made = [
-        _cell(f"{number:02d}-{n:02d}", *cell)
-        for n, cell in enumerate(cells(filled("notebook.md", words)), 1)
-    ]
-    return {"cells": cells_made, "metadata": KERNEL, "nbformat": 4, "nbformat_minor": 5}
 
 
 def _cell(name: str, kind: str, text: str, mark: str) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from labkit import box
 from labkit.changes.journal import hello
 from labkit.changes.restore import restore
 from labkit.errors import LabkitError
-from labkit.host import Host
 from labkit.job.of_runs import of_runs
 from labkit.lab import Lab, opened
 from labkit.results import Results
@@ -36,15 +35,11 @@ def put_back_on(lab: Lab) -> list[str]:
     for _ in range(TURNS):
         for role, host in list(hosts.items()):
             try:
-                texts[role] = _restore(host)
+                texts[role] = restore(host, "a killed run").lines if hello(host).open else []
+                left = (job for job in of_runs(host) if job.goes_on and job.left)
+                texts[role] += [f"{job} goes on: the next run continues or ends it" for job in left]
                 del hosts[role]
             except LabkitError as error:
                 texts[role] = [f"{error.what}: {host.verb('restore')}"]
     lines = [f"{role}: {line}" for role, text in texts.items() for line in text]
     return lines or ["nothing to put back"]
-
-
-def _restore(host: Host) -> list[str]:
-    lines = restore(host, "a killed run").lines if hello(host).open else []
-    jobs = [job for job in of_runs(host) if job.goes_on and job.left]
-    return lines + [f"{job} goes on: the next run continues or ends it" for job in jobs]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -57,29 +58,27 @@ def write(file: Path, hosts: Sequence[NewHost], *, overwrite: bool = False) -> N
     text = "\n".join(host.table() for host in hosts)
     if file.exists() and not overwrite and file.read_text("utf-8") != text:
         raise BadInput(f"{file} is there already", hint="name another file, or edit that one")
-    roles = [host.role for host in hosts]
-    if twice := next((role for role in roles if roles.count(role) > 1), ""):
-        raise BadInput(
-            f"two hosts have the role {twice}", hint="client, server, guest, server2 ..."
-        )
+    for role, number in Counter(host.role for host in hosts).items():
+        if number > 1:
+            hint = "client, server, guest, server2 ..."
+            raise BadInput(f"{number} hosts have the role {role}", hint=hint)
     with records.keeping(str(file)):
         file.write_text(text, "utf-8")
 
 
 def complete(lab: Lab, hosts: Sequence[NewHost]) -> list[NewHost]:
     """Fill in the links of these hosts, and add the guests that libvirt runs on them."""
-    tables = [_link(host, lab, hosts) for host in hosts]
+    tables = []
+    for host in hosts:
+        peer = next((other.control for other in hosts if other.role != host.role), "")
+        ask = ("ip", "-o", "route", "get", peer)
+        link = LINE.search(lab.host(host.role).run(*ask).stdout) if peer else None
+        at = {"interface": link["interface"], "address": link["address"]} if link else {}
+        tables.append(NewHost(**{**vars(host), **at}))
     for host in hosts:
         addresses = {table.role: table.control for table in tables}
         tables += _guests(lab.host(host.role), addresses, host)
     return tables
-
-
-def _link(new: NewHost, lab: Lab, hosts: Sequence[NewHost]) -> NewHost:
-    peer = next((host.control for host in hosts if host.role != new.role), "")
-    way = lab.host(new.role).run("ip", "-o", "route", "get", peer).stdout if peer else ""
-    link = LINE.search(way)
-    return replace(new, interface=link["interface"], address=link["address"]) if link else new
 
 
 # Guests whose address libvirt knows, with roles that are free.

@@ -41,7 +41,13 @@ class NewStudy:
     """The workspace that it is written into; None for this checkout."""
 
     def __post_init__(self) -> None:
-        _refuse_name(self.name)
+        name = self.name
+        if not NAME.fullmatch(name) or len(name) > LONGEST or keyword.iskeyword(name):
+            hint = f"small letters, digits and single underscores, at most {LONGEST}: disk_cache"
+            raise BadInput(f"a study cannot be called {name!r}", hint=hint)
+        if name in studies.names():
+            hint = f"known: {', '.join(studies.names())}"
+            raise BadInput(f"there is a study {name} already", hint=hint)
         texts = {"title": self.title, "question": self.question, "document": self.document}
         for title, text in texts.items():
             if text and not PLAIN.fullmatch(text):
@@ -184,28 +190,18 @@ def docs_tool(name: str) -> Any:
     return importlib.import_module(name)
 
 
-def _refuse_name(name: str) -> None:
-    if not NAME.fullmatch(name) or len(name) > LONGEST or keyword.iskeyword(name):
-        hint = f"small letters, digits and single underscores, at most {LONGEST}: disk_cache"
-        raise BadInput(f"a study cannot be called {name!r}", hint=hint)
-    if name in studies.names():
-        names = ", ".join(studies.names())
-        raise BadInput(f"there is a study {name} already", hint=f"known: {names}")
-
-
 # A document that is known gets one more study in its row, and any other a row below the last.
 def _list_sources(sources: str, words: Mapping[str, str]) -> str:
     lines = sources.split("\n")
-    rows = [n for n, line in enumerate(lines[: lines.index("", _head(lines))]) if line[:2] == "| "]
-    rows_of_document = [
-        n for n in rows if re.match(rf"\| {re.escape(words['document'])} [(|]", lines[n])
-    ]
-    if rows_of_document:
-        lines[rows_of_document[0]] = (
-            f"{lines[rows_of_document[0]].removesuffix(' |')}, {words['name']} |"
-        )
+    head = next(n for n, line in enumerate(lines) if line.startswith("| document |"))
+    end = lines.index("", head)
+    begin = re.compile(rf"\| {re.escape(words['document'])} [(|]")
+    for n in range(head, end):
+        if begin.match(lines[n]):
+            lines[n] = f"{lines[n].removesuffix(' |')}, {words['name']} |"
+            break
     else:
-        lines.insert(rows[-1] + 1, f"| {words['document']} | not named | {words['name']} |")
+        lines.insert(end, f"| {words['document']} | not named | {words['name']} |")
     return "\n".join(lines)
 
 
@@ -220,7 +216,3 @@ def _list_without(sources: str, name: str) -> str:
         others = f" {', '.join(word for word in names if word != name)} "
         lines.append("|".join([*before, others, end]) if name in names else line)
     return "\n".join(lines)
-
-
-def _head(lines: list[str]) -> int:
-    return next(n for n, line in enumerate(lines) if line.startswith("| document |"))

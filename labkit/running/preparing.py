@@ -12,18 +12,10 @@ from labkit.host import Host
 from labkit.lab import Lab
 from labkit.machine.scripts import beside
 from labkit.machine.stopping import together
+from labkit.programs import packages as known
 from labkit.programs import simulator
 from labkit.programs.declared import of_class
-from labkit.programs.packages import (
-    SCRIPT,
-    install_words,
-    installable,
-    names_of,
-    os_release,
-    package_of,
-    system_of,
-    unpackaged,
-)
+from labkit.programs.packages import installable, package_of
 from labkit.study import Study
 from labkit.transports.local import Local
 from labkit.workload import Workload
@@ -82,7 +74,8 @@ def _of_lab(studies: Iterable[Study], lab: Lab) -> dict[str, dict[str, str]]:
                 for pair in condition.pairs(lab, load).values():
                     for role in (role for role in pair if role not in load.beside):
                         for row in (condition.load(load), load.freed()):
-                            callers = _called_by(row, role)
+                            callers = {program: by for program, by in _calls(row).items()
+                                       if load.only.get(program, role) == role}  # fmt: skip
                             lacks.setdefault(pair[role].name, {}).update(callers)
             for setting in condition.asked(lab):
                 if setting.role in lacks:
@@ -95,11 +88,6 @@ def _of_lab(studies: Iterable[Study], lab: Lab) -> dict[str, dict[str, str]]:
 def _compiled_for(study: Study) -> dict[str, str]:
     """What the machine that labkit runs on needs, so that hosts need it not."""
     return {word: type(load).__name__ for load in study.loads for word in load.here}
-
-
-def _called_by(load: Workload, role: str) -> dict[str, str]:
-    callers = _calls(load).items()
-    return {program: caller for program, caller in callers if load.only.get(program, role) == role}
 
 
 def _calls(caller: object) -> dict[str, str]:
@@ -128,7 +116,8 @@ def _ask(host: Host, calls: Callers, non_free: bool) -> Lack:
         lines = host.check("sh", "-c", LOOK, "labkit", *calls).splitlines()
     except HostError as silent:
         return Lack(host.name, "", {}, (), "", {}, {}, trouble=silent.what)
-    system = system_of(os_release(next((line[1:] for line in lines if line.startswith("=")), "")))
+    release = next((line[1:] for line in lines if line.startswith("=")), "")
+    system = known.system_of(known.os_release(release))
     absent = {line[1:]: calls[line[1:]] for line in lines if line.startswith("-")}
     if simulator.path():  # it may be where PATH does not lead
         absent.pop(VCSIM, "")
@@ -137,13 +126,14 @@ def _ask(host: Host, calls: Callers, non_free: bool) -> Lack:
 
 def _lack(name: str, system: str, absent: Callers, non_free: bool) -> Lack:
     programs = [program for program in absent if installable(program)]
-    packages = tuple(names_of(programs, system or "debian", free=not non_free))
+    packages = tuple(known.names_of(programs, system or "debian", free=not non_free))
+    by = known.unpackaged()
     packages_of = {package_of(program).name: package_of(program) for program in programs}
     return Lack(
         name, system, absent, packages,
-        shlex.join([*install_words(system), *packages]) if packages and system else "",
+        shlex.join([*known.install_words(system), *packages]) if packages and system else "",
         {} if non_free else {n: row.instead for n, row in packages_of.items() if row.source},
-        {word: unpackaged()[word] for word in absent if word in unpackaged() and word != VCSIM},
+        {word: by[word] for word in absent if word in by and word != VCSIM},
         simulator.way() if VCSIM in absent else "",
     )  # fmt: skip
 
@@ -161,7 +151,14 @@ def bring(lab: Lab | None, lack: Lack, tell: Callable[[str], None], non_free: bo
 
 def _install(lab: Lab | None, lack: Lack, tell: Callable[[str], None], non_free: bool) -> None:
     host = _hosts(lab)[lack.host].as_root()
-    words = ("sh", "-c", SCRIPT.read_text("utf-8"), "labkit", "for studies", *lack.packages)
+    words = (
+        "sh",
+        "-c",
+        known.SCRIPT.read_text("utf-8"),
+        "labkit",
+        "for studies",
+        *lack.packages,
+    )
     variables = {"NON_FREE": "yes"} if non_free else {}
     with host.stream(*words, env=variables, seconds=INSTALL_SECONDS) as lines:
         for line in lines:

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from labkit import studies
 from labkit.errors import BadInput, LabkitError, ResultsError
@@ -116,16 +115,12 @@ def _lab(results: Results) -> str:
 def _since(sessions: list[tuple[str, Results]], since: str) -> list[tuple[str, Results]]:
     if not since:
         return sessions
-    moments = [
-        at for at, session in sessions if since in (session.asked.get("label"), session.path.name)
-    ]
+    moments = [at for at, s in sessions if since in (s.asked.get("label"), s.path.name)]
     try:
         begin = _time(moments[0] if moments else since)
     except ValueError:
-        raise BadInput(
-            f"--since {since[:80]!r} is neither a day nor the label of a session",
-            hint="such as --since 2026-01-31",
-        ) from None
+        problem = f"--since {since[:80]!r} is neither a day nor the label of a session"
+        raise BadInput(problem, hint="such as --since 2026-01-31") from None
     return [(at, results) for at, results in sessions if at and _time(at) >= begin]
 
 
@@ -140,16 +135,10 @@ def _of_one_design(
 ) -> tuple[list[tuple[str, Results]], list[str]]:
     if not sessions:
         return [], []
-    newest = _design(sessions[-1][1])
-    alike = [session for session in sessions if _design(session[1]) == newest]
-    unlike = [results for _, results in sessions if _design(results) != newest]
-    return alike, [
-        f"{other_results.path}: has another load, or other conditions" for other_results in unlike
-    ]
-
-
-def _design(results: Results) -> dict[str, Any]:
-    return {key: results.asked.get(key) for key in DESIGN}
+    designs = [[results.asked.get(key) for key in DESIGN] for _, results in sessions]
+    alike = [s for s, design in zip(sessions, designs, strict=True) if design == designs[-1]]
+    unlike = [results.path for at, results in sessions if (at, results) not in alike]
+    return alike, [f"{path}: has another load, or other conditions" for path in unlike]
 
 
 def _session(study: Study, at: str, results: Results) -> TrendSession:
@@ -180,27 +169,21 @@ def _changes(sessions: Sequence[TrendSession], series: Sequence[str]) -> list[Ch
     series_of: dict[str, list[float]] = {}
     # So many that the least p value of one is clear among all.
     shuffles = max(SHUFFLES, PER_SERIES * len(series))
+    # Where all figures lie above 0 a change counts by its factor.
+    by_factor = {name for name in series if min(s.figures[name] for s in sessions) > 0}
     for name in series:
         values = [session.figures[name] for session in sessions]
-        above = min(values) > 0
-        series_of[name] = [math.log(value) if above else value for value in values]
+        series_of[name] = [*map(math.log, values)] if name in by_factor else values
         points[name] = change_points(series_of[name], shuffles=shuffles)
-    smallest = [
-        min((change_point.p for change_point in points[name]), default=1.0) for name in series
-    ]
+    smallest = [min((point.p for point in points[name]), default=1.0) for name in series]
     clear = dict(zip(series, holm(smallest), strict=True))
     changes = []
     for name in (key for key in series if clear[key] <= RISK):
         line = drift(series_of[name], points[name])
         steps = [(0, *line)] if line else [(p.at, p.before, p.after) for p in points[name]]
         for at, *ends in steps:
-            before, after = (_plain(sessions, name, end) for end in ends)
+            before, after = map(math.exp, ends) if name in by_factor else ends
             since = sessions[at]
             changes.append(Change(name, since.label or since.path, since.started, before, after,
                                   clear[name], drift=bool(line)))  # fmt: skip
     return changes
-
-
-# Where all figures lie above 0 a change counts by its factor.
-def _plain(sessions: Sequence[TrendSession], name: str, value: float) -> float:
-    return math.exp(value) if all(session.figures[name] > 0 for session in sessions) else value

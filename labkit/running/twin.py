@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 from labkit.condition import Condition
-from labkit.setting import Setting
 from labkit.study import Study
 
 TWIN = "native"
@@ -18,11 +17,10 @@ def beside(study: Study, guests: Collection[str]) -> Study:
 
     A study without guests asks about the hypervisor itself, so a twin would answer for another.
     """
-    bare = [condition.name for condition in study.conditions if not _is_in(condition, guests)]
-    if len(bare) == len(study.conditions):
+    conditions = tuple(c if _is_in(c, guests) else _move(c) for c in study.conditions)
+    if not any(_is_in(condition, guests) for condition in study.conditions):
         return study
-    conditions = (_move(c) if c.name in bare else c for c in study.conditions)
-    return replace(study, conditions=tuple(conditions))
+    return replace(study, conditions=conditions)
 
 
 def _is_in(condition: Condition, guests: Collection[str]) -> bool:
@@ -38,12 +36,9 @@ def _move(condition: Condition) -> Condition:
         role: tuple(TWIN if player == SERVER else player for player in players)
         for role, players in players_of.items()
     }
+    there: dict[str, Any] = {"role": TWIN}
     settings, optional = (
-        tuple(map(_on_twin, of)) for of in (condition.settings, condition.optional)
+        tuple(replace(s, **there) if vars(s).get("role") == SERVER else s for s in settings_of)
+        for settings_of in (condition.settings, condition.optional)
     )
     return replace(condition, roles=roles, settings=settings, optional=optional)
-
-
-def _on_twin(setting: Setting) -> Setting:
-    role: dict[str, Any] = {"role": TWIN}
-    return replace(setting, **role) if vars(setting).get("role") == SERVER else setting

@@ -71,7 +71,7 @@ class Store:
         """The rows that one SELECT gives, as name -> value."""
         with closing(sqlite3.connect(f"{self.file.as_uri()}?mode=ro", uri=True)) as connection:
             connection.row_factory = sqlite3.Row
-            connection.set_authorizer(_reading)
+            connection.set_authorizer(_allow)
             # Python hears of a signal when it is called.
             connection.set_progress_handler(lambda: 0, STEPS)
             try:
@@ -260,6 +260,6 @@ ACTIONS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION,
            sqlite3.SQLITE_RECURSIVE}  # fmt: skip
 
 
-def _reading(action: int, name_of_table: str | None, name_of_function: str | None, *_: Any) -> int:
+def _allow(action: int, _table: str | None, name_of_function: str | None, *_: Any) -> int:
     loading = action == sqlite3.SQLITE_FUNCTION and name_of_function == "load_extension"
     return sqlite3.SQLITE_OK if action in ACTIONS and not loading else sqlite3.SQLITE_DENY

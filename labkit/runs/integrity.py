@@ -23,7 +23,10 @@ def remarks(results: Results) -> list[str]:
     texts = [
         *unreadable.values(),
         *(f"what was measured as number {gap} is gone" for gap in gaps),
-        *copies(runs), *_links(runs), *_find_edits(runs), *_find_mixture(runs),
+        *copies(runs),
+        *(f"{run.path.name}: {file.name} is a link, and not part of the run"
+          for run in runs for file in (run.path / "raw").glob("*") if file.is_symlink()),
+        *_find_edits(runs), *_find_mixture(runs),
     ]  # fmt: skip
     return [*texts, ASK] if texts else []
 
@@ -38,19 +41,16 @@ def _find_edits(runs: list[Run]) -> Iterator[str]:
     files = {run.path.name: records.listed(run.path) for run in runs if run.path.is_dir()}
     if bare := [name for name, sums in files.items() if not sums]:
         yield f"{bare[0]}: {records.SUMS} is gone, so changes cannot be detected"
-    odd = {
-        name: [run.path.name for run in runs if _differs(run, name, files.get(run.path.name, {}))]
-        for name in QUICK
-    }
+    odd: dict[str, list[str]] = {name: [] for name in QUICK}
+    for run in runs:
+        for name, digest in files.get(run.path.name, {}).items():
+            file = run.path / name
+            if name in QUICK and not (file.is_file() and records.digest(file) == digest):
+                odd[name].append(run.path.name)
     if odd[STUDY]:
         yield EDIT_REMARK
     if odd["run.json"]:
         yield f"runs edited since: {len(odd['run.json'])}, such as {odd['run.json'][0]}"
-
-
-def _differs(run: Run, name: str, sums: dict[str, str]) -> bool:
-    file = run.path / name
-    return name in sums and (not file.is_file() or records.digest(file) != sums[name])
 
 
 # No two runs begin in the same millisecond at the same place.
@@ -93,10 +93,3 @@ def _find_mixture(runs: list[Run]) -> Iterator[str]:
                     if first.get(thing) != run.settings.get(thing)}  # fmt: skip
     for condition, thing in sorted(odd):
         yield f"the runs of {condition} are of different designs: {thing} is not the same in all"
-
-
-def _links(runs: list[Run]) -> Iterator[str]:
-    for run in runs:
-        links = [file for file in (run.path / "raw").glob("*") if file.is_symlink()]
-        if links:
-            yield f"{run.path.name}: {links[0].name} is a link, and not part of the run"

@@ -166,18 +166,15 @@ def _read(results: Results) -> dict[str, Any]:
     if not file.exists():
         return {"format": FORMAT, "blocks": [], "at": []}
     content = records.read_json(file)
-    looks, at = content.get("blocks"), content.get("at")
+    looks, at, claims = content.get("blocks"), content.get("at"), content.get("given_up", {})
     sound = (
-        content.get("format") == FORMAT
-        and isinstance(looks, list)
-        and isinstance(at, list)
-        and len(at) <= len(looks) <= MOST_LOOKS
-        and bool(looks or content.get("given_up"))
+        content.get("format") == FORMAT and isinstance(looks, list) and isinstance(at, list)
+        and len(at) <= len(looks) <= MOST_LOOKS and bool(looks or claims)
         and all(type(number) is int and number > 0 for number in looks)
         and all(a < b for a, b in pairwise(looks))
-        and _is_given_up(content.get("given_up", {}))
+        and isinstance(claims, dict) and all(map(_is_given_up, claims.values()))
         and _is_history(content.get("comparisons", {}))
-    )
+    )  # fmt: skip
     if not sound:
         raise ResultsError(
             f"{file}: is not a list of looks",
@@ -201,12 +198,8 @@ def _is_history(histories: object) -> bool:
 
 
 def _is_given_up(value: object) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(entry, dict)
-        and type(entry.get("blocks")) is int
-        and isinstance(entry.get("why"), str)
-        for entry in value.values()
-    )
+    return (isinstance(value, dict) and type(value.get("blocks")) is int
+            and isinstance(value.get("why"), str))  # fmt: skip
 
 
 # The checksums of a run hold that of the question that it was made for; most runs are of their own.

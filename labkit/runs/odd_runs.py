@@ -35,20 +35,21 @@ def remarks(
     }
     runs = {(run.condition, run.block): run for run in results.finished()}
     states = [_states(two_state, unit) for two_state in two_states(medians)]
-    odd = [
-        _odd(block, run := runs[block.condition, block.block], gates(run), len(runs), unit)
-        for block in odd_blocks(medians)
-    ]
+    odd = [_odd(block, run := runs[block.condition, block.block], gates(run), len(runs), unit)
+           for block in odd_blocks(medians)]  # fmt: skip
     return [*states, *odd, *_changes(medians, [*runs.values()])]
 
 
 def _states(states: TwoStates, unit: str) -> str:
-    quick, slow = (", ".join(map(str, blocks)) for blocks in (states.quick, states.slow))
-    return (
-        f"{states.condition}: these runs come from two states, of {figure(states.quick_figure)} "
-        f"{shown(unit)} (blocks {quick}) and {figure(states.slow_figure)} {shown(unit)} (blocks "
-        f"{slow}); more blocks of each are needed"
+    quick, slow = (
+        f"{figure(value)} {shown(unit)} (blocks {', '.join(map(str, blocks))})"
+        for value, blocks in (
+            (states.quick_figure, states.quick),
+            (states.slow_figure, states.slow),
+        )
     )
+    text = f"{states.condition}: these runs come from two states, of {quick} and {slow}"
+    return f"{text}; more blocks of each are needed"
 
 
 def _odd(block: OddBlock, run: Run, trips: Gates, runs: int, unit: str) -> str:
@@ -71,17 +72,11 @@ def _changes(medians: Medians, runs: Sequence[Run]) -> list[str]:
     in_order = [run for run in in_order if medians[run.condition][run.block] > 0]
     if len(in_order) < FEWEST_RUNS:
         return []
-    series = [
-        math.log(medians[run.condition][run.block] / usual[run.condition]) for run in in_order
-    ]
-    return [_change(in_order[change_point.at], change_point.after - change_point.before)
-            for change_point in change_points(series, RISK)]  # fmt: skip
-
-
-def _change(run: Run, by: float) -> str:
-    way = "slower" if by > 0 else "quicker"
-    share = 100 * math.expm1(abs(by))
-    return (
-        f"from run {run.order} on ({run.condition}, block {run.block}) all conditions were "
-        f"{way} by about {share:.2g} %: something changed in the lab"
-    )
+    over_usual = (medians[run.condition][run.block] / usual[run.condition] for run in in_order)
+    texts = []
+    for point in change_points([math.log(ratio) for ratio in over_usual], RISK):
+        run, by = in_order[point.at], point.after - point.before
+        way = f"{'slower' if by > 0 else 'quicker'} by about {100 * math.expm1(abs(by)):.2g} %"
+        begin = f"from run {run.order} on ({run.condition}, block {run.block})"
+        texts.append(f"{begin} all conditions were {way}: something changed in the lab")
+    return texts

@@ -30,17 +30,13 @@ class Overhead:
     def __str__(self) -> str:
         if not self.measured:
             return "nothing was measured"
-        return (
-            f"measured {self.measured:.0f} s of {self.seconds:.0f} s: {self.share:.1%} on top"
-            f" ({self.share - self.own:.1%} settings, {self.own:.1%} else)"
-        )
+        parts = f"{self.share - self.own:.1%} settings, {self.own:.1%} else"
+        time = f"measured {self.measured:.0f} s of {self.seconds:.0f} s"
+        return f"{time}: {self.share:.1%} on top ({parts})"
 
 
 def overhead(results: Results) -> Overhead:
     """The cost of all finished runs of these results."""
     runs = results.finished()
-    return Overhead(
-        sum(run.seconds for run in runs),
-        sum(run.measured_seconds for run in runs),
-        sum(run.changes_seconds for run in runs),
-    )
+    names = ("seconds", "measured_seconds", "changes_seconds")
+    return Overhead(*(sum(getattr(run, name) for run in runs) for name in names))
