@@ -15,12 +15,10 @@ PROGRAMS = ("ip", "iptables", "nft", "systemctl")
 
 LINUX = ("linux",)
 DAEMONS = {
-    "irqbalance": "moves interrupts between CPUs",
-    "tuned": "sets governors, sysctls and disks",
-    "power-profiles-": "sets governors",
-    "numad": "moves processes and memory between nodes",
+    "irqbalance": "moves interrupts between CPUs", "tuned": "sets governors, sysctls and disks",
+    "power-profiles-": "sets governors", "numad": "moves processes and memory between nodes",
     "ksmtuned": "merges memory pages of guests",
-}
+}  # fmt: skip
 # Names of processes, as the kernel cuts them; BusyBox's ps knows no options.
 RUNNING = "cat /proc/[0-9]*/comm 2>/dev/null | sort -u"
 FIREWALL = beside(__file__, "linux_firewall.sh")

@@ -18,11 +18,8 @@ from labkit.statistics.quantity import Quantity, Statistic
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, Verdict
 
 OUTCOMES = {
-    HOLDS: "lower",
-    CONTRADICTED: "higher",
-    SAME: "the same",
-    UNDECIDED: "not clearly other",
-}
+    HOLDS: "lower", CONTRADICTED: "higher", SAME: "the same", UNDECIDED: "not clearly other",
+}  # fmt: skip
 """Words about the new figure for each verdict, if it is asked to be lower than the old one."""
 NO_FACTS = ("format", "controls: results")
 """Fields on how results are kept and where their lab's controls lie, not on what was measured."""

@@ -152,13 +152,8 @@ def bring(lab: Lab | None, lack: Lack, tell: Callable[[str], None], non_free: bo
 def _install(lab: Lab | None, lack: Lack, tell: Callable[[str], None], non_free: bool) -> None:
     host = _hosts(lab)[lack.host].as_root()
     words = (
-        "sh",
-        "-c",
-        known.SCRIPT.read_text("utf-8"),
-        "labkit",
-        "for studies",
-        *lack.packages,
-    )
+        "sh", "-c", known.SCRIPT.read_text("utf-8"), "labkit", "for studies", *lack.packages,
+    )  # fmt: skip
     variables = {"NON_FREE": "yes"} if non_free else {}
     with host.stream(*words, env=variables, seconds=INSTALL_SECONDS) as lines:
         for line in lines:

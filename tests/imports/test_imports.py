@@ -100,22 +100,8 @@ def test_a_format_reads_samples_or_refuses_whatever_the_text(name):
 
 
 ODD = [
-    "",
-    "NaN",
-    "-1",
-    "1e999",
-    "{",
-    "]",
-    '"',
-    ",",
-    "\0",
-    "\x1b[31m",
-    "<x>",
-    "null",
-    "[]",
-    "é",
-    "\n",
-]
+    "", "NaN", "-1", "1e999", "{", "]", '"', ",", "\0", "\x1b[31m", "<x>", "null", "[]", "é", "\n",
+]  # fmt: skip
 
 
 def mutated(text, chance):

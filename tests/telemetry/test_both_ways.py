@@ -37,19 +37,8 @@ def test_both_ways_to_read_columns_find_the_same(tmp_path_factory, data, quote, 
 
 
 ODD = [
-    b"",
-    b",",
-    b"\n",
-    b'"',
-    b'"\n"',
-    b"\r",
-    b"x",
-    b'",\n',
-    b" " * 40,
-    b"\n\n",
-    b'"(PDH-CSV',
-    b"\0",
-]
+    b"", b",", b"\n", b'"', b'"\n"', b"\r", b"x", b'",\n', b" " * 40, b"\n\n", b'"(PDH-CSV', b"\0",
+]  # fmt: skip
 
 
 @settings(max_examples=150)
