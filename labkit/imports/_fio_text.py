@@ -10,10 +10,10 @@ from labkit.workload import Sample
 
 JOB = re.compile(r"^(\S.*?): \(groupid=\d+, jobs=\d+\): err= *(\d+):", re.MULTILINE)
 # fio 3: `read: IOPS=18.6k, BW=72.7MiB/s (76.3MB/s)`; fio 2: `read : io=1GB, bw=9 KB/s, iops=84092`.
-NEW = re.compile(r"^ +(read|write|trim): IOPS=([\d.]+)([kMG]?), BW=\S+ \(([\d.]+)([kMG]?)B/s\)",
-                 re.MULTILINE)  # fmt: skip
-OLD = re.compile(r"^ +(read|write|trim) *: io=\S+, bw=([\d.]+)([KMG]?)B/s, iops=(\d+)",
-                 re.MULTILINE)  # fmt: skip
+NEW = re.compile(r"^ +(read|write|trim): IOPS=(?P<iops>[\d.]+)(?P<by>[kMG]?), "
+                 r"BW=\S+ \((?P<rate>[\d.]+)(?P<unit>[kMG]?)B/s\)", re.MULTILINE)  # fmt: skip
+OLD = re.compile(r"^ +(read|write|trim) *: io=\S+, bw=(?P<rate>[\d.]+)(?P<unit>[KMG]?)B/s, "
+                 r"iops=(?P<iops>\d+)(?P<by>)", re.MULTILINE)  # fmt: skip
 MEAN = re.compile(r"^ +clat \((nsec|usec|msec)\): .*?avg= *([\d.]+)([kM]?)", re.MULTILINE)
 LEVELS = re.compile(r"^ +clat percentiles \((nsec|usec|msec)\):\n((?: +\|.*\n)+)", re.MULTILINE)
 LEVEL = re.compile(r"([\d.]+)th=\[ *(\d+)\]")
@@ -37,17 +37,11 @@ def read(text: str) -> Iterator[Sample]:
 def _job(text: str, before: str) -> Iterator[Sample]:
     kinds = [*NEW.finditer(text), *OLD.finditer(text)]
     for kind, below in pieces(text, kinds):
-        name = f"{before}{kind[1]} "
-        iops, rate = _rates(kind)
-        yield sample(f"{name}iops", "1/s", iops)
+        name, by = f"{before}{kind[1]} ", BY if kind.re is NEW else BINARY
+        yield sample(f"{name}iops", "1/s", number(kind["iops"], "iops") * by[kind["by"]])
+        rate = number(kind["rate"], "bandwidth") * by[kind["unit"]]
         yield sample(f"{name}bandwidth", "MB/s", rate / 1e6)
         yield from _latency(below, f"{name}completion latency")
-
-
-def _rates(match: re.Match[str]) -> tuple[float, float]:
-    if match.re is NEW:
-        return (number(match[2], "IOPS") * BY[match[3]], number(match[4], "BW") * BY[match[5]])
-    return number(match[4], "iops"), number(match[2], "bw") * BINARY[match[3]]
 
 
 def _latency(text: str, name: str) -> Iterator[Sample]:

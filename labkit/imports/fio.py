@@ -27,22 +27,15 @@ def read(text: str) -> list[Sample]:
     """IOPS, bandwidth and completion latency of each job and kind of I/O, once for each run."""
     if "{" not in text:
         return insist(list(_fio_text.read(text)), "fio")
-    runs = _runs([json_of(samples, "fio") for samples in DOCUMENT.findall(text) or [text]])
+    documents = [json_of(part, "fio") for part in DOCUMENT.findall(text) or [text]]
+    # Of what `--status-interval` prints of one run, the last, which is of the whole run.
+    runs = [run for run, successor in zip(documents, [*documents[1:], None], strict=True)
+            if not (successor and _goes_on(run, successor))]  # fmt: skip
     jobs = [list(_jobs(run)) for run in runs]
     names = {str(at(job, "jobname")) for run in jobs for job in run}
     has_several = len(names) > 1 or max(map(len, jobs)) > 1
     samples = [s for run in jobs for n, job in enumerate(run) for s in _job(job, n, has_several)]
     return insist(samples, "fio")
-
-
-# Of what `--status-interval` prints of one run, the last, which is of the whole run.
-def _runs(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    after: list[dict[str, Any] | None] = [*documents[1:], None]
-    return [
-        job
-        for job, successor in zip(documents, after, strict=True)
-        if not (successor and _goes_on(job, successor))
-    ]
 
 
 def _jobs(run: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -27,7 +27,14 @@ def read(text: str) -> list[Sample]:
 def _way(document: Mapping[str, Any], suffix: str, label: str) -> list[Sample]:
     end = at(document, "end")
     came = end.get(f"sum_received{suffix}")
-    rate = _rate(came) if came else _that_came(at(end, f"sum{suffix}"))
+    if came:
+        rate = _rate(came)
+    else:
+        # Before iperf 3.11 the one sum of UDP has the rate sent, of packets of one size, beside the
+        # loss.
+        total = at(end, f"sum{suffix}")
+        packets, losses = (number(total.get(name, 0), name) for name in ("packets", "lost_packets"))
+        rate = _rate(total) * (1 - losses / packets if packets else 1)
     samples = [sample(f"throughput{label}", "Mbit/s", rate)]
     sums = [at(interval, f"sum{suffix}") for interval in at(document, "intervals")]
     if parts := [_rate(total) for total in sums if not total.get("omitted")]:
@@ -39,13 +46,6 @@ def _way(document: Mapping[str, Any], suffix: str, label: str) -> list[Sample]:
                 samples.append(sample(metric, unit, number(side[name], name)))
                 break
     return samples
-
-
-# Before iperf 3.11 the one sum of UDP has the rate sent, of packets of one size, beside the loss.
-def _that_came(total: Mapping[str, Any]) -> float:
-    rate = _rate(total)
-    packets, losses = (number(total.get(name, 0), name) for name in ("packets", "lost_packets"))
-    return rate * (1 - losses / packets) if packets else rate
 
 
 def _rate(part: object) -> float:

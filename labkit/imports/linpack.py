@@ -1,7 +1,6 @@
 """LINPACK: HPL (also in HPC Challenge), and Intel's optimized LINPACK for one machine."""
 
 import re
-from collections.abc import Iterator
 
 from labkit.errors import ResultsError
 from labkit.imports._figures import pieces
@@ -20,27 +19,15 @@ INTEL = re.compile(
 
 def read(text: str) -> list[Sample]:
     """The rate at each problem size; of several trials a value each."""
-    samples = [*_of_hpl(text), *_of_intel(text)]
-    sizes = {size for size, _ in samples}
-    rates = [sample(f"performance [n={size}]" if len(sizes) > 1 else "performance", "Gflop/s", rate)
-             for size, rate in samples]  # fmt: skip
-    return insist(rates, "LINPACK")
-
-
-def _of_hpl(text: str) -> Iterator[tuple[str, float]]:
-    for line, below in pieces(text, list(HPL.finditer(text))):
-        match = CHECK.search(below)
-        _insist(line[1], match[1] if match else "")
-        yield line[1], number(line[3], f"Gflops of N {line[1]}")
-
-
-def _of_intel(text: str) -> Iterator[tuple[str, float]]:
-    for line in INTEL.finditer(text):
-        _insist(line[1], line[6].upper())
-        yield line[1], number(line[3], f"GFlops of size {line[1]}")
-
-
-def _insist(size: str, verdict: str) -> None:
-    if not verdict.startswith("PASS"):
-        reason = "failed its check" if verdict else "has no check: was the file cut off?"
-        raise ResultsError(f"the solution of size {size} {reason}")
+    checks = [(line, CHECK.search(below)) for line, below in pieces(text, [*HPL.finditer(text)])]
+    rows = [(line, match[1] if match else "") for line, match in checks]
+    rows += [(line, line[6].upper()) for line in INTEL.finditer(text)]
+    has_several = len({line[1] for line, _ in rows}) > 1
+    samples = []
+    for line, verdict in rows:
+        if not verdict.startswith("PASS"):
+            reason = "failed its check" if verdict else "has no check: was the file cut off?"
+            raise ResultsError(f"the solution of size {line[1]} {reason}")
+        metric = f"performance [n={line[1]}]" if has_several else "performance"
+        samples.append(sample(metric, "Gflop/s", number(line[3], f"Gflops of size {line[1]}")))
+    return insist(samples, "LINPACK")

@@ -4,7 +4,7 @@ Of several runs (`-x`) it prints only the best, the worst and the mean, which ar
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from labkit.errors import ResultsError
@@ -15,6 +15,7 @@ from labkit.workload import Sample
 TABLE = re.compile(r"^(ALL STATS|BEST RUN RESULTS)\n=+\n(Type .*)\n-+\n((?:.+\n)+)", re.MULTILINE)
 KINDS = ("Sets", "Gets", "Waits", "Totals")
 RATES = ("Ops/sec", "KB/sec")
+HINT = "run it several times, each into a file of its own"
 SEVERAL_RUNS = "several runs are in this file as their best, worst and mean"
 
 
@@ -27,18 +28,15 @@ def read(text: str) -> list[Sample]:
 def _of_json(text: str) -> Iterator[Sample]:
     document = json_of(text, "memtier_benchmark")
     if "BEST RUN RESULTS" in document:
-        raise ResultsError(SEVERAL_RUNS, hint="run it several times, each into a file of its own")
-    for kind in KINDS:
-        totals = (
-            at(document, "ALL STATS").get(kind)
-            if isinstance(at(document, "ALL STATS"), dict)
-            else {}
-        )
-        if isinstance(totals, Mapping) and number(totals.get("Count", 0), f"{kind} Count"):
+        raise ResultsError(SEVERAL_RUNS, hint=HINT)
+    of_all = at(document, "ALL STATS")
+    for kind in KINDS if isinstance(of_all, dict) else ():
+        totals = of_all.get(kind)
+        if isinstance(totals, dict) and number(totals.get("Count", 0), f"{kind} Count"):
             yield from _kind(kind, totals)
 
 
-def _kind(kind: str, fields: Mapping[str, Any]) -> Iterator[Sample]:
+def _kind(kind: str, fields: dict[str, Any]) -> Iterator[Sample]:
     for key in RATES:
         yield sample(*_name(kind, key), number(at(fields, key), f"{kind} {key}"))
     yield sample(f"{kind} latency mean", "ms", number(at(fields, "Average Latency"), kind))
@@ -52,9 +50,7 @@ def _of_text(text: str) -> Iterator[Sample]:
     insist_ended(text, r"^Totals  .*\n", "memtier_benchmark")
     for title, head, rows in TABLE.findall(text):
         if title.startswith("BEST"):
-            raise ResultsError(
-                SEVERAL_RUNS, hint="run it several times, each into a file of its own"
-            )
+            raise ResultsError(SEVERAL_RUNS, hint=HINT)
         columns = [column.strip() for column in re.split(r" {2,}", head.strip())]
         for line in rows.splitlines():
             yield from _row(columns[1:], *line.split())

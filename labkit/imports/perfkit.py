@@ -28,6 +28,7 @@ COUNT = re.compile(r"(threads?|clients?|streams?|connections?|depth|jobs|block_?
 VALUE_LABELS = {"histogram", "Histogram", "values", "timestamps"}
 """Labels that hold what was measured."""
 MOMENT = re.compile(r"\d{4}-\d\d-\d\d|\d\d:\d\d")
+NUMBER = re.compile(r" *[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)? *|nan|inf", re.IGNORECASE)
 LONGEST = 40
 
 
@@ -64,15 +65,7 @@ def _tells(name: str, labels: list[dict[str, str]]) -> bool:
     values = {label[name] for label in labels if label.get(name)}
     if len(values) < 2 or any(len(v) > LONGEST or MOMENT.search(v) for v in values):
         return False
-    return bool(COUNT.search(name)) or not any(map(_is_number, values))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return bool(COUNT.search(name)) or not any(map(NUMBER.fullmatch, values))
 
 
 def _samples(text: str) -> Iterator[_Entry]:

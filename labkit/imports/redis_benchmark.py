@@ -57,12 +57,8 @@ def _figure(command: str, head: str, value: str, at: str = "") -> Sample:
 
 
 def _quiet(text: str) -> list[Sample]:
-    samples = []
-    for command, rate, p50 in QUIET.findall(text):
-        samples.append(_figure(command, "rps", rate))
-        if p50:
-            samples.append(_figure(command, "p50_latency_ms", p50))
-    return samples
+    return [_figure(command, head, value) for command, rate, p50 in QUIET.findall(text)
+            for head, value in (("rps", rate), ("p50_latency_ms", p50)) if value]  # fmt: skip
 
 
 def _long(lines: list[str]) -> list[Sample]:

@@ -10,7 +10,7 @@ from labkit.workload import Sample
 from labkit.workloads.sockperf import COLOUR
 
 HEAD = re.compile(r"packet, *txTime\(sec\), *rxTime\(sec\)")
-SUMMARY = re.compile(r"---> (?:<(MAX|MIN)> observation|percentile ([\d.]+)) *= *(\S+)")
+SUMMARY = re.compile(r"---> (?:<(MAX|MIN)> observation|percentile (\d+\.?\d*)) *= *(\S+)")
 TABLE = re.compile(r"(?=Printing statistics for Server)")
 MEAN = re.compile(r"Summary: (?:Round trip|Latency) is (\S+) usec")
 RATE = re.compile(r"Message Rate is (\S+) ")
@@ -66,7 +66,7 @@ def _summary(text: str) -> list[Sample]:
 def _table(text: str) -> list[Sample]:
     trip = "round trip" if "Summary: Round trip is" in text else "latency"
     samples = [
-        sample(f"{trip} {end.lower() or _level(q)}", "us", number(value, "an observation"))
+        sample(f"{trip} {end.lower() or f'p{float(q):g}'}", "us", number(value, "an observation"))
         for end, q, value in SUMMARY.findall(text)
     ]
     if mean := MEAN.search(text):
@@ -74,7 +74,3 @@ def _table(text: str) -> list[Sample]:
         mean_of = number(mean[1], "the mean")
         samples.append(sample(f"{trip} mean", "us", mean_of, int(match[1]) if match else 0))
     return samples
-
-
-def _level(text: str) -> str:
-    return f"p{number(text, 'a percentile'):g}"

@@ -85,7 +85,7 @@ def test_what_doctor_fails_is_said_again_of_the_runs():
     def told(server, **changed):
         run = SimpleNamespace(facts={"hosts": {"client": one, "server": server}})
         asked = {"lab": {**lab, **changed}}
-        return lab_faults.remarks(SimpleNamespace(asked=asked, finished=lambda: [run]))
+        return [*lab_faults.remarks(SimpleNamespace(asked=asked, finished=lambda: [run]))]
 
     missing = "server has no interface eth7, so settings of it were left out"
     assert told(one) == [

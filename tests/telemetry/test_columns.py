@@ -101,6 +101,12 @@ def by_hand(monkeypatch):
     monkeypatch.setattr(columns, "_as_it_lies", odd)
 
 
+@pytest.fixture(params=["hand", "polars"])
+def either_way(request, monkeypatch):
+    if request.param == "hand":
+        by_hand(monkeypatch)
+
+
 def test_few_of_many_columns_are_the_same_as_in_all_of_them(file):
     rows = wide(40, 500)
     path = file(csv_of(rows))
@@ -123,10 +129,7 @@ def test_few_of_many_columns_are_found_among_empty_ones(file, quote):
     assert np.array_equal(read(path, names).values, expected, equal_nan=True)
 
 
-@pytest.mark.parametrize("hand", [True, False], ids=["hand", "polars"])
-def test_what_follows_the_last_line_end_is_no_row(file, monkeypatch, hand):
-    if hand:
-        by_hand(monkeypatch)
+def test_what_follows_the_last_line_end_is_no_row(file, either_way):
     rows = wide(200, 3)
     found = read(file(csv_of(rows) + "\0\0"))
     assert found.values.tolist() == [[float(x) for x in row] for row in rows]
@@ -150,11 +153,8 @@ def test_a_byte_order_mark_and_commas_in_names_are_taken(file):
     assert read(path, [name])[name].tolist() == [1.5]
 
 
-@pytest.mark.parametrize("hand", [True, False], ids=["hand", "polars"])
 @pytest.mark.parametrize("few", [True, False], ids=["few", "all"])
-def test_what_esxtop_puts_before_a_quoted_value_is_no_part_of_it(file, monkeypatch, few, hand):
-    if hand:
-        by_hand(monkeypatch)
+def test_what_esxtop_puts_before_a_quoted_value_is_no_part_of_it(file, few, either_way):
     rows, names = wide(20, 40), tuple(f"n{n}" for n in range(40))
     text = csv_of(rows, names=names).replace(',"n7"', ',   -"n7"')
     for row in rows:
@@ -198,10 +198,7 @@ def test_a_last_line_without_a_line_end_is_taken_when_its_quote_proves_it_whole(
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
 @pytest.mark.parametrize("few", [True, False], ids=["few", "all"])
-@pytest.mark.parametrize("hand", [True, False], ids=["hand", "polars"])
-def test_a_header_that_came_again_is_no_row(file, monkeypatch, end, few, hand):
-    if hand:
-        by_hand(monkeypatch)
+def test_a_header_that_came_again_is_no_row(file, end, few, either_way):
     rows = [[f"{n}.50", "2"] for n in range(9)]
     header, *lines = csv_of(rows, end=end).split(end)[:-1]
     again = [header, *lines[:3], header, header, *lines[3:8], header, lines[8], header, ""]
@@ -212,10 +209,7 @@ def test_a_header_that_came_again_is_no_row(file, monkeypatch, end, few, hand):
 
 
 @pytest.mark.parametrize("few", [True, False], ids=["few", "all"])
-@pytest.mark.parametrize("hand", [True, False], ids=["hand", "polars"])
-def test_what_typeperf_says_before_and_after_its_rows_is_left_out(file, monkeypatch, few, hand):
-    if hand:
-        by_hand(monkeypatch)
+def test_what_typeperf_says_before_and_after_its_rows_is_left_out(file, few, either_way):
     table = csv_of([["7.0625001143654654", " "]] * 3, end="\r\n")
     path = file(f"\r\n{table}Exiting, please wait...   \r\nThe command completed.\r\n\r\n\r")
     found = read(path, counters(path)[:1] if few else None)
@@ -223,10 +217,7 @@ def test_what_typeperf_says_before_and_after_its_rows_is_left_out(file, monkeypa
     assert "what follows the last row is left out: 'Exiting, please wait..." in found.cut
 
 
-@pytest.mark.parametrize("hand", [True, False], ids=["hand", "polars"])
-def test_words_between_rows_are_refused(file, monkeypatch, hand):
-    if hand:
-        by_hand(monkeypatch)
+def test_words_between_rows_are_refused(file, either_way):
     header, *rows = csv_of([["1.50"]] * 4).split("\n")
     with pytest.raises(
         ResultsError, match=r"line 3 has 2 fields|a row after a line of text|cannot read line 3"
@@ -293,19 +284,9 @@ def test_of_several_odd_lines_the_first_is_told_whatever_is_odd_of_it(file):
         (csv_of([["1"]]).replace("\n", "\r"), r"no whole header line\n.*`tr '\\r' '\\n'`"),
         (csv_of([["1"]], stamps=["9:00:05"]), "line 2, field 1\n.*9:00:05\n.*03/26/2026 22:42:05"),
     ],
-    ids=[
-        "empty",
-        "cut",
-        "other",
-        "no-counter",
-        "utf16",
-        "semicolons",
-        "no-rows",
-        "zeros",
-        "cr",
-        "no-date",
-    ],
-)
+    ids=["empty", "cut", "other", "no-counter", "utf16", "semicolons", "no-rows", "zeros", "cr",
+         "no-date"],
+)  # fmt: skip
 def test_another_file_is_refused_in_plain_words(file, text, said):
     with pytest.raises(ResultsError, match=said):
         read(file(text))
