@@ -32,6 +32,8 @@ T = TypeVar("T")
 STUDY = "imported"
 workspace.extend(__path__, "imports")
 MOST_BYTES = 256 << 20
+OWN = "each block of each condition is a measurement of its own"
+BY_METRIC = "--metric 'NAME: CONDITION=METRIC'"
 
 
 UNPACKERS: Mapping[bytes, Callable[[], Any]] = {
@@ -202,9 +204,8 @@ def _number(parts: Iterable[_Part]) -> Iterator[_Part]:
         blocks = blocks_of.setdefault((part.condition, part.source.tool), {})
         block = part.block or max(blocks, default=0) + 1
         if block in blocks:
-            problem = (
-                f"{part.source.path}: block {block} of {part.condition} is in {blocks[block]} too"
-            )
+            other = f"is in {blocks[block]} too"
+            problem = f"{part.source.path}: block {block} of {part.condition} {other}"
             raise BadInput(problem, hint="each block is a measurement of its own")
         blocks[block] = part.source.path
         yield replace(part, block=block)
@@ -241,9 +242,8 @@ def _refusing(format_of: Format, file: Path, text: str, read: Callable[[], T]) -
             return read()
     except (ResultsError, BadInput) as error:
         cut = "" if text.endswith("\n") else "its last line has no end: was the file cut off?"
-        raise ResultsError(
-            f"{file}: {error.what}", said=error.said, hint=error.hint or cut
-        ) from None
+        problem = f"{file}: {error.what}"
+        raise ResultsError(problem, said=error.said, hint=error.hint or cut) from None
 
 
 # What counts twice makes intervals too narrow. Of one file with several tests each condition may
@@ -257,12 +257,9 @@ def _refuse_twice(parts: Sequence[_Part], claims: Claimed | None) -> None:
             twin = taken_by.setdefault(content, part)
             # Equal numbers of one file were written down twice by its author.
             if twin.number != part.number:
-                raise BadInput(
-                    f"{part.source.path}, for {part.condition}, has the same content as "
-                    f"{twin.source.path}, for {twin.condition}",
-                    hint="each block of each condition is a measurement of its own\n"
-                    "of several tests in one file: --metric 'NAME: CONDITION=METRIC' for each",
-                )
+                same = f"the same content as {twin.source.path}, for {twin.condition}"
+                hint = f"{OWN}\nof several tests in one file: {BY_METRIC} for each"
+                raise BadInput(f"{part.source.path}, for {part.condition}, has {same}", hint=hint)
 
 
 def _refuse_again(tools: Sequence[str], parts: Sequence[_Part], claims: Claimed | None) -> None:

@@ -64,10 +64,9 @@ def _join(group: list[Sample]) -> Sample:
     if len(group) == 1:
         return first
     if len({figure.unit for figure in group}) > 1:
-        raise ResultsError(
-            f"{first.metric} is in {' and in '.join(sorted({figure.unit for figure in group}))}",
-            hint="import each run from a file of its own",
-        )
+        units = " and in ".join(sorted({figure.unit for figure in group}))
+        hint = "import each run from a file of its own"
+        raise ResultsError(f"{first.metric} is in {units}", hint=hint)
     values = np.concatenate([figure.values for figure in group])
     return sample(first.metric, first.unit, values, sum(figure.lost for figure in group))
 

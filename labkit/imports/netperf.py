@@ -24,6 +24,7 @@ UNIT = re.compile(r"^.* secs\b.* (\S+/s)(?:ec)?\b", re.MULTILINE)
 """In the last line of the heading; `-f M` makes it MBytes/sec."""
 HEADING = re.compile(r"^(?=.*,)(.*,)?(Throughput|[\w ]+ Latency Microseconds)(,|$)")
 BEGIN = re.compile(r"^(?=.* TEST (?:from|to) )", re.MULTILINE)
+OWN_FILE = "import each kind from a file of its own"
 ROW = re.compile(r"^ *[\d.]+( +-?[\d.]+)+ *$", re.MULTILINE)
 
 left_out = unended
@@ -34,11 +35,8 @@ def read(text: str) -> list[Sample]:
     before, *tests = BEGIN.split(whole_lines(text))
     kinds = {test[: test.index(" TEST ")] for test in tests}
     if len(kinds) > 1:
-        raise ResultsError(
-            f"netperf: {len(kinds)} kinds of tests in the text",
-            said=", ".join(sorted(kinds)),
-            hint="import each kind from a file of its own",
-        )
+        problem, hint = f"netperf: {len(kinds)} kinds of tests in the text", OWN_FILE
+        raise ResultsError(problem, said=", ".join(sorted(kinds)), hint=hint)
     samples = [figure for test in tests or [before] for figure in _test(test)]
     return insist(samples, "netperf")
 
@@ -69,14 +67,10 @@ def _runs(lines: list[str]) -> list[dict[str, str]]:
 
 
 def _omni(values: dict[str, str], unit: str) -> list[Sample]:
-    samples = []
-    for name in ("THROUGHPUT", "Throughput"):
-        if name in values:
-            samples.append(sample("throughput", UNITS.get(unit, unit), number(values[name], name)))
-    for name, metric in LATENCIES.items():
-        if name in values:
-            samples.append(sample(metric, "us", number(values[name], name)))
-    return samples
+    metrics = {name: ("throughput", UNITS.get(unit, unit)) for name in ("THROUGHPUT", "Throughput")}
+    metrics |= {name: (metric, "us") for name, metric in LATENCIES.items()}
+    return [sample(metric, unit_of, number(values[name], name))
+            for name, (metric, unit_of) in metrics.items() if name in values]  # fmt: skip
 
 
 # Buffers, sizes, seconds, the result; with -c or -C what both sides' processors did follows.
@@ -108,8 +102,6 @@ def _datagrams(rows: list[list[str]], unit: str) -> list[Sample]:
 
 
 def _no_table() -> ResultsError:
-    return ResultsError(
-        "netperf: no table of a test in the text",
-        hint="it is read with its first line (no -P 0); omni tests as -k (one name=value a line) "
-        "or -o (CSV)",
-    )
+    omni = "omni tests as -k (one name=value a line) or -o (CSV)"
+    hint = f"it is read with its first line (no -P 0); {omni}"
+    return ResultsError("netperf: no table of a test in the text", hint=hint)

@@ -35,10 +35,7 @@ def read(text: str) -> list[Sample]:
     insist_ended(text, r"^tps = [\d.]+ \(.*\)$", "pgbench")
     samples = insist(list(found_in(text, FIGURES)), "pgbench")
     losses = sum(map(int, FAILURES.findall(text)))
-    return [
-        replace(figure, lost=losses) if figure.metric == "throughput" else figure
-        for figure in samples
-    ]
+    return [replace(s, lost=losses) if s.metric == "throughput" else s for s in samples]
 
 
 def _read_log(text: str) -> list[Sample]:

@@ -90,28 +90,17 @@ def _insist_one_unit(rows: Sequence[_Row]) -> None:
 
 def _rows(text: str) -> Iterator[_Row]:
     begin = text.lstrip()[:1]
-    if begin == "{":
-        return _of_json(text)
-    return _of_csv(text) if begin.isalpha() or begin in ('"', "_") else _of_numbers(text)
-
-
-def _of_numbers(text: str) -> Iterator[_Row]:
+    if begin.isalpha() or begin in ('"', "_"):
+        yield from _of_csv(text)
+        return
     for n, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            yield _Row(n, "", 0, METRIC, _number(line.strip(), n), "")
-
-
-def _of_json(text: str) -> Iterator[_Row]:
-    for n, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            fields = json_of(line, f"line {n}")
-            yield _row({name: _plain(value, n) for name, value in fields.items()}, n)
-
-
-def _plain(value: object, n: int) -> str:
-    if isinstance(value, bool | list | dict):
-        raise ResultsError(f"line {n}: {str(value)[:40]!r} is no text and no number")
-    return "" if value is None else str(value)
+        if not line.strip():
+            continue
+        fields = json_of(line, f"line {n}") if begin == "{" else {"value": line.strip()}
+        for value in fields.values():
+            if isinstance(value, bool | list | dict):
+                raise ResultsError(f"line {n}: {str(value)[:40]!r} is no text and no number")
+        yield _row({name: "" if v is None else str(v) for name, v in fields.items()}, n)
 
 
 def _of_csv(text: str) -> Iterator[_Row]:

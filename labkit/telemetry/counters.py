@@ -58,11 +58,8 @@ class Columns:
         """A polars data frame of `time` and each counter; the second of one name is `... #2`."""
         import polars as pl
 
-        series = zip(numbered(self.names), self.values.T, strict=True)
-        return pl.DataFrame(
-            {"time": self.times, **{n: np.array(numbers) for n, numbers in series}},
-            nan_to_null=True,
-        )
+        series = zip(numbered(self.names), map(np.array, self.values.T), strict=True)
+        return pl.DataFrame({"time": self.times, **dict(series)}, nan_to_null=True)
 
 
 def numbered(names: Sequence[str]) -> list[str]:
@@ -220,17 +217,14 @@ def _names(path: Path, line: bytes) -> tuple[str, ...]:
         texts = next(csv.reader([text], strict=True), [])
         fields = [JOINED_NAME.sub(r"\1", name) if '"' in name else name for name in texts]
     except (UnicodeDecodeError, csv.Error) as error:
+        hint = "separate fields with commas and use UTF-8 (see iconv)"
         raise ResultsError(
-            f"{path}: the header cannot be read",
-            said=str(error),
-            hint="separate fields with commas and use UTF-8 (see iconv)",
+            f"{path}: the header cannot be read", said=str(error), hint=hint
         ) from None
     if len(fields) < 2 or not fields[0].startswith("(PDH-CSV 4.0)"):
-        raise ResultsError(
-            f"{path}: is not the CSV of esxtop or perfmon",
-            said=text[:80],
-            hint='theirs begins with "(PDH-CSV 4.0)" and has one column per counter',
-        )
+        hint = 'theirs begins with "(PDH-CSV 4.0)" and has one column per counter'
+        problem = f"{path}: is not the CSV of esxtop or perfmon"
+        raise ResultsError(problem, said=text[:80], hint=hint)
     return tuple(fields[1:])
 
 
@@ -241,11 +235,9 @@ def _place(names: tuple[str, ...], name: str, file: str) -> int:
     if count:
         raise BadInput(f"{file}: {count} counters have the name {name!r}", hint="read all of them")
     # A list of 20,000 known names helps nobody.
-    near = [name_near for name_near in names if name.lower() in name_near.lower()][:3]
-    raise BadInput(
-        f"{file}: none of {len(names)} counters is named {name!r}",
-        hint=f"did you mean {' or '.join(map(repr, near))}?" if near else "",
-    )
+    near = [repr(other) for other in names if name.lower() in other.lower()][:3]
+    hint = f"did you mean {' or '.join(near)}?" if near else ""
+    raise BadInput(f"{file}: none of {len(names)} counters is named {name!r}", hint=hint)
 
 
 def _places(path: Path, names_all: tuple[str, ...], names: Sequence[str]) -> list[int]:

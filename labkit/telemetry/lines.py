@@ -71,11 +71,10 @@ class Row:
 
     def ragged(self, fields: int) -> ResultsError:
         """The error that names the number of fields found and the number expected."""
-        return ResultsError(
-            f"{self.path}: line {self.number} has {self.text.count(b',') + 1} fields, "
-            f"the header {fields}",
-            hint="commas and line breaks inside quotes cannot be read, nor can decimal commas",
-        )
+        count = self.text.count(b",") + 1
+        problem = f"{self.path}: line {self.number} has {count} fields, the header {fields}"
+        hint = "commas and line breaks inside quotes cannot be read, nor can decimal commas"
+        return ResultsError(problem, hint=hint)
 
 
 class Rows:
@@ -92,12 +91,15 @@ class Rows:
             row = Row(self.path, number, line.rstrip(b"\n"))
             if not line.endswith(b"\n") and not self._prove(row):
                 continue
-            if _is_words(line):
+            if line[:1] in b"\r\n" or line[:1] >= b"A":
+                # typeperf ends with words, and with empty lines.
                 words.append(row)
             elif words:
                 raise self._after(words[0], row)
             elif b"(" in line[:2]:
-                self._check_header(row)
+                # A tool that was started again, into the same file, wrote its header again.
+                if row.text.strip() != self.header:
+                    raise self._no_row(row)
             elif line.count(b",") + 1 != self.fields:
                 raise row.ragged(self.fields)
             else:
@@ -123,20 +125,12 @@ class Rows:
         )
         return ResultsError(problem, said=_excerpt(words.text, 60))
 
-    # A tool that was started again, into the same file, wrote its header again.
-    def _check_header(self, row: Row) -> None:
-        if row.text.strip() != self.header:
-            raise ResultsError(
-                f"{self.path}: cannot read line {row.number}, which is neither a row nor the "
-                "header again",
-                said=_excerpt(row.text, 80),
-                hint="start a new file when counters change",
-            )
-
-
-# typeperf ends with words, and with empty lines.
-def _is_words(line: bytes) -> bool:
-    return line[:1] in b"\r\n" or line[:1] >= b"A"
+    def _no_row(self, row: Row) -> ResultsError:
+        problem = (
+            f"{self.path}: cannot read line {row.number}, which is neither a row nor the header"
+        )
+        hint = "start a new file when counters change"
+        return ResultsError(f"{problem} again", said=_excerpt(row.text, 80), hint=hint)
 
 
 def _excerpt(text: bytes, limit: int) -> str:

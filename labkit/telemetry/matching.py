@@ -17,7 +17,8 @@ def matching(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
     """The names that a pattern is a part of; * and ? stand for any text and any letter."""
     matches: dict[str, None] = {}
     for pattern in patterns:
-        regex = re.compile(translate(f"*{_literal(pattern)}*"), re.IGNORECASE)
+        literal = pattern.replace("[", "[[]")  # names have brackets of their own
+        regex = re.compile(translate(f"*{literal}*"), re.IGNORECASE)
         fitting = [name for name in names if regex.match(name)]
         if not fitting:
             parts = sorted({(PARTS.fullmatch(name) or ["", "", name])[2] for name in names})
@@ -27,11 +28,6 @@ def matching(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
             raise BadInput(f"no counter of {len(names)} has {pattern!r} in its name", hint=hint)
         matches |= dict.fromkeys(fitting)
     return list(matches)
-
-
-# Names have brackets of their own.
-def _literal(pattern: str) -> str:
-    return pattern.replace("[", "[[]")
 
 
 def short(names: Sequence[str]) -> tuple[str, list[str]]:
