@@ -1,15 +1,17 @@
 """Remarks on a study's results that their reader should know."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from labkit.gates import generator, watch
 from labkit.results import DESIGN, Results
-from labkit.runs import integrity, lab_faults, link_limit, odd_runs
+from labkit.runs import integrity, link_limit, odd_runs
 from labkit.statistics import steady
 from labkit.study import Study
 from labkit.workload import Workload
 from labkit.workloads import _pairs as pairs
+
+CLIENT = "client"
 
 
 def remarks(study: Study, results: Results) -> list[str]:
@@ -23,7 +25,7 @@ def remarks(study: Study, results: Results) -> list[str]:
     blocks = study.blocks(results)
     gates = partial(generator.gates_of, loads=study.loads, asked=results.asked)
     odd = odd_runs.remarks(results, blocks, study.unit, gates)
-    texts = [*integrity.remarks(results), *lab_faults.remarks(results)]
+    texts = [*integrity.remarks(results), *lab_faults(results)]
     texts += link_limit.remarks(results)
     spoilt = watch.remarks(results, study.loads)
     loads = [*_of_loads(study, results), *steady.told(blocks), *loops]
@@ -56,3 +58,29 @@ def _older(results: Results) -> Iterator[str]:
                 f"the runs of {file.parent} are not used again: the older labkit that made them "
                 "kept no settings of conditions"
             )
+
+
+def lab_faults(results: Results) -> Iterator[str]:
+    """Say again what `labkit doctor` fails and a run bears: one machine for two, or a wrong way.
+
+    Hosts of a box are known.
+    """
+    lab, runs = results.asked.get("lab", {}), results.finished()
+    if lab.get("tier", "hosts") != "hosts" or not runs:
+        return
+    hosts, interfaces = runs[-1].facts.get("hosts", {}), lab.get("interfaces", {})
+    network = _network(hosts.get(CLIENT, {}))
+    for role, facts in hosts.items():
+        if role != CLIENT and "" not in network and _network(facts) == network:
+            yield f"{CLIENT} and {role} are one machine: traffic between them never left it"
+    for role, interface in interfaces.items():
+        names = [name for name in hosts.get(role, {}) if name.startswith("nic ")]
+        if names and f"nic {interface}" not in names:
+            yield f"{role} has no interface {interface}, so settings of it were left out"
+    for role, address in lab.get("elsewhere", {}).items():
+        fault = f"{role}: {interfaces.get(role)} does not have the address {address}"
+        yield f"{fault}, so test traffic may have passed another interface"
+
+
+def _network(facts: Mapping[str, str]) -> tuple[str, str]:
+    return facts.get("boot", ""), facts.get("network", "")

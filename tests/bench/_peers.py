@@ -13,7 +13,6 @@ import asyncio
 import json
 import os
 import resource
-import socket
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -30,8 +29,6 @@ EIGHT = 8
 class Paramiko:
     """As its documentation shows, with host keys checked."""
 
-    nodelay = False
-
     def __init__(self):
         import paramiko
 
@@ -40,11 +37,8 @@ class Paramiko:
     def connect(self, host):
         client = self.paramiko.SSHClient()
         client.load_host_keys(host["known_hosts"])
-        sock = socket.create_connection(("127.0.0.1", host["port"])) if self.nodelay else None
-        if sock:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         client.connect("127.0.0.1", host["port"], host["user"], key_filename=host["key"],
-                       allow_agent=False, look_for_keys=False, sock=sock)  # fmt: skip
+                       allow_agent=False, look_for_keys=False)  # fmt: skip
         return client
 
     def run(self, client):
@@ -62,29 +56,6 @@ class Paramiko:
         client = self.connect(host)
         self.run(client)
         return client
-
-
-class ParamikoNodelay(Paramiko):
-    nodelay = True
-
-
-class Fabric(Paramiko):
-    def __init__(self):
-        import fabric
-
-        self.fabric = fabric
-
-    def connect(self, host):
-        connection = self.fabric.Connection(
-            "127.0.0.1", port=host["port"], user=host["user"],
-            connect_kwargs={"key_filename": host["key"], "allow_agent": False,
-                            "look_for_keys": False},
-        )  # fmt: skip
-        connection.open()
-        return connection
-
-    def run(self, connection):
-        assert connection.run(PROGRAM, hide=True, in_stream=False).ok
 
 
 class ParallelSsh:
@@ -245,9 +216,8 @@ class LabkitAnswering(Labkit):
 
 
 TOOLS = {
-    "paramiko": Paramiko, "paramiko-nodelay": ParamikoNodelay, "fabric": Fabric,
-    "parallel-ssh": ParallelSsh, "asyncssh": Asyncssh, "mitogen": Mitogen, "labkit": Labkit,
-    "labkit-answering": LabkitAnswering,
+    "paramiko": Paramiko, "parallel-ssh": ParallelSsh, "asyncssh": Asyncssh, "mitogen": Mitogen,
+    "labkit": Labkit, "labkit-answering": LabkitAnswering,
 }  # fmt: skip
 
 

@@ -25,15 +25,15 @@ from tests.helpers.sshd import serving
 from tests.helpers.wire import delayed
 
 ROUNDS, COMMANDS, HOSTS, ROUND_TRIP = 5, 40, 32, 0.020
-PACKAGES = "paramiko asyncssh fabric parallel-ssh mitogen ansible-core pyinfra".split()  # noqa: SIM905
-TOOLS = "paramiko paramiko-nodelay fabric parallel-ssh asyncssh mitogen".split()  # noqa: SIM905
+TOOLS = ["paramiko", "parallel-ssh", "asyncssh", "mitogen"]
+PACKAGES = [*TOOLS, "ansible-core", "pyinfra"]
 EIGHTS = ["labkit", "asyncssh", "mitogen"]
 # What starts nothing for `true` is no tool that anybody could use; it shows the way alone.
 ANSWERING = "labkit-answering"
 # As the shell on the host starts a program where its name could mean something else, and as dash
 # does where it cannot: by a copy of itself, or not.
 BY_COPY, DIRECTLY = "(exec /bin/true </dev/null 2>&1)", "/bin/true </dev/null 2>&1"
-FLEETS = "paramiko paramiko-nodelay fabric parallel-ssh asyncssh".split()  # noqa: SIM905
+FLEETS = ["paramiko", "parallel-ssh", "asyncssh"]
 # One that looks for ssh-agents, or for the user's own files, would measure those.
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "ANSIBLE_HOST_KEY_CHECKING": "True"}
 
@@ -187,12 +187,9 @@ def on_one_connection(python):
         far = in_turn(python, where, COMMANDS // 2, ["labkit", *TOOLS])
         way = bare(where)
     ours = 1 / near.pop("labkit")
-    yield at_least("per-second-asyncssh", "commands a second on one connection", ours, "asyncssh",
-                   1 / near["asyncssh"], 2.5)  # fmt: skip
-    yield at_least("per-second-mitogen", "commands a second on one connection", ours, "mitogen",
-                   1 / near["mitogen"], 1)  # fmt: skip
-    yield at_least("per-second-paramiko", "commands a second on one connection", ours,
-                   "paramiko as it comes", 1 / near["paramiko"], 30)  # fmt: skip
+    for tool, target in (("asyncssh", 2.5), ("mitogen", 1), ("paramiko", 30), ("parallel-ssh", 1)):
+        yield at_least(f"per-second-{tool}", "commands a second on one connection", ours, tool,
+                       1 / near[tool], target)  # fmt: skip
     # What a command costs the host itself bounds what any tool can reach.
     yield at_most("command-floor", "seconds a command on one connection", 1 / ours,
                   "fork and exec by a shell, no SSH", floor, 2)  # fmt: skip
@@ -207,9 +204,6 @@ def on_one_connection(python):
         yield at_least(f"words-{tool}", "answers a second, by a shell that starts nothing",
                        1 / words[ANSWERING], f"{tool} given `true`", 1 / words[tool],
                        target)  # fmt: skip
-    for tool in ("paramiko-nodelay", "fabric", "parallel-ssh"):
-        yield at_least(f"per-second-{tool}", "commands a second on one connection", ours, tool,
-                       1 / near[tool], 1)  # fmt: skip
     mine = far.pop("labkit")
     yield at_most("round-trips", "seconds a command at a round trip of 20 ms", mine,
                   "one byte there and back", way, 1.1)  # fmt: skip

@@ -12,8 +12,8 @@ from labkit.commands.results import _wrong
 from labkit.errors import BadInput
 from labkit.results import DESIGN, Results
 from labkit.running.open_lab import note, recorded
-from labkit.running.remarks import remarks
-from labkit.runs import index, integrity, lab_faults
+from labkit.running.remarks import lab_faults, remarks
+from labkit.runs import index, integrity
 
 STUDY = "lat_vmxnet3"
 
@@ -85,7 +85,7 @@ def test_what_doctor_fails_is_said_again_of_the_runs():
     def told(server, **changed):
         run = SimpleNamespace(facts={"hosts": {"client": one, "server": server}})
         asked = {"lab": {**lab, **changed}}
-        return [*lab_faults.remarks(SimpleNamespace(asked=asked, finished=lambda: [run]))]
+        return [*lab_faults(SimpleNamespace(asked=asked, finished=lambda: [run]))]
 
     missing = "server has no interface eth7, so settings of it were left out"
     assert told(one) == [
