@@ -19,7 +19,11 @@ GIB = 1 << 20
 def takes(study: Study) -> list[str]:
     """Sizes and machines of the document, and the line between them: a text each."""
     sizes = ", ".join(f"{name} = {value}" for name, value in study.document.sizes.items())
-    machines = [f"{role}: {_describe(had)}" for role, had in study.document.machines.items()]
+    machines = []
+    for role, had in study.document.machines.items():
+        parts = {"CPUs": had.cpus, "GiB": had.gib, "NUMA nodes": had.nodes}
+        texts = [f"{value:g} {unit}" for unit, value in parts.items() if value]
+        machines.append(f"{role}: {', '.join(texts)}")
     line = [f"line: {study.document.line:g} Gbit/s"] if study.document.line else []
     return [*([sizes] if sizes else []), *machines, *line]
 
@@ -59,11 +63,6 @@ def refuse(study: Study, place: str, lacks: list[str]) -> None:
         raise BadInput(problem, said="; ".join(lacks), hint=hint)
 
 
-def _describe(had: Had) -> str:
-    parts = {"CPUs": had.cpus, "GiB": had.gib, "NUMA nodes": had.nodes}
-    return ", ".join(f"{value:g} {unit}" for unit, value in parts.items() if value)
-
-
 # All that the conditions play a role with; those that follow each other stand as a span.
 def _absent(study: Study, roles: set[str]) -> Iterator[str]:
     players = dict.fromkeys(
@@ -92,12 +91,7 @@ def _smaller(study: Study, machines: Mapping[str, Had]) -> Iterator[str]:
 
 
 def _lack(had: Had, host: Had) -> str:
-    parts = {
-        "CPUs": (host.cpus, had.cpus),
-        "GiB": (host.gib, had.gib),
-        "NUMA nodes": (host.nodes, had.nodes),
-    }
-    return ", ".join(
-        f"{have:.3g} of {need:g} {unit}" for unit, (have, need) in parts.items()
-        if have < need * (FIRMWARE if unit == "GiB" else 1)
-    )  # fmt: skip
+    parts = (("CPUs", host.cpus, had.cpus, 1), ("GiB", host.gib, had.gib, FIRMWARE),
+             ("NUMA nodes", host.nodes, had.nodes, 1))  # fmt: skip
+    return ", ".join(f"{have:.3g} of {need:g} {unit}" for unit, have, need, share in parts
+                     if have < need * share)  # fmt: skip

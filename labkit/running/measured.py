@@ -56,14 +56,12 @@ def judged(results: Results, margin: float | None = None) -> list[Verdict]:
         return []
     looks_taken, before = looks.look(results), looks.histories(results)
     values = of_claims(results)
-    verdicts = [
-        replace(verdict, local=local_figure(claim, verdict, values, {}, HARDWARE))
-        for claim, verdict in zip(
-            published.of(claims_of.study),
-            claims_of.judge(values, looks_taken, margin, before),
-            strict=True,
-        )
-    ]
+    claims, judged = (
+        published.of(claims_of.study),
+        claims_of.judge(values, looks_taken, margin, before),
+    )
+    verdicts = [replace(verdict, local=local_figure(claim, verdict, values, {}, HARDWARE))
+                for claim, verdict in zip(claims, judged, strict=True)]  # fmt: skip
     if margin is None:
         looks.remember(results, (v.comparisons for v in verdicts))
     return verdicts

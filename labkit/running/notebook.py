@@ -88,10 +88,8 @@ def read_parameters(source: Path, words: Mapping[str, str]) -> dict[str, Any]:
         kind = parameters_of[name]["inferred_type_name"] if name in parameters_of else ""
         # A number of a study, such as its token_ms, is no secret.
         if kind not in EXAMPLES and any(part in name.lower() for part in SECRET):
-            raise BadInput(
-                f"parameter {name}: a secret would be written into the notebook",
-                hint="use a key file or an ssh-agent",
-            )
+            problem = f"parameter {name}: a secret would be written into the notebook"
+            raise BadInput(problem, hint="use a key file or an ssh-agent")
         if name not in parameters_of:
             raise Unknown("parameter", name, parameters_of)
         values[name] = _value(name, kind, text)
@@ -139,11 +137,10 @@ class Rerun:
             threading.Thread(target=self._papermill, args=(folder,), daemon=True).start()
             was_interrupted = self._watch(folder / PROGRESS, tell)
         if isinstance(self.failure, DeadKernelError):
-            raise KernelDied(
-                "the kernel of the notebook died; labkit tried to put its changes back",
-                said="\n".join(left_over.put_back(str(self.values.get("where", "")), self.results)),
-                hint="`labkit journal HOST` has it all; the next run goes on from finished runs",
-            )
+            lines = left_over.put_back(str(self.values.get("where", "")), self.results)
+            problem = "the kernel of the notebook died; labkit tried to put its changes back"
+            hint = "`labkit journal HOST` has it all; the next run goes on from finished runs"
+            raise KernelDied(problem, said="\n".join(lines), hint=hint)
         # So jupyter_client says that a kernel did not start: here because it was stopped meanwhile.
         if was_interrupted and isinstance(self.failure, RuntimeError):
             raise Stopped("stopped before anything was measured")

@@ -87,8 +87,6 @@ def able(study: Study, lab: Lab, refusals_of: Mapping[str, str]) -> list[Conditi
     conditions = [condition for condition in study.conditions if condition.name not in refusals_of]
     if not conditions:
         reasons = "".join(f"\n  {name}: {reason}" for name, reason in refusals_of.items())
-        raise BadInput(
-            f"{lab.name} can do no condition of {study.name}{reasons}",
-            hint='a run of another lab: --where recorded; in a notebook where = "recorded"',
-        )
+        hint = 'a run of another lab: --where recorded; in a notebook where = "recorded"'
+        raise BadInput(f"{lab.name} can do no condition of {study.name}{reasons}", hint=hint)
     return conditions

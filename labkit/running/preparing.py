@@ -8,7 +8,7 @@ from labkit.box.needs import missing
 from labkit.changes.journal import hello
 from labkit.errors import HostError
 from labkit.fleet.fleet import AT_ONCE
-from labkit.host import Host
+from labkit.host import NOTHING, Host
 from labkit.lab import Lab
 from labkit.machine.scripts import beside
 from labkit.machine.stopping import together
@@ -35,14 +35,14 @@ class Lack:
     """Programs that one host lacks, who calls them, and the packages that bring them."""
 
     host: str
-    system: str
-    programs: Callers
-    packages: tuple[str, ...]
-    command: str
+    system: str = ""
+    programs: Callers = NOTHING
+    packages: tuple[str, ...] = ()
+    command: str = ""
     """Command to install the packages, to be typed as root there; it may start services."""
-    not_free: Mapping[str, str]
+    not_free: Mapping[str, str] = NOTHING
     """Packages that are not free, and what is used instead of each."""
-    elsewhere: Mapping[str, str]
+    elsewhere: Mapping[str, str] = NOTHING
     """Programs that no package brings, and who has them."""
     built: str = ""
     """Way in which labkit builds what is missing, with its size; empty where there is no need."""
@@ -112,10 +112,10 @@ def _hosts(lab: Lab | None) -> Mapping[str, Host]:
 def _ask(host: Host, calls: Callers, non_free: bool) -> Lack:
     try:
         if host.name != THIS_MACHINE and "esxi" in hello(host).kinds:
-            return Lack(host.name, "esxi", {}, (), "", {}, {})
+            return Lack(host.name, "esxi")
         lines = host.check("sh", "-c", LOOK, "labkit", *calls).splitlines()
     except HostError as silent:
-        return Lack(host.name, "", {}, (), "", {}, {}, trouble=silent.what)
+        return Lack(host.name, trouble=silent.what)
     release = next((line[1:] for line in lines if line.startswith("=")), "")
     system = known.system_of(known.os_release(release))
     absent = {line[1:]: calls[line[1:]] for line in lines if line.startswith("-")}

@@ -54,10 +54,8 @@ def _older(results: Results) -> Iterator[str]:
     for file in files:
         older = Results.open(file.parent).asked
         if DESIGN not in older and older.get("label") == label:
-            yield (
-                f"the runs of {file.parent} are not used again: the older labkit that made them "
-                "kept no settings of conditions"
-            )
+            reason = "the older labkit that made them kept no settings of conditions"
+            yield f"the runs of {file.parent} are not used again: {reason}"
 
 
 def lab_faults(results: Results) -> Iterator[str]:

@@ -70,10 +70,8 @@ def asked(repeats: int | str) -> Budget | None:
         return None
     match = REPEATS.fullmatch(repeats.strip())
     if not match:
-        raise BadInput(
-            f"repeats is a number of blocks or {WORDS!r}, not {repeats[:80]!r}",
-            hint=f"with a budget: {WORDS} in 10 minutes",
-        )
+        problem = f"repeats is a number of blocks or {WORDS!r}, not {repeats[:80]!r}"
+        raise BadInput(problem, hint=f"with a budget: {WORDS} in 10 minutes")
     minutes = float(match["minutes"] or MINUTES)
     if not 0 < minutes <= MOST_MINUTES:
         raise BadInput(f"a budget is above 0 and at most {MOST_MINUTES:g} minutes, not {minutes:g}")
@@ -91,10 +89,9 @@ def first(study: Study, results: Results, able: Sequence[Condition], budget: Bud
     have, affordable = looks.blocks(results), budget.blocks(study, results, len(able))
     if not have and not affordable:
         seconds = run_seconds(study, results)
-        raise BadInput(
-            f"a budget of {budget.minutes:g} min allows no block: one of {len(able)} runs of "
-            f"about {seconds:.0f} s takes {len(able) * seconds / 60:.1f} min"
-        )
+        block = f"one of {len(able)} runs of about {seconds:.0f} s"
+        takes = f"{block} takes {len(able) * seconds / 60:.1f} min"
+        raise BadInput(f"a budget of {budget.minutes:g} min allows no block: {takes}")
     return Stage(tuple(able), max(min(FIRST_BLOCKS - have, affordable), 0))
 
 

@@ -84,10 +84,10 @@ class Visit:
             for step in todo:
                 if self.stop.is_set() or stop_asked():
                     self._settle()
-                    raise Stopped(
-                        f"stopped after {self.done} of {len(steps)} runs; settings are put back",
-                        hint="run it again to measure only what is missing",
+                    problem = (
+                        f"stopped after {self.done} of {len(steps)} runs; settings are put back"
                     )
+                    raise Stopped(problem, hint="run it again to measure only what is missing")
                 self._valid(step, len(steps))
             self._settle()
         looks.set_unfinished(self.results, unfinished=False)

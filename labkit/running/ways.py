@@ -63,18 +63,15 @@ def _interfaces(lab: Lab, hosts: Mapping[str, Host]) -> dict[str, list[str]]:
 # What one host does by itself needs no link.
 def _refuse(lab: Lab, role: str, interface: str, texts: list[str], between: bool) -> None:
     if texts[:1] == ["absent"]:
-        raise BadInput(
-            f"{role} has no interface {interface}, which {lab.path} names",
-            said=f"it has {', '.join(texts[1:])}",
-            hint=f'put the right interface = "..." into [hosts.{role}]',
-        )
+        problem = f"{role} has no interface {interface}, which {lab.path} names"
+        hint = f'put the right interface = "..." into [hosts.{role}]'
+        raise BadInput(problem, said=f"it has {', '.join(texts[1:])}", hint=hint)
     fault, mend = no_link(interface, *texts[:2]) if texts[1:] else ("", "")
     if fault and between:
-        raise BadInput(
-            f"no test traffic can get to {role} or from it: {fault}",
-            said=f"{lab.path} names this interface; its state is {texts[0]}",
-            hint=f"on {role}: {mend}; then `labkit doctor --lab {lab.path}`",
-        )
+        problem = f"no test traffic can get to {role} or from it: {fault}"
+        state = f"{lab.path} names this interface; its state is {texts[0]}"
+        hint = f"on {role}: {mend}; then `labkit doctor --lab {lab.path}`"
+        raise BadInput(problem, said=state, hint=hint)
 
 
 def no_link(interface: str, state: str, flags: str) -> tuple[str, str]:
