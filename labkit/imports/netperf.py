@@ -94,11 +94,9 @@ def _datagrams(rows: list[list[str]], unit: str) -> list[Sample]:
         raise _no_table()
     (_, _, _, messages, _, rate), (_, _, came, throughput) = rows[0][:6], rows[1][:4]
     losses = number(messages, "messages sent") - number(came, "messages received")
-    return [
-        sample("throughput", unit, number(throughput, "the result")),
-        sample("throughput sent", unit, number(rate, "the rate sent")),
-        sample("lost messages", "", losses),
-    ]
+    came_in, sent = number(throughput, "the result"), number(rate, "the rate sent")
+    return [sample("throughput", unit, came_in), sample("throughput sent", unit, sent),
+            sample("lost messages", "", losses)]  # fmt: skip
 
 
 def _no_table() -> ResultsError:

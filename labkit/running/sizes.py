@@ -17,7 +17,6 @@ from labkit.changes.in_force import applied
 from labkit.changes.plan import AT_ONCE, Plan
 from labkit.condition import Condition
 from labkit.errors import LabkitError
-from labkit.host import Host
 from labkit.lab import Lab
 from labkit.machine.stopping import together
 from labkit.results import Results, stored
@@ -117,16 +116,13 @@ def grown(study: Study, lab: Lab | None) -> Study:
 
 def found(study: Study, lab: Lab) -> dict[str, Capacity]:
     """The capacity of each host of the lab that a condition of the study has its load on."""
-    conditions = [c for c in study.conditions if not c.lacks_host(lab, study.workload)]
-    return _capacities(_places(conditions, study, lab))
+    able = [c for c in study.conditions if not c.lacks_host(lab, study.workload)]
+    return _found_for(able, study, lab)
 
 
-def _places(conditions: Iterable[Condition], study: Study, lab: Lab) -> dict[str, Host]:
+def _found_for(conditions: Iterable[Condition], study: Study, lab: Lab) -> dict[str, Capacity]:
     pairs = (pair for c in conditions for pair in c.pairs(lab, study.workload).values())
-    return {host.name: host for pair in pairs for host in pair.values()}
-
-
-def _capacities(hosts: Mapping[str, Host]) -> dict[str, Capacity]:
+    hosts = {host.name: host for pair in pairs for host in pair.values()}
     return dict(zip(hosts, together(capacity, hosts.values(), AT_ONCE), strict=True))
 
 
@@ -155,7 +151,7 @@ def foretold(
         c.name: [*dict.fromkeys(obstacles[c.name])] or [lacks[c.name]]
         for c in conditions if obstacles[c.name] or c.name in lacks
     }  # fmt: skip
-    capacities = _capacities(_places(awake, study, lab))
+    capacities = _found_for(awake, study, lab)
     able = [c for c in conditions if c.name not in refusals]
     return Demand.of(_fit(study, capacities), able, repeats), capacities, refusals
 
@@ -198,12 +194,11 @@ def all_on(lab: Lab, plan: Plan) -> Iterator[None]:
 
 def by_plan(study: Study, workload: Workload) -> dict[str, float]:
     """Seconds of a run of each condition, by what its loads and events say of themselves."""
-    return {
-        c.name: AROUND_SECONDS
-        + sum(c.load(load).seconds for load in (workload, *study.also))
-        + sum(e.after + e.seconds + e.settle for e in c.events)
-        for c in study.conditions
-    }
+    seconds = dict.fromkeys((c.name for c in study.conditions), AROUND_SECONDS)
+    for c in study.conditions:
+        seconds[c.name] += sum(c.load(load).seconds for load in (workload, *study.also))
+        seconds[c.name] += sum(e.after + e.seconds + e.settle for e in c.events)
+    return seconds
 
 
 def factors(study: Study) -> dict[str, float]:

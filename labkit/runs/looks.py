@@ -47,11 +47,10 @@ def taken(results: Results) -> tuple[int, ...]:
     looks = tuple(sorted({*_read(results)["blocks"], *_ledger_looks(results, runs)}))
     latest = max(runs, key=lambda run: run.looks, default=None)
     if latest and latest.looks > len(looks):
-        raise ResultsError(
-            f"{file}: looks were deleted: {latest.looks} had been taken before {latest.path.name}, "
-            f"and {len(looks)} are kept",
-            hint="put the file back from a copy; without it verdicts would be wrong too often",
-        )
+        taken_before = f"{latest.looks} had been taken before {latest.path.name}"
+        problem = f"{file}: looks were deleted: {taken_before}, and {len(looks)} are kept"
+        hint = "put the file back from a copy; without it verdicts would be wrong too often"
+        raise ResultsError(problem, hint=hint)
     _insist_on_one_question(results, runs)
     return looks
 
@@ -176,11 +175,9 @@ def _read(results: Results) -> dict[str, Any]:
         and _is_history(content.get("comparisons", {}))
     )  # fmt: skip
     if not sound:
-        raise ResultsError(
-            f"{file}: is not a list of looks",
-            said=f"its blocks are {str(looks)[:80]}",
-            hint="each look is at more blocks than the one before; put it back from a copy",
-        )
+        hint = "each look is at more blocks than the one before; put it back from a copy"
+        problem, blocks_read = f"{file}: is not a list of looks", str(looks)[:80]
+        raise ResultsError(problem, said=f"its blocks are {blocks_read}", hint=hint)
     if content.get("sum", _sum(content)) != _sum(content):
         problem = f"{file}: has changed since it was written (its checksum differs)"
         raise ResultsError(problem, hint="put it back from a copy")
@@ -208,8 +205,7 @@ def _insist_on_one_question(results: Results, runs: Sequence[Run]) -> None:
     commonest = Counter(digest for digest in made_for.values() if digest).most_common(1)
     for path, digest in made_for.items():
         if digest and digest != commonest[0][0]:
-            raise ResultsError(
-                f"{path}: was measured for another question than {results.path.name}: "
-                "its study.json, with seed and design, was not the same",
-                hint="judge each by itself; `labkit results diff` compares two",
-            )
+            problem = f"{path}: was measured for another question than {results.path.name}"
+            reason = "its study.json, with seed and design, was not the same"
+            hint = "judge each by itself; `labkit results diff` compares two"
+            raise ResultsError(f"{problem}: {reason}", hint=hint)
