@@ -56,10 +56,11 @@ def judged(results: Results, margin: float | None = None) -> list[Verdict]:
         return []
     looks_taken, before = looks.look(results), looks.histories(results)
     values = of_claims(results)
-    claims = zip(published.of(claims_of.study), claims_of.judge(values, looks_taken, margin, before),
-                 strict=True)  # fmt: skip
-    verdicts = [replace(verdict, local=local_figure(claim, verdict, values, {}, HARDWARE))
-                for claim, verdict in claims]  # fmt: skip
+    made = claims_of.judge(values, looks_taken, margin, before)
+    verdicts = [
+        replace(verdict, local=local_figure(claim, verdict, values, {}, HARDWARE))
+        for claim, verdict in zip(published.of(claims_of.study), made, strict=True)
+    ]
     if margin is None:
         looks.remember(results, (v.comparisons for v in verdicts))
     return verdicts
