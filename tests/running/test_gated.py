@@ -18,7 +18,6 @@ from labkit.host import Host
 from labkit.judging import judge
 from labkit.lab import Lab
 from labkit.pages.answer import Answer, _describe_figures, _rows, rendered
-from labkit.results import Results
 from labkit.running import loop
 from labkit.running.open_lab import stored_results
 from labkit.transports.local import Local
@@ -67,11 +66,6 @@ def a_lab(transport, *, tier="loopback", tolerates=()):
     hosts = {role: Host(role, "127.0.0.1", transport) for role in ("client", "server")}
     return Lab("here", {"client": hosts["client"], "server": hosts["client"]}, tier,
                tolerates=tolerates)  # fmt: skip
-
-
-@pytest.fixture
-def results(tmp_path):
-    return Results.begin(tmp_path / "r", {"study": "lat_ping", "seed": 1, "refused": {}})
 
 
 def states(results):

@@ -13,11 +13,7 @@ from knobs import Knob
 from labkit.changes.in_force import applied
 from labkit.changes.restore import restore
 from labkit.errors import LabkitError, ResultsError
-from labkit.host import Host
-from labkit.lab import Lab
-from labkit.results import Results
 from labkit.running import loop
-from labkit.transports.local import Local
 from labkit.workloads.ping import Ping
 from tests.running.test_study import A, a_study
 
@@ -27,17 +23,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not shutil.which("ping"), reason="needs iputils-ping"),
 ]
-
-
-@pytest.fixture
-def lab():
-    hosts = {role: Host(role, "127.0.0.1", Local("here")) for role in ("client", "server")}
-    return Lab("loopback", hosts, tier="loopback")
-
-
-@pytest.fixture
-def results(tmp_path):
-    return Results.begin(tmp_path, {"study": "lat_ping", "seed": 1, "refused": {}})
 
 
 def left_by_a_crash(knob, lab):

@@ -3,14 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from labkit.condition import Condition
 from labkit.host import Host
-from labkit.lab import Lab
 from labkit.running import possible
 from labkit.study import Study
-from labkit.transports.local import Local
 from labkit.workloads import _pairs as pairs
 from labkit.workloads.ping import Ping
 
@@ -23,12 +19,6 @@ def of_load(load, *conditions, **more):
         name="lat_ping", title="t", question="q", source="s", workload=load,
         conditions=conditions, claims=(), metric="round trip", unit="us", **more,
     )  # fmt: skip
-
-
-@pytest.fixture
-def lab():
-    hosts = {r: Host(r, "127.0.0.1", Local("here")) for r in ("client", "server")}
-    return Lab("loopback", hosts, tier="loopback")
 
 
 class Rare(Ping):

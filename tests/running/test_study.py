@@ -52,19 +52,6 @@ TWICE = Condition("a [vms=2]", "a", "a", roles={"server": ("server", "other")})
 NOWHERE = Condition("c", "c", "c", roles={"server": "moon"})
 
 
-@pytest.fixture
-def lab():
-    local = Local("here")
-    hosts = {r: Host(r, "127.0.0.1", local) for r in ("client", "server")}
-    # Its hosts are one machine, on which anything may be going on.
-    return Lab("loopback", hosts, tier="loopback")
-
-
-@pytest.fixture
-def results(tmp_path):
-    return Results.begin(tmp_path, {"study": "lat_ping", "seed": 1, "refused": {}})
-
-
 @pytest.mark.slow
 def test_every_condition_is_measured_once_a_block_and_every_round_trip_is_kept(lab, results):
     study = a_study(A, B)

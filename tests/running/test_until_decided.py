@@ -10,9 +10,7 @@ from labkit import studies
 from labkit.claim import Order, Ratio
 from labkit.condition import Condition
 from labkit.errors import BadInput, ResultsError
-from labkit.host import Host
 from labkit.judging import judge
-from labkit.lab import Lab
 from labkit.pages import tables
 from labkit.pages.scorecard import plain, scorecard
 from labkit.results import Results
@@ -20,7 +18,6 @@ from labkit.running import loop, until_decided
 from labkit.running.notebook import notebook, read_parameters
 from labkit.runs import bundle, looks
 from labkit.study import Study
-from labkit.transports.local import Local
 from labkit.workloads.ping import Ping
 
 PROGRAMS = ("ping",)
@@ -39,13 +36,6 @@ def a_study(*claims):
         workload=Ping(count=25, interval=0.002), metric="round trip", unit="us",
         conditions=tuple(Condition(name, name, name, expects=BUSY) for name in "abc"),
     )  # fmt: skip
-
-
-@pytest.fixture
-def lab():
-    local = Local("here")
-    hosts = {role: Host(role, "127.0.0.1", local) for role in ("client", "server")}
-    return Lab("loopback", hosts, tier="loopback")
 
 
 def begun(study, tmp_path):
