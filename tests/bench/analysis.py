@@ -153,16 +153,15 @@ def esxtop(path, rows):
 
 def medians(*calls):
     """Each call in turn, so that what else the machine does meets all of them."""
+
+    def warm(*words):
+        # There is memory that the host has given already.
+        child(sys.executable, "touch", str(TOUCHED), "")
+        return child(*words)
+
     rounds = [[warm(*words) for words in calls] for _ in range(ROUNDS)]
-    return [
-        [median(part) for part in zip(*column, strict=True)] for column in zip(*rounds, strict=True)
-    ]
-
-
-def warm(*words):
-    """What a child tells, for which there is memory that the host has given already."""
-    child(sys.executable, "touch", str(TOUCHED), "")
-    return child(*words)
+    columns = zip(*rounds, strict=True)
+    return [[median(part) for part in zip(*column, strict=True)] for column in columns]
 
 
 def columns(path, rows):
@@ -171,19 +170,16 @@ def columns(path, rows):
     size = f"{path.stat().st_size / MB:.0f} MB"
     figures, took = [], {}
     for what, time_factor, memory_factor in (("few", 1.3, 1.3), ("all", 1.5, 2)):
-        (us, our_peak), *peers = medians(
-            (mine, "ours", str(path), what),
-            (mine, "polars", str(path), what),
-            (mine, "plain", str(path), what),
-        )
+        ways = ("ours", "polars", "plain")
+        (us, our_peak), *peers = medians(*((mine, way, str(path), what) for way in ways))
         peer, peer_peak = (min(part) for part in zip(*peers, strict=True))
         named = f"{FEW if what == 'few' else 'all'} of {COLUMNS} columns, {size}"
         took[what] = us
-        figures.append(
-            at_most(f"{what}-{rows}", f"{named}, s", us, "bare polars", peer, time_factor)
-        )
-        figures.append(at_most(f"{what}-memory-{rows}", f"{named}, MB", our_peak / MB,
-                               "bare polars", peer_peak / MB, memory_factor))  # fmt: skip
+        figures += [
+            at_most(f"{what}-{rows}", f"{named}, s", us, "bare polars", peer, time_factor),
+            at_most(f"{what}-memory-{rows}", f"{named}, MB", our_peak / MB, "bare polars",
+                    peer_peak / MB, memory_factor),
+        ]  # fmt: skip
     return figures, took
 
 
@@ -221,10 +217,8 @@ def all_percentiles():
         figures.append(at_most(*shown, 0.3) if count == SAMPLES[-1] else beside(*shown))
         figures.append(at_most(f"percentiles-memory-{count}", f"{named}, MB beyond the data",
                                beyond / MB, "the limit", 64, 1))  # fmt: skip
-    figures.append(
-        grown("percentiles-grow", "percentiles of 10 x the samples, s", took[1], took[2], 10)
-    )
-    return figures
+    what = "percentiles of 10 x the samples, s"
+    return [*figures, grown("percentiles-grow", what, took[1], took[2], 10)]
 
 
 def main():

@@ -36,12 +36,9 @@ def measured(size):
     theirs = median([seconds(lambda: plain(at, values)) for _ in range(ROUNDS)])
     sizes = [len(json.dumps(draw(at, values))) for draw in (binned, plain)]
     peer, factor = "Altair, all points", min(2, 5000 / size)
-    return [
-        at_most(
-            f"bytes-{size}", f"chart of {size} points, bytes", sizes[0], peer, sizes[1], factor
-        ),
-        at_most(f"time-{size}", f"chart of {size} points, s", ours, peer, theirs, factor),
-    ]
+    what = f"chart of {size} points"
+    return [at_most(f"bytes-{size}", f"{what}, bytes", sizes[0], peer, sizes[1], factor),
+            at_most(f"time-{size}", f"{what}, s", ours, peer, theirs, factor)]  # fmt: skip
 
 
 # With all of a million points in it Altair takes minutes, so it is given a hundredth of them.

@@ -66,18 +66,12 @@ def measured(folder, size, peers):
     assert found[0]["n"] == theirs["polars"][1] == theirs["duckdb"][1]
     print(f"{size} runs: index built in {built:.2f} s, weighs "
           f"{open_store(made).file.stat().st_size / size:.0f} bytes a run")  # fmt: skip
-    limit = [at_most(f"T10-{size}", f"query over {size} runs, in s", ours, "0.3 s", 0.3, 1)]
+    duckdb, polars, what = theirs["duckdb"][0], theirs["polars"][0], f"query over {size} runs, s"
     return [
-        *limit,
-        at_most(
-            f"anew-{size}", f"query over {size} runs", ours, "reading each run.json", anew, 0.1
-        ),
-        at_most(
-            f"duckdb-{size}", f"query over {size} runs", ours, "DuckDB", theirs["duckdb"][0], 10
-        ),
-        at_most(
-            f"polars-{size}", f"query over {size} runs", ours, "polars", theirs["polars"][0], 20
-        ),
+        at_most(f"T10-{size}", what, ours, "0.3 s", 0.3, 1),
+        at_most(f"anew-{size}", what, ours, "reading each run.json", anew, 0.1),
+        at_most(f"duckdb-{size}", what, ours, "DuckDB", duckdb, 10),
+        at_most(f"polars-{size}", what, ours, "polars", polars, 20),
     ]
 
 

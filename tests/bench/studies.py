@@ -69,11 +69,7 @@ def measured(name, length, costs):
         f"T9 {name} {length}", f"{name}, {length}: seconds on top of the measured",
         cost.seconds - cost.measured, "measured", cost.measured, SHARE,
     )  # fmt: skip
-    return (
-        [timed(name, length, up, took), share]
-        if length == "default"
-        else [timed(name, length, up, took)]
-    )
+    return [timed(name, length, up, took), *([share] if length == "default" else [])]
 
 
 def timed(name, length, up, took):

@@ -132,11 +132,8 @@ def test_xml_that_could_read_files_or_grow_is_refused_unread(text):
 
 def test_a_histogram_with_too_many_values_is_refused_before_it_fills_the_memory():
     told = {"bins": {"1000": 10**12}, "N": 10**12, "mean": 1.0}
-    job = {
-        "jobname": "a",
-        "error": 0,
-        "read": {"total_ios": 1, "iops": 1, "bw": 1, "clat_ns": told},
-    }
+    reads = {"total_ios": 1, "iops": 1, "bw": 1, "clat_ns": told}
+    job = {"jobname": "a", "error": 0, "read": reads}
     with pytest.raises(ResultsError, match="impossible number"):
         imports.find("fio").read(json.dumps({"jobs": [job]}))
 
@@ -193,18 +190,13 @@ def iperf3_files(home, count=3):
 def test_imported_files_are_runs_like_others(home):
     first, *others = iperf3_files(home)
     results = imports.take_in("iperf3", {"bare": [first], "guest": others}, "mine")
-    assert [(run.condition, run.block) for run in results.runs()] == [
-        ("bare", 1), ("guest", 1), ("guest", 2),
-    ]  # fmt: skip
-    assert all(
-        run.check() == [] and run.rows[0]["metric"] == "throughput" for run in results.runs()
-    )
+    runs = results.runs()
+    assert [(run.condition, run.block) for run in runs] == [("bare", 1), ("guest", 1), ("guest", 2)]
+    assert all(run.check() == [] and run.rows[0]["metric"] == "throughput" for run in runs)
     found = measured.of_metric(results, measured.main_metric(results))
-    assert {name: sorted(blocks) for name, blocks in found.items()} == {
-        "bare": [1],
-        "guest": [1, 2],
-    }
-    assert results.runs()[0].facts["file"] == "run0.json"
+    blocks_of = {name: sorted(blocks) for name, blocks in found.items()}
+    assert blocks_of == {"bare": [1], "guest": [1, 2]}
+    assert runs[0].facts["file"] == "run0.json"
 
 
 def test_nothing_is_written_when_one_file_cannot_be_read_and_nothing_is_overwritten(home):
@@ -377,7 +369,5 @@ def test_of_what_fio_says_while_it_runs_only_the_last_counts_and_each_run_counts
 def test_runs_of_jobs_of_other_names_are_metrics_of_their_own():
     text = imports.text_of(file_of(Path(__file__).parent / "fio/three_runs"))
     found = imports.find("fio").read(text.replace('"jobname" : "a"', '"jobname" : "b"', 1))
-    assert {s.metric: len(s.values) for s in found if s.metric.endswith("read iops")} == {
-        "b: read iops": 1,
-        "a: read iops": 2,
-    }
+    counts = {s.metric: len(s.values) for s in found if s.metric.endswith("read iops")}
+    assert counts == {"b: read iops": 1, "a: read iops": 2}

@@ -37,11 +37,8 @@ def lab(tmp_path, monkeypatch):
 
 
 def test_each_study_names_what_its_workloads_call_on_this_machine():
-    for name, program in (
-        ("lat_ping", "ping"),
-        ("lat_10us", "sockperf"),
-        ("lat_netperf", "netperf"),
-    ):
+    calls = {"lat_ping": "ping", "lat_10us": "sockperf", "lat_netperf": "netperf"}
+    for name, program in calls.items():
         assert program in needed([studies.find(name)], None)[THIS_MACHINE]
     assert "netperf" not in needed([studies.find("lat_ping")], None)[THIS_MACHINE]
 
@@ -81,12 +78,7 @@ def test_what_no_package_brings_is_named_with_who_has_it():
 
 @pytest.mark.slow
 def test_a_host_that_cannot_be_asked_is_named_and_ends_with_1(lab, capsys):
-    text = (
-        lab.read_text()
-        .replace('"127.0.0.1"', '"192.0.2.1"', 1)
-        .replace("port = ", "port = 1 # ", 1)
-    )
-    lab.write_text(text.replace("192.0.2.1", "127.0.0.1"))
+    lab.write_text(lab.read_text().replace("port = ", "port = 1 # ", 1))
     assert main(["prepare", "lat_ping", "--lab", str(lab)]) == 1
     output = capsys.readouterr().out
     assert "client: cannot be asked" in output and "server: " in output

@@ -153,12 +153,9 @@ def test_settings_of_a_host_fit_a_page_of_eighty_columns(sshd, tmp_path, capsys,
 
 def test_what_a_condition_lacks_is_mended_by_what_brings_it(sshd, tmp_path):
     with opened(lab_of(tmp_path, sshd)) as lab:
-        found = conditions._finding(
-            Subject(lab, ("client", "server")),
-            PING,
-            PING.condition("Native"),
-            "sockperf is missing on client, to get it: labkit prepare lat_ping",
-        )
+        place, native = Subject(lab, ("client", "server")), PING.condition("Native")
+        lacks = "sockperf is missing on client, to get it: labkit prepare lat_ping"
+        found = conditions._finding(place, PING, native, lacks)
     assert found.found == "cannot be measured: sockperf is missing on client"
     assert found.fix == "labkit prepare lat_ping"
 

@@ -9,11 +9,8 @@ from labkit.results import Results, Run
 from labkit.runs import bundle
 from labkit.runs.index import open_store
 
-ASKED = {
-    "study": "lat_ping",
-    "where": "box",
-    "lab": {"name": "l", "tier": "test", "accelerator": ""},
-}
+LAB = {"name": "l", "tier": "test", "accelerator": ""}
+ASKED = {"study": "lat_ping", "where": "box", "lab": LAB}
 ROW = {"metric": "round trip", "unit": "us", "n": 10, "lost": 0, "p50": 5.0, "p99.9": 7.0, "own": 1}
 
 
@@ -111,13 +108,11 @@ def test_only_questions_are_answered(folder, sql):
 
 
 def test_odd_types_in_a_row_are_kept_as_they_are_and_break_nothing(folder):
-    results = Results.begin(
-        folder / "lat_ping" / "odd", {**ASKED, "label": ["a"], "lab": {"name": 7}}
-    )
+    asked = {**ASKED, "label": ["a"], "lab": {"name": 7}}
+    results = Results.begin(folder / "lat_ping" / "odd", asked)
     results.keep(Run("<b>", 1, 1, "finished", rows=({"own": [1], "metric": {"a": 1}},)), {})
-    (row,) = open_store(folder).query(
-        "select label, lab, p50, metric, fields from results, runs, rows"
-    )
+    sql = "select label, lab, p50, metric, fields from results, runs, rows"
+    (row,) = open_store(folder).query(sql)
     assert (row["label"], row["lab"]) == ('["a"]', "7")
     assert (row["p50"], row["metric"]) == (None, '{"a": 1}')
     assert json.loads(row["fields"]) == {"own": [1], "metric": {"a": 1}}
