@@ -125,11 +125,6 @@ def test_for_people_each_thing_that_is_wrong_has_what_mends_it_below(sshd):
 # --- what can be wrong ---------------------------------------------------------------------------
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
-
-
 WRONG = {
     "resolves": ({"control": "no-such-host.invalid"}, "control ="),
     "port": ({"port": None}, "systemctl enable --now ssh"),
@@ -142,7 +137,9 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_found_by_its_check_and_has_what_mends_it(sshd, name):
     changed, fix = WRONG[name]
-    changed = {key: free_port() if value is None else value for key, value in changed.items()}
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    changed = {key: port if value is None else value for key, value in changed.items()}
     found = looked(written(sshd, **changed), (*REACHED, "interface"))
     (wrong,) = [one for one in found if one.state == "failed"]
     assert wrong.check == name and fix in wrong.fix and wrong.found

@@ -63,7 +63,8 @@ def test_a_number_that_may_have_been_cut_off_is_no_figure(name):
     kind = imports.find(name)
     for case in CASES:
         text = imports.text_of(file_of(case)).rstrip() + "\n"
-        if case.parent.name == name and isinstance(wanted(case), list):
+        wanted = json.loads((case / "expected.json").read_text())
+        if case.parent.name == name and isinstance(wanted, list):
             assert not kind.left_out(text)
             last = text.rstrip().rfind("\n") + 1
             for end in range(last + 1, len(text)):
@@ -76,10 +77,6 @@ def read_or_none(kind, text):
         return [told(sample) for sample in kind.read(text)]
     except ResultsError:
         return None
-
-
-def wanted(case):
-    return json.loads((case / "expected.json").read_text())
 
 
 @pytest.mark.slow

@@ -51,17 +51,14 @@ def lab():
 def test_a_plan_takes_the_sizes_that_fit_and_says_disk_and_time(lab):
     asked = study(Fio(duration=5), HERE, SMALL)
     demand, there, refused = foretold(asked, lab, possible.plan(asked, lab), 3)
+    disk = capacity(lab.host("server")).disk
     assert not refused
-    assert demand.runs == 6 and there["here"].disk == pytest.approx(capacity_of(lab).disk, rel=0.1)
+    assert demand.runs == 6 and there["here"].disk == pytest.approx(disk, rel=0.1)
     fits = Fio(duration=5).fitted([there["here"]])
     short = replace(fits, duration=1)
     assert demand.disk == fits.size << 10 and demand.memory == 0
     assert demand.seconds == pytest.approx(3 * (2 * 3 + fits.seconds + short.seconds))
     assert f"{fits.size} MiB of disk" in str(demand) and "6 runs of about" in str(demand)
-
-
-def capacity_of(lab):
-    return capacity(lab.host("server"))
 
 
 def test_a_condition_of_hosts_that_the_lab_has_not_is_no_part_of_it(lab):
@@ -128,10 +125,6 @@ def test_a_notebook_says_what_the_plan_says(tmp_path):
     assert "64 MiB of disk; 5 runs of about" in said
 
 
-def recorded_studies():
-    return [name for name in studies.names() if (HOME / f"data/recorded/{name}.labkit").exists()]
-
-
 @pytest.fixture
 def no_results(tmp_path, monkeypatch):
     """None but the recorded ones: whoever runs the tests may have others."""
@@ -140,7 +133,9 @@ def no_results(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_results")
-@pytest.mark.parametrize("name", recorded_studies())
+@pytest.mark.parametrize("name", [
+    name for name in studies.names() if (HOME / f"data/recorded/{name}.labkit").exists()
+])  # fmt: skip
 def test_the_time_of_a_plan_is_that_of_the_recorded_run(name):
     """Within a factor of two, by condition; of other knobs it follows what the load says."""
     asked, _ = as_run(studies.find(name), {}, "box")
