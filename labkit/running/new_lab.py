@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -58,10 +57,10 @@ def write(file: Path, hosts: Sequence[NewHost], *, overwrite: bool = False) -> N
     text = "\n".join(host.table() for host in hosts)
     if file.exists() and not overwrite and file.read_text("utf-8") != text:
         raise BadInput(f"{file} is there already", hint="name another file, or edit that one")
-    for role, number in Counter(host.role for host in hosts).items():
-        if number > 1:
-            hint = "client, server, guest, server2 ..."
-            raise BadInput(f"{number} hosts have the role {role}", hint=hint)
+    roles = [host.role for host in hosts]
+    if twice := [role for role in roles if roles.count(role) > 1]:
+        hint = "client, server, guest, server2 ..."
+        raise BadInput(f"two hosts have the role {twice[0]}", hint=hint)
     with records.keeping(str(file)):
         file.write_text(text, "utf-8")
 

@@ -2,13 +2,13 @@
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from labkit.box.needs import missing
 from labkit.changes.journal import hello
 from labkit.errors import HostError
 from labkit.fleet.fleet import AT_ONCE
-from labkit.host import NOTHING, Host
+from labkit.host import Host
 from labkit.lab import Lab
 from labkit.machine.scripts import beside
 from labkit.machine.stopping import together
@@ -36,13 +36,13 @@ class Lack:
 
     host: str
     system: str = ""
-    programs: Callers = NOTHING
+    programs: Callers = field(default_factory=dict)
     packages: tuple[str, ...] = ()
     command: str = ""
     """Command to install the packages, to be typed as root there; it may start services."""
-    not_free: Mapping[str, str] = NOTHING
+    not_free: Mapping[str, str] = field(default_factory=dict)
     """Packages that are not free, and what is used instead of each."""
-    elsewhere: Mapping[str, str] = NOTHING
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
     """Programs that no package brings, and who has them."""
     built: str = ""
     """Way in which labkit builds what is missing, with its size; empty where there is no need."""

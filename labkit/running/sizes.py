@@ -1,6 +1,6 @@
 """The sizes of a study: those that all places of a lab have room for, and what they will take.
 
-Beside what loads say of themselves the times of earlier runs tell how long the next take.
+How long earlier runs took says how long the next will take.
 """
 
 from __future__ import annotations
