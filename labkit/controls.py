@@ -17,7 +17,7 @@ from labkit.machine.places import out
 from labkit.results import Results
 from labkit.statistics.estimate import estimated, ratio
 from labkit.statistics.interval import Interval
-from labkit.statistics.pooled import Blocks, Pooled
+from labkit.statistics.pooled import Pooled
 from labkit.statistics.quantity import Quantity
 from labkit.workloads.ping import Ping
 
@@ -92,7 +92,13 @@ class Controls:
 
     def lines(self) -> list[str]:
         """A sentence for each control, and one for the smallest difference."""
-        return [self._positive(), self._negative(), self._smallest()]
+        share = noise_floor.percent(self.smallest)
+        smallest = (
+            f"Smallest difference of median round trips that this lab can see: {share}"
+            f" ({self.smallest * self.median:.2g} µs on top of {self.median:.3g} µs,"
+            f" {self.when[:10]})."
+        )
+        return [self._positive(), self._negative(), smallest]
 
     def _positive(self) -> str:
         if self.found is None:
@@ -100,9 +106,7 @@ class Controls:
         delay = f"{_ms(self.found.value)} ({self.found.ends(_ms)})"
         verdict = "passed" if self.size_found else "FAILED"
         doubt = "" if self.size_found else ", so do not trust sizes measured here"
-        return (
-            f"Positive control {verdict}: {self.put_in / 1000:.2f} ms put in, {delay} found{doubt}."
-        )
+        return f"Positive control {verdict}: {_ms(self.put_in)} ms put in, {delay} found{doubt}."
 
     def _negative(self) -> str:
         ends = f"{self.equal.value:.2f} ({self.equal.ends('{:.2f}'.format)})"
@@ -113,14 +117,6 @@ class Controls:
         return (
             f"Negative control FAILED: equal against equal is {ends}. One in twenty fails by"
             " chance: run the controls again, and look at what else runs on the hosts."
-        )
-
-    def _smallest(self) -> str:
-        share = noise_floor.percent(self.smallest)
-        return (
-            f"Smallest difference of median round trips that this lab can see: {share}"
-            f" ({self.smallest * self.median:.2g} µs on top of {self.median:.3g} µs,"
-            f" {self.when[:10]})."
         )
 
     def kept_as(self) -> dict[str, Any]:
@@ -137,19 +133,14 @@ def of_results(results: Results) -> Controls:
     if len(set(sides.get(FIRST_SIDE, ())) & set(sides.get(SECOND_SIDE, ()))) < FEWEST_BLOCKS:
         raise ResultsError(f"{results.path}: holds fewer than {FEWEST_BLOCKS} blocks of controls")
     question = results.asked
+    longer = Quantity(f"'{MORE_DELAY}' - '{SOME_DELAY}'")
+    found = estimated(longer, sides).interval() if {*longer.names} <= sides.keys() else None
     return Controls(
         str(question["lab"]["name"]), str(question["when"]), len(sides[FIRST_SIDE]),
         Pooled.of(sides[FIRST_SIDE]).percentile(50), float(question["put_in"]),
-        _longer(sides), str(question["lacking"]), ratio(sides[FIRST_SIDE], sides[SECOND_SIDE], 50),
+        found, str(question["lacking"]), ratio(sides[FIRST_SIDE], sides[SECOND_SIDE], 50),
         str(results.path),
     )  # fmt: skip
-
-
-def _longer(sides: Mapping[str, Blocks]) -> Interval | None:
-    if SOME_DELAY not in sides or MORE_DELAY not in sides:
-        return None
-    quantity = Quantity(f"'{MORE_DELAY}' - '{SOME_DELAY}'")
-    return estimated(quantity, sides).interval()
 
 
 def folder(lab: str) -> Path:
@@ -173,10 +164,9 @@ def said_of(results: Results) -> list[str]:
 
     Imported results have no lab, and so nothing is said of one.
     """
-    question = results.asked
-    if fields := question.get(STUDY):
+    if fields := results.asked.get(STUDY):
         return from_kept(fields).lines()
-    lab = question.get("lab", {})
+    lab = results.asked.get("lab", {})
     if not lab.get("hosts"):
         return []
     # Those of another machine may have a lab of the same name.

@@ -16,11 +16,10 @@ from typing import Protocol
 from labkit.errors import ResultsError
 from labkit.machine.places import out
 from labkit.results import Results, Run
-from labkit.statistics.distribution import Values
 from labkit.statistics.estimate import ratio
-from labkit.statistics.interval import FAR
-from labkit.statistics.percentiles import NORMAL, PERCENTILES, Interval, samples_needed
-from labkit.statistics.pooled import FEWEST_BLOCKS, Blocks
+from labkit.statistics.interval import FAR, Interval
+from labkit.statistics.percentiles import NORMAL, PERCENTILES, samples_needed
+from labkit.statistics.pooled import FEWEST_BLOCKS, Blocks, Values
 from labkit.statistics.power import at_most, per_block, smallest
 from labkit.workload import Sample
 
@@ -64,10 +63,8 @@ class Noise:
 
         `among` comparisons share the risk.
         """
-        level = next(
-            (candidate for candidate in self.levels if candidate.percentile == percentile), None
-        )
-        if level is None or not level.ratio.enough or self.blocks < FEWEST_BLOCKS:
+        level = self._known(percentile)
+        if level is None or self.blocks < FEWEST_BLOCKS:
             return None
         # Few blocks may have shown too little, so that 80 of 100 would be fewer.
         scatter = at_most(per_block(level.ratio, self.blocks), self.blocks)
@@ -88,12 +85,13 @@ class Noise:
 
     def hides(self, percentile: float, effect: float) -> float:
         """The floor that a ratio drowns in; 0 if it does not."""
-        level = next(
-            (candidate for candidate in self.levels if candidate.percentile == percentile), None
-        )
-        if level is None or not level.ratio.enough or max(effect, 1 / effect) - 1 > level.floor:
-            return 0.0
-        return level.floor
+        level = self._known(percentile)
+        hidden = level is not None and max(effect, 1 / effect) - 1 <= level.floor
+        return level.floor if level and hidden else 0.0
+
+    def _known(self, percentile: float) -> Level | None:
+        known = (level for level in self.levels if level.ratio.enough)
+        return next((level for level in known if level.percentile == percentile), None)
 
 
 class Read(Protocol):
@@ -128,11 +126,9 @@ def _pairs(path: Path) -> int:
         runs, _ = Results.open(path).readable()
     except ResultsError:
         return 0
-    first, second = (
-        {run.block for run in runs if run.condition == side and run.state == "finished"}
-        for side in (ONE, OTHER)
-    )
-    return len(first & second)
+    blocks = [{run.block for run in runs if run.condition == side and run.state == "finished"}
+              for side in (ONE, OTHER)]  # fmt: skip
+    return len(set.intersection(*blocks))
 
 
 def read(study: Read, results: Results) -> Noise:
@@ -152,13 +148,13 @@ def read(study: Read, results: Results) -> Noise:
 
 def levels(blocks: Blocks, repeat: Blocks) -> tuple[Level, ...]:
     """The noise of each percentile, from blocks in which both sides were the same."""
-    return tuple(_level(blocks, repeat, q) for q in PERCENTILES)
-
-
-def _level(blocks: Blocks, repeat: Blocks, q: float) -> Level:
-    interval = ratio(blocks, repeat, q)
-    floor = max(interval.high, 1 / interval.low) - 1
-    return Level(q, interval, floor, max(samples_needed(side, q) for side in (blocks, repeat)))
+    found = []
+    for q in PERCENTILES:
+        interval = ratio(blocks, repeat, q)
+        floor = max(interval.high, 1 / interval.low) - 1
+        lacking = max(samples_needed(side, q) for side in (blocks, repeat))
+        found.append(Level(q, interval, floor, lacking))
+    return tuple(found)
 
 
 def folder(lab: str, study: str) -> Path:

@@ -81,14 +81,14 @@ class Reason:
 
 def why(reasons: Iterable[Reason], beside: Effect | None = None) -> str:
     """The reasons as one sentence; the figure that stands `beside` it is not written again."""
-    return "; ".join(filter(None, (str(_beside_figure(reason, beside)) for reason in reasons)))
-
-
-# The figure names its conditions.
-def _beside_figure(reason: Reason, figure: Effect | None) -> Reason:
-    if figure and reason.what is What.NOT_THE_DOCUMENTS:
-        return replace(reason, about=())
-    return replace(reason, effect=None) if figure and reason.effect == figure else reason
+    texts = []
+    for reason in reasons:
+        if beside and reason.what is What.NOT_THE_DOCUMENTS:  # the figure names its conditions
+            reason = replace(reason, about=())
+        elif beside and reason.effect == beside:
+            reason = replace(reason, effect=None)
+        texts.append(str(reason))
+    return "; ".join(filter(None, texts))
 
 
 def taking(reason: Reason, seconds: float) -> Reason:
@@ -114,8 +114,7 @@ def figures(e: Effect, unit: str = "") -> str:
         return figure(x, digits if first + digits > 0 else 1 - first)
 
     within = "" if e.low is None and e.high is None else ends(e.low, e.high, write)
-    student = f"Student's t of the blocks {ends(*e.student, write)}" if e.student else ""
-    parts = (e.counts, within, lacking(e.low, e.high, e.blocks), student, COARSE * e.coarse)
+    parts = (e.counts, within, lacking(e.low, e.high, e.blocks), COARSE * e.coarse)
     around = "; ".join(part for part in parts if part)
     return f"{e.what} = {write(e.value)}{unit} ({around}){_place(e)}"
 
@@ -131,11 +130,6 @@ def _effect(r: Reason) -> str:
 
 def _join(*parts: str, by: str = ", ") -> str:
     return by.join(filter(None, parts))
-
-
-def _describe_effect(r: Reason) -> str:
-    selection = f"the least clear of {_join(str(r.of), *r.about, by=' ')}" if r.of else ""
-    return _join(_join(_effect(r), _beside(r)), selection, by="; ")
 
 
 # Beside one limit, two, or two around what the document prints.
@@ -157,14 +151,10 @@ def _beside(r: Reason) -> str:
 
 
 def _blocks(r: Reason, size: str = "") -> str:
+    time = f", {span(max(1, round(r.seconds / 60)))}" if r.seconds else ""
     if r.more > percentiles.MOST_BLOCKS:
-        return f"more than {percentiles.MOST_BLOCKS} more blocks{size}{_time(r)}"
-    return f"about {r.more} more block{'s' * (r.more > 1)}{size}{_time(r)}"
-
-
-def _time(r: Reason) -> str:
-    minutes = max(1, round(r.seconds / 60))
-    return "" if not r.seconds else f", {span(minutes)}"
+        return f"more than {percentiles.MOST_BLOCKS} more blocks{size}{time}"
+    return f"about {r.more} more block{'s' * (r.more > 1)}{size}{time}"
 
 
 def span(minutes: float) -> str:
@@ -180,22 +170,8 @@ def _unclear(r: Reason) -> str:
     return _join(_join(_effect(r), crowd), _blocks(r), by=": ")
 
 
-def _few_samples(r: Reason) -> str:
-    need = f"{named(r.number)} needs {percentiles.BEYOND} samples beyond it and has {r.count}"
-    return f"{need}: {_blocks(r, ' of this size')}"
-
-
-def _close(r: Reason) -> str:
-    band = f"{figure(r.low or 0.0, 3)} to {figure(r.high or 0.0, 3)}"
-    return _join(_effect(r), f"within {band}: too close to matter")
-
-
 def _names(r: Reason) -> str:
     return ", ".join(r.about)
-
-
-def _missing(r: Reason) -> str:
-    return f"not measured: {_first(r.about)}" + (f": {r.said}" if r.said else "")
 
 
 def _first(names: Sequence[str]) -> str:
@@ -211,15 +187,25 @@ def _no_study(r: Reason) -> str:
 
 
 WORDS: Mapping[What, Callable[[Reason], str]] = {
-    What.SEEN: _describe_effect,
+    What.SEEN: lambda r: _join(
+        _join(_effect(r), _beside(r)),
+        f"the least clear of {_join(str(r.of), *r.about, by=' ')}" if r.of else "",
+        by="; ",
+    ),
     What.REVERSED: lambda r: _join("the other way round", _effect(r), by=": "),
     What.AS_CLAIMED: lambda r: f"{r.count} of {r.of} {_names(r)}",
     What.UNCLEAR: _unclear,
     What.FEW_BLOCKS: lambda r: f"{r.count} of {r.of} blocks: {_blocks(r)}",
-    What.FEW_SAMPLES: _few_samples,
-    What.CLOSE: _close,
+    What.FEW_SAMPLES: lambda r: (
+        f"{named(r.number)} needs {percentiles.BEYOND} samples beyond it and has {r.count}: "
+        f"{_blocks(r, ' of this size')}"
+    ),
+    What.CLOSE: lambda r: _join(
+        _effect(r),
+        f"within {figure(r.low or 0.0, 3)} to {figure(r.high or 0.0, 3)}: too close to matter",
+    ),
     What.DECIDED: lambda r: f"decided at {r.count} blocks",
-    What.NOT_MEASURED: _missing,
+    What.NOT_MEASURED: lambda r: _join("not measured", _first(r.about), r.said, by=": "),
     What.NOT_THE_DOCUMENTS: lambda r: _join(
         _names(r), f"not the document's here: {r.said}", by=": "
     ),

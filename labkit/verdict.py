@@ -82,8 +82,6 @@ class Verdict:
     """The part of the 5 % risk that these looks have spent."""
     more: int | None = None
     """About how many more blocks would decide it, if it is undecided."""
-    student: tuple[float, float] | None = None
-    """A second opinion, where it differs by more than half: Student's t of the blocks alone."""
     margin: float | None = None
     """The distance that was too small to matter: 0.05 is 5 % to either side of the limit."""
     comparisons: Mapping[str, History] = field(default_factory=dict)
@@ -125,8 +123,8 @@ def verdict_on(
         finding.blocks, source, effect.percentile if alone else None, finding.among, finding.p,
         finding.counted, history.looks,
         spent(RISK, history.looks[0], history.looks[-1]) if history.looks else None,
-        finding.more if verdict == UNDECIDED else None, effect.student,
-        finding.comparison.margin or None, each=effect.each,
+        finding.more if verdict == UNDECIDED else None, finding.comparison.margin or None,
+        each=effect.each,
     )  # fmt: skip
 
 
@@ -163,10 +161,6 @@ def looked(looks_taken: Iterable[tuple[Sequence[int], float | None]]) -> str:
         return ""
     often = "once" if len(looks) == 1 else f"{len(looks)} times"
     took = f"that took {100 * risk:.2g} % of the risk of 5 %"
-    blocks = "block" if looks[-1] == 1 else "blocks"
-    return f"These results were judged {often}, at {_list_looks(looks)} {blocks}: {took}."
-
-
-def _list_looks(looks: Sequence[int]) -> str:
     first = ", ".join(map(str, looks[:-1]))
-    return f"{first} and {looks[-1]}" if first else str(looks[-1])
+    blocks = f"{f'{first} and ' if first else ''}{looks[-1]} block{'s' * (looks[-1] != 1)}"
+    return f"These results were judged {often}, at {blocks}: {took}."

@@ -32,6 +32,7 @@ from labkit.charts.look import (
 )
 from labkit.machine.units import capital, figure, shown
 from labkit.statistics import percentiles as stats
+from labkit.statistics.interval import Interval
 
 MOST_TICKS = 12
 """More runs of a condition than this are not drawn one by one."""
@@ -154,7 +155,7 @@ def _rungs(
 
 
 # Its runs are ticks already, one by one.
-def _bar(interval: stats.Interval | None, blocks: int) -> dict[str, object]:
+def _bar(interval: Interval | None, blocks: int) -> dict[str, object]:
     return {key: value for key, value in ends.bar(interval, blocks).items() if key != "each"}
 
 

@@ -25,10 +25,9 @@ from labkit.running.remarks import remarks
 from labkit.runs import bundle
 from labkit.runs.overhead import overhead
 from labkit.runs.progress import Progress
-from labkit.statistics.distribution import tail_note
 from labkit.statistics.estimate import estimated
 from labkit.statistics.interval import Interval, ends, in_blocks
-from labkit.statistics.percentiles import PERCENTILES, Blocks, count, intervals
+from labkit.statistics.percentiles import PERCENTILES, Blocks, count, intervals, tail_note
 from labkit.statistics.quantity import Quantity
 from labkit.study import Study
 from labkit.verdict import Verdict, looked, one_risk

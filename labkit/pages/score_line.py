@@ -139,8 +139,7 @@ def _reason_of(fields: Mapping[str, Any]) -> Reason:
 
 
 def _effect_of(fields: Mapping[str, Any]) -> Effect:
-    student = fields["student"] and tuple(fields["student"])
-    return Effect(**{**fields, "student": student, "each": tuple(fields["each"])})
+    return Effect(**{**fields, "each": tuple(fields["each"])})
 
 
 def in_columns(line: ScoreLine) -> dict[str, Any]:

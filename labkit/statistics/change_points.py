@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labkit.errors import BadInput
-from labkit.statistics.distribution import Values
+from labkit.statistics.pooled import Values
 
 SHUFFLES = 499
 FEWEST = 2
@@ -41,11 +41,6 @@ class ChangePoint:
     before: float
     after: float
     p: float
-
-    @property
-    def ratio(self) -> float:
-        """The median after the change over the one before."""
-        return self.after / self.before if self.before else float("nan")
 
 
 def change_points(
@@ -92,8 +87,8 @@ def _split(values: Values, shuffles: int) -> tuple[int, float]:
     count, as_good, at_once = 0, 0, max(1, AT_ONCE // values.size**2)
     while count < shuffles and as_good < ENOUGH_AS_GOOD:
         number = min(at_once, shuffles - count)
-        as_good += int((_most_unlike(_by_chance(values, alike, rng, number))[1]
-                        >= best * (1 - 1e-12)).sum())  # fmt: skip
+        _, unlike = _most_unlike(_by_chance(values, alike, rng, number))
+        as_good += int((unlike >= best * (1 - 1e-12)).sum())
         count += number
     return int(at), (as_good + 1) / (count + 1)
 

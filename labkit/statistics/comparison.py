@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 
 from labkit.errors import BadInput, LabkitError
 from labkit.statistics import percentiles, spending
-from labkit.statistics.estimate import blocks_lacking, estimated, least_of, samples_beyond
+from labkit.statistics.estimate import blocks_lacking, estimated, least_of
 from labkit.statistics.holm import RISK as RISK
 from labkit.statistics.holm import holm
 from labkit.statistics.interval import FAR
 from labkit.statistics.percentiles import Blocks, Estimate
 from labkit.statistics.quantity import Quantity, Statistic
-from labkit.statistics.second_opinion import by_student, differs
 from labkit.statistics.spending import History
 
 SAME = "same within the margin"
@@ -66,7 +65,7 @@ class Comparison:
         `kinds` are of the names whose values are counts, or shares of trials.
         """
         quantity, names = self.what.of_kinds(kinds), self.what.names if self.order else ()
-        if all(least_of(values) > 0 for name in names for values in blocks_of[name].values()):
+        if all(least_of(blocks_of[name]) > 0 for name in names):
             return replace(self, what=quantity)
         return replace(self, what=quantity.as_difference(), high=0.0, printed=None)
 
@@ -95,8 +94,6 @@ class Effect:
     percentile: float | None = None
     counts: str = ""
     """The numbers that it is of, if they are few: `3 of 4`."""
-    student: tuple[float, float] | None = None
-    """A second opinion, where it differs by more than half: Student's t of the blocks alone."""
     coarse: bool = False
     """Whether steps of a clock bias it by more than its error knows."""
     each: tuple[float, ...] = ()
@@ -117,12 +114,11 @@ class Found:
     estimate: Estimate
     blocks: int
     lacking: Mapping[float, tuple[int, int]]
+    """Percentile -> the blocks that it lacks, and the fewest samples of any side beyond it."""
     more: int = 0
     among: int = 1
     counted: float = 1.0
     history: History = NEVER
-    second: Estimate | None = None
-    """Student's, of the blocks alone, where its interval is half as wide again, or less."""
 
     @classmethod
     def of(cls, c: Comparison, blocks_of: Mapping[str, Blocks]) -> Found:
@@ -131,13 +127,11 @@ class Found:
         sides = [blocks_of[name] for name in c.what.names]
         common = len(set.intersection(*(set(side) for side in sides)))
         blocks = common if common >= percentiles.FEWEST_BLOCKS else min(map(len, sides))
-        lacks_of = blocks_lacking(c.what, blocks_of)
-        lacks = {q: number for q, number in lacks_of.items() if number}
-        samples = {q: (number, samples_beyond(c.what, q, blocks_of)) for q, number in lacks.items()}
-        number = max([*lacks_of.values(), percentiles.FEWEST_BLOCKS - blocks, 0])
-        second_estimate = by_student(c.what, blocks_of) if estimate.enough else None
-        second = second_estimate if differs(estimate, second_estimate) else None
-        return cls(c, estimate, blocks, samples, number, second=second)
+        lacks = {q: number for q, number in blocks_lacking(c.what, blocks_of).items() if number}
+        counts = [(q, percentiles.count(blocks_of[n])) for n, q in c.what.percentiles.items()]
+        has = {q: min(percentiles.beyond(q, n) for at, n in counts if at == q) for q in lacks}
+        more = max([*lacks.values(), percentiles.FEWEST_BLOCKS - blocks, 0])
+        return cls(c, estimate, blocks, {q: (lacks[q], has[q]) for q in lacks}, more)
 
     @property
     def p(self) -> float:
@@ -210,10 +204,8 @@ class Found:
         """Its interval of 95 % over all looks; None for an end that measurements do not bind."""
         if self.estimate.each:
             return None, None
-        i, limits = (
-            self.estimate.interval(self.confidence),
-            (self.comparison.low, self.comparison.high),
-        )
+        i = self.estimate.interval(self.confidence)
+        limits = self.comparison.low, self.comparison.high
         # However far an end may be, one that keeps a limit out is what a verdict rests on.
         far = FAR * self.estimate.scale  # beside what it is made of
         low = None if i.low < -far else i.least
@@ -228,13 +220,12 @@ class Found:
     def effect(self) -> Effect:
         """The figure with its interval, as a value."""
         c, (low, high) = self.comparison, self.ends
-        second = self.second and self.second.interval(self.confidence)
         levels = {q for _, q in c.what.terms() if not isinstance(q, str)}
+        percentile = levels.pop() if len(levels) == 1 else None
         return Effect(
             c.what.shown, self.estimate.value, low, high, self.blocks, c.printed,
-            c.what.unsaid_metric,
-            levels.pop() if len(levels) == 1 else None, self.estimate.counts,
-            (second.low, second.high) if second else None, self.estimate.coarse, self.estimate.each,
+            c.what.unsaid_metric, percentile, self.estimate.counts, self.estimate.coarse,
+            self.estimate.each,
         )  # fmt: skip
 
     def after(self, risk: float) -> Found:
@@ -283,14 +274,10 @@ def together(
     open_tests = [f for f in tests if not f.clear]
     apart = _holm(open_tests, lambda f: f.p, spending.FIRST)
     alike = _holm([f for f in tests if not f.same], lambda f: f.p_same, spending.SAME_FIRST)
-    findings_judged = [
-        _crossing(replace(f, among=len(tests)), apart, alike) for f in findings_begun
-    ]
+    judged = [_crossing(replace(f, among=len(tests)), apart, alike) for f in findings_begun]
     # Holm's next step would ask this much of the smallest p value that is left.
     share = RISK / max(1, sum(p > RISK for p in apart.values()))
-    return [
-        f if f.history.crossed or not f.estimate.enough else f.after(share) for f in findings_judged
-    ]
+    return [f if f.history.crossed or not f.estimate.enough else f.after(share) for f in judged]
 
 
 # Of figures that are not known well enough nothing can be decided, so that looks cost nothing.
@@ -308,16 +295,14 @@ def _holm(measurements: Sequence[Found], p: Callable[[Found], float], first: flo
 
 
 def _crossing(f: Found, apart: Counts, alike: Counts) -> Found:
-    side = f.history.crossed
     risk = f.history.counted if f.clear else apart.get(f.comparison, 1.0)
-    if not side and risk <= RISK:
+    side = ""
+    if not f.history.crossed and risk <= RISK:
         side = SIDES[f.side + 1]
-    elif not side and alike.get(f.comparison, 1.0) <= RISK:
+    elif not f.history.crossed and alike.get(f.comparison, 1.0) <= RISK:
         side = SAME
-    if side and not f.history.crossed:
-        return replace(f, counted=risk, history=replace(
-            f.history, crossed=side, at=f.blocks, counted=risk))  # fmt: skip
-    return replace(f, counted=risk)
+    crossing = replace(f.history, crossed=side, at=f.blocks, counted=risk)
+    return replace(f, counted=risk, history=crossing if side else f.history)
 
 
 def check_margin(margin: float | None) -> None:

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from labkit.errors import BadInput
-from labkit.statistics.distribution import Values
 from labkit.statistics.interval import Interval
 from labkit.statistics.percentiles import FEWEST_BLOCKS, NORMAL, SMALLEST, Blocks, Estimate, spread
+from labkit.statistics.pooled import Values
 from labkit.statistics.quantity import Quantity, Term
 
 COUNT, SHARE = "count", "share"
@@ -74,8 +74,8 @@ class Counted:
 class Exact(Estimate):
     """A figure of counts or shares; its p values and intervals are from their own distributions."""
 
-    what: Quantity = field(default_factory=lambda: Quantity("''"))
-    counted: Mapping[Term, Counted] = field(default_factory=dict)
+    what: Quantity = field(kw_only=True)
+    counted: Mapping[Term, Counted] = field(kw_only=True)
     varied: Estimate | None = None
     """By the means of blocks, if these vary by more than chance."""
 
@@ -133,17 +133,7 @@ class Exact(Estimate):
         return math.exp(float(np.interp(limit, ends[order], np.log(RISKS)[order])))
 
 
-def one_by_one(quantity: Quantity, blocks: Blocks) -> Mapping[int, Values]:
-    """The values of the blocks; refused where only counts in bins are kept of them."""
-    arrays = {block: values for block, values in blocks.items() if isinstance(values, np.ndarray)}
-    if len(arrays) < len(blocks):
-        raise BadInput(
-            f"{quantity.shown} needs every sample, and of some runs only counts are kept"
-        )
-    return arrays
-
-
-def exact(quantity: Quantity, sides: Mapping[str, Mapping[int, Values]]) -> Exact:
+def exact(quantity: Quantity, sides: Mapping[str, Blocks]) -> Exact:
     """The figure of counts and shares, of all blocks of each condition."""
     runs = {term: [*sides[term[0]].values()] for term in quantity.terms()}
     counts = {term: _count(quantity, term, values) for term, values in runs.items()}
@@ -176,10 +166,9 @@ def _vary(figure: Exact, runs: Mapping[Term, list[Values]]) -> Estimate | None:
         return None
     errors = []
     for term, values in runs.items():
-        means = {t: [counts.value for _ in values] for t, counts in figures_of.items()}
-        means[term] = [float(block.mean()) for block in values]
-        figures = [float(figure.what.all_of({t: x[at] for t, x in means.items()}))
-                for at in range(len(values))]  # fmt: skip
+        held = {t: counts.value for t, counts in figures_of.items()}
+        means = (float(block.mean()) for block in values)
+        figures = [float(figure.what.all_of({**held, term: mean})) for mean in means]
         errors.append(spread(figures) if np.isfinite(figures).all() else math.inf)
     error = max(math.hypot(*errors), SMALLEST)
     return Estimate(figure.value, figure.value, figure.value, error, error, figure.freedom,

@@ -18,8 +18,7 @@ import numpy as np
 
 from labkit.errors import BadInput
 from labkit.statistics import percentiles as stats
-from labkit.statistics.counts import KINDS, exact, one_by_one
-from labkit.statistics.distribution import Distribution
+from labkit.statistics.counts import KINDS, exact
 from labkit.statistics.far_tail import FAR_TAIL, left_out, possible
 from labkit.statistics.figure import Figure, Values, middling
 from labkit.statistics.interval import Interval
@@ -27,7 +26,6 @@ from labkit.statistics.percentiles import Blocks, Estimate
 from labkit.statistics.pooled import Pooled
 from labkit.statistics.quantity import Quantity, Term
 
-Sides = Mapping[str, Blocks]
 Figures = Mapping[Term, Figure]
 Scale = Callable[[float], float]
 SMALLEST, STEP = 1e-300, 1e-6
@@ -52,29 +50,23 @@ def _in_each(quantity: Quantity, blocks_of: Mapping[str, Blocks]) -> tuple[float
 
 
 def _estimate(quantity: Quantity, blocks_of: Mapping[str, Blocks]) -> Estimate:
+    sides = {name: blocks_of[name] for name in quantity.names}
     if any(statistic in KINDS for _, statistic in quantity.terms()):
-        return exact(
-            quantity, {name: one_by_one(quantity, blocks_of[name]) for name in quantity.names}
-        )
+        return exact(quantity, sides)
     if (alone := quantity.alone) and not isinstance(alone[1], str):
-        interval = stats.estimate(Pooled.of(blocks_of[alone[0]]), alone[1])
-        return replace(interval, range=_range(quantity, blocks_of))
+        interval = stats.estimate(Pooled.of(sides[alone[0]]), alone[1])
+        return replace(interval, range=_range(quantity, sides))
     plain = quantity.ratio is not None and not isinstance(quantity.statistic, str)
-    sides = {name: blocks_of[name] if plain else one_by_one(quantity, blocks_of[name])
-             for name in quantity.names}  # fmt: skip
-    if (
-        plain
-        and (smallest := min(map(least_of, chain(*(b.values() for b in sides.values()))))) <= 0
-    ):
+    if plain and (smallest := min(map(least_of, sides.values()))) <= 0:
         raise BadInput(f"a ratio needs values above 0; found {smallest:g}")
-    common = sorted(set.intersection(*(set(blocks) for blocks in sides.values())))
+    common = sorted(set.intersection(*map(set, sides.values())))
     if len(common) >= stats.FEWEST_BLOCKS:
         sides = {name: {k: blocks[k] for k in common} for name, blocks in sides.items()}
         return _pair(quantity, sides, len(common))
     if plain:
         over, under = map(Pooled.of, sides.values())
         return stats.apart(over, under, float(quantity.statistic))
-    return _apart(quantity, {name: one_by_one(quantity, blocks) for name, blocks in sides.items()})
+    return _apart(quantity, sides)
 
 
 def ratio(a: Blocks, b: Blocks, q: float) -> Interval:
@@ -82,17 +74,12 @@ def ratio(a: Blocks, b: Blocks, q: float) -> Interval:
     return estimated(Quantity("'a' / 'b'", q), {"a": a, "b": b}).interval()
 
 
-def least_of(values: Values | Distribution) -> float:
-    """The lowest of the values of a block."""
-    return float(values.least if isinstance(values, Distribution) else np.min(values))
+def least_of(blocks: Blocks) -> float:
+    """The lowest of the values of all blocks."""
+    return float(min(map(np.min, blocks.values())))
 
 
-def most_of(values: Values | Distribution) -> float:
-    """The highest of the values of a block."""
-    return float(values.most if isinstance(values, Distribution) else np.max(values))
-
-
-def _pair(quantity: Quantity, sides: Sides, blocks: int) -> Estimate:
+def _pair(quantity: Quantity, sides: Mapping[str, Blocks], blocks: int) -> Estimate:
     by_term = {term: Figure.of(sides[term[0]], term[1]) for term in quantity.terms()}
     value = quantity.of(lambda term: by_term[term].value)
     by_block, without = _vary(quantity, by_term, blocks)
@@ -116,9 +103,7 @@ def moves(quantity: Quantity, figures: Mapping[Term, float]) -> float:
     steps = [{t: x * (1 + STEP * (t in terms)) for t, x in figures.items()}
              for terms in (*([term] for term in figures), list(figures))]  # fmt: skip
     value = quantity.of(figures.__getitem__)
-    shifts = (
-        abs(float(quantity.all_of(shifted_figures)) - value) / STEP for shifted_figures in steps
-    )
+    shifts = (abs(float(quantity.all_of(shifted)) - value) / STEP for shifted in steps)
     return max((shift for shift in shifts if math.isfinite(shift)), default=math.inf)
 
 
@@ -126,22 +111,20 @@ def moves(quantity: Quantity, figures: Mapping[Term, float]) -> float:
 def _off(
     quantity: Quantity, figures: Figures, scale: Scale, estimates: Values, without: Sequence[float]
 ) -> tuple[float, float, float]:
-    estimate_here, t = (
-        scale(quantity.of(lambda term: figures[term].value)),
-        stats.student(len(without) - 1),
-    )
+    here = scale(quantity.of(lambda term: figures[term].value))
+    t = stats.student(len(without) - 1)
     pools = [figure.pooled for figure in figures.values() if figure.pooled]
     if not pools or not estimates.size:
-        typical = float(estimates.mean()) if estimates.size and cancels(quantity) else estimate_here
-        half = t * middling([*estimates], without) + abs(estimate_here - typical) / 2
-        return (estimate_here + typical) / 2, half, half
+        typical = float(estimates.mean()) if estimates.size and cancels(quantity) else here
+        half = t * middling([*estimates], without) + abs(here - typical) / 2
+        return (here + typical) / 2, half, half
     error = stats.spread(estimates)
-    away = stats.steps(error, _spreads(quantity, figures, scale, estimates.size), t)
+    # The error of the figure if the blocks of one term differ, and the others do not.
+    of_each = (_vary(quantity, figures, estimates.size, term)[0] for term in figures)
+    away = stats.steps(error, (stats.spread([*map(scale, values)]) for values in of_each), t)
     ranks, clock = _by_rank(quantity, figures, scale, away)
-    is_few = stats.few_in_a_block(*pools)
-    middle, down, up = stats.averaged(
-        estimate_here, estimates, t * error, None if is_few else ranks
-    )
+    by_rank = None if stats.few_in_a_block(*pools) else ranks
+    middle, down, up = stats.averaged(here, estimates, t * error, by_rank)
     low, high = _widen(quantity, figures, scale, middle)
     q = max(figure.q for figure in figures.values() if figure.pooled)
     widest = stats.unseen_most(down, up, q, *pools) if cancels(quantity) else math.inf
@@ -171,22 +154,15 @@ def _widen(
     return low, high
 
 
-# The error of the figure if the blocks of one term differ, and the others do not.
-def _spreads(quantity: Quantity, figures: Figures, scale: Scale, blocks: int) -> list[float]:
-    return [
-        stats.spread([*map(scale, _vary(quantity, figures, blocks, term)[0])]) for term in figures
-    ]
-
-
 # How far down and up the ranks let it go, and how far a coarse clock may move it.
 def _by_rank(
     quantity: Quantity, figures: Figures, scale: Scale, errors: float
 ) -> tuple[tuple[float, float], float]:
     def shift(term: Term, end: float) -> float:
         figure = quantity.of(lambda t: end if t == term else figures[t].value)
-        return scale(figure if scale is float else max(figure, SMALLEST)) - estimate_here
+        return scale(figure if scale is float else max(figure, SMALLEST)) - here
 
-    estimate_here = scale(quantity.of(lambda t: figures[t].value))
+    here = scale(quantity.of(lambda t: figures[t].value))
     ends = [sorted(shift(t, end) for end in figures[t].ends(errors)) for t in figures]
     clocks = [shift(t, s.value + s.clock) for t, s in figures.items() if s.clock]
     down = math.hypot(*(min(low, 0.0) for low, _ in ends))
@@ -222,19 +198,17 @@ def _vary(
 
 
 # Blocks that do not belong together: each condition's own error, added up.
-def _apart(quantity: Quantity, sides: Mapping[str, Mapping[int, Values]]) -> Estimate:
+def _apart(quantity: Quantity, sides: Mapping[str, Blocks]) -> Estimate:
     all_of = {name: list(blocks.values()) for name, blocks in sides.items()}
     value, of_name = quantity.value(all_of), _range(quantity, sides)
-    without = {
-        name: [quantity.value({**all_of, name: [*runs[:out], *runs[out + 1 :]]})
-               for out in range(len(runs))] if len(runs) > 1 else []
-        for name, runs in all_of.items()
-    }  # fmt: skip
-    logarithmic = of_name[0] >= 0 and min([value, *chain(*without.values())]) > 0
+    without = [
+        [quantity.value({**all_of, name: [*runs[:out], *runs[out + 1 :]]})
+         for out in range(len(runs))]
+        for name, runs in all_of.items() if len(runs) > 1
+    ]  # fmt: skip
+    logarithmic = of_name[0] >= 0 and min([value, *chain(*without)]) > 0
     scale = math.log if logarithmic else float
-    errors = [
-        stats.jackknife([*map(scale, values)]) if values else 0.0 for values in without.values()
-    ]
+    errors = [stats.jackknife([*map(scale, values)]) for values in without]
     fewest = min(len(runs) for runs in all_of.values())
     error = max(math.hypot(*errors), stats.SMALLEST)
     return Estimate(value, scale(value), scale(value), error, error, max(fewest - 1, 1),
@@ -242,32 +216,21 @@ def _apart(quantity: Quantity, sides: Mapping[str, Mapping[int, Values]]) -> Est
 
 
 # What was measured above what a metric can be is no share, whatever its unit says.
-def _range(quantity: Quantity, sides: Sides) -> tuple[float, float]:
-    blocks = {name: [*sides[name].values()] for name in quantity.names}
-    smallest = min(map(least_of, chain(*blocks.values())))
-    ceilings = {
-        name: ceiling
-        for name, ceiling in quantity.wholes
-        if max(map(most_of, blocks[name])) <= ceiling
-    }
+def _range(quantity: Quantity, sides: Mapping[str, Blocks]) -> tuple[float, float]:
+    smallest = min(map(least_of, sides.values()))
+    ceilings = {name: ceiling for name, ceiling in quantity.wholes
+                if max(map(np.max, sides[name].values())) <= ceiling}  # fmt: skip
     return quantity.range_of(0.0 if smallest >= 0 else -math.inf, ceilings)
 
 
-def _suffices(quantity: Quantity, sides: Sides) -> bool:
-    blocks = min(len(side) for side in sides.values())
+def _suffices(quantity: Quantity, sides: Mapping[str, Blocks]) -> bool:
+    blocks = min(map(len, sides.values()))
     return blocks >= stats.FEWEST_BLOCKS and not any(blocks_lacking(quantity, sides).values())
 
 
-def blocks_lacking(quantity: Quantity, blocks_of: Mapping[str, Blocks] | Sides) -> dict[float, int]:
+def blocks_lacking(quantity: Quantity, blocks_of: Mapping[str, Blocks]) -> dict[float, int]:
     """Percentile -> how many more blocks it takes before it can be called measured."""
     lacks: dict[float, int] = {}
     for name, q in quantity.percentiles.items():
         lacks[q] = max(lacks.get(q, 0), stats.samples_needed(blocks_of[name], q))
     return lacks
-
-
-def samples_beyond(quantity: Quantity, q: float, blocks_of: Mapping[str, Blocks]) -> int:
-    """The fewest samples that any condition has beyond that percentile."""
-    names = [name for name, percentile_of in quantity.percentiles.items() if percentile_of == q]
-    sizes = [stats.count(blocks_of[name]) for name in names]
-    return min(stats.beyond(q, size) for size in sizes)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from labkit.errors import BadInput
-from labkit.statistics.distribution import Values
-from labkit.statistics.pooled import beyond, percentile
+from labkit.statistics.pooled import Values, beyond, percentile
 
 Range = tuple[float, float]
 

@@ -14,8 +14,7 @@ from typing import cast
 
 import numpy as np
 
-from labkit.statistics.distribution import Values
-from labkit.statistics.pooled import Pooled
+from labkit.statistics.pooled import Pooled, Values
 
 LIMIT = 0.95
 """With the other errors beside it, that makes ends which hold 97.5 times of 100."""

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from labkit.errors import BadInput, Unknown
 from labkit.statistics import percentiles
 from labkit.statistics.expression import SUMMARIES
 from labkit.statistics.pooled import Blocks, Pooled
+from labkit.statistics.pooled import Values as Values
 
-Values = npt.NDArray[np.float64]
 Statistic = float | str
 """A percentile, `mean`, or `average`, where each run weighs alike."""
 
@@ -44,7 +43,7 @@ class Figure:
             pool = Pooled.of(blocks).finer
             value, clock = pool.percentile(q), pool.clock(pool.percentile(q))
             return cls(value, pool.each(q), pool.without_each(q), pool, q, clock)
-        runs = [values for values in blocks.values() if isinstance(values, np.ndarray)]
+        runs = list(blocks.values())
         values_of_runs = np.array([summary(q, [run]) for run in runs])
         rests = ([*runs[:out], *runs[out + 1 :]] for out in range(len(runs)))
         without = np.array([summary(q, parts) for parts in rests])

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from labkit.errors import ResultsError
-from labkit.statistics.distribution import Values
+from labkit.statistics.pooled import Values
 
 COOKIE, PACKED_COOKIE = 0x1C849303 | 0x10, 0x1C849304 | 0x10
 HEAD = struct.Struct(">IIIIQQd")
@@ -25,23 +25,21 @@ MOST_SAMPLES = 20_000_000
 def decoded(text: str) -> tuple[Values, Values]:
     """The values, each in the middle of its bucket, and how often each was counted."""
     payload, digits, unit = _unpack(text)
-    bits = _bits(digits)
+    # As many bits as keep values of so many digits apart, twice over.
+    bits = (2 * 10**digits - 1).bit_length()
     counts: dict[int, int] = {}
     index = 0
     for number in _numbers(payload):
-        if number < 0:
-            index -= number
-        else:
+        if number > 0:
             counts[index] = number
-            index += 1
+        index += max(1, -number)
         if index > MOST_COUNTS:
             raise ResultsError("an HdrHistogram with more buckets than any has")
-    present = {at: count for at, count in counts.items() if count}
-    if sum(present.values()) > MOST_SAMPLES:
+    if sum(counts.values()) > MOST_SAMPLES:
         raise ResultsError(f"an HdrHistogram with more than {MOST_SAMPLES} samples")
     shift = max(unit.bit_length() - 1, 0)
-    middles = [_middle(at, bits) * (1 << shift) for at in present]
-    return np.array(middles, np.float64), np.array([*present.values()], np.float64)
+    middles = [_middle(at, bits) * (1 << shift) for at in counts]
+    return np.array(middles, np.float64), np.array([*counts.values()], np.float64)
 
 
 def _unpack(text: str) -> tuple[bytes, int, int]:
@@ -52,20 +50,14 @@ def _unpack(text: str) -> tuple[bytes, int, int]:
         inside = unpacker.decompress(content[8 : 8 + length], MOST_BYTES)
         head = HEAD.unpack(inside[: HEAD.size])
     except (binascii.Error, struct.error, zlib.error, ValueError) as error:
-        raise ResultsError(
-            "this is not an HdrHistogram (V2, compressed)", said=str(error)
-        ) from None
+        problem = "this is not an HdrHistogram (V2, compressed)"
+        raise ResultsError(problem, said=str(error)) from None
     size, _, digits, unit = head[1:5]
     sound = cookie == PACKED_COOKIE and head[0] == COOKIE and 1 <= digits <= 5 and unit > 0
     payload = inside[HEAD.size :]
     if not sound or not unpacker.eof or size != len(payload):
         raise ResultsError("this is not a whole HdrHistogram (V2, compressed)")
     return payload, digits, unit
-
-
-# As many bits as keep values of so many digits apart, twice over.
-def _bits(digits: int) -> int:
-    return int(2 * 10**digits - 1).bit_length()
 
 
 def _middle(index: int, bits: int) -> float:

@@ -6,7 +6,7 @@ blocks, both of two or more, with a gap that is twice as wide as each. Nothing i
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -53,18 +53,18 @@ def odd_blocks(medians: Mapping[str, Mapping[int, float]]) -> list[OddBlock]:
     """The blocks that lie apart, of condition -> block -> figure."""
     away = {name: _away(blocks) for name, blocks in medians.items() if len(blocks) >= FEWEST}
     bimodal = {two_state.condition for two_state in two_states(medians)}
-    distances_all = [abs(x) for distances in away.values() for x in distances.values()]
-    usual = SCALE * float(np.median(distances_all)) if distances_all else 0.0
+    distances_all = [x for distances in away.values() for x in distances.values()]
+    usual = _spread(distances_all) if distances_all else 0.0
     return [
         OddBlock(name, block, medians[name][block], float(np.median([*medians[name].values()])))
         for name, distances in away.items() if name not in bimodal
         for block, x in distances.items()
-        if abs(x) > max(APART, TIMES * max(usual, _own_spread(distances)))
+        if abs(x) > max(APART, TIMES * max(usual, _spread(distances.values())))
     ]  # fmt: skip
 
 
-def _own_spread(away: Mapping[int, float]) -> float:
-    return SCALE * float(np.median([abs(x) for x in away.values()]))
+def _spread(distances: Iterable[float]) -> float:
+    return SCALE * float(np.median(np.abs([*distances])))
 
 
 def _away(blocks: Mapping[int, float]) -> dict[int, float]:

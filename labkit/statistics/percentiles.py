@@ -29,15 +29,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from labkit.errors import BadInput
-from labkit.statistics.distribution import Distribution, Values
 from labkit.statistics.far_tail import FAR_TAIL, upper_limit
-from labkit.statistics.holm import holm as holm
-from labkit.statistics.interval import Interval as Interval
+from labkit.statistics.interval import Interval
 from labkit.statistics.pooled import BEYOND as BEYOND
 from labkit.statistics.pooled import FEWEST_BLOCKS as FEWEST_BLOCKS
 from labkit.statistics.pooled import FEWEST_OF_INTERVAL as FEWEST_OF_INTERVAL
 from labkit.statistics.pooled import Blocks as Blocks
-from labkit.statistics.pooled import Pooled
+from labkit.statistics.pooled import Pooled, Values
 from labkit.statistics.pooled import beyond as beyond
 from labkit.statistics.pooled import percentile as percentile
 
@@ -129,19 +127,12 @@ def interval(blocks: Blocks, q: float) -> Interval:
 
 def intervals(blocks: Blocks, percentiles: Sequence[float]) -> list[Interval]:
     """The `interval` of several percentiles of the same samples, which are pooled once."""
-    pool = Pooled.of(blocks)
-    pools = [Pooled.of({0: block}) for block in in_few(blocks)]
+    pool, few = Pooled.of(blocks), len(blocks) < FEWEST_OF_INTERVAL
+    pools = [Pooled.of({0: block}) for block in blocks.values() if few]
     return [
-        replace(
-            estimate(pool, q), each=tuple(pool_of_block.percentile(q) for pool_of_block in pools)
-        ).interval()
+        replace(estimate(pool, q), each=tuple(alone.percentile(q) for alone in pools)).interval()
         for q in percentiles
     ]
-
-
-def in_few(blocks: Blocks) -> list[Values | Distribution]:
-    """The blocks, where they are too few for an interval; else none."""
-    return list(blocks.values()) if len(blocks) < FEWEST_OF_INTERVAL else []
 
 
 def estimate(pool: Pooled, q: float) -> Estimate:
@@ -185,17 +176,30 @@ def counted(blocks: int) -> int:
 
 def count(blocks: Blocks) -> int:
     """The number of samples in all blocks."""
-    sizes = (v.size if isinstance(v, Distribution) else np.size(v) for v in blocks.values())
-    return int(sum(sizes))
+    return sum(map(np.size, blocks.values()))
 
 
 def samples_needed(blocks: Blocks, q: float) -> int:
     """The number of blocks of this size still needed to call the percentile measured."""
     samples = count(blocks)
-    share = min(q, 100 - q) / 100
-    need = math.ceil(round(BEYOND / share, 6)) + (1 if q < 50 else 0)
-    by_size = math.ceil(need / (samples / len(blocks)))
-    return max(by_size, FEWEST_BLOCKS) - len(blocks) if not _is_measured(blocks, q) else 0
+    if len(blocks) >= FEWEST_BLOCKS and beyond(q, samples) >= BEYOND:
+        return 0
+    by_size = math.ceil(_fewest_samples(q) / (samples / len(blocks)))
+    return max(by_size, FEWEST_BLOCKS) - len(blocks)
+
+
+def tail_note(q: float, samples: int) -> str:
+    """The samples a percentile lacks to be called measured; empty if it lacks none."""
+    if samples >= (need := _fewest_samples(q)):
+        return ""
+    return (
+        f"p{q:g} of {samples} samples has {beyond(q, samples)} beyond it; "
+        f"{BEYOND} beyond it, or {need} samples in all, are needed"
+    )
+
+
+def _fewest_samples(q: float) -> int:
+    return math.ceil(round(BEYOND / min(q, 100 - q) * 100, 6)) + (q < 50)
 
 
 def steps(error: float, errors: Iterable[float], t: float) -> float:
@@ -262,10 +266,6 @@ def jackknife(without: Sequence[float] | Values) -> float:
 def _error(pool: Pooled, q: float, logarithmic: bool) -> float:
     scale = np.log if logarithmic else np.asarray
     return max(spread(scale(pool.each(q))), jackknife(scale(pool.without_each(q))))
-
-
-def _is_measured(blocks: Blocks, q: float) -> bool:
-    return len(blocks) >= FEWEST_BLOCKS and beyond(q, count(blocks)) >= BEYOND
 
 
 def student(freedom: float, share: float = 0.975) -> float:

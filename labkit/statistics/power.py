@@ -12,7 +12,6 @@ from labkit.statistics.interval import Interval
 from labkit.statistics.spending import FIRST
 
 POWER, SURE = 0.8, 0.8
-HALVINGS = 60
 
 
 def at_most(scatter: float, blocks: int) -> float:
@@ -35,21 +34,11 @@ def smallest(scatter: float, blocks: int, among: int = 1) -> float:
 
     `scatter` is how far the logarithms of single blocks differ; `among` comparisons share the risk.
     """
-    from scipy.special import stdtrit
+    from scipy.special import nctdtrinc, stdtrit
 
     if blocks < 2 or among < 1:
         raise BadInput(f"a difference shows from 2 blocks on, not from {blocks}")
-    limit = float(stdtrit(blocks - 1, 1 - FIRST * RISK / among / 2))
-    return math.expm1(min(_away(blocks - 1, limit) * scatter / math.sqrt(blocks), 700.0))
-
-
-# How many standard errors away the truth must be for 80 of 100 to come out beyond the bound.
-def _away(freedom: int, limit: float) -> float:
-    from scipy.special import nctdtr
-
-    low, high = 0.0, max(4 * limit, 10.0)
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        miss_risk = float(nctdtr(freedom, middle, limit))
-        low, high = (middle, high) if miss_risk > 1 - POWER else (low, middle)
-    return high
+    limit = stdtrit(blocks - 1, 1 - FIRST * RISK / among / 2)
+    # Standard errors that the truth must be away for 80 of 100 to come out beyond the limit.
+    away = float(nctdtrinc(blocks - 1, 1 - POWER, limit))
+    return math.expm1(min(away * scatter / math.sqrt(blocks), 700.0))

@@ -77,12 +77,10 @@ class Quantity:
     @property
     def ratio(self) -> tuple[str, str] | None:
         """The two names, if it is one over the other and nothing else."""
-        expression = tree(self.text)
-        if not (isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Div)):
-            return None
-        sides = (expression.left, expression.right)
-        over, under = map(self._key_of, sides) if all(map(is_name, sides)) else ("", "")
-        return (over, under) if over else None
+        match tree(self.text):
+            case ast.BinOp(left, ast.Div(), right) if is_name(left) and is_name(right):
+                return self._key_of(left), self._key_of(right)
+        return None
 
     @property
     def keeps_unit(self) -> bool:

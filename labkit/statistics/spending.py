@@ -15,8 +15,8 @@ from itertools import pairwise
 import numpy as np
 
 from labkit.errors import BadInput
-from labkit.statistics.distribution import Values
 from labkit.statistics.holm import RISK
+from labkit.statistics.pooled import Values
 
 FIRST, SAME_FIRST, SLOWLY = 0.6, 0.3, 0.5
 """The part of the risk that the first look spends (of sameness less, as few blocks never show it),
@@ -69,7 +69,7 @@ def check(looks: Sequence[int]) -> None:
 def levels(looks: Sequence[int], risk: float = RISK, share: float = FIRST) -> list[float]:
     """The level of each look that keeps the risk of all looks together."""
     check(looks)
-    return list(_levels(tuple(looks), risk, share))
+    return list(_after(tuple(looks), risk, share)[0])
 
 
 def counted(p: float, looks: Sequence[int], share: float = FIRST) -> float:
@@ -83,13 +83,7 @@ def counted(p: float, looks: Sequence[int], share: float = FIRST) -> float:
 
 @lru_cache(256)
 def _last_levels(looks: tuple[int, ...], share: float) -> Values:
-    check(looks)
-    values: Values = np.array([_levels(looks, risk, share)[-1] for risk in RISKS])
-    return values
-
-
-def _levels(looks: tuple[int, ...], risk: float, share: float) -> tuple[float, ...]:
-    return _after(looks, risk, share)[0]
+    return np.array([levels(looks, risk, share)[-1] for risk in RISKS])
 
 
 # The levels of these looks, and the chance of each sum that has not crossed at any of them.
@@ -97,41 +91,26 @@ def _levels(looks: tuple[int, ...], risk: float, share: float) -> tuple[float, .
 def _after(
     looks: tuple[int, ...], risk: float, share: float
 ) -> tuple[tuple[float, ...], Values, Values]:
+    from scipy.special import ndtr, ndtri
+
     first, last = looks[0], looks[-1]
     if len(looks) == 1:
         level = spent(risk, first, first, share)
-        return (level,), *_begin(first, _limit_of(level))
+        limit = min(-float(ndtri(level / 2)), FARTHEST)
+        root = math.sqrt(first)
+        return (level,), *_move(np.zeros(1), np.ones(1), root, limit * root)
     before = looks[-2]
     levels, at, mass = _after(looks[:-1], risk, share)
     part = spent(risk, first, last, share) - spent(risk, first, before, share)
     limit = _spending(at, mass, math.sqrt(last - before), math.sqrt(last), part)
     to = _move(at, mass, math.sqrt(last - before), limit * math.sqrt(last))
-    return (*levels, 2 * _beyond(limit)), *to
+    return (*levels, 2 * float(ndtr(-limit))), *to
 
 
-def _limit_of(level: float) -> float:
-    from scipy.special import ndtri
-
-    return min(-float(ndtri(level / 2)), FARTHEST)
-
-
-def _beyond(limit: float) -> float:
-    from scipy.special import ndtr
-
-    return float(ndtr(-limit))
-
-
-@lru_cache(64)
-def _nodes(count: int) -> tuple[Values, Values]:
-    at, weights = np.polynomial.legendre.leggauss(count)
-    return at, weights
+_nodes = lru_cache(64)(np.polynomial.legendre.leggauss)
 
 
 # The sum of the blocks so far, where it has not crossed: points, and the chance at each.
-def _begin(blocks: int, limit: float) -> tuple[Values, Values]:
-    return _move(np.zeros(1), np.ones(1), math.sqrt(blocks), limit * math.sqrt(blocks))
-
-
 def _move(at: Values, mass: Values, step: float, edge: float) -> tuple[Values, Values]:
     nodes, weights = _nodes(POINTS * math.ceil(max(edge / step / 12, 1)))
     to = nodes * edge

@@ -1,12 +1,10 @@
-"""Is a run steady: where its warm-up ends, how much its samples hang together, how blocks drift.
+"""Is a run steady: where its warm-up ends, and how blocks drift.
 
 Nothing here cuts anything: it says what it would cut, and a chart shows it.
 
 * Warm-up ends where the standard error of what follows, in means of five, is least (MSER-5: White,
   Cobb, Spratt, Simulation 37, 1997). An end in the second half of the run means that it never
   became steady: the rule of its authors.
-* Samples that hang together count less: 1,000 with a correlation time of 10 are worth 100 (Geyer's
-  initial positive sequence, Statistical Science 7, 1992).
 * Drift over blocks is Kendall's rank correlation of their percentile with their order in time. One
   half of a study's risk of 5 % goes to all its conditions together, as drift is mostly the lab's.
   The other half goes to the single ones (Holm).
@@ -20,9 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labkit.errors import BadInput
-from labkit.statistics.distribution import Values
 from labkit.statistics.holm import RISK, holm
-from labkit.statistics.pooled import checked_samples, percentile
+from labkit.statistics.pooled import Blocks, Values, checked_samples, percentile
 
 BATCH = 5
 FEWEST = 50
@@ -33,22 +30,17 @@ EXACT = 33
 """The most blocks whose drift is judged exactly; of more, or with ties, nearly."""
 STEPS = 500
 """Possible ends that are tried of longer runs."""
-
-
 WORTH_TELLING = 0.05
 """A warm-up of a smaller share of a run may be found by chance, and moves little."""
-Blocks = Mapping[int, npt.NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
 class Steady:
-    """One run: `cut` samples are its warm-up, `effective` is what the rest is worth."""
+    """One run: `cut` samples are its warm-up; few show nothing about where that ends."""
 
     samples: int
     cut: int
-    effective: float
     steady: bool
-    why: str
 
     @property
     def share_cut(self) -> float:
@@ -63,28 +55,14 @@ class Trend:
     tau: float
     p: float
 
-    @property
-    def found(self) -> bool:
-        """Whether the blocks clearly rise or fall; of few blocks nobody can say."""
-        return self.p <= RISK
-
 
 def steady(values: npt.ArrayLike) -> Steady:
     """Find the end of a run's warm-up, and what remains of the run."""
     series = checked_samples(values)
     if series.size < FEWEST:
-        reason = (
-            f"{series.size} samples are too few to find a warm-up in; at least {FEWEST} are needed"
-        )
-        return Steady(series.size, 0, effective_size(series), False, reason)
-    cut, half = warm_up(series), series.size / 2
-    if cut >= half:
-        reason = "it was still changing in its second half: run it for longer"
-        return Steady(series.size, cut, effective_size(series[cut:]), False, reason)
-    effective = effective_size(series[cut:])
-    worth = f"{series.size - cut} samples are worth {effective:.0f} independent ones"
-    reason = f"the first {cut} samples are warm-up; {worth}" if cut else worth
-    return Steady(series.size, cut, effective, True, reason)
+        return Steady(series.size, 0, False)
+    cut = warm_up(series)
+    return Steady(series.size, cut, cut < series.size / 2)
 
 
 def told(blocks_of: Mapping[str, Blocks]) -> list[str]:
@@ -92,9 +70,9 @@ def told(blocks_of: Mapping[str, Blocks]) -> list[str]:
 
     Only of half the runs of a condition or more: one in ten looks so by chance.
     """
-    sentences = []
-    for name, blocks in blocks_of.items():
-        runs = [steady(v) for _, v in sorted(blocks.items()) if np.size(v) >= FEWEST]
+    sentences, runs_of = [], _runs_of(blocks_of)
+    restless = _restless(runs_of)
+    for name, runs in runs_of.items():
         warm = [run for run in runs if run.steady and run.share_cut >= WORTH_TELLING]
         if warm and 2 * len(warm) >= len(runs):
             longest = max(warm, key=lambda run: run.share_cut)
@@ -102,18 +80,26 @@ def told(blocks_of: Mapping[str, Blocks]) -> list[str]:
                 f"{name}: {len(warm)} of {len(runs)} runs begin with a warm-up, the longest of "
                 f"{longest.cut} of {longest.samples} samples; nothing was cut"
             )
-        count = sum(not run.steady for run in runs)
-        if count and 2 * count >= len(runs):
-            sentences.append(changing(name, count, len(runs)))
+        if name in restless:
+            sentences.append(changing(name, *restless[name]))
     return sentences + _drifting(blocks_of)
 
 
 def unsteady(blocks_of: Mapping[str, Blocks]) -> dict[str, tuple[int, int]]:
     """Count the runs that were still changing, and all, where it is half of them or more."""
-    counts = {}
-    for name, blocks in blocks_of.items():
-        runs = [steady(v) for v in blocks.values() if np.size(v) >= FEWEST]
-        counts[name] = sum(not run.steady for run in runs), len(runs)
+    return _restless(_runs_of(blocks_of))
+
+
+def _runs_of(blocks_of: Mapping[str, Blocks]) -> dict[str, list[Steady]]:
+    return {
+        name: [steady(values) for _, values in sorted(blocks.items()) if np.size(values) >= FEWEST]
+        for name, blocks in blocks_of.items()
+    }
+
+
+def _restless(runs_of: Mapping[str, Sequence[Steady]]) -> dict[str, tuple[int, int]]:
+    counts = {name: (sum(not run.steady for run in runs), len(runs))
+              for name, runs in runs_of.items()}  # fmt: skip
     return {name: (count, of) for name, (count, of) in counts.items() if count and 2 * count >= of}
 
 
@@ -170,31 +156,6 @@ def warm_up(values: npt.ArrayLike) -> int:
     error = squares[: sizes.size] / sizes**2 - sums[: sizes.size] ** 2 / sizes**3
     cuts = np.unique(np.linspace(0, sizes.size - 1, STEPS).astype(int))
     return int(cuts[np.argmin(error[cuts])]) * BATCH
-
-
-def effective_size(values: npt.ArrayLike) -> float:
-    """The number of independent samples these are worth, by how their ranks hang together."""
-    series = checked_samples(values)
-    likeness = autocorrelation(_rank(series))
-    if likeness.size < 2:
-        return float(series.size)
-    # Sums of neighbours are positive and fall, until only noise is left.
-    pairs = likeness[: likeness.size // 2 * 2].reshape(-1, 2).sum(axis=1)
-    ends = np.flatnonzero(pairs <= 0)
-    monotone = np.minimum.accumulate(pairs[: ends[0]] if ends.size else pairs)
-    time = max(2 * monotone.sum() - 1, 1.0)
-    return float(series.size / time)
-
-
-def autocorrelation(values: npt.ArrayLike) -> Values:
-    """The likeness of samples by distance in places, from 0 on; 0 if all are equal."""
-    series = checked_samples(values)
-    centre = series - series.mean()
-    size = 1 << (2 * series.size - 1).bit_length()
-    power = np.abs(np.fft.rfft(centre, size)) ** 2
-    product = np.fft.irfft(power, size)[: series.size]
-    alike: Values = product / product[0] if product[0] > 1e-12 * series.size else np.zeros(1)
-    return alike
 
 
 def drift(blocks: Sequence[float] | Values) -> Trend:

@@ -9,7 +9,6 @@ import pytest
 import labkit
 from labkit.claim import NotHere, Order, Ratio, compare, judge
 from labkit.errors import BadInput
-from labkit.statistics.distribution import Distribution
 from labkit.statistics.estimate import estimated
 from labkit.statistics.quantity import Quantity
 from labkit.statistics.spending import levels
@@ -275,8 +274,6 @@ RUNS = {block: [10.0 + block, 11.0, 12.0, 13.0 + block] * 20 for block in (1, 2,
 def test_compare_is_at_hand_in_a_plain_prompt_and_takes_plain_lists_by_block():
     slower = {block: [3 * value for value in values] for block, values in RUNS.items()}
     assert labkit.compare(RUNS, slower).verdict == "holds"
-    counted = {block: Distribution.of(values) for block, values in RUNS.items()}
-    assert labkit.compare(counted, slower).verdict == "holds"
 
 
 @pytest.mark.parametrize(

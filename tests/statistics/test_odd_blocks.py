@@ -56,7 +56,7 @@ def test_a_change_is_found_where_it_is_and_none_where_there_is_none():
     )
     found = change_points(steps)
     assert [one.at for one in found] == [20, 35]
-    assert found[0].ratio == pytest.approx(1.1, rel=0.02)
+    assert found[0].after / found[0].before == pytest.approx(1.1, rel=0.02)
     assert change_points(steps) == found
     alarms = sum(bool(change_points(RNG.normal(0, 1, 20))) for _ in range(30))
     assert alarms <= 6

@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from measurable import measurable
 
+from labkit.claim import Order, judge
 from labkit.errors import BadInput
+from labkit.statistics.comparison import Comparison, Found
 from labkit.statistics.estimate import estimated, ratio
+from labkit.statistics.holm import holm
 from labkit.statistics.percentiles import (
     Estimate,
     beyond,
-    holm,
     interval,
     percentile,
     samples_needed,
@@ -199,6 +201,34 @@ def test_probabilities_are_students():
     assert e.above(0.9) == pytest.approx(scipy.stats.t.sf((0.1 - np.log(0.9)) / 0.04, 4))
     low, high = 0.1 - 0.04 * scipy.stats.t.ppf(0.975, 4), 0.1 + 0.05 * scipy.stats.t.ppf(0.975, 4)
     assert (e.interval().low, e.interval().high) == pytest.approx((np.exp(low), np.exp(high)))
+
+
+def test_a_far_tail_of_a_coarse_clock_says_that_it_is_biased_and_a_median_does_not():
+    rng = np.random.default_rng(8)
+    made = {name: {k: np.maximum(np.round(at * rng.lognormal(0, 0.25, 400)), 1) for k in range(4)}
+            for name, at in (("a", 8.0), ("b", 9.6))}  # fmt: skip
+    fine = {name: {k: v + rng.random(400) / 10 for k, v in x.items()} for name, x in made.items()}
+    for q, sides, biased in ((99, made, True), (50, made, False), (99, fine, False)):
+        (verdict,) = judge([Order("o", "s", "f", (q,), ("a", "b"))], sides)
+        assert ("biased by its coarse clock" in verdict.why) == biased
+
+
+@pytest.mark.parametrize("count", [3, 5, 10, 20])
+def test_of_one_value_a_run_the_p_value_is_students_whatever_the_smallest_gap(count):
+    """Gaps between a few figures are no clock's steps; an interval holds the ratio shown too."""
+    rng, held = np.random.default_rng(8), 0
+    for _ in range(50):
+        logs = rng.normal(0, 0.05, (2, count)) + rng.normal(0, 0.1, count)
+        a, b = np.exp(logs)
+        measured = {"a": dict(enumerate(a[:, None])), "b": dict(enumerate(b[:, None]))}
+        found = Found.of(Comparison.lower("a", "b").near(None, {}), measured)
+        known = scipy.stats.ttest_rel(*logs)
+        low, high = known.confidence_interval()
+        if low < np.log(found.estimate.value) < high:
+            held += 1
+            assert found.p == pytest.approx(known.pvalue, rel=1e-6)
+        assert found.p >= known.pvalue * (1 - 1e-6)
+    assert held > 40
 
 
 def test_the_interval_excludes_1_exactly_when_the_two_sided_p_value_is_below_5_percent():

@@ -10,9 +10,7 @@ from labkit.errors import BadInput
 from labkit.statistics.steady import (
     BATCH,
     _rank,
-    autocorrelation,
     drift,
-    effective_size,
     steady,
     told,
     warm_up,
@@ -54,7 +52,7 @@ def test_one_late_stall_does_not_hide_the_warm_up():
 def test_a_run_that_never_settles_says_so():
     values = warming(np.random.default_rng(4), until=3000, by=20)
     found = steady(values)
-    assert not found.steady and "second half" in found.why and found.cut >= 1500
+    assert not found.steady and found.cut >= 1500
 
 
 def test_mser_is_the_definition_of_the_paper():
@@ -65,28 +63,13 @@ def test_mser_is_the_definition_of_the_paper():
     assert warm_up(values) == BATCH * int(np.argmin(errors))
 
 
-@pytest.mark.parametrize("phi", [0, 0.5, 0.9, 0.97])
-def test_samples_that_hang_together_are_worth_less_by_the_known_factor(phi):
-    rng = np.random.default_rng(6)
-    found = np.median([effective_size(related(rng, 20_000, phi)) for _ in range(9)])
-    # Ranks hang together a little less than the normal values they are made of.
-    assert found == pytest.approx(20_000 * (1 - phi) / (1 + phi), rel=0.15)
-
-
-def test_the_autocorrelation_is_the_plain_sum():
-    values = np.random.default_rng(7).standard_normal(50)
-    centred = values - values.mean()
-    plain = [np.sum(centred[: 50 - k] * centred[k:]) for k in range(50)]
-    assert autocorrelation(values) == pytest.approx(np.array(plain) / plain[0])
-
-
 def test_drift_is_kendalls_tau():
     rising = [10.0, 11, 12, 11.5, 13, 14, 15, 16]
     found, reference = drift(rising), scipy.stats.kendalltau(range(8), rising)
     assert (found.tau, found.p) == pytest.approx((reference.statistic, reference.pvalue))
-    assert found.found and found.tau > 0.8
-    assert not drift([1.0, 2, 3]).found, "three blocks rise by chance in one of three studies"
-    assert drift([5.0, 5, 5, 5]) == drift([5, 5, 5, 5]) and not drift([5.0, 5, 5]).found
+    assert found.p <= 0.05 and found.tau > 0.8
+    assert drift([1.0, 2, 3]).p > 0.3, "three blocks rise by chance in one of three studies"
+    assert drift([5.0, 5, 5, 5]) == drift([5, 5, 5, 5]) and drift([5.0, 5, 5]).p == 1
 
 
 @pytest.mark.parametrize("blocks", [2, 3, 5, 8, 33, 34, 60])
@@ -110,7 +93,7 @@ def test_ranks_are_scipys():
 
 def test_equal_blocks_are_said_to_drift_in_at_most_5_of_100_studies():
     rng = np.random.default_rng(8)
-    found = [drift(rng.standard_normal(8)).found for _ in range(1000)]
+    found = [drift(rng.standard_normal(8)).p <= 0.05 for _ in range(1000)]
     assert np.mean(found) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 1000)
 
 
@@ -120,12 +103,10 @@ def test_equal_blocks_are_said_to_drift_in_at_most_5_of_100_studies():
 def test_any_run_has_an_answer(values):
     found = steady(values)
     assert 0 <= found.cut < found.samples == values.size
-    assert 0 < found.effective <= found.samples - found.cut
-    assert found.why
 
 
 def test_too_few_samples_are_not_called_steady():
-    assert "too few" in steady(np.ones(49)).why and not steady(np.ones(49)).steady
+    assert not steady(np.ones(49)).steady
     assert steady(np.ones(50)).steady and steady(np.ones(50)).cut == 0
     with pytest.raises(BadInput, match="two blocks"):
         drift([1.0])
