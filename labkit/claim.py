@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import ClassVar
 
 import numpy.typing as npt
@@ -144,8 +144,8 @@ class Order(Claim):
 
     def __post_init__(self) -> None:
         chains = [*self.chains, *([self.conditions] if self.conditions else [])]
-        word = isinstance(self.conditions, str)
-        if word or not (chains and self.percentiles) or min(len({*c}) for c in chains) < 2:
+        is_word = isinstance(self.conditions, str)
+        if is_word or not (chains and self.percentiles) or min(len({*c}) for c in chains) < 2:
             raise BadInput(f"claim {self.id}: an order needs two conditions and a percentile")
 
     def comparisons(self) -> list[Comparison]:
@@ -153,10 +153,8 @@ class Order(Claim):
         chains = [*([self.conditions] if self.conditions else []), *self.chains]
         return [
             replace(Comparison.lower(a, b, q, self.metric), printed=self._document_ratio(a, b, q))
-            for q in self.percentiles
-            for chain in chains
-            for a, b in pairwise(chain)
-        ]
+            for q in self.percentiles for chain in chains for a, b in pairwise(chain)
+        ]  # fmt: skip
 
     def _document_ratio(self, a: str, b: str, q: Statistic) -> float | None:
         if isinstance(q, str):
@@ -215,11 +213,8 @@ class Bound(Claim):
 
     def comparisons(self) -> list[Comparison]:
         """Each quantity against the band."""
-        return [
-            Comparison(Quantity(text, self.percentile, self.metric), self.low, self.high,
-                       printed=self.published)
-            for text in self.what
-        ]  # fmt: skip
+        quantities = (Quantity(text, self.percentile, self.metric) for text in self.what)
+        return [Comparison(q, self.low, self.high, printed=self.published) for q in quantities]
 
 
 KINDS = ("linear", "plateau", "rising", "falling", "flat", "lowest", "highest", "differs")
@@ -248,14 +243,18 @@ class Shape(Claim):
         if self.kind not in KINDS or len(self.points) < 2 or self.within <= 1:
             raise BadInput(f"claim {self.id}: a shape is one of {', '.join(KINDS)}, of two points")
         if needs_at and self.at not in self.points:
-            raise BadInput(
-                f"claim {self.id}: {self.kind} at {self.at}, which is not one of its points"
-            )
+            problem = f"{self.kind} at {self.at}, which is not one of its points"
+            raise BadInput(f"claim {self.id}: {problem}")
 
     def comparisons(self) -> list[Comparison]:
         """The steps between points that the shape speaks of."""
         if self.each:
-            return [step for word in self.each for step in self._with(word).comparisons()]
+            courses = (
+                replace(self, each=(), points={x: text.replace("EACH", word)
+                                               for x, text in self.points.items()})
+                for word in self.each
+            )  # fmt: skip
+            return [step for course in courses for step in course.comparisons()]
         xs = sorted(self.points)
         first, at = xs[0], self.at if self.at is not None else xs[0]
         near = {"low": 1 / self.within, "high": self.within}
@@ -263,22 +262,16 @@ class Shape(Claim):
             pairs = pairwise(xs if self.kind == "rising" else xs[::-1])
             return [self._step(a, b, high=1.0) for a, b in pairs]
         if self.kind in ("lowest", "highest"):
-            rivals = [x for x in xs if x != at]
             ends = {"high": 1.0} if self.kind == "lowest" else {"low": 1.0}
-            return [self._step(at, x, **ends) for x in rivals]
+            return [self._step(at, x, **ends) for x in xs if x != at]
         if self.kind == "plateau":
             flat = [self._step(x, at, **near) for x in xs if x > at]
             return [*flat, *([self._step(at, first, low=self.within)] if first < at else [])]
         if self.kind == "linear":
-            band = {"low": 1 / self.within, "high": self.within}
-            return [self._step(x, first, by=x / first, **band) for x in xs[1:]]
+            return [self._step(x, first, by=x / first, **near) for x in xs[1:]]
         if self.kind == "differs":
             return [replace(self._step(xs[-1], first, **near), outside=True)]
         return [self._step(x, first, **near) for x in xs[1:]]
-
-    def _with(self, word: str) -> Shape:
-        points = {x: text.replace("EACH", word) for x, text in self.points.items()}
-        return replace(self, points=points, each=())
 
     def _step(
         self, x: float, under: float, low: float = -math.inf, high: float = math.inf, by: float = 1
@@ -330,30 +323,27 @@ def judge(
     check_margin(margin)
     claims = list(claims)
     doubts = {claim.id: _untestable(claim, measured, emulated, decided or {}) for claim in claims}
-    testable = [claim for claim in claims if not doubts[claim.id]]
     tests = {
-        c.id: [
-            comparison.keyed(c.margin)
-            .asked_of(measured, kinds or {})
-            .near(margin or c.margin, floors or {})
-            for comparison in c.comparisons()
+        claim.id: [
+            comparison.keyed(claim.margin).asked_of(measured, kinds or {})
+            .near(margin or claim.margin, floors or {})
+            for comparison in claim.comparisons()
         ]
-        for c in testable
-    }
-    findings, refusals = found_of((c for claim in testable for c in tests[claim.id]), measured)
+        for claim in claims if not doubts[claim.id]
+    }  # fmt: skip
+    findings, refusals = found_of(chain(*tests.values()), measured)
     findings_of = {f.comparison: f for f in together(findings, looks, before)}
-    for claim in testable:
-        odd = [Reason(What.DECLARED, said=refusals[c]) for c in tests[claim.id] if c in refusals]
-        doubts[claim.id] = odd[:1]
-    return [
-        claim.not_testable(*doubts[claim.id])
-        if doubts[claim.id]
-        else replace(
-            claim.decide([findings_of[c] for c in tests[claim.id]]),
-            comparisons={c.key: findings_of[c].history for c in tests[claim.id]},
-        )
-        for claim in claims
-    ]
+    verdicts = []
+    for claim in claims:
+        own = tests.get(claim.id, [])
+        odd = [Reason(What.DECLARED, said=refusals[c]) for c in own if c in refusals]
+        if reasons := doubts[claim.id] or odd[:1]:
+            verdicts.append(claim.not_testable(*reasons))
+            continue
+        histories = {c.key: findings_of[c].history for c in own}
+        verdict = claim.decide([findings_of[c] for c in own])
+        verdicts.append(replace(verdict, comparisons=histories))
+    return verdicts
 
 
 def compare(
@@ -376,8 +366,8 @@ def compare(
         raise BadInput(f"two sets of samples have two names, not {', '.join(names)}")
     order = Order("compare", f"{names[0]} is lower than {names[1]}", "", (percentile,), names)
     # Stretches of single runs do not belong together, so no number may occur in both.
-    firsts = zip(names, (a, b), (-1000, -2000), strict=True)
-    blocks_of = {name: as_blocks(side, first, name) for name, side, first in firsts}
+    one, other = names
+    blocks_of = {one: as_blocks(a, -1000, one), other: as_blocks(b, -2000, other)}
     count = max(len(blocks) for blocks in blocks_of.values())
     all_looks = [*looks, count] if looks and looks[-1] != count else looks
     verdict = judge([order], blocks_of, looks=all_looks, margin=margin)[0]
@@ -388,7 +378,7 @@ def compare(
 
 def _untestable(
     claim: Claim, blocks_of: Mapping[str, Blocks], emulated: bool, deciders: Mapping[str, str]
-) -> list[Reason]:  # fmt: skip
+) -> list[Reason]:
     if isinstance(claim, NotHere):
         return [Reason(What.DECLARED, said=claim.why)]
     if missing := claim.missing(blocks_of):

@@ -18,10 +18,10 @@ from labkit.claims.forms import AtLeast, EveryTest, Near, Rank
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.machine.units import shown
 from labkit.reason import Reason, What
-from labkit.statistics.figure import Values, summary
+from labkit.statistics.figure import summary
 from labkit.statistics.measurand import Measurand
 from labkit.statistics.percentiles import Blocks, count
-from labkit.statistics.quantity import Quantity
+from labkit.statistics.quantity import Quantity, Term
 from labkit.statistics.spending import History
 from labkit.verdict import NOT_TESTABLE, Verdict, named
 from labkit.workload import Sample
@@ -46,11 +46,9 @@ class Claimed:
     @classmethod
     def said(cls, study: str, words: Iterable[str]) -> Claimed:
         """Read it from a command line, `METRIC=WAY` each; refuse what no claim is about."""
-        metrics_by_condition = published.published(study).wanted()
-        metrics = {metric for metrics_of in metrics_by_condition.values() for metric in metrics_of}
-        keys = metrics | {
-            f"{m}: {name}" for name, metrics_of in metrics_by_condition.items() for m in metrics_of
-        }
+        wanted = published.published(study).wanted()
+        metrics = {metric for metrics_of in wanted.values() for metric in metrics_of}
+        keys = metrics | {f"{m}: {name}" for name, metrics_of in wanted.items() for m in metrics_of}
         ways: dict[str, tuple[str, ...]] = {}
         for word in words:
             key = max((k for k in keys if word.startswith(f"{k}=")), key=len, default="")
@@ -69,10 +67,7 @@ class Claimed:
         if fields is None:
             return None
         try:
-            ways = {
-                str(key): tuple(map(str, expressions))
-                for key, expressions in fields["ways"].items()
-            }
+            ways = {str(key): tuple(map(str, said)) for key, said in fields["ways"].items()}
             return cls(published.published(str(fields["study"])).study, ways)
         except (AttributeError, KeyError, TypeError) as error:
             raise ResultsError("study.json: the claims cannot be read", said=repr(error)) from None
@@ -94,10 +89,8 @@ class Claimed:
 
     def insist(self, condition: str, tool_samples: Sequence[Sample], place: str) -> list[Sample]:
         """Return `samples`; refuse a file with nothing of what is asked, and say what it has."""
-        metrics_of, units = (
-            published.published(self.study).wanted(),
-            published.published(self.study).units,
-        )
+        document = published.published(self.study)
+        metrics_of, units = document.wanted(), document.units
         if condition not in metrics_of:
             raise Unknown(f"condition of {self.study}", condition, metrics_of)
         samples = self.samples(condition, tool_samples)
@@ -122,19 +115,17 @@ class Claimed:
         """A verdict on each claim. Metrics with one value a run are judged by their mean."""
         plain = published.of(self.study)
         questions = [_of_single(claim, blocks_of) for claim in plain]
-        of_means = {
-            question.id for question, was in zip(questions, plain, strict=True) if question != was
-        }
         doubts = {claim.id: _lack_of_values(claim, blocks_of) for claim in questions}
         able = (claim for claim in questions if not doubts[claim.id])
-        verdicts = judge(able, blocks_of, looks=looks, before=before, margin=margin)
-        verdict_of = {v.claim: _with_mean(v) if v.claim in of_means else v for v in verdicts}
-        return [
-            claim.not_testable(Reason(What.DECLARED, said=doubts[claim.id]))
-            if doubts[claim.id]
-            else verdict_of[claim.id]
-            for claim in questions
-        ]
+        judged = judge(able, blocks_of, looks=looks, before=before, margin=margin)
+        verdict_of, verdicts = {v.claim: v for v in judged}, []
+        for question, claim in zip(questions, plain, strict=True):
+            verdict = verdict_of.get(claim.id) or claim.not_testable(
+                Reason(What.DECLARED, said=doubts[claim.id])
+            )
+            of_means = question != claim and verdict.verdict != NOT_TESTABLE
+            verdicts.append(verdict.also(Reason(What.OF_MEANS)) if of_means else verdict)
+        return verdicts
 
 
 def with_claimed(claims: Claimed | None, condition: str, samples: Sequence[Sample]) -> list[Sample]:
@@ -168,12 +159,6 @@ def _of_single(claim: Claim, blocks_of: Mapping[str, Blocks]) -> Claim:
     return claim
 
 
-def _with_mean(verdict: Verdict) -> Verdict:
-    if verdict.verdict == NOT_TESTABLE:
-        return verdict
-    return verdict.also(Reason(What.OF_MEANS))
-
-
 def _lack_of_values(claim: Claim, blocks_of: Mapping[str, Blocks]) -> str:
     terms = [pair for c in claim.comparisons() for pair in c.what.percentiles.items()]
     lacking = [(q, name) for name, q in terms if _single(blocks_of.get(name, {}))]
@@ -194,13 +179,14 @@ def _ambiguity(
     place: str,
 ) -> BadInput:  # fmt: skip
     names = ", ".join(_with_unit(name, units.get(name, "")) for name in metrics)
-    first = metrics[0]
-    unit = units.get(first, "")
+    first, unit = metrics[0], units.get(metrics[0], "")
     alike = [sample.metric for sample in samples if unit in ("", sample.unit)]
     way = alike[0] if alike else f"1e6 / '{samples[0].metric}'"
+    had = ", ".join(_with_unit(sample.metric, sample.unit) for sample in samples[:MOST_NAMED])
+    more = f", and {len(samples) - MOST_NAMED} more" if len(samples) > MOST_NAMED else ""
     return BadInput(
         f"{place}: which of its metrics is {names} of {condition}?",
-        said=f"it has {_list_names(samples)}",
+        said=f"it has {had}{more}",
         hint=f'such as --metric "{first}={way}", or of several '
         f"--metric \"{first}='one' + 'other'\"",
     )
@@ -213,30 +199,20 @@ def _follow(way: str, samples: Mapping[str, Sample]) -> Sample | None:
     quantity = Quantity(way, EACH_VALUE)
     if not {*quantity.names} <= samples.keys():
         return None
-    figures = {
-        (name, of): samples[name].values
-        if of == EACH_VALUE
-        else summary(of, [samples[name].values])
+    values_of = {name: samples[name].values for name in quantity.names}
+    figures: dict[Term, Any] = {
+        (name, of): values_of[name] if of == EACH_VALUE else summary(of, [values_of[name]])
         for name, of in quantity.terms()
     }
-    return Sample(way, "", _figures(quantity, figures))
-
-
-def _figures(quantity: Quantity, figures: Mapping[Any, Any]) -> Values:
     try:
         numbers = np.atleast_1d(quantity.all_of(figures))
     except ValueError:
         problem = f"{quantity.shown} is of metrics that have different numbers of values"
         raise BadInput(problem, hint="mean('...') or median('...') combines several") from None
     if not np.isfinite(numbers).all():
-        raise BadInput(f"{quantity.shown} has no value here: it divides by 0")
-    return numbers
+        raise quantity.divides()
+    return Sample(way, "", numbers)
 
 
 def _with_unit(name: str, unit: str) -> str:
     return f"{name} ({shown(unit)})" if unit else name
-
-
-def _list_names(samples: Sequence[Sample]) -> str:
-    first = ", ".join(_with_unit(sample.metric, sample.unit) for sample in samples[:MOST_NAMED])
-    return first + (f", and {len(samples) - MOST_NAMED} more" if len(samples) > MOST_NAMED else "")

@@ -119,9 +119,6 @@ def _describe(group: Sequence[PrintedFigure]) -> list[str]:
             continue
         to = f" to {highs[f.condition]}" if f.statistic.startswith("range_low") else ""
         name = f.condition.replace(";", ", ")
-        parts.append(f"{name} {f.relation} {f.value}{to} {_unit(f.unit)}")
+        unit = f"({f.unit})" if f.unit == NO_UNIT else shown(f.unit.replace("percent", "%"))
+        parts.append(f"{name} {f.relation} {f.value}{to} {unit}")
     return parts
-
-
-def _unit(unit: str) -> str:
-    return f"({unit})" if unit == NO_UNIT else shown(unit.replace("percent", "%"))

@@ -66,16 +66,11 @@ def _each_is(test: Callable[[Any], bool], length: int = 0) -> Callable[[Any], bo
 
 
 def _is_quotient(value: Any) -> bool:
-    pair = _each_is(_is_number, 2)(value) and value[1] != 0
-    return _is_number(value) or bool(pair)
+    return _is_number(value) or (_each_is(_is_number, 2)(value) and value[1] != 0)
 
 
 def _is_table(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_text, value.values()))
-
-
-def _are_points(value: Any) -> bool:
-    return _is_table(value) and all(_float(x) is not None for x in value)
 
 
 TEXT, NUMBER = ("a text", _is_text), ("a number", _is_number)
@@ -84,13 +79,16 @@ QUOTIENT = ("a number, or two numbers to divide", _is_quotient)
 VALUES: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("margin", "low", "high", "at", "published", "within"), NUMBER),
     **dict.fromkeys(("statistics", "prints", "conditions", "what", "each", "metrics"), TEXTS),
+    **{key: (f"tables, each begun by [[{key}]]", _each_is(lambda one: isinstance(one, dict)))
+       for key in ("answer", "claim")},
     "chains": ("a list of lists of texts", _each_is(_each_is(_is_text))),
-    "points": ("a table of texts by numbers", _are_points),
+    "points": (
+        "a table of texts by numbers",
+        lambda table: _is_table(table) and None not in map(_float, table),
+    ),
     "units": ("a table of texts", _is_table),
     "url": ("a text", lambda text: isinstance(text, str)),
-    "answer": ("tables, each begun by [[answer]]", _each_is(lambda one: isinstance(one, dict))),
-    "claim": ("tables, each begun by [[claim]]", _each_is(lambda one: isinstance(one, dict))),
-}
+}  # fmt: skip
 """Kinds of values by key; any other key has a text."""
 
 
@@ -189,14 +187,11 @@ def read(
             if wrong is None:
                 raise
             wrong.append(error)
-    units = dict(tables.get("units", {}))
     ids = [claim.id for claim in claims]
-    answers = tuple(
-        _headline(toml, n, table, tables["statistics"][0], ids)
-        for n, table in enumerate(tables.get("answer", ()))
-    )
-    return Published(study, tables["document"], tables["metric"], tuple(claims), units, answers,
-                     tables.get("url", ""))  # fmt: skip
+    answers = [_headline(toml, n, table, tables["statistics"][0], ids)
+               for n, table in enumerate(tables.get("answer", ()))]  # fmt: skip
+    return Published(study, tables["document"], tables["metric"], tuple(claims),
+                     tables.get("units", {}), tuple(answers), tables.get("url", ""))  # fmt: skip
 
 
 def _headline(
@@ -284,7 +279,9 @@ def _values(
     if kind is Shape:
         values["points"] = {float(x): name for x, name in fields.get("points", {}).items()}
     if kind is Ratio:
-        values |= {key: _quotient(values[key]) for key in ("published", "within") if key in values}
+        for key in values.keys() & {"published", "within"}:
+            value = values[key]
+            values[key] = value[0] / value[1] if isinstance(value, tuple) else float(value)
     return values
 
 
@@ -322,10 +319,6 @@ def _float(word: str) -> float | None:
         return None
 
 
-def _quotient(value: Any) -> float:
-    return value[0] / value[1] if isinstance(value, tuple) else float(value)
-
-
 def _freeze(value: Any) -> Any:
     return tuple(map(_freeze, value)) if isinstance(value, list) else value
 
@@ -339,7 +332,6 @@ def _figures_of(
         if f.metric == tables["metric"] and f.percentile:
             at = f"{f.x_name}={f.x}"
             name = f.condition + ("" if at == tables.get("point") else f" [{at}]")
-            figures_of.setdefault(name, {}).setdefault(
-                float(_statistic(f.percentile)), float(f.value)
-            )
+            figures = figures_of.setdefault(name, {})
+            figures.setdefault(float(_statistic(f.percentile)), float(f.value))
     return figures_of

@@ -44,18 +44,21 @@ def judged(reading: Reading, margin: float | None = None) -> list[Verdict]:
     """Judge each claim by what was read."""
     study, results = reading.study, reading.results
     noise, given_up = lab_noise(study, results), kept_looks.given_up(results)
-    plain, seconds = _plain(reading, noise, margin), _seconds_of_a_block(results)
-    doubts, loads, verdicts = _doubts(reading), Loads(study, results), []
-    for claim, verdict in zip(study.claims, plain, strict=True):
+    # Each further block takes as long as those that were measured.
+    runs = results.finished()
+    seconds = sum(run.seconds for run in runs) / max(1, len({run.block for run in runs}))
+    gates = results.asked.get("lab", {}).get("tolerates", ())
+    borne = {condition.name: (*condition.expects, *gates) for condition in study.conditions}
+    doubts = Doubts(results, borne, steady.unsteady(reading.blocks))
+    loads, verdicts = Loads(study, results), []
+    blocks_of = {name: b for name, b in reading.measured.items() if name not in study.unmeasured}
+    for claim, verdict in zip(study.claims, _plain(reading, noise, margin), strict=True):
         verdict = _given_up(_in_noise(verdict, noise), given_up.get(claim.id))
         verdict = replace(verdict, reasons=tuple(taking(r, seconds) for r in verdict.reasons))
         names = claim.conditions_among([condition.name for condition in study.conditions])
         latency = study.unit in LATENCIES and claim.metric in WAITS
         verdict = doubts.on(verdict, names, latency, loads.of(claim))
         reach = reach_of(claim.names(), results)
-        blocks_of = {
-            name: b for name, b in reading.measured.items() if name not in study.unmeasured
-        }
         figure = local_figure(claim, verdict, blocks_of, reading.kinds, reach, reading.units)
         verdicts.append(replace(verdict, local=figure))
     return verdicts
@@ -64,7 +67,8 @@ def judged(reading: Reading, margin: float | None = None) -> list[Verdict]:
 def _plain(reading: Reading, noise: Noise | None, margin: float | None) -> list[Verdict]:
     study, results = reading.study, reading.results
     looks = kept_looks.look(results)
-    silent = {**_silences(study, results), **study.unmeasured}
+    whys = study.untold if is_emulated(results) or _slower(study, results) else {}
+    silent = {**whys, **(study.crowded if is_crowded(results) else {}), **study.unmeasured}
     blocks_of = {name: b for name, b in reading.measured.items() if name not in silent}
     verdicts = claims.judge(
         study.claims, blocks_of, emulated=is_emulated(results),
@@ -81,11 +85,6 @@ def _plain(reading: Reading, noise: Noise | None, margin: float | None) -> list[
     unlike = [c.name for c in study.conditions if c.name in silent and c.name not in refusals]
     unlike += reading.measured.keys() & silent.keys()
     return [replace(v, reasons=tuple(_explain(v, reasons_of, unlike))) for v in verdicts]
-
-
-def _silences(study: Study, results: Results) -> Mapping[str, str]:
-    whys = study.untold if is_emulated(results) or _slower(study, results) else {}
-    return {**whys, **(study.crowded if is_crowded(results) else {})}
 
 
 # What was asked for is kept with the results: rates of links are those of the events.
@@ -107,14 +106,10 @@ def _explain(v: Verdict, reasons_of: Mapping[str, str], unlike: Sequence[str]) -
             continue
         by: dict[tuple[What, str], list[str]] = {}
         for name in reason.about:
-            reason_said = next(
-                (text for key, text in reasons_of.items() if Measurand.of(name).has(key)), ""
-            )
+            whys = (text for key, text in reasons_of.items() if Measurand.of(name).has(key))
             kind = What.NOT_THE_DOCUMENTS if name in unlike else What.NOT_MEASURED
-            by.setdefault((kind, reason_said), []).append(name)
-        reasons += [
-            Reason(kind, tuple(about), reason_said) for (kind, reason_said), about in by.items()
-        ]
+            by.setdefault((kind, next(whys, "")), []).append(name)
+        reasons += [Reason(kind, tuple(about), said) for (kind, said), about in by.items()]
     return reasons
 
 
@@ -132,12 +127,6 @@ def _given_up(verdict: Verdict, note: kept_looks.GivenUp | None) -> Verdict:
     return replace(verdict, given_up=note.why).also(Reason(What.GIVEN_UP, said=note.why))
 
 
-# Each further block takes as long as those that were measured.
-def _seconds_of_a_block(results: Results) -> float:
-    runs = results.finished()
-    return sum(run.seconds for run in runs) / max(1, len({run.block for run in runs}))
-
-
 def lab_noise(study: Study, results: Results) -> Noise | None:
     """The noise that `labkit noise` found on the lab of these results; None if never asked.
 
@@ -146,10 +135,3 @@ def lab_noise(study: Study, results: Results) -> Noise | None:
     if results.asked.get("scale"):
         return None
     return noise_floor.kept(study, str(results.asked.get("lab", {}).get("name", "")))
-
-
-def _doubts(reading: Reading) -> Doubts:
-    study, results = reading.study, reading.results
-    gates = results.asked.get("lab", {}).get("tolerates", ())
-    borne = {condition.name: (*condition.expects, *gates) for condition in study.conditions}
-    return Doubts(results, borne, steady.unsteady(reading.blocks))

@@ -33,7 +33,11 @@ def decided(study: Study, results: Results) -> dict[str, str]:
     reasons = {claim: kernels.decided(names, kernels_of) for claim, names in names_of.items()}
     if kernels.emulates(lab.get("accelerator", "")):
         reasons |= study.emulated
-    reasons |= _few_cpus(study, results) | _shared_cpus(study, results) | _silences(study, results)
+    reasons |= _few_cpus(study, results) | _shared_cpus(study, results)
+    # A substitute of an emulated lab may decide a claim whose every figure is measured there; one
+    # of every lab, where labkit has nothing but a substitute.
+    whys = {**(study.untold if is_emulated(results) else {}), **study.unmeasured}
+    reasons |= {claim: whys[claim] for claim in names_of if claim in whys}
     return {claim: reason for claim, reason in reasons.items() if reason}
 
 
@@ -60,13 +64,6 @@ def _shared_cpus(study: Study, results: Results) -> dict[str, str]:
     client, server = ({*cpus_of(cpus)} for cpus in cpus_of_roles)
     claims = study.apart if client & server else {}
     return {claim: f"{SHARED_CPUS}, {reason}: {APART}" for claim, reason in claims.items()}
-
-
-# A substitute of an emulated lab may decide a claim whose every figure is measured there; one of
-# every lab, where labkit has nothing but a substitute.
-def _silences(study: Study, results: Results) -> dict[str, str]:
-    whys = {**(study.untold if is_emulated(results) else {}), **study.unmeasured}
-    return {claim.id: whys[claim.id] for claim in study.claims if claim.id in whys}
 
 
 # Containers share their host's CPUs, and so do guests; guests may have fewer.

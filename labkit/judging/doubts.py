@@ -43,7 +43,13 @@ class Doubts:
             return verdict
         runs = [run for run in self._runs if run.condition in names]
         good = [(run, self._find_spoils(run, loads)) for run in runs if run.state == "finished"]
-        remarks = [*_count(good), *_invalid(runs), *self._changing(names)]
+        counts = {name: sum(name in spoils for _, spoils in good) for name in SPOILS}
+        remarks = [Reason(What.SPOILS, said=SPOILS[name], count=n, of=len(good))
+                   for name, n in counts.items() if n]  # fmt: skip
+        if bad := sum(run.state == "invalid" for run in runs):
+            remarks.append(Reason(What.INVALID, count=bad))
+        remarks += [Reason(What.CHANGING, (name,), count=n, of=of)
+                    for name, (n, of) in self.unsteady.items() if name in names]  # fmt: skip
         if latency and (spoilt := _spoilt(good)):
             is_decided = verdict.verdict in (HOLDS, CONTRADICTED, SAME)
             reasons = (spoilt, *verdict.reasons) if is_decided else verdict.reasons
@@ -64,26 +70,8 @@ class Doubts:
             if makes_load and name not in borne and any(name in names for names in gates)
         )  # fmt: skip
 
-    def _changing(self, names: Collection[str]) -> list[Reason]:
-        counts = {name: count for name, count in self.unsteady.items() if name in names}
-        return [Reason(What.CHANGING, (name,), count=n, of=of) for name, (n, of) in counts.items()]
 
-
-Sight = tuple[Run, frozenset[str]]
-
-
-def _invalid(runs: Sequence[Run]) -> list[Reason]:
-    bad = sum(run.state == "invalid" for run in runs)
-    return [Reason(What.INVALID, count=bad)] if bad else []
-
-
-def _count(good: Sequence[Sight]) -> list[Reason]:
-    counts = {name: sum(name in spoils for _, spoils in good) for name in SPOILS}
-    return [Reason(What.SPOILS, said=SPOILS[name], count=n, of=len(good))
-            for name, n in counts.items() if n]  # fmt: skip
-
-
-def _spoilt(good: Sequence[Sight]) -> Reason | None:
+def _spoilt(good: Sequence[tuple[Run, frozenset[str]]]) -> Reason | None:
     by: dict[str, list[frozenset[str]]] = {}
     for run, spoils in good:
         by.setdefault(run.condition, []).append(spoils)

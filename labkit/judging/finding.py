@@ -1,7 +1,7 @@
 """The answer to a study in one sentence: what was found, how large, and what the document says."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from labkit.claims import published
@@ -28,8 +28,9 @@ class AnswerFigure:
     """Whether the claim behind it can be tested here; else this is a finding of this lab alone."""
 
     def __str__(self) -> str:
-        say, write = self.headline.says, self._write
-        text = f"{say.format(self._with_unit(write(self.effect.value)))}, {self._within()}"
+        unit = {"percent": "%", "times": "times", "number": self.headline.unit}[self.headline.form]
+        figure = f"{self._write(self.effect.value)} {unit}".rstrip()
+        text = f"{self.headline.says.format(figure)}, {self._within()}"
         local = "" if self.tested else ": this does not test the document's claim"
         place = f"Measured on {PLACES[self.reach]}{local}."
         return f"{capital(text)}; {self.headline.documented}. {place}"
@@ -49,10 +50,6 @@ class AnswerFigure:
             return extent
         near = max(1 - low, high - 1) < MARGIN
         return f"{extent}, so {'hardly any difference' if near else 'the difference may be chance'}"
-
-    def _with_unit(self, figure: str) -> str:
-        units = {"percent": " %", "times": " times", "number": f" {self.headline.unit}".rstrip()}
-        return f"{figure}{units[self.headline.form]}"
 
     # Two digits of what is known.
     def _write(self, x: float) -> str:
@@ -83,9 +80,8 @@ def find_figure(reading: Reading, verdicts: Sequence[Verdict]) -> AnswerFigure |
         comparison = Comparison(headline.what).asked_of(reading.measured, reading.kinds)
         if findings := found_of([comparison], reading.measured)[0]:
             reach = reach_of([*headline.what.names], reading.results)
-            return AnswerFigure(
-                headline, findings[0].effect, reach, headline.claim not in without_test
-            )
+            tested = headline.claim not in without_test
+            return AnswerFigure(headline, findings[0].effect, reach, tested)
     return None
 
 
@@ -94,16 +90,13 @@ def sentence(reading: Reading, verdicts: Sequence[Verdict]) -> str:
     first = next(iter(headlines(reading.study.name)), None)
     if first is None:
         return ""
-    return str(find_figure(reading, verdicts) or _describe_silence(first, reading.results.asked))
+    if figure := find_figure(reading, verdicts):
+        return str(figure)
+    refusals = reading.results.asked.get("refused", {})
+    reason = f": {next(iter(refusals.values()))}" if refusals else ""
+    return capital(f"not answered here{reason}; {first.documented}.")
 
 
 def headlines(study: str) -> tuple[Headline, ...]:
     """The ways to say the answer of a study, the best first."""
     return published.published(study).answers if study in published.names() else ()
-
-
-def _describe_silence(first: Headline, question: Mapping[str, object]) -> str:
-    refusals = question.get("refused", {})
-    reasons = list(dict.fromkeys(refusals.values())) if isinstance(refusals, dict) else []
-    reason = f": {reasons[0]}" if reasons else ""
-    return capital(f"not answered here{reason}; {first.documented}.")

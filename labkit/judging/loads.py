@@ -31,11 +31,9 @@ def unhurried(reading: Reading) -> dict[str, str]:
 
 # In the condition that loses most, in its middle block.
 def _most_lost(reading: Reading, loss: str) -> float:
-    shares = [
-        np.median([np.mean(values) for values in blocks.values()])
-        for name, blocks in reading.measured.items()
-        if Measurand.of(name).metric == loss
-    ]
+    shares = [np.median([np.mean(values) for values in blocks.values()])
+              for name, blocks in reading.measured.items()
+              if Measurand.of(name).metric == loss]  # fmt: skip
     return float(max(shares, default=1.0))
 
 
@@ -51,14 +49,9 @@ class Loads:
         loads = self.study.loads
         if len(loads) == 1:
             return loads
-        metrics_named = {
-            name.metric or plain(self.study.metric) for name in measurands(claim.names())
-        }
+        named = {name.metric or plain(self.study.metric) for name in measurands(claim.names())}
         metrics = self._metrics
-        return (
-            tuple(load for load in loads if metrics.get(load.name, metrics_named) & metrics_named)
-            or loads
-        )
+        return tuple(load for load in loads if metrics.get(load.name, named) & named) or loads
 
     # What does not tell its metrics shows them in its runs.
     @cached_property

@@ -47,7 +47,9 @@ def local_figure(
     effect = next((r.effect for r in verdict.reasons if r.effect), strongest.effect)
     matches = [f.comparison for f in findings if f.effect.what == effect.what]
     unit = _unit(matches[0], units or {}) if matches else ""
-    word = _decide(verdict, strongest.comparison)
+    word = OF_VERDICT.get(verdict.verdict, UNCLEAR)
+    if verdict.verdict == SAME and strongest.comparison.order:
+        word = DIFFERS  # an order that is the same within the margin is none
     return LocalFigure(word, effect, reach, verdict.p or strongest.p, unit)
 
 
@@ -55,13 +57,6 @@ def local_figure(
 def _unit(c: Comparison, units: Mapping[str, str]) -> str:
     units_of = {units.get(name, "") for name in c.what.names} - {"share", "1"}
     return units_of.pop() if len(units_of) == 1 and c.what.keeps_unit else ""
-
-
-# An order that is the same within the margin is none.
-def _decide(verdict: Verdict, comparison: Comparison) -> str:
-    if verdict.verdict == SAME and comparison.order:
-        return DIFFERS
-    return OF_VERDICT.get(verdict.verdict, UNCLEAR)
 
 
 def _says(f: Found) -> str:
