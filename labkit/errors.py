@@ -1,37 +1,5 @@
 """The possible errors, on one page.
 
-    LabkitError                 every error that labkit raises on purpose
-    ├── BadInput                the caller's request is wrong
-    │   ├── Unknown             a name that is not known; lists the known ones
-    │   ├── Impossible          a setting that this kind of host cannot have
-    │   └── NotInstalled        packages of an extra are missing here; names the command
-    ├── HostError               a host did not do what it was asked
-    │   ├── Unreachable         no connection, or the connection was lost
-    │   │   ├── LoginRefused    the host does not let us in; not tried again for a minute
-    │   │   ├── OutcomeUnknown  while a command ran: it may have ended or not, or run on
-    │   │   └── NothingRun      before a command could begin
-    │   ├── HostKeyRefused      the host is not the one we know, so nothing was sent
-    │   ├── WrongHost           the key is right, the machine is another: nothing is changed on it
-    │   ├── CommandFailed       a command ended with a code other than 0
-    │   ├── TimedOut            a command was still running at its deadline
-    │   ├── SudoRefused         the host does not let this login act as root
-    │   ├── CopyFailed          a file did not arrive whole, or may not be written or read
-    │   ├── FleetFailed         some of several hosts failed; names each
-    │   ├── SettingRefused      a setting did not take, or did not go back
-    │   ├── Busy                somebody else is changing the host
-    │   ├── Unfinished          an earlier change of the host is not put back
-    │   └── JournalDamaged      the host's journal cannot be trusted
-    ├── BoxError                the lab in a box cannot do this on this machine
-    ├── ResultsError            stored results are missing, damaged or too new
-    │   └── StoreRefused        the store of a campaign cannot be written or read now
-    │       └── NoCredentials   it asks who we are, and nothing here says so
-    ├── ClusterError            a Dask cluster cannot run this
-    │   ├── NoScheduler         no scheduler answers at the address
-    │   ├── UnlikeVersions      the cluster has other versions of dask or of labkit
-    │   └── NoWorker            no worker offers a lab that points need
-    ├── KernelDied              the process that ran a notebook ended by itself
-    └── Stopped                 the user asked to stop; everything has been put back
-
 Each prints as up to three lines: what happened and where, the tool's last words, what to try.
 """
 
@@ -75,10 +43,6 @@ def nearest(word: str, words: Iterable[str]) -> str:
     return plain[near[0]] if near else ""
 
 
-def _hint_line(line: str) -> str:
-    return f"{'' if line.startswith(' ') else HINT:<{len(HINT)}}{line.strip()}"
-
-
 # A name is not broken at a blank in it.
 def _lines(names: Iterable[str]) -> list[str]:
     text = f"known: {', '.join(name.replace(' ', BLANK) for name in names)}"
@@ -97,8 +61,10 @@ class LabkitError(Exception):
         self.what, self.said, self.hint = readable(what), last_words(said), hint
 
     def __str__(self) -> str:
-        texts = [f"  {line}" for line in self.said.splitlines()]
-        return "\n".join([self.what, *texts, *map(_hint_line, self.hint.splitlines())])
+        said = [f"  {line}" for line in self.said.splitlines()]
+        hints = [f"{'' if line.startswith(' ') else HINT:<{len(HINT)}}{line.strip()}"
+                 for line in self.hint.splitlines()]  # fmt: skip
+        return "\n".join([self.what, *said, *hints])
 
     # A notebook shows what happened, not the way through our code (IPython looks for this name).
     def _render_traceback_(self) -> list[str]:
