@@ -129,10 +129,7 @@ class Check:
             findings = list(self.look(place))
         except LabkitError as error:
             findings = [Finding(FAILURE, error.what, error.said, error.hint)]
-        return [
-            replace(finding, check=self.name, where=finding.where or place.where)
-            for finding in findings
-        ]
+        return [replace(f, check=self.name, where=f.where or place.where) for f in findings]
 
 
 def check(
@@ -157,12 +154,7 @@ class _Visit:
     at: str = ""
     _left: bool = False
 
-    def begin(self) -> threading.Thread:
-        thread = threading.Thread(target=self._through, daemon=True)
-        thread.start()
-        return thread
-
-    def _through(self) -> None:
+    def through(self) -> None:
         for check in self.checks:
             self.at = check.name
             findings = self._make(check)
@@ -195,9 +187,8 @@ class _Visit:
         names = [check.name for check in self.checks]
         names_after = names[names.index(self.at) + 1 :]
         self.failed |= {self.at, *names_after}
-        unseen = [
-            Finding(NOT_SEEN, f"`{self.at}` did not end", "", "", place, n) for n in names_after
-        ]
+        reason = f"`{self.at}` did not end"
+        unseen = [Finding(NOT_SEEN, reason, where=place, check=name) for name in names_after]
         return [*self.found, late, *unseen]
 
 
@@ -212,10 +203,8 @@ def look_over(
     hosts = [_Visit(Subject(lab, (role,)), by["host"]) for role in lab.hosts]
     findings = _make_all(hosts, seconds)
     failures = {visit.place.role: visit.failed for visit in hosts}
-    ways = sorted(set(pairs))
-    two = [
-        _Visit(Subject(lab, way), by["pair"], failures[way[0]] | failures[way[1]]) for way in ways
-    ]
+    two = [_Visit(Subject(lab, (a, b)), by["pair"], failures[a] | failures[b])
+           for a, b in sorted(set(pairs))]  # fmt: skip
     findings += _make_all(two, seconds)
     well = tuple(role for role, wrong in failures.items() if "kind" not in wrong)
     cut = frozenset(visit.place.roles for visit in two if "path" in visit.failed)
@@ -224,7 +213,9 @@ def look_over(
 
 def _make_all(visits: Sequence[_Visit], seconds: float) -> list[Finding]:
     end = time.monotonic() + seconds
-    threads = [visit.begin() for visit in visits]
+    threads = [threading.Thread(target=visit.through, daemon=True) for visit in visits]
+    for thread in threads:
+        thread.start()
     for thread in threads:
         thread.join(max(0.0, end - time.monotonic()))
     return [finding for visit in visits for finding in visit.leave(seconds)]

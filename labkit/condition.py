@@ -80,14 +80,13 @@ class Condition:
     def pairs(self, lab: Lab, workload: Workload) -> dict[str, dict[str, Host]]:
         """The hosts that the workload runs between, by what plays its last role."""
         players_of = {role: self.players(role) for role in workload.roles}
-        count = max(map(len, players_of.values()))
-        pairs_all = [{role: p[n % len(p)] for role, p in players_of.items()} for n in range(count)]
-        last, extras = workload.roles[-1], [r for r in workload.optional if r in lab.hosts]
-        beside = {role: lab.host(role) for role in extras}
-        return {
-            pair[last]: {role: lab.host(p) for role, p in pair.items()} | beside
-            for pair in pairs_all
-        }
+        beside = {role: lab.host(role) for role in workload.optional if role in lab.hosts}
+        pairs_of = {}
+        for n in range(max(map(len, players_of.values()))):
+            pair = {role: players[n % len(players)] for role, players in players_of.items()}
+            hosts = {role: lab.host(player) for role, player in pair.items()}
+            pairs_of[pair[workload.roles[-1]]] = hosts | beside
+        return pairs_of
 
     def players(self, role: str) -> tuple[str, ...]:
         """The lab's roles that play this role of the workload."""
@@ -102,7 +101,10 @@ class Condition:
         off = self._without_power(lab)
         hosts = {id(lab.hosts[role]): role for role in reversed(roles) if role not in off}
         hosts_of = {role: lab.hosts[role] for role in reversed(hosts.values())}
-        makes = self.players("client") if len(hosts_of) > 1 and _own_client(lab, loads) else ()
+        # The hosts of a box share CPUs, so that those of one say nothing of its programs.
+        waits = any("client" in load.roles and load.loop == "closed" for load in loads)
+        own_client = waits and not lab.emulated and len(hosts_of) > 1
+        makes = self.players("client") if own_client else ()
         processes = [name for load in loads for name in load.ours]
         processes += [name for setting in self.asked(lab) for name in setting.ours]
         seconds = [*(load.seconds for load in loads), *(event.seconds for event in self.events)]
@@ -132,12 +134,9 @@ class Condition:
         steps_of = {step.setting: step for step in plan.steps}
         steps = [steps_of[setting] for setting in self.asked(lab) if setting in steps_of]
         settings = [
-            f"{step.setting} ({step.way.more.stands_for})"
-            if step.way.more.stands_for
-            else str(step.setting)
-            for step in steps
-            if step.way and not step.why
-        ]
+            f"{step.setting} ({name})" if (name := step.way.more.stands_for) else f"{step.setting}"
+            for step in steps if step.way and not step.why
+        ]  # fmt: skip
         knobs = [f"{name}: {value}" for name, value in self.knobs.items()]
         return "; ".join([*dict.fromkeys(settings), *knobs]) or "these hosts as they are"
 
@@ -189,13 +188,6 @@ def _forgets(step: Step, off: Collection[str]) -> str:
     if step.setting.role not in off or not step.way or step.way.more.persists:
         return ""
     return f"{step.host} loses its power meanwhile, and with it its {step.thing}"
-
-
-# The hosts of a box share CPUs, so that those of one say nothing of its programs.
-def _own_client(lab: Lab, loads: Sequence[Workload]) -> bool:
-    return not lab.emulated and any(
-        "client" in load.roles and load.loop == "closed" for load in loads
-    )
 
 
 # A server whose address VMkernel answers at is no bare Linux, whatever runs below its tools. Beside

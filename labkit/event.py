@@ -39,14 +39,10 @@ class Phase:
 
 @dataclass(frozen=True)
 class TimeLine:
-    """The start, phases and end of an event.
-
-    `offsets` are how far each host's clock is from the controller's, and how sure that is.
-    """
+    """The start, phases and end of an event."""
 
     event: str
     phases: tuple[Phase, ...]
-    offsets: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def begun(self) -> float:
@@ -163,13 +159,9 @@ def said(text: str) -> list[dict[str, Any]]:
         lines = [json.loads(line) for line in text.splitlines()]
     except ValueError as error:
         raise ResultsError("the lines of an event cannot be read", said=str(error)) from None
-    offset = {
-        line_read["clock"]: float(line_read["offset"])
-        for line_read in lines
-        if "clock" in line_read
-    }
+    ahead_of = offsets(lines)
     for line in lines:
-        ahead = 0.0 if "by" in line else offset.get(line.get("host", ""), 0.0)
+        ahead = 0.0 if "by" in line else ahead_of.get(line.get("host", ""), (0.0, 0.0))[0]
         for key in {"t", "at"} & set(line):
             line[key] -= ahead
     return lines
@@ -177,7 +169,10 @@ def said(text: str) -> list[dict[str, Any]]:
 
 def offsets(lines: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
     """The offset of each host's clock from ours, and its bound."""
-    return {line["clock"]: (line["offset"], line["bound"]) for line in lines if "clock" in line}
+    return {
+        line["clock"]: (float(line["offset"]), line.get("bound", 0.0))
+        for line in lines if "clock" in line
+    }  # fmt: skip
 
 
 @dataclass
@@ -188,7 +183,7 @@ class Happening:
     lab: Lab
     said: dict[str, Say] = field(default_factory=dict)
     failed: list[BaseException] = field(default_factory=list)
-    clocks: Future[Mapping[str, ClockReading]] | None = None
+    clocks: Future[dict[str, ClockReading]] | None = None
     """Read while the load is prepared: an emulated guest takes seconds to print the time."""
     _thread: threading.Thread | None = None
     _over: threading.Event = field(default_factory=threading.Event)
@@ -215,17 +210,14 @@ class Happening:
             for event in self.events:
                 if self._given_up.wait(event.after):
                     return
-                self._happen_once(event)
+                say = self.said[f"{event.name}.txt"] = Say()
+                say.clocks(self.clocks.result() if self.clocks else {})
+                event.happen(self.lab, say)
                 self._given_up.wait(event.settle)
         except BaseException as error:
             self.failed.append(error)
         finally:
             self._over.set()
-
-    def _happen_once(self, event: Event) -> None:
-        say = self.said[f"{event.name}.txt"] = Say()
-        say.clocks(self.clocks.result() if self.clocks else {})
-        event.happen(self.lab, say)
 
     def _end(self) -> None:
         self._given_up.set()
@@ -238,12 +230,9 @@ class Happening:
 @contextmanager
 def happening(events: Sequence[Event], lab: Lab) -> Iterator[Happening]:
     """The events of a run; they have ended afterwards, and the lab is as it was."""
-
-    def clocks() -> Mapping[str, ClockReading]:
-        return lab.fleet.clocks().ok
-
     with ThreadPoolExecutor(1) as pool:
-        beside = Happening(events, lab, clocks=pool.submit(clocks) if events else None)
+        clocks = pool.submit(lambda: lab.fleet.clocks().ok) if events else None
+        beside = Happening(events, lab, clocks=clocks)
         try:
             yield beside
         finally:
@@ -264,12 +253,8 @@ def event_samples(events: Iterable[Event], loads: Iterable[Workload], text: Text
     over_time: dict[str, Series] = {}
     for load in loads:
         over_time |= load.over_time(text(f"{load.name}.txt") or "")
-    return [
-        sample
-        for event, content in texts.items()
-        if content
-        for sample in event.parse(content, over_time)
-    ]
+    return [sample for event, content in texts.items() if content
+            for sample in event.parse(content, over_time)]  # fmt: skip
 
 
 def all_succeeded(events: Iterable[Event], text: Text) -> bool:

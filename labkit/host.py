@@ -253,9 +253,8 @@ class Host:
     ) -> Job:  # fmt: skip
         """Start a detached job, or attach to the one that this key stands for."""
         limits = detached.JobLimits(seconds, cap)
-        owner = self.owner
         return detached.start(
-            self, words, key=key, limits=limits, spool=spool, tell=tell, owner=owner
+            self, words, key=key, limits=limits, spool=spool, tell=tell, owner=self.owner
         )
 
     @property

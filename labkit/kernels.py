@@ -10,8 +10,6 @@ from labkit.verdict import REAL_KERNEL
 EMULATION = "emulated guest"
 HARDWARE = "guest by KVM"
 NAMES = {"uml": "User-Mode Linux", "tcg": "QEMU without hardware support"}
-
-
 LONGEST = 29
 """Letters of a note's brief form."""
 
@@ -83,12 +81,10 @@ def titles(kernels: Mapping[str, str]) -> dict[str, str]:
 def decided(groups: Iterable[Iterable[str]], kernels: Mapping[str, str]) -> str:
     """The reason why the emulation decides between compared conditions; empty if it does not."""
     for names in groups:
-        names_of = labels(names, kernels)
-        if len({is_emulated(kernel) for kernel in names_of}) > 1:
-            kernels_named = sorted(
-                {EMULATION if is_emulated(kernel) else kernel for kernel in names_of}
-            )
-            return f"the emulation decides between an {' and a '.join(kernels_named)}"
+        on = labels(names, kernels)
+        if len({*map(is_emulated, on)}) > 1:
+            named = sorted({EMULATION if is_emulated(kernel) else kernel for kernel in on})
+            return f"the emulation decides between an {' and a '.join(named)}"
     return ""
 
 

@@ -41,7 +41,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from labkit.errors import BadInput, BoxError, Unknown
 from labkit.fleet.fleet import Fleet
@@ -223,7 +223,10 @@ def _host(path: Path, role: str, table: Any, defaults: Address) -> Host:
         raise BadInput(f"{path}: [hosts.{role}] port must be 1 to 65535, not {port!r}")
     lab = str(path.absolute())
     if text["control"] == LOCAL:
-        login = _as_root(path, role, _local(path, role, table), text)
+        if odd := [key for key in BY_SSH if key in table]:
+            problem = f"{path}: [hosts.{role}] is this machine, where {odd[0]} means nothing"
+            raise BadInput(problem, hint=f"remove {odd[0]}, or let control be an address for SSH")
+        login = _as_root(path, role, Local(role), text)
         return Host(role, text["address"] or "localhost", login, text["interface"], lab=lab)
     if text["resource"] and not RESOURCE.fullmatch(text["resource"]):
         raise BadInput(f"{path}: [hosts.{role}] resource is no identifier: {text['resource']!r}")
@@ -250,13 +253,6 @@ def _disks(path: Path, role: str, text: str) -> tuple[str, ...]:
     return disks
 
 
-def _local(path: Path, role: str, table: Mapping[str, Any]) -> Local:
-    if odd := [key for key in BY_SSH if key in table]:
-        problem = f"{path}: [hosts.{role}] is this machine, where {odd[0]} means nothing"
-        raise BadInput(problem, hint=f"remove {odd[0]}, or let control be an address for SSH")
-    return Local(role)
-
-
 # The password itself is in no file: a command, the keyring or a human has it.
 def _as_root(path: Path, role: str, at: Ssh | Local, text: Mapping[str, str]) -> Ssh | Local:
     if text["become"] not in BECOME:
@@ -279,9 +275,8 @@ def _with_guests(
     if not machines:
         return {}
     if "server" not in hosts or "server" in machines:
-        raise BadInput(
-            f"{path}: vm = is for a guest, such as [hosts.guest], of the host [hosts.server]"
-        )
+        problem = "vm = is for a guest, such as [hosts.guest], of the host [hosts.server]"
+        raise BadInput(f"{path}: {problem}")
     guests = {
         role: Guest(vm, str(tables[role]["control"]), int(tables[role].get("port", 22)))
         for role, vm in machines.items()
@@ -330,9 +325,7 @@ def _gates(path: Path, names: Any) -> tuple[str, ...]:
 
 
 def _links(path: Path, tables: Any, hosts: Mapping[str, Host]) -> dict[str, dict[str, str]]:
-    if not isinstance(tables, dict) or not all(
-        isinstance(table, dict) for table in tables.values()
-    ):
+    if not _are_tables(tables):
         raise BadInput(f"{path}: links are tables: [links.client]")
     _refuse_unknown(path, "machine with a link", tables, set(hosts))
     return {role: {str(key): str(text) for key, text in link.items() if key != RELAYS}
@@ -340,9 +333,7 @@ def _links(path: Path, tables: Any, hosts: Mapping[str, Host]) -> dict[str, dict
 
 
 def _power(path: Path, tables: Any, hosts: Mapping[str, Host]) -> dict[str, dict[str, str]]:
-    if not isinstance(tables, dict) or not all(
-        isinstance(table_read, dict) for table_read in tables.values()
-    ):
+    if not _are_tables(tables):
         raise BadInput(f"{path}: power is tables: [power.server]")
     _refuse_unknown(path, "host with power", tables, set(hosts))
     for role, table in tables.items():
@@ -357,6 +348,10 @@ def _power(path: Path, tables: Any, hosts: Mapping[str, Host]) -> dict[str, dict
         if "on" in keys and table["on"] not in hosts:
             raise Unknown(f"on of [power.{role}] in {path}", table["on"], hosts)
     return tables
+
+
+def _are_tables(tables: Any) -> TypeGuard[dict[str, dict[str, Any]]]:
+    return isinstance(tables, dict) and all(isinstance(table, dict) for table in tables.values())
 
 
 def held_by(stem: str) -> str:

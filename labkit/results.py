@@ -182,9 +182,9 @@ class Results:
                 hint="open it with the labkit that wrote it",
             )
         shapes = {"study": str, "lab": dict, "refused": dict, "workload": dict}
-        for name, shape in shapes.items():
-            if not isinstance(question.get(name, shape()), shape) or not question.get("study"):
-                raise ResultsError(f"{path / 'study.json'}: is not a study of this labkit")
+        fits = all(isinstance(question.get(k, shape()), shape) for k, shape in shapes.items())
+        if not fits or not question.get("study"):
+            raise ResultsError(f"{path / 'study.json'}: is not a study of this labkit")
         return cls(path, question)
 
     @classmethod
@@ -217,9 +217,9 @@ class Results:
 
     def runs(self) -> list[Run]:
         """All runs in the order they were made, failed ones included; a damaged one is refused."""
-        return (
-            [*self.known] if self.known is not None else [*filter(None, map(_read, self.folders()))]
-        )
+        if self.known is not None:
+            return [*self.known]
+        return [*filter(None, map(_read, self.folders()))]
 
     def read_once(self) -> Results:
         """Itself with its runs in memory; if one is damaged, each question says so."""
@@ -315,13 +315,12 @@ class Results:
         while True:
             try:
                 records.place(half, path)
+                return path
             except OSError as error:
                 if error.errno not in (ENOTEMPTY, EEXIST):
                     raise
                 number += 1
                 path = place.with_name(f"{place.name}.{number}")
-                continue
-            return path
 
 
 def judged_as(question: Mapping[str, Any]) -> str:

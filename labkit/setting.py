@@ -68,8 +68,7 @@ class Details:
     @property
     def told(self) -> Mapping[str, Any]:
         """The details that differ from the plain case."""
-        values = {slot.name: getattr(self, slot.name) for slot in fields(self)}
-        return {name: value for name, value in values.items() if value != getattr(PLAIN, name)}
+        return {n: value for n, value in vars(self).items() if value != getattr(PLAIN, n)}
 
 
 PLAIN = Details()

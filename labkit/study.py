@@ -131,9 +131,8 @@ class Study:
     """At the document's scale: what those sizes and knobs are at the other."""
 
     def __post_init__(self) -> None:
-        insist_each(
-            self.conditions, Condition, f"conditions of {self.name}", "Condition('VM', ...)"
-        )
+        example = "Condition('VM', ...)"
+        insist_each(self.conditions, Condition, f"conditions of {self.name}", example)
         insist_each(self.claims, Claim, f"claims of {self.name}", "Order(...)")
         insist_each([self.workload, *self.also], Workload, f"workload of {self.name}", "Ping()")
         twice(f"a condition of {self.name}", [condition.name for condition in self.conditions])
@@ -155,10 +154,8 @@ class Study:
     def _metrics(self) -> dict[str, str]:
         if not all(load.measures for load in self.loads):
             return {}
-        events = [
-            metric for c in self.conditions for event in c.events for metric in event.measures
-        ]
-        metrics = (*chain(*(load.measures for load in self.loads)), *events)
+        events = (event for condition in self.conditions for event in condition.events)
+        metrics = chain(*(load.measures for load in self.loads), *(e.measures for e in events))
         return {plain(metric): metric for metric in metrics}
 
     # What a study says of a name, such as why no lab measures it, makes the claim known.
@@ -204,12 +201,8 @@ class Study:
             problem = f"{self.name} has one scale: it declares no sizes of its document"
             raise BadInput(problem, hint=f"scale = {FIT}")
         fitting = {name: {**vars(self.workload), **self.sizes}[name] for name in sizes_asked}
-        sizes: dict[str, Any] = {
-            name: sizes_asked[name] for name in sizes_asked if name in self.sizes
-        }
-        knobs: dict[str, Any] = {
-            name: sizes_asked[name] for name in sizes_asked if name not in sizes
-        }
+        sizes: dict[str, Any] = {n: size for n, size in sizes_asked.items() if n in self.sizes}
+        knobs: dict[str, Any] = {n: knob for n, knob in sizes_asked.items() if n not in sizes}
         load = replace(self.workload, **knobs)
         return replace(self.sized(**sizes), workload=load, scale=scale, fitting=fitting)
 
@@ -236,20 +229,17 @@ class Study:
         load = _describe(self.workload)
         names = [condition.name for condition in self.conditions]
         also = [_describe(load) for load in self.also]
+        events = {
+            condition.name: [{"name": event.name, **asdict(event)} for event in condition.events]
+            for condition in self.conditions if condition.events
+        }  # fmt: skip
         return {
             "study": self.name, "where": place, "seed": seed, "workload": load, "conditions": names,
             DESIGN: {condition.name: condition.design for condition in self.conditions},
             **({"also": also} if also else {}),
             **({"sizes": dict(self.chosen)} if self.chosen else {}),
             **({"scale": self.scale} if self.scale != FIT else {}),
-            **({"events": events} if (events := self._asked_events) else {}),
-        }  # fmt: skip
-
-    @property
-    def _asked_events(self) -> dict[str, list[dict[str, Any]]]:
-        return {
-            condition.name: [{"name": event.name, **asdict(event)} for event in condition.events]
-            for condition in self.conditions if condition.events
+            **({"events": events} if events else {}),
         }  # fmt: skip
 
     def condition(self, name: str | None) -> Condition:
@@ -309,14 +299,7 @@ class Study:
 
     def events(self, condition: str) -> tuple[Event, ...]:
         """The events while a condition is measured."""
-        return next(
-            (
-                condition_of.events
-                for condition_of in self.conditions
-                if condition_of.name == condition
-            ),
-            (),
-        )
+        return next((known.events for known in self.conditions if known.name == condition), ())
 
     def measured(self, results: Results) -> Measured:
         """The `blocks` and all other metrics and points, as `ready_time: VM-Default [vms=4]`."""
@@ -353,25 +336,19 @@ class Study:
 
     def at(self, results: Results, point: str) -> Measured:
         """The study's metric at a point, such as `size=45K`, by condition and block."""
-        measurands = ((Measurand.of(key), by) for key, by in self.measured(results).items())
-        blocks = {
-            condition: by for measurand, by in measurands
-            if not measurand.metric and (condition := measurand.before(point))
-        }  # fmt: skip
+        named = ((Measurand.of(key), by) for key, by in self.measured(results).items())
+        blocks = {condition: by for name, by in named
+                  if not name.metric and (condition := name.before(point))}  # fmt: skip
         names = (condition.name for condition in self.conditions)  # in the study's order
         return {name: blocks[name] for name in dict.fromkeys((*names, *blocks)) if name in blocks}
 
     def published(self) -> list[dict[str, str]]:
         """The document's own numbers, each named after the condition here that it belongs to."""
-        names = {condition.name for condition in self.conditions}
-        at_points = (
-            (figure, f"{figure.condition} [{figure.x_name}={figure.x}]")
-            for figure in figures(self.name)
-        )
-        return [
-            {**asdict(row), "condition": at if at in names else row.condition}
-            for row, at in at_points
-        ]
+        names, rows = {condition.name for condition in self.conditions}, []
+        for row in figures(self.name):
+            at = f"{row.condition} [{row.x_name}={row.x}]"
+            rows.append({**asdict(row), "condition": at if at in names else row.condition})
+        return rows
 
 
 def twice(kind: str, names: Sequence[str]) -> None:

@@ -60,7 +60,7 @@ def time_line(name: str, text: str) -> TimeLine:
     """Its steps, from when the server was gone to when it was as before."""
     times = moments(text)
     phases = tuple(Phase(step, times[a], times[b]) for step, a, b in _steps(times))
-    return TimeLine(name, phases, offsets(said(text)))
+    return TimeLine(name, phases)
 
 
 # A reboot has no failure to detect: it begins with its start. Of a cluster of one's own only the

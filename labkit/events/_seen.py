@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from labkit.errors import ResultsError
-from labkit.event import Phase, TimeLine, offsets, said
+from labkit.event import Phase, TimeLine, said
 from labkit.events import _dip
 from labkit.workload import Sample, Series
 
@@ -150,7 +150,7 @@ def time_line(text: str) -> TimeLine:
         if move.ended > move.resumed:
             phases.append(Phase("after the switch-over", move.resumed, move.ended))
     move_phases = tuple(phases) or (Phase("migration", move.begun, move.ended),)
-    return TimeLine("migration", move_phases, offsets(move.lines))
+    return TimeLine("migration", move_phases)
 
 
 def samples(text: str, loads: Mapping[str, Series]) -> list[Sample]:

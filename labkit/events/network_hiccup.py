@@ -9,7 +9,7 @@ import numpy as np
 
 from labkit.box import Faults
 from labkit.errors import ResultsError
-from labkit.event import Event, Phase, Say, TimeLine, offsets, said
+from labkit.event import Event, Phase, Say, TimeLine, said
 from labkit.lab import Lab
 from labkit.workload import Sample, Series
 from labkit.workloads import _cluster
@@ -74,7 +74,7 @@ class NetworkHiccup(Event):
         phases = [Phase("hiccup", times["cut"], times["healed"])]
         if "asked" in times and "ready" in times:
             phases.append(Phase("false failover", times["asked"], times["ready"]))
-        return TimeLine("network hiccup", tuple(phases), offsets(said(text)))
+        return TimeLine("network hiccup", tuple(phases))
 
     @staticmethod
     def parse(text: str, loads: Mapping[str, Series]) -> list[Sample]:
