@@ -27,7 +27,7 @@ from labkit.statistics.comparison import (
     found_of,
     together,
 )
-from labkit.statistics.figure import check_statistic
+from labkit.statistics.expression import check_statistic
 from labkit.statistics.measurand import measurands
 from labkit.statistics.percentiles import Blocks
 from labkit.statistics.pooled import as_blocks

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from labkit.machine.units import figure, shown
 from labkit.pages.tables import safe
-from labkit.statistics.figure import Values
 from labkit.statistics.interval import Interval, lacking
 from labkit.statistics.percentiles import interval
+from labkit.statistics.pooled import Values
 
 WIDE, HIGH, EDGE = 200, 16, 6
 """Pixels of one line of the picture, and of what is left free at each end."""

@@ -28,7 +28,7 @@ from labkit.running import loop
 from labkit.running.remarks import remarks
 from labkit.runs.overhead import overhead
 from labkit.runs.progress import Progress
-from labkit.statistics.figure import Values
+from labkit.statistics.pooled import Values
 from labkit.study import Study
 
 TICK_SECONDS = 0.2

@@ -14,7 +14,7 @@ from labkit.results import Results, Run
 from labkit.running.comparing import study_of
 from labkit.runs import looks
 from labkit.runs.integrity import first_of_each
-from labkit.statistics.figure import Values
+from labkit.statistics.pooled import Values
 from labkit.verdict import Verdict
 from labkit.workload import Sample
 

@@ -19,8 +19,8 @@ from labkit.runs import bundle
 from labkit.runs.index import chosen, found
 from labkit.statistics.change_points import SHUFFLES, ChangePoint, change_points, drift
 from labkit.statistics.estimate import estimated
-from labkit.statistics.holm import RISK, holm
 from labkit.statistics.percentiles import percentile
+from labkit.statistics.spending import RISK, holm
 from labkit.study import Study
 from labkit.verdict import named
 

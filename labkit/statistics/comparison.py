@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 from labkit.errors import BadInput, LabkitError
 from labkit.statistics import percentiles, spending
 from labkit.statistics.estimate import blocks_lacking, estimated, least_of
-from labkit.statistics.holm import RISK as RISK
-from labkit.statistics.holm import holm
 from labkit.statistics.interval import FAR
 from labkit.statistics.percentiles import Blocks, Estimate
 from labkit.statistics.quantity import Quantity, Statistic
-from labkit.statistics.spending import History
+from labkit.statistics.spending import RISK as RISK
+from labkit.statistics.spending import History, holm
 
 SAME = "same within the margin"
 SIDES = ("below", "inside", "above")

@@ -140,7 +140,7 @@ def exact(quantity: Quantity, sides: Mapping[str, Blocks]) -> Exact:
     value = quantity.of(lambda term: counts[term].value)
     ceilings = {term[0]: KINDS[figure.kind][1] for term, figure in counts.items()}
     blocks = min(map(len, runs.values()))
-    figure = Exact(value, value, value, SMALLEST, SMALLEST, max(blocks - 1, 1), blocks,
+    figure = Exact(value, value, SMALLEST, SMALLEST, max(blocks - 1, 1), blocks,
                   blocks >= FEWEST_BLOCKS, False, quantity.range_of(0.0, ceilings),
                   what=quantity, counted=counts)  # fmt: skip
     low, high = figure.interval().low, figure.interval().high
@@ -171,7 +171,7 @@ def _vary(figure: Exact, runs: Mapping[Term, list[Values]]) -> Estimate | None:
         figures = [float(figure.what.all_of({**held, term: mean})) for mean in means]
         errors.append(spread(figures) if np.isfinite(figures).all() else math.inf)
     error = max(math.hypot(*errors), SMALLEST)
-    return Estimate(figure.value, figure.value, figure.value, error, error, figure.freedom,
+    return Estimate(figure.value, figure.value, error, error, figure.freedom,
                     figure.blocks, figure.enough, False, figure.range)  # fmt: skip
 
 

@@ -10,7 +10,7 @@ above 0 has an interval above 0.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -20,15 +20,51 @@ from labkit.errors import BadInput
 from labkit.statistics import percentiles as stats
 from labkit.statistics.counts import KINDS, exact
 from labkit.statistics.far_tail import FAR_TAIL, left_out, possible
-from labkit.statistics.figure import Figure, Values, middling
 from labkit.statistics.interval import Interval
 from labkit.statistics.percentiles import Blocks, Estimate
-from labkit.statistics.pooled import Pooled
-from labkit.statistics.quantity import Quantity, Term
+from labkit.statistics.pooled import Pooled, Values
+from labkit.statistics.quantity import Quantity, Statistic, Term, summary
 
-Figures = Mapping[Term, Figure]
 Scale = Callable[[float], float]
 SMALLEST, STEP = 1e-300, 1e-6
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A percentile or mean of one condition: of all blocks, of each, without each.
+
+    Of a percentile also the samples that it is of, and how far their clock may be off.
+    """
+
+    value: float
+    each: Values
+    without: Values
+    pooled: Pooled | None = None
+    q: float = 50.0
+    clock: float = 0.0
+
+    @classmethod
+    def of(cls, blocks: Blocks, statistic: Statistic) -> "Figure":
+        """Take it of these blocks."""
+        q = 50.0 if statistic == "median" else statistic
+        if not isinstance(q, str):
+            pool = Pooled.of(blocks).finer
+            value = pool.percentile(q)
+            return cls(value, pool.each(q), pool.without_each(q), pool, q, pool.clock(value))
+        runs = list(blocks.values())
+        rests = ([*runs[:out], *runs[out + 1 :]] for out in range(len(runs)))
+        without = np.array([summary(q, parts) for parts in rests])
+        return cls(summary(q, runs), np.array([summary(q, [run]) for run in runs]), without)
+
+    def ends(self, errors: float) -> tuple[float, float]:
+        """The figure's range if that many standard errors off; a percentile's is by its rank."""
+        if self.pooled:
+            return self.pooled.around(self.q, self.value, errors)
+        off = errors * stats.spread(self.each)
+        return self.value - off, self.value + off
+
+
+Figures = Mapping[Term, Figure]
 
 
 def estimated(quantity: Quantity, blocks_of: Mapping[str, Blocks]) -> Estimate:
@@ -90,7 +126,7 @@ def _pair(quantity: Quantity, sides: Mapping[str, Blocks], blocks: int) -> Estim
     middle, down, up = _off(quantity, by_term, scale, np.array(by_block), without)
     t = stats.student(blocks - 1)
     down, up = max(down / t, stats.SMALLEST), max(up / t, stats.SMALLEST)
-    return Estimate(value, middle, middle, down, up, blocks - 1, blocks, _suffices(quantity, sides),
+    return Estimate(value, middle, down, up, blocks - 1, blocks, _suffices(quantity, sides),
                     logarithmic, of_name, moves(quantity, {t: s.value for t, s in by_term.items()}),
                     coarse=any(s.q > FAR_TAIL and s.pooled and s.pooled.spread_over
                                for s in by_term.values()))  # fmt: skip
@@ -116,7 +152,10 @@ def _off(
     pools = [figure.pooled for figure in figures.values() if figure.pooled]
     if not pools or not estimates.size:
         typical = float(estimates.mean()) if estimates.size and cancels(quantity) else here
-        half = t * middling([*estimates], without) + abs(here - typical) / 2
+        error = stats.jackknife(without)
+        if estimates.size:  # the mean, of squares, of the errors between blocks and without each
+            error = math.hypot(stats.spread(estimates), error) / math.sqrt(2)
+        half = t * error + abs(here - typical) / 2
         return (here + typical) / 2, half, half
     error = stats.spread(estimates)
     # The error of the figure if the blocks of one term differ, and the others do not.
@@ -211,7 +250,7 @@ def _apart(quantity: Quantity, sides: Mapping[str, Blocks]) -> Estimate:
     errors = [stats.jackknife([*map(scale, values)]) for values in without]
     fewest = min(len(runs) for runs in all_of.values())
     error = max(math.hypot(*errors), stats.SMALLEST)
-    return Estimate(value, scale(value), scale(value), error, error, max(fewest - 1, 1),
+    return Estimate(value, scale(value), error, error, max(fewest - 1, 1),
                     fewest, _suffices(quantity, sides), logarithmic, of_name)  # fmt: skip
 
 

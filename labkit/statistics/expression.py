@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from labkit.errors import BadInput
+from labkit.errors import BadInput, Unknown
 from labkit.statistics.pooled import Values, beyond, percentile
 
 Range = tuple[float, float]
+Statistic = float | str
+"""A percentile, `mean`, or `average`, where each run weighs alike."""
 
 SUMMARIES: Mapping[str, Callable[[Sequence[Values]], float]] = {
     **dict.fromkeys(("mean", "count", "share"), lambda runs: float(np.concatenate(runs).mean())),
@@ -112,6 +114,21 @@ def _join(operator: type[ast.operator], a: Range, b: Range) -> Range:
     if operator is ast.Mult:
         return a[0] * b[0] if math.inf not in (a[0], b[0]) else 0.0, math.inf
     return 0.0, math.inf
+
+
+def check_statistic(statistic: Statistic) -> None:
+    """Refuse what is no percentile and no name of a summary."""
+    if isinstance(statistic, str) and statistic not in SUMMARIES:
+        raise Unknown("statistic", statistic, SUMMARIES)
+    if not isinstance(statistic, str) and not 0 < statistic < 100:
+        raise BadInput(f"a percentile lies between 0 and 100, not at {statistic:g}")
+
+
+def summary(statistic: Statistic, runs: Sequence[Values]) -> float:
+    """The percentile, mean or the like of all samples of these runs."""
+    if isinstance(statistic, str):
+        return SUMMARIES[statistic](runs)
+    return percentile(np.concatenate(runs), statistic)
 
 
 def variation(means: Sequence[float]) -> float:

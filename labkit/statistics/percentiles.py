@@ -61,13 +61,12 @@ PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 class Estimate:
     """A value whose error is known each way, from which an interval or a probability is read.
 
-    `lowest` and `highest` are where the pooled samples and the typical block put the value; `down`
-    and `up` are standard errors: these four are logarithms if `logarithmic`.
+    `middle` is that of its intervals; `down` and `up` are standard errors: these three are
+    logarithms if `logarithmic`.
     """
 
     value: float
-    lowest: float
-    highest: float
+    middle: float
     down: float
     up: float
     freedom: float
@@ -91,7 +90,7 @@ class Estimate:
     def interval(self, confidence: float = 0.95) -> Interval:
         """The two-sided interval of that confidence."""
         t = student(self.freedom, 0.5 + confidence / 2)
-        ends = np.array([self.lowest - t * self.down, self.highest + t * self.up])
+        ends = np.array([self.middle - t * self.down, self.middle + t * self.up])
         # Clipped, so that samples without any sense still give numbers that JSON can hold.
         low, high = np.exp(np.clip(ends, -700, 700)) if self.logarithmic else ends
         # Through logarithms and back a value may move in its last digit, past its own end.
@@ -107,17 +106,17 @@ class Estimate:
 
     def below(self, limit: float) -> float:
         """The one-sided p value against "it is not below `limit`"."""
-        return _tail(self.freedom, (self.scaled(limit) - self.highest) / max(self.up, SMALLEST))
+        return _tail(self.freedom, (self.scaled(limit) - self.middle) / max(self.up, SMALLEST))
 
     def above(self, limit: float) -> float:
         """The one-sided p value against "it is not above `limit`"."""
-        return _tail(self.freedom, (self.lowest - self.scaled(limit)) / max(self.down, SMALLEST))
+        return _tail(self.freedom, (self.middle - self.scaled(limit)) / max(self.down, SMALLEST))
 
     def grown(self, number: int, have: int) -> Estimate:
         """The same value as it is foreseen when `number` blocks are added to `have`."""
-        growth, at = math.sqrt(have / (have + number)), self.scaled(self.value)
-        return replace(self, lowest=at, highest=at, down=self.down * growth, up=self.up * growth,
-                       freedom=self.freedom + number)  # fmt: skip
+        growth = math.sqrt(have / (have + number))
+        return replace(self, middle=self.scaled(self.value), down=self.down * growth,
+                       up=self.up * growth, freedom=self.freedom + number)  # fmt: skip
 
 
 def interval(blocks: Blocks, q: float) -> Interval:
@@ -160,7 +159,7 @@ def estimate(pool: Pooled, q: float) -> Estimate:
     clock = math.log1p(pool.clock(raw) / raw) if logarithmic else pool.clock(raw)
     clock *= NORMAL / t
     return Estimate(
-        displayed, value, value, math.hypot(down, clock), math.hypot(up, clock),
+        displayed, value, math.hypot(down, clock), math.hypot(up, clock),
         max(blocks - 1, 1), blocks, pool.measured(q), logarithmic, (floor, math.inf),
     )  # fmt: skip
 
@@ -241,12 +240,12 @@ def few_in_a_block(*sides: Pooled) -> bool:
 def apart(a: Pooled, b: Pooled, q: float) -> Estimate:
     """The ratio of two percentiles with too few common blocks: errors add up (Welch)."""
     over, under = estimate(a, q), estimate(b, q)
-    value = over.lowest - under.lowest
+    value = over.middle - under.middle
     errors = [(side.down + side.up) / 2 for side in (over, under)]
     shares = [error**4 / side.freedom for error, side in zip(errors, (over, under), strict=True)]
     freedom = math.hypot(*errors) ** 4 / sum(shares) if sum(shares) > 0 else 1.0
     return Estimate(
-        over.value / under.value, value, value,
+        over.value / under.value, value,
         math.hypot(over.down, under.up), math.hypot(over.up, under.down),
         max(freedom, 1), min(over.blocks, under.blocks), over.enough and under.enough,
     )  # fmt: skip

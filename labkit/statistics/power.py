@@ -7,9 +7,8 @@ distribution says how large a difference must be for 80 of 100 studies to find i
 import math
 
 from labkit.errors import BadInput
-from labkit.statistics.holm import RISK
 from labkit.statistics.interval import Interval
-from labkit.statistics.spending import FIRST
+from labkit.statistics.spending import FIRST, RISK
 
 POWER, SURE = 0.8, 0.8
 

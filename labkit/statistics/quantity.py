@@ -31,9 +31,9 @@ from labkit.statistics.expression import (
     range_of,
     tree,
 )
-from labkit.statistics.figure import Statistic as Statistic
-from labkit.statistics.figure import Values as Values
-from labkit.statistics.figure import summary
+from labkit.statistics.expression import Statistic as Statistic
+from labkit.statistics.expression import summary as summary
+from labkit.statistics.pooled import Values
 
 Runs = Mapping[str, Sequence[Values]]
 PART, PERCENT = "part", "percent"

@@ -15,9 +15,10 @@ from itertools import pairwise
 import numpy as np
 
 from labkit.errors import BadInput
-from labkit.statistics.holm import RISK
 from labkit.statistics.pooled import Values
 
+RISK = 0.05
+"""The risk of being wrong, shared by everything that is looked at together."""
 FIRST, SAME_FIRST, SLOWLY = 0.6, 0.3, 0.5
 """The part of the risk that the first look spends (of sameness less, as few blocks never show it),
 and how fast the rest goes.
@@ -50,6 +51,15 @@ class History:
     def with_look(self, blocks: int) -> tuple[int, ...]:
         """The looks with one at this number of blocks; none if they have not become more."""
         return (*self.looks, blocks) if blocks > max(self.looks, default=0) else self.looks
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Each p value as it counts when all are looked at (Holm's step-down), in the same order."""
+    risks, largest = [0.0] * len(p), 0.0
+    for rank, at in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
+        largest = max(largest, min(1.0, (len(p) - rank) * p[at]))
+        risks[at] = largest
+    return risks
 
 
 def spent(risk: float, first: float, blocks: float, share: float = FIRST) -> float:

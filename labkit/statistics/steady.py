@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labkit.errors import BadInput
-from labkit.statistics.holm import RISK, holm
 from labkit.statistics.pooled import Blocks, Values, checked_samples, percentile
+from labkit.statistics.spending import RISK, holm
 
 BATCH = 5
 FEWEST = 50

@@ -16,9 +16,8 @@ from looking import Doubts, in_turn, paid, sides, unpaid, until_decided
 from scipy.special import stdtr
 from why import MISSED, why
 
-from labkit.statistics.holm import RISK
 from labkit.statistics.percentiles import percentile
-from labkit.statistics.spending import FIRST
+from labkit.statistics.spending import FIRST, RISK
 
 PAGE = Path(__file__).resolve().parents[2] / "notebooks/docs/proof/verdicts.md"
 STUDIES, MORE, SAMPLES, AT_ONCE = 1000, 2000, 1000, 100

@@ -11,9 +11,8 @@ from scipy.special import stdtr, stdtrit
 
 from labkit.running.until_decided import FIRST_BLOCKS, next_step
 from labkit.statistics.change_points import change_points
-from labkit.statistics.holm import RISK
 from labkit.statistics.power import at_most, smallest
-from labkit.statistics.spending import FIRST, SAME_FIRST, levels
+from labkit.statistics.spending import FIRST, RISK, SAME_FIRST, levels
 
 PAGE = Path(__file__).resolve().parents[2] / "notebooks/docs/proof/looks.md"
 STUDIES, LUCK, MARGIN, BUDGET = 4000, 0.05, 0.05, 60

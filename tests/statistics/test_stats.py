@@ -14,7 +14,6 @@ from labkit.claim import Order, judge
 from labkit.errors import BadInput
 from labkit.statistics.comparison import Comparison, Found
 from labkit.statistics.estimate import estimated, ratio
-from labkit.statistics.holm import holm
 from labkit.statistics.percentiles import (
     Estimate,
     beyond,
@@ -24,6 +23,7 @@ from labkit.statistics.percentiles import (
 )
 from labkit.statistics.pooled import reach
 from labkit.statistics.quantity import Quantity
+from labkit.statistics.spending import holm
 
 # --- values ------------------------------------------------------------------------------------
 
@@ -196,7 +196,7 @@ def test_the_reach_of_runs_is_a_prediction_limit_and_away_from_the_median_a_tole
 
 
 def test_probabilities_are_students():
-    e = Estimate(1.1, 0.1, 0.1, 0.04, 0.05, 4, 5, True)
+    e = Estimate(1.1, 0.1, 0.04, 0.05, 4, 5, True)
     assert e.below(1.2) == pytest.approx(scipy.stats.t.sf((np.log(1.2) - 0.1) / 0.05, 4))
     assert e.above(0.9) == pytest.approx(scipy.stats.t.sf((0.1 - np.log(0.9)) / 0.04, 4))
     low, high = 0.1 - 0.04 * scipy.stats.t.ppf(0.975, 4), 0.1 + 0.05 * scipy.stats.t.ppf(0.975, 4)
