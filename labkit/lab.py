@@ -1,32 +1,9 @@
 """A lab: hosts by the role they play, read from a lab.toml.
 
-    name = "two servers in the basement"
-    known_hosts = "known_hosts"        # beside this file; without it lab.known_hosts and ssh's own
-    ssh_config = "ssh_config"          # beside this file; without it ssh's own; or "none"
-    tolerates = ["foreign load"]       # gates that are shown here, but make no run invalid
-
-    [hosts.client]                     # the table's name is the role
-    control = "192.0.2.10"             # for SSH, or a Host of ssh_config; "local": this machine
-    address = "10.0.0.10"              # where test traffic goes; without it, the control address
-    interface = "eth1"                 # the interface that carries test traffic
-    user = "root"                      # these four win over ssh_config
-    port = 22
-    key = "~/.ssh/id_ed25519"          # without it, the ssh-agent and ssh's usual files
-    jump = "gate.example.com"          # as `ssh -J`
-    become = "sudo"                    # for a user that is not root: all is done by sudo
-    password_command = "pass lab"      # prints sudo's password; without it keyring, then a prompt
-    disks = "/dev/sdb /dev/sdc"        # that hold nothing, and that an array may be made of
-
-    [hosts.guest]                      # a virtual machine on the server
-    vm = "lab"                         # what libvirt or ESXi on the server calls it
-
-    [hosts.center]                     # a virtual machine that your own Pacemaker starts elsewhere
-    resource = "center"                # what that cluster calls it
-
-    [power.server]                     # labkit may take this host's power: see events/_power.py
-    by = "virsh"
-    on = "client"
-    vm = "host1"
+`data/labs/example.toml` shows one, with what each key means. A guest may say what libvirt or ESXi
+on the server calls it (`vm`), a virtual machine that your own Pacemaker starts elsewhere what that
+cluster calls it (`resource`). `events/_power.py` shows the tables of hosts whose power labkit may
+take.
 
 The lab in a box writes a file of this form too. Its table [box] says what it is made of, and
 [links.client] describes a shaped link.

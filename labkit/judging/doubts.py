@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from labkit.gates import generator
 from labkit.gates.gate import BUSY_CLIENT
@@ -41,7 +40,7 @@ class Doubts:
         """
         if verdict.verdict == NOT_TESTABLE:
             return verdict
-        runs = [run for run in self._runs if run.condition in names]
+        runs = [run for run in self.results.readable()[0] if run.condition in names]
         good = [(run, self._find_spoils(run, loads)) for run in runs if run.state == "finished"]
         counts = {name: sum(name in spoils for _, spoils in good) for name in SPOILS}
         remarks = [Reason(What.SPOILS, said=SPOILS[name], count=n, of=len(good))
@@ -55,11 +54,6 @@ class Doubts:
             reasons = (spoilt, *verdict.reasons) if is_decided else verdict.reasons
             verdict = replace(verdict, verdict=UNDECIDED, reasons=reasons, more=None)
         return verdict.also(*remarks)
-
-    # Each claim asks for them.
-    @cached_property
-    def _runs(self) -> list[Run]:
-        return self.results.readable()[0]
 
     def _find_spoils(self, run: Run, loads: Sequence[Workload]) -> frozenset[str]:
         gates = generator.gates_of(run, loads, self.results.asked).values()

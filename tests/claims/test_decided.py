@@ -5,6 +5,7 @@ import pytest
 
 from labkit.claim import Order, judge
 from labkit.statistics.spending import levels
+from labkit.verdict import looked
 
 CLAIMS = [
     Order("o-b", "s", "f", conditions=("a", "b")),
@@ -86,3 +87,17 @@ def test_two_equal_pairs_are_called_different_in_at_most_5_of_100_over_all_looks
         for _ in range(studies)
     )  # fmt: skip
     assert wrong <= 0.05 * studies + 3 * np.sqrt(0.05 * 0.95 * studies)
+
+
+@pytest.mark.parametrize(
+    ("taken", "said"),
+    [
+        ([], ""),
+        ([((1,), 0.03)], "once, at 1 block: that took 3 %"),
+        ([((5,), 0.03)], "once, at 5 blocks: that took 3 %"),
+        ([((5,), 0.03), ((5, 8, 10), 0.042)], "3 times, at 5, 8 and 10 blocks: that took 4.2 %"),
+    ],
+)
+def test_the_looks_of_the_claim_that_took_most_are_told(taken, said):
+    whole = f"These results were judged {said} of the risk of 5 %."
+    assert looked(taken) == (whole if said else "")

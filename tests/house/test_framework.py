@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tests.fresh.test_fresh_root import SUITES
 
 HOME = Path(__file__).parents[2]
 PROOF = HOME / "notebooks/docs/proof"
+FOREIGN = re.compile(r"pip[0-9.]* install\s+(?:-\S+\s+)*[\"'\\]*labkit\b(?!/)")
 
 
 def test_what_set_up_brings_for_the_tests_is_what_they_may_not_miss():
@@ -76,3 +78,14 @@ def test_each_test_that_a_page_of_proof_names_is_there(page):
     }  # fmt: skip
     assert len(named) > 30
     assert {(file, name) for file, name in named if name not in names_in(file)} == set()
+
+
+def test_nothing_tells_to_install_the_other_labkit_of_the_package_index():
+    words = ["git", "-C", HOME, "ls-files", "-z"]
+    names = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split("\0")
+    files = [
+        file for file in (HOME / name for name in names if name)
+        if file.is_file() and not file.is_symlink() and file.suffix not in (".labkit", ".png")
+    ]  # fmt: skip
+    texts = {file: file.read_text("utf-8", "replace") for file in files if file != Path(__file__)}
+    assert {file: match[0] for file, text in texts.items() if (match := FOREIGN.search(text))} == {}

@@ -1,6 +1,7 @@
 """Doubts of the runs stand in a verdict's line."""
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 
@@ -8,7 +9,7 @@ from labkit import studies
 from labkit.claim import compare
 from labkit.gates.gate import BUSY_CLIENT
 from labkit.judging.doubts import SPOILS, Doubts
-from labkit.judging.loads import Loads
+from labkit.judging.loads import TOO_SLOW, Loads, unhurried
 from labkit.results import Results, Run
 from labkit.running.open_lab import recorded
 from labkit.verdict import CONTRADICTED, HOLDS, UNDECIDED
@@ -77,3 +78,21 @@ def test_a_claim_is_doubted_by_the_load_alone_that_gave_its_metric():
     named = {claim.id: [one.name for one in loads.of(claim)] for claim in study.claims}
     assert named["docker-netperf-01"] == ["streams"] and named["docker-netperf-02"] == ["netperf"]
     assert all(len(names) == 1 for names in named.values())
+
+
+@pytest.mark.parametrize("lost, refused", [
+    ({"VMXNET3": (0, 0, 0), "VMXNET3-Latency": (0, 0.001, 0.3)}, True),
+    ({"VMXNET3": (0, 0, 0), "VMXNET3-Latency": (0.1, 0.2, 0)}, False),
+    ({}, False),
+])  # fmt: skip
+def test_a_claim_on_throughput_is_judged_where_one_condition_loses_something(lost, refused):
+    measured = {
+        f"lost: {name}": {block: [share] for block, share in enumerate(shares)}
+        for name, shares in lost.items()
+    }
+    reasons = unhurried(SimpleNamespace(study=studies.find("lat_vmxnet3"), measured=measured))
+    assert reasons == ({"lat-vmxnet3-02": TOO_SLOW} if refused else {})
+
+
+def test_a_load_that_sends_when_it_was_answered_is_never_too_slow():
+    assert unhurried(SimpleNamespace(study=studies.find("docker_redis"), measured={})) == {}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from latencies import luck, studies
 
-from labkit.claim import Bound, Order, Shape, compare, judge
+from labkit.claim import Bound, Order, Shape, judge
 from labkit.errors import BadInput
 from labkit.statistics.estimate import cancels, estimated
 from labkit.statistics.far_tail import LIMIT, possible, upper_limit
@@ -157,13 +157,6 @@ def test_differs_holds_when_the_ends_differ_and_is_contradicted_when_they_do_not
 def test_a_shape_that_cannot_be_meant_is_refused(wrong):
     with pytest.raises(BadInput, match="claim s"):
         Shape("s", "s", "f", **{"points": POINTS, **wrong})
-
-
-def test_compare_is_the_documented_way_to_a_verdict_on_two_sets_of_samples():
-    rng = np.random.default_rng(6)
-    verdict = compare(rng.lognormal(4, 0.2, 3000), rng.lognormal(4.2, 0.2, 3000))
-    assert (verdict.verdict, verdict.blocks) == ("holds", 1)
-    assert verdict.low < verdict.effect < verdict.high < 1
 
 
 @pytest.mark.parametrize("q", [50, 90, 99, 99.9])

@@ -91,12 +91,6 @@ def test_ranks_are_scipys():
         assert (_rank(np.asarray(values, float)) == scipy.stats.rankdata(values)).all()
 
 
-def test_equal_blocks_are_said_to_drift_in_at_most_5_of_100_studies():
-    rng = np.random.default_rng(8)
-    found = [drift(rng.standard_normal(8)).p <= 0.05 for _ in range(1000)]
-    assert np.mean(found) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 1000)
-
-
 @pytest.mark.slow
 @settings(max_examples=100)
 @given(arrays(np.float64, st.integers(1, 400), elements=measurable(1e9)))
