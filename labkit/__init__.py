@@ -10,37 +10,29 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from labkit.changes.in_force import applied as applied
-    from labkit.claim import Bound as Bound
-    from labkit.claim import NotHere as NotHere
-    from labkit.claim import Order as Order
-    from labkit.claim import Ratio as Ratio
-    from labkit.claim import Shape as Shape
-    from labkit.claim import compare as compare
-    from labkit.claims.forms import AtLeast as AtLeast
-    from labkit.claims.forms import EveryTest as EveryTest
-    from labkit.claims.forms import Near as Near
-    from labkit.claims.forms import Rank as Rank
-    from labkit.condition import Condition as Condition
-    from labkit.errors import LabkitError as LabkitError
-    from labkit.host import Host as Host
-    from labkit.judging import judge as judge
-    from labkit.lab import Lab as Lab
-    from labkit.results import Results as Results
-    from labkit.running.comparing import Comparing as Comparing
-    from labkit.running.comparing import Side as Side
-    from labkit.running.comparing import compare_sides as compare_sides
-    from labkit.running.loop import run as run
-    from labkit.running.open_lab import open_lab as open_lab
-    from labkit.running.open_lab import study_results as study_results
-    from labkit.studies import find
-    from labkit.study import Study as Study
-    from labkit.workload import Sample as Sample
-    from labkit.workload import Workload as Workload
-    from labkit.workloads.command import Command as Command
+    from labkit.changes.in_force import applied
+    from labkit.claim import Bound, NotHere, Order, Ratio, Shape, compare
+    from labkit.claims.forms import AtLeast, EveryTest, Near, Rank
+    from labkit.condition import Condition
+    from labkit.errors import LabkitError
+    from labkit.host import Host
+    from labkit.judging import judge
+    from labkit.lab import Lab
+    from labkit.results import Results
+    from labkit.running.comparing import Comparing, Side, compare_sides
+    from labkit.running.loop import run
+    from labkit.running.open_lab import open_lab, study_results
+    from labkit.studies import find as find_study
+    from labkit.study import Study
+    from labkit.workload import Sample, Workload
+    from labkit.workloads.command import Command
 
-    find_study = find
-
+__all__ = [
+    "AtLeast", "Bound", "Command", "Comparing", "Condition", "EveryTest", "Host", "Lab",
+    "LabkitError", "Near", "NotHere", "Order", "Rank", "Ratio", "Results", "Sample", "Shape",
+    "Side", "Study", "Workload", "applied", "compare", "compare_sides", "find_study", "judge",
+    "open_lab", "run", "study_results",
+]  # fmt: skip
 _HOMES = {
     "labkit.changes.in_force": ("applied",),
     "labkit.claim": ("Bound", "NotHere", "Order", "Ratio", "Shape", "compare"),
@@ -60,7 +52,6 @@ _HOMES = {
     "labkit.workloads.command": ("Command",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-__all__ = sorted(_HOME_OF)
 
 
 def __getattr__(name: str) -> object:

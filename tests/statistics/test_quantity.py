@@ -12,7 +12,8 @@ from labkit.statistics.percentiles import interval
 from labkit.statistics.pooled import Pooled
 from labkit.statistics.quantity import Quantity
 
-RUNS = {"a": [np.array([1.0, 3.0])], "b": [np.array([4.0])], "cpu: a": [np.array([0.5])]}
+RUNS = {"a": [np.array([1.0, 3.0])], "b": [np.array([4.0])], "cpu: a": [np.array([0.5])],
+        "c": [np.array([v]) for v in (9.0, 10.0, 11.0)]}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -22,15 +23,11 @@ RUNS = {"a": [np.array([1.0, 3.0])], "b": [np.array([4.0])], "cpu: a": [np.array
         ("max('a') + min('a')", 4), ("p(99, 'a')", 3), ("median('a')", 1), ("mean('a')", 2),
         ("largest('a', 'b', 3)", 4), ("smallest('a', 'b')", 2), ("middle('a', 'b', 3)", 3),
         ("distance('a' - 'b')", 2), ("'cpu: a' * 'a'", 1), ("variation('b')", 0),
+        ("variation('c')", 0.1),
     ],
 )  # fmt: skip
 def test_a_quantity_comes_to_what_it_says(text, value):
-    assert Quantity(text, "mean").value(RUNS) == value
-
-
-def test_variation_is_the_deviation_of_the_runs_over_their_mean():
-    runs = {"a": [np.array([v]) for v in (9.0, 10.0, 11.0)]}
-    assert Quantity("variation('a')").value(runs) == pytest.approx(0.1)
+    assert Quantity(text, "mean").value(RUNS) == pytest.approx(value)
 
 
 def test_a_name_without_a_metric_is_of_the_claims_metric():

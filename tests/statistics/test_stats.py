@@ -260,12 +260,6 @@ def test_100000_samples_at_5_percentiles_and_4_conditions_take_under_2_seconds()
     assert time.process_time() - start < 2
 
 
-def test_the_same_samples_always_give_the_same_interval():
-    rng = np.random.default_rng(14)
-    blocks = {k: rng.lognormal(4, 0.3, 1000) for k in range(4)}
-    assert interval(blocks, 99) == interval(blocks, 99)
-
-
 @pytest.mark.parametrize(
     ("blocks", "q", "said"),
     [
