@@ -110,13 +110,6 @@ def test_the_advice_is_within_a_factor_of_two_in_the_median(have, effect, own, j
     assert 0.5 <= np.median(advised) / np.median(took) <= 2
 
 
-@pytest.mark.torture
-@pytest.mark.slow
-def test_the_advice_for_a_difference_is_within_a_factor_of_two_in_the_median_of_40_studies():
-    advised, took = advice(4, 1.03, 0.05, by_difference, 40)
-    assert 0.5 <= np.median(advised) / np.median(took) <= 2
-
-
 def test_a_verdict_advises_what_is_foreseen_for_its_ratio():
     sides = first(pair(np.random.default_rng(19), 1.03, 0.05), 4)
     (verdict,) = judge(
