@@ -1,9 +1,9 @@
 """A lab: hosts by the role they play, read from a lab.toml.
 
-`data/labs/example.toml` shows one, with what each key means. A guest may say what libvirt or ESXi
-on the server calls it (`vm`), a virtual machine that your own Pacemaker starts elsewhere what that
-cluster calls it (`resource`). `events/_power.py` shows the tables of hosts whose power labkit may
-take.
+`data/labs/example.toml` shows one, with what each key means. Two keys are not in it. A guest has
+`vm`, the name that libvirt or ESXi on the server has for it. A virtual machine that your own
+Pacemaker starts elsewhere has `resource`, the name that this cluster has for it.
+`events/_power.py` shows the tables of hosts whose power labkit may take.
 
 The lab in a box writes a file of this form too. Its table [box] says what it is made of, and
 [links.client] describes a shaped link.
