@@ -68,15 +68,12 @@ def _middle(index: int, bits: int) -> float:
 
 
 def _numbers(payload: bytes) -> Iterable[int]:
-    at = 0
-    while at < len(payload):
-        number = 0
-        for place in range(9):
-            if at >= len(payload):
-                raise ResultsError("an HdrHistogram that ends within a number")
-            byte = payload[at]
-            at += 1
-            number |= (byte if place == 8 else byte & 0x7F) << (7 * place)
-            if place == 8 or byte < 0x80:
-                break
-        yield (number >> 1) ^ -(number & 1)
+    number = place = 0
+    for byte in payload:
+        number |= (byte if place == 8 else byte & 0x7F) << (7 * place)
+        place += 1
+        if place == 9 or byte < 0x80:
+            yield (number >> 1) ^ -(number & 1)
+            number = place = 0
+    if place:
+        raise ResultsError("an HdrHistogram that ends within a number")
