@@ -1,6 +1,5 @@
 """The commands of `esxcli` that labkit uses, with its default output."""
 
-import re
 from pathlib import Path
 
 import machines
@@ -289,18 +288,6 @@ def device_set(state, o):
     return ""
 
 
-def default_get(state, o):
-    return table(["Policy Class", "Policy Value"], list(state["policies"].items()))
-
-
-def default_set(state, o):
-    choice("policy class", o["policy-class"], state["policies"])
-    if not re.fullmatch(r'\(\("\w+" i\d+\)( \("\w+" i\d+\))*\)', o["policy"]):
-        raise Refused("Failed to parse the policy expression")
-    state["policies"][o["policy-class"]] = o["policy"]
-    return ""
-
-
 def process_list(state, o):
     on = [(n, one) for n, one in state["machines"].items() if one["power"] == "on"]
     return "\n".join(
@@ -351,8 +338,6 @@ COMMANDS = {
         ("storage core device list", ["-d --device+"], device_list),
         ("storage core device set", ["-d --device+", "-O --sched-num-req-outstanding+"],
          device_set),
-        ("vsan policy getdefault", [], default_get),
-        ("vsan policy setdefault", ["-c --policy-class+", "-p --policy+"], default_set),
         ("vm process list", [], process_list),
     ]
 }  # fmt: skip

@@ -43,7 +43,6 @@ TEXTS = {
     "/Net/CoalesceParams": ("", ()),
 }
 
-RULE = '(("hostFailuresToTolerate" i1) ("forceProvisioning" i1))'
 LAB = {
     ".encoding": "UTF-8",
     "config.version": "8",
@@ -124,7 +123,6 @@ def state():
         # Public captures show three: values after the type, also in small letters, or at the end.
         "kernel_layout": "first",
         "devices": {"naa.600508b1001c": 32},
-        "policies": dict.fromkeys(("cluster", "vdisk", "vmswap"), RULE),
         "maintenance": False,
         "machines": {"1": _machine("lab", "off"), "2": _machine("shop", "on")},
     }

@@ -26,7 +26,6 @@ PROGRAMS = (
     "ip",
     "libvirtd",
     "losetup",
-    "mkfs.btrfs",
     "mount",
     "nsenter",
     "pacemakerd",
@@ -51,12 +50,6 @@ ip link set lab0 up; ip link set lab1 up
 mkdir "$1/groups" && mount --rbind /sys/fs/cgroup "$1/groups"
 mount -t sysfs sysfs /sys && mount --rbind "$1/groups" /sys/fs/cgroup
 mount -t tmpfs tmpfs /etc/default; mount -t tmpfs tmpfs /var/lib
-mkdir "$1/pool"
-if command -v mkfs.btrfs >/dev/null; then
-    truncate -s 120M "$1/disk0" "$1/disk1"
-    first=$(losetup -f --show "$1/disk0"); second=$(losetup -f --show "$1/disk1")
-    mkfs.btrfs -q -d single -m single "$first" "$second" && mount "$first" "$1/pool"
-fi
 truncate -s 8M "$1/disk2"; losetup -f --show "$1/disk2" > "$1/loop"
 """
 LIBVIRT = """\
@@ -79,9 +72,6 @@ for path in bridge direct; do
         "<bridge name='br-$path'/></network>"
 done | while read -r network; do
     echo "$network" > "$1/network.xml"; virsh -q net-define "$1/network.xml" >/dev/null; done
-qemu-system-x86_64 -accel tcg -m 16 -nodefaults -display none -S \\
-    -qmp unix:/run/plain.sock,server=on,wait=off >>"$1/log" 2>&1 &
-n=0; until [ -S /run/plain.sock ]; do n=$((n + 1)); [ "$n" -lt 100 ] || exit 1; sleep 0.1; done
 """
 CLUSTER = """\
 set -e
