@@ -5,24 +5,26 @@ import math
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from labkit.errors import HostError, LabkitError, StayedBehind
 from labkit.event import Say
-from labkit.events._move import AskedMove
+from labkit.events._move import NEAR, AskedMove
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.machine.scripts import beside
 from labkit.programs.packages import brings
+from labkit.setting import Words
 
 PROGRAMS = ("ip", "perl", "ping", "stat", "tc", "virsh")
 
 EVERY = 0.2
 US = "controller"
-# What `virsh event --all --loop --timestamp` prints of a domain that moves.
+EVERY_EVENT = ("virsh", "event", "--all", "--loop", "--timestamp")
+# What that prints of a domain that moves.
 HEARD = re.compile(
     r"(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}\+\d{4}): event '(?P<event>[\w-]+)' "
     r"for domain '?(?P<vm>[^':]+)'?: (?P<about>.*)", re.ASCII,
@@ -38,8 +40,6 @@ FIGURE = re.compile(r"([A-Z][\w ]+):\s+([\d.]+)\s*(\S*)", re.ASCII)
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 CPU = re.compile(r"<cpu\b[^>]*?(?:/>|>.*?</cpu>)", re.DOTALL)
 KIND = re.compile(r"<domain type='(\w+)'", re.ASCII)
-NEAR = 1.2
-"""A link's round trip and rate may differ from those asked for by this factor, up or down."""
 MEASURED = re.compile(r" = [\d.]+/([\d.]+)/")
 ROUTE = re.compile(r" dev (\S+)", re.ASCII)
 DISK = re.compile(r"^\s*\w+\s+disk\s+\S+\s+(/\S+)", re.ASCII | re.MULTILINE)
@@ -53,7 +53,7 @@ WATCHER = beside(__file__, "_libvirt_watch.pl")
 WATCH_SECONDS = 7_200.0
 
 
-def words(asked: AskedMove, vm: str, there: str) -> tuple[str, ...]:
+def words(asked: AskedMove, vm: str, there: str) -> Words:
     """The command that moves a machine to the host of an address (virsh(1), migrate)."""
     ways_out = {
         "give up": (),
@@ -75,10 +75,10 @@ def words(asked: AskedMove, vm: str, there: str) -> tuple[str, ...]:
 def move(lab: Lab, asked: AskedMove, say: Say) -> None:
     """Move the machine; where that fails libvirt leaves it running where it was."""
     origin, target = lab.host(asked.origin), lab.host(asked.to)
-    vm = _vm(lab, asked)
+    vm = asked.vm(lab)
     with ExitStack() as watched:
         for host, other in ((origin, target), (target, origin)):
-            watched.enter_context(_listened(host, vm, say))
+            watched.enter_context(_read(host, EVERY_EVENT, partial(heard, host.name, vm, say), 0))
             watched.enter_context(_watched(host, vm, _link(host, other), say))
         sent = watched.enter_context(_polled(origin, vm, say))
         say(host=origin.name, event="MIGRATION", status="setup", at=time.time(), by=US)
@@ -127,41 +127,20 @@ def _given_up(host: Host, vm: str, move: AskedMove) -> Iterator[list[float]]:
 
 def back(lab: Lab, asked: AskedMove) -> None:
     """Move it back, if it is there."""
-    origin, target, vm = lab.host(asked.origin), lab.host(asked.to), _vm(lab, asked)
+    origin, target, vm = lab.host(asked.origin), lab.host(asked.to), asked.vm(lab)
     if _runs(target, vm):
-        home = Homeward(asked.disks)
+        home = asked.homeward
         target.check(*words(home, vm, origin.address), seconds=home.deadline + 600)
-
-
-@dataclass(frozen=True)
-class Homeward:
-    """The way back, as fast as it goes: whatever was asked for has been measured by then."""
-
-    disks: bool
-    guest: str = ""
-    origin: str = ""
-    to: str = ""
-    channels: int = 1
-    rate_mbit: float = 0.0
-    rtt_ms: float = 0.0
-    throttle: bool = False
-    post_copy: bool = False
-    deadline: float = 5.0
-    escape: str = "stop and copy"
 
 
 def refusal(lab: Lab, asked: AskedMove) -> str:
     """It takes two hosts with libvirt, and a link and a storage that are as asked for."""
-    if missing := [role for role in (asked.origin, asked.to) if role not in lab.hosts]:
-        return f"the lab has no host for it: no {missing[0]}"
-    origin, target = lab.host(asked.origin), lab.host(asked.to)
-    if asked.guest not in origin.guests:
-        return f"{origin.name} has no guest {asked.guest}: give it a vm = in the lab file"
+    if why := asked.lacking(lab):
+        return why
+    origin, target, vm = lab.host(asked.origin), lab.host(asked.to), asked.vm(lab)
     for host in (origin, target):
         if not host.run("virsh", "version").ok:
-            how = brings("virsh")
-            return f"libvirt does not answer on {host.name}; to get it: {how}"
-    vm = _vm(lab, asked)
+            return f"libvirt does not answer on {host.name}; to get it: {brings('virsh')}"
     return (
         _other_cpu(origin, target, vm)
         or _too_far(origin, target, asked.rtt_ms)
@@ -238,27 +217,28 @@ def _link(host: Host, other: Host) -> str:
     return route[1] if route else host.interface
 
 
+# Each line of a program on the host, until we leave; then its reader has some seconds to end.
 @contextmanager
-def _listened(host: Host, vm: str, say: Say) -> Iterator[None]:
-    ended = threading.Event()
+def _read(host: Host, words: Words, take: Callable[[str], None], end: float) -> Iterator[None]:
+    done = threading.Event()
 
     def read() -> None:
-        command = ("virsh", "event", "--all", "--loop", "--timestamp")
-        with suppress(LabkitError), host.stream(*command, seconds=3600) as lines:
+        with suppress(LabkitError), host.stream(*words, seconds=WATCH_SECONDS) as lines:
             for line in lines:
-                if ended.is_set():
+                if done.is_set():
                     return
-                heard(host.name, vm, line.text, say)
+                take(line.text)
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
     try:
         yield
     finally:
-        ended.set()
+        done.set()
+        reader.join(end)
 
 
-def heard(host: str, vm: str, text: str, say: Say) -> None:
+def heard(host: str, vm: str, say: Say, text: str) -> None:
     """Say what a line of `virsh event` means, in QEMU's words and by that host's clock."""
     line = HEARD.fullmatch(text)
     if line is None or line["vm"] != vm:
@@ -274,30 +254,20 @@ def heard(host: str, vm: str, text: str, say: Say) -> None:
 # Bytes on the link and CPU time, by a program of ours on the host itself.
 @contextmanager
 def _watched(host: Host, vm: str, link: str, say: Say) -> Iterator[None]:
-    begun, done = threading.Event(), threading.Event()
+    begun = threading.Event()
 
-    def read() -> None:
-        words = ("perl", "-e", WATCHER, "--", vm, link)
-        with suppress(LabkitError), host.stream(*words, seconds=WATCH_SECONDS) as lines:
-            for line in lines:
-                if done.is_set():
-                    return
-                with suppress(ValueError):
-                    say(host=host.name, **json.loads(line.text))
-                    begun.set()
+    def take(line: str) -> None:
+        with suppress(ValueError):
+            say(host=host.name, **json.loads(line))
+            begun.set()
 
-    reader = threading.Thread(target=read, daemon=True)
-    reader.start()
-    try:
+    with _read(host, ("perl", "-e", WATCHER, "--", vm, link), take, 5):
         if not begun.wait(20):
             raise HostError(
                 f"nothing was seen of the links of {host.name}, so {vm} was not moved",
                 hint=f"does perl run there? To get it: {brings('perl')}",
             )
         yield
-    finally:
-        done.set()
-        reader.join(5)
 
 
 @contextmanager
@@ -329,10 +299,6 @@ def job(text: str) -> dict[str, float]:
              "Memory total": "total", "Iteration": "dirty-sync-count",
              "Total downtime": "downtime", "Time elapsed": "total-time"}  # fmt: skip
     return {names[name]: value for name, value in figures.items() if name in names}
-
-
-def _vm(lab: Lab, asked: AskedMove) -> str:
-    return lab.host(asked.origin).guests[asked.guest].vm
 
 
 def _runs(host: Host, vm: str) -> bool:

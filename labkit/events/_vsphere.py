@@ -14,7 +14,7 @@ from typing import Any
 
 from labkit.errors import BadInput, HostError, StayedBehind
 from labkit.event import Say
-from labkit.events._move import AskedMove
+from labkit.events._move import NEAR, AskedMove
 from labkit.fleet.vcenter import PORT, ROLE, USER, connected, kept_password, named
 from labkit.host import Host
 from labkit.lab import Lab
@@ -25,8 +25,6 @@ EVERY = 0.05
 GIVES = frozenset({"arrived share", "migration time", "load before", "depth", "work lost"})
 """Metrics of a move by vCenter; those of a load are read from that."""
 SILENT = "vCenter says when a move began and ended, and no more of it"
-NEAR = 1.2
-"""A link's round trip and rate may differ from those asked for by this factor, up or down."""
 TRIP = re.compile(r"round-trip min/avg/max = [\d.]+/([\d.]+)/")
 
 
@@ -112,15 +110,12 @@ def refusal(lab: Lab, asked: AskedMove) -> str:
     """It takes pyVmomi here, a guest that vCenter knows, and a link and storage as asked for."""
     if importlib.util.find_spec("pyVmomi") is None:
         return "pyVmomi is missing here, to get it: pip install pyvmomi"
-    if missing := [role for role in (asked.origin, asked.to) if role not in lab.hosts]:
-        return f"the lab has no host for it: no {missing[0]}"
-    if asked.guest not in lab.host(asked.origin).guests:
-        return f"the lab has no guest {asked.guest} with a vm = on {asked.origin}"
-    origin, destination = lab.host(asked.origin), lab.host(asked.to)
-    if why := lacking(asked) or _other_trip(origin, destination, asked.rtt_ms):
+    if why := asked.lacking(lab) or lacking(asked):
+        return why
+    hosts = lab.host(asked.origin), lab.host(asked.to)
+    if why := _other_trip(*hosts, asked.rtt_ms):
         return why
     with vcenter_of(lab) as session:
-        hosts = (origin, destination)
         return _other_rate(session, hosts, asked.rate_mbit) or _stored(session, lab, asked)
 
 
@@ -176,4 +171,4 @@ def vcenter_of(lab: Lab) -> Any:
 
 # vCenter calls a host by the name or address under which it was added: that of its test traffic.
 def _names(lab: Lab, asked: AskedMove) -> tuple[str, str]:
-    return lab.host(asked.origin).guests[asked.guest].vm, lab.host(asked.to).address
+    return asked.vm(lab), lab.host(asked.to).address

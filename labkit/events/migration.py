@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import ClassVar
 
-from labkit.errors import BadInput, StayedBehind
-from labkit.event import Event, Say, TimeLine
+from labkit.errors import StayedBehind
+from labkit.event import Say, TimeLine
 from labkit.events import _libvirt, _qemu, _seen, _vsphere
+from labkit.events._move import AskedMove
 from labkit.fleet import vcenter
 from labkit.lab import Lab
 from labkit.setting import Setting
@@ -28,11 +29,10 @@ MEASURES = {
     "recovery time": "s", "round 1 bandwidth": "Mbit/s",
     "round 3 bandwidth": "Mbit/s",
 }  # fmt: skip
-ESCAPES = ("give up", "stop and copy", "post-copy", "throttle")
 
 
 @dataclass(frozen=True)
-class LiveMigration(Event):
+class LiveMigration(AskedMove):
     """`guest` goes from the host `origin` to the host `to`, and back once the run has ended.
 
     `rate_mbit` and `rtt_ms` are those of the link between the two: a box makes one of its own. With
@@ -46,26 +46,6 @@ class LiveMigration(Event):
     name: ClassVar[str] = "live_migration"
     seconds: ClassVar[float] = 10.0
     """About so long for a guest of some hundred MiB, there and back."""
-    guest: str = "guest"
-    origin: str = "server"
-    to: str = "server2"
-    channels: int = 1
-    rate_mbit: float = 0.0
-    rtt_ms: float = 0.0
-    disks: bool = False
-    """Whether the content of its disks moves too, as where no storage is shared."""
-    throttle: bool = False
-    """Whether it is slowed down when it writes faster than its memory goes over."""
-    post_copy: bool = False
-    """Whether it goes on at the destination after the first round."""
-    deadline: float = 60.0
-    escape: str = "give up"
-
-    def __post_init__(self) -> None:
-        if self.escape not in ESCAPES:
-            raise BadInput(f"{self.escape!r} is not an escape", hint=f"known: {', '.join(ESCAPES)}")
-        if not (self.rate_mbit >= 0 <= self.rtt_ms):
-            raise BadInput("rate and round trip of a migration are 0 or more")
 
     def happen(self, lab: Lab, say: Say) -> None:
         """Move the guest."""

@@ -260,7 +260,7 @@ def test_lines_of_virsh_are_said_in_the_words_of_qemu():
         "event 'lifecycle' for domain 'lab': Started Booted",
         "event 'lifecycle' for domain 'other': Resumed Migrated",
     ):
-        _libvirt.heard("server", "lab", f"1970-01-01 00:00:05.250+0000: {line}", say)
+        _libvirt.heard("server", "lab", say, f"1970-01-01 00:00:05.250+0000: {line}")
     told = [json.loads(line) for line in say.lines]
     assert [one["event"] for one in told] == ["MIGRATION_PASS", "STOP", "RESUME", "MIGRATION"]
     assert {one["at"] for one in told} == {5.25} and told[0]["pass"] == 2
