@@ -5,9 +5,9 @@ text is `%` alone. So a shell can write and compare fields with nothing but `cas
 """
 
 import re
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 
 from labkit.errors import JournalDamaged
 
@@ -17,6 +17,7 @@ RECORDS = {
     "given-up": 4,
 }  # fmt: skip
 """Number of fields of each record that can share a line with others."""
+REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 PLAIN = {code: char for char, code in CODES.items()}
 
 
@@ -85,19 +86,8 @@ def _fields(line: str, place: str) -> list[str]:
 def cksum(text: str) -> str:
     """The output of cksum(1) for `text`: POSIX's CRC, and the length in bytes."""
     content = text.encode("utf-8", "surrogateescape")
-    crc, length = 0, len(content)
+    length = len(content)
     size = length.to_bytes((length.bit_length() + 7) // 8, "little")
-    for byte in (*content, *size):
-        crc = (crc << 8) & 0xFFFFFFFF ^ _table()[(crc >> 24) ^ byte]
-    return f"{crc ^ 0xFFFFFFFF} {length}"
-
-
-@cache
-def _table() -> tuple[int, ...]:
-    return tuple(_divide(byte << 24) for byte in range(256))
-
-
-def _divide(crc: int) -> int:
-    for _ in range(8):
-        crc = (crc << 1) & 0xFFFFFFFF ^ (0x04C11DB7 if crc & 0x80000000 else 0)
-    return crc
+    # zlib's is the same of bits in reverse, but for what it begins with.
+    crc = zlib.crc32((content + size).translate(REVERSED), 0xFFFFFFFF)
+    return f"{int(f'{crc:032b}'[::-1], 2)} {length}"

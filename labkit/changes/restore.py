@@ -1,11 +1,16 @@
 """Putting back what was changed on a host, and saying what became of each thing."""
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from labkit.changes.change_set import restore_all
 from labkit.changes.copies import JournalCopy, lost
-from labkit.changes.journal import ScriptReply
+from labkit.changes.journal import ScriptReply, hello
 from labkit.changes.lease import Owner
+from labkit.changes.stages import on_all
+from labkit.errors import Unreachable
 from labkit.host import Host
 from labkit.job.of_runs import RunJob, end_left, of_runs
 from labkit.machine.stopping import undisturbed
@@ -83,3 +88,16 @@ def restore(
     backs = tuple(answer for answer in answers if answer.word == "back")
     damages = tuple(answer.fields[0] for answer in answers if answer.word == "damaged")
     return Restored(backs, damages, tuple(ends), jobs, lost(host, forgetting))
+
+
+def refuse_left(hosts: Mapping[str, Host], owner: Owner) -> None:
+    """Refuse hosts, to be measured and not changed, on which somebody has settings in force."""
+    on_all({role: partial(_refuse, host, owner) for role, host in hosts.items()})
+
+
+# One that cannot be asked is not measured either; a block of this process around ours is meant.
+def _refuse(host: Host, owner: Owner) -> None:
+    with suppress(Unreachable):
+        greeting = hello(host)
+        if greeting.lease is None or not greeting.lease.is_of(owner):
+            greeting.refuse(host)

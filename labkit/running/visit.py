@@ -13,7 +13,7 @@ import numpy as np
 
 from labkit.box.status import processes
 from labkit.changes.in_force import BEAT_SECONDS, InForce
-from labkit.changes.left_open import refuse_left
+from labkit.changes.restore import refuse_left
 from labkit.condition import Condition
 from labkit.errors import LabkitError, SettingRefused, Stopped
 from labkit.event import Happening, event_samples, happening

@@ -1,12 +1,7 @@
-"""Change sets that overlap, in random schedules; other users, reboots, and Ctrl-C."""
+"""Change sets that overlap, in random schedules; other users, and reboots."""
 
 import os
 import random
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
 from knobs import Bench
@@ -18,7 +13,6 @@ pytestmark = pytest.mark.slow
 PROGRAMS = ("mount", "unshare")
 
 KEYS = ("a", "b", "c")
-HOME = Path(__file__).resolve().parents[2]
 
 
 class Schedule:
@@ -136,50 +130,3 @@ def test_after_a_reboot_what_is_ours_goes_back_and_what_others_made_stays(tmp_pa
     output = bench.restore(before=rebooted).stdout
     assert "gone already" in output and "ours restored" in output and "theirs left" in output
     assert bench.values() == {"gone": "old\n", "ours": "old\n", "theirs": "third\n"}
-
-
-SLOW = """
-import sys, time
-from dataclasses import replace
-sys.path[:0] = [{tests!r}]
-from knobs import Knob
-from labkit.changes.in_force import applied
-from labkit.host import Host
-from labkit.transports.local import Local
-class Slow(Knob):
-    def way(self, kind, host):
-        way = super().way(kind, host)
-        return replace(way, writes=lambda value: (("sleep", "0.4"), *way.writes(value)))
-with applied([Slow({a!r}, "new"), Slow({b!r}, "new")], {{"server": Host("here", "", Local())}}):
-    print("in force", flush=True)
-    time.sleep(0.3)
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=str)
-def test_a_stop_in_the_midst_of_a_change_puts_everything_back(tmp_path, number):
-    bench = Bench(tmp_path)
-    bench.reset()
-    code = SLOW.format(
-        tests=str(HOME / "tests/helpers"), a=str(tmp_path / "a"), b=str(tmp_path / "b")
-    )
-    env = {**os.environ, "LABKIT_CHANGES": str(bench.changes), "LABKIT_OUT": str(tmp_path / "out")}
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], env=env, cwd=HOME, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    end = time.monotonic() + 30
-    while not bench.left() and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.02)
-    time.sleep(0.5)
-    process.send_signal(number)
-    _, said = process.communicate(timeout=60)
-    if number == signal.SIGINT or "stopping after" in said:
-        assert bench.values() == {"a": "old\n", "b": "old\n"} and bench.left() == [], said
-    # What the killed process had started on the host may still come to its end.
-    end = time.monotonic() + 20
-    while (bench.values(), bench.left()) != ({"a": "old\n", "b": "old\n"}, []):
-        assert time.monotonic() < end, (bench.values(), bench.left())
-        # Its lease looks alive for some time more, so it is broken, as `restore --break` does.
-        bench.restore(flags="breaking")
-        time.sleep(0.2)

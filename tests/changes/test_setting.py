@@ -1,132 +1,53 @@
-"""Settings on a real file, over the local transport."""
-
-from dataclasses import dataclass
-from typing import ClassVar
+"""Settings on real files, over the local transport: in force inside a block, and back after it."""
 
 import pytest
 from knobs import Knob
 
 from labkit.changes.in_force import applied, in_force
-from labkit.errors import BadInput, SettingRefused
-from labkit.host import Host
-from labkit.setting import Setting, Way
-from labkit.transports.local import Local
-
-# Stands for a knob that takes no more writes.
-WRITES = '[ ! -e "$1.stuck" ] || { echo "no more"; exit 1; }; printf %s "$2" > "$1"'
-
-
-@dataclass(frozen=True)
-class Line(Setting):
-    role: ClassVar[str] = "server"
-    path: str
-    value: str
-    deaf: bool = False
-
-    @property
-    def thing(self):
-        return self.path
-
-    @property
-    def wanted(self):
-        return self.value
-
-    def way(self, kind, host):
-        writes = ("sh", "-c", WRITES, "sh", self.path)
-        return Way(("cat", self.path), lambda value: () if self.deaf else ((*writes, value),))
-
-
-@pytest.fixture
-def hosts(tmp_path):
-    (tmp_path / "a").write_text("first")
-    (tmp_path / "b").write_text("second")
-    return {"server": Host("here", "127.0.0.1", Local())}
-
-
-def contents(folder):
-    return {name: (folder / name).read_text() for name in ("a", "b")}
+from labkit.errors import SettingRefused
+from tests.changes.test_journal import NEW, OLD, knob
 
 
 @pytest.mark.slow
-def test_settings_are_in_force_inside_and_put_back_after(hosts, tmp_path):
-    wanted = [Line(str(tmp_path / "a"), "new"), Line(str(tmp_path / "b"), "newer")]
-    with applied(wanted, hosts) as before:
-        assert contents(tmp_path) == {"a": "new", "b": "newer"}
-        assert list(before.values()) == ["first", "second"]
-    assert contents(tmp_path) == {"a": "first", "b": "second"}
-
-
-@pytest.mark.slow
-def test_an_exception_in_the_body_still_puts_everything_back(hosts, tmp_path):
-    with pytest.raises(KeyboardInterrupt), applied([Line(str(tmp_path / "a"), "new")], hosts):
+def test_an_exception_in_the_body_still_puts_everything_back(bench, hosts):
+    asked = applied([knob(bench, "a"), knob(bench, "b")], hosts)
+    with pytest.raises(KeyboardInterrupt), asked as before:
+        assert list(before.values()) == ["old", "old"] and bench.values() == NEW
         raise KeyboardInterrupt
-    assert contents(tmp_path)["a"] == "first"
+    assert bench.values() == OLD
 
 
 @pytest.mark.slow
-def test_a_setting_that_does_not_take_is_refused_and_the_ones_before_it_go_back(hosts, tmp_path):
-    wanted = [Line(str(tmp_path / "a"), "new"), Line(str(tmp_path / "b"), "newer", deaf=True)]
-    with (
-        pytest.raises(SettingRefused, match=r"was ignored: wanted 'newer', reads back as 'second'"),
-        applied(wanted, hosts),
-    ):
-        pytest.fail("the body must not run")
-    assert contents(tmp_path) == {"a": "first", "b": "second"}
-
-
-def test_two_values_of_one_thing_are_refused_before_anything_changes(hosts, tmp_path):
-    path = str(tmp_path / "a")
-    with (
-        pytest.raises(BadInput, match="cannot be both 'new' and 'newer'"),
-        applied([Line(path, "new"), Line(path, "newer")], hosts),
-    ):
-        pytest.fail("the body must not run")
-    assert contents(tmp_path)["a"] == "first"
-
-
-@pytest.mark.slow
-def test_moving_on_changes_only_what_differs(hosts, tmp_path):
-    a, b = str(tmp_path / "a"), str(tmp_path / "b")
+def test_moving_on_changes_only_what_differs(bench, hosts):
+    a, b = knob(bench, "a"), knob(bench, "b", "newer")
     with in_force(hosts) as changes:
-        changes.move_to([Line(a, "new"), Line(b, "newer")])
-        stood = (tmp_path / "a").stat().st_ino
-        changes.move_to([Line(a, "new")])
-        assert contents(tmp_path) == {"a": "new", "b": "second"}
-        assert (tmp_path / "a").stat().st_ino == stood
-        changes.move_to([Line(a, "newest")])
-    assert contents(tmp_path) == {"a": "first", "b": "second"}
+        changes.move_to([a, b])
+        written = (bench.folder / "a").stat().st_mtime_ns
+        changes.move_to([a])
+        assert bench.values() == {"a": "new\n", "b": "old\n"}
+        assert (bench.folder / "a").stat().st_mtime_ns == written
+        changes.move_to([knob(bench, "a", "newest")])
+    assert bench.values() == OLD
 
 
 @pytest.mark.slow
-def test_what_somebody_else_changed_is_noticed_and_left_to_them(hosts, tmp_path):
-    wanted = [Line(str(tmp_path / "a"), "new"), Line(str(tmp_path / "b"), "newer")]
+def test_what_somebody_else_changed_is_noticed_and_left_to_them(bench, hosts):
+    wanted = [knob(bench, "a"), knob(bench, "b")]
     with (
-        pytest.raises(SettingRefused, match=r"(?s)1 of 2 .* somebody else .*had been 'first'"),
+        pytest.raises(SettingRefused, match=r"(?s)1 of 2 .* somebody else .*had been 'old'"),
         in_force(hosts) as changes,
     ):
         changes.move_to(wanted)
         changes.check(wanted)
-        (tmp_path / "a").write_text("theirs")
+        (bench.folder / "a").write_text("theirs\n")
         with pytest.raises(SettingRefused, match="became 'theirs' between"):
             changes.check(wanted)
-    assert contents(tmp_path) == {"a": "theirs", "b": "second"}
+    assert bench.values() == {"a": "theirs\n", "b": "old\n"}
 
 
 @pytest.mark.slow
-def test_a_setting_that_does_not_go_back_is_said(hosts, tmp_path):
-    wanted = [Line(str(tmp_path / "b"), "newer"), Line(str(tmp_path / "a"), "new")]
-    with (
-        pytest.raises(SettingRefused, match=r"(?s)1 of 2 .* does not go back to 'first': no more"),
-        applied(wanted, hosts),
-    ):
-        (tmp_path / "a.stuck").touch()
-    assert contents(tmp_path) == {"a": "new", "b": "second"}
-
-
-@pytest.mark.slow
-def test_what_only_the_next_start_will_bring_is_not_in_force_yet(hosts, tmp_path):
-    (tmp_path / "a").write_text("first\n")
-    waiting = Knob(str(tmp_path / "a"), "new", (("live", ("echo", "first")),))
+def test_what_only_the_next_start_will_bring_is_not_in_force_yet(bench, hosts):
+    waiting = Knob(str(bench.folder / "a"), "new", (("live", ("echo", "first")),))
     with in_force(hosts) as changes:
         changes.move_to([waiting])
         with pytest.raises(SettingRefused, match="waits for the next start; until then 'first'"):
