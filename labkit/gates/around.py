@@ -6,13 +6,14 @@ by its parent, such as a compiler that lived for a moment. The kernel's own thre
 """
 
 import os
+import re
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit.gates.gate import KERNEL_THREAD, OTHER_WORK, TICKS, Gate, percent
+from labkit.gates.gate import OTHER_WORK, TICKS, Gate, Process, percent
 from labkit.results import Results, Run
 
 ROLE = "machine"
@@ -22,6 +23,8 @@ MOST_SHARE, MOST_CPUS = 0.1, 0.5
 # Of a kernel of Jupyter: who started it, as jupyter_client says.
 STARTED_BY = "JPY_PARENT_PID"
 STAT, PRESSURE, LOAD = "/proc/stat", "/proc/pressure/cpu", "/proc/loadavg"
+# `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`, in microseconds.
+WAIT = re.compile(r"total=(\d+)")
 
 
 @dataclass(frozen=True)
@@ -62,13 +65,11 @@ def look(box: Collection[int]) -> str:
     """Count what the machine's processes took so far; `box` are processes of the lab."""
     stats = dict(_stats())
     own_pids = _below(stats, {*box, os.getpid()}) | {int(os.environ.get(STARTED_BY, 0) or 0)}
-    strangers = {
-        pid: stat for pid, stat in stats.items() if pid not in own_pids and not stat.kernel
-    }
     lines = {
         "at": f"{time.monotonic():.3f}", "cpus": str(len(os.sched_getaffinity(0))),
         **{file: _first(Path(file)) for file in (STAT, PRESSURE, LOAD)},
-        **{f"{n} {stat.started}": f"{stat.ticks} {stat.children}" for n, stat in strangers.items()},
+        **{f"{pid} {stat.started}": f"{stat.ticks} {stat.children}"
+           for pid, stat in stats.items() if pid not in own_pids and not stat.kernel},
     }  # fmt: skip
     return "".join(f"{name}:{text}\n" for name, text in lines.items())
 
@@ -80,12 +81,8 @@ def between(before: str, after: str) -> OtherWork | None:
         seconds, cpus = float(last["at"]) - float(first["at"]), int(last["cpus"])
         ticks = [[int(n) for n in lines[STAT].split()[1:9]] for lines in (first, last)]
         times = [b - a for a, b in zip(*ticks, strict=True)]
-        first_wait, last_wait = (_wait_seconds(lines.get(PRESSURE, "")) for lines in (first, last))
-        wait = (
-            None
-            if first_wait is None or last_wait is None
-            else min((last_wait - first_wait) / 1e6 / seconds, 1)
-        )
+        waits = [float(n) for lines in (first, last) for n in WAIT.findall(lines.get(PRESSURE, ""))]
+        wait = min((waits[1] - waits[0]) / 1e6 / seconds, 1) if len(waits) == 2 else None
         share = min(_took(_processes(first), _processes(last)) / TICKS / seconds, cpus)
         load = float(last[LOAD].split()[0])
         return OtherWork(seconds, cpus, share, wait, times[7] / max(sum(times), 1), load)
@@ -130,27 +127,14 @@ def told(results: Results) -> str:
     return f"{usual.took} (median); it was more than a tenth in {count} of {len(works)} runs"
 
 
-@dataclass(frozen=True)
-class _Stat:
-    parent: int
-    ticks: int
-    children: int
-    started: int
-    kernel: bool
-
-
-# Fields 4, 9, 14 to 17 and 22 of proc(5). The newest comes first: one that ends meanwhile is then
-# counted by itself, and not lost.
-def _stats() -> Iterable[tuple[int, _Stat]]:
+# The newest comes first: one that ends meanwhile is then counted by itself, and not lost.
+def _stats() -> Iterable[tuple[int, Process]]:
     for pid in sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True):
         with suppress(OSError, ValueError, IndexError):
-            text = Path("/proc", str(pid), "stat").read_text("utf-8", "replace")
-            row = [int(word) for word in text.rpartition(")")[2].split()[1:20]]
-            ticks, children = row[10] + row[11], row[12] + row[13]
-            yield pid, _Stat(row[0], ticks, children, row[18], bool(row[5] & KERNEL_THREAD))
+            yield pid, Process.read(Path("/proc", str(pid), "stat").read_text("utf-8", "replace"))
 
 
-def _below(stats: Mapping[int, _Stat], pids: Collection[int]) -> set[int]:
+def _below(stats: Mapping[int, Process], pids: Collection[int]) -> set[int]:
     below = {*pids}
     while children := {pid for pid, stat in stats.items() if stat.parent in below} - below:
         below |= children
@@ -166,9 +150,3 @@ def _first(file: Path) -> str:
 
 def _lines(text: str) -> dict[str, str]:
     return {name: value for name, _, value in (line.partition(":") for line in text.splitlines())}
-
-
-# `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`, in microseconds.
-def _wait_seconds(line: str) -> float | None:
-    words: Sequence[str] = line.split("total=")
-    return float(words[1]) if len(words) == 2 else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from labkit.errors import ResultsError
@@ -89,11 +89,23 @@ def gates(
 
 
 @dataclass(frozen=True)
-class _Process:
+class Process:
+    """What /proc/PID/stat says of a process: fields 2, 4, 9, 14 to 17 and 22 of proc(5)."""
+
     name: str
-    started: int
-    ticks: int
+    parent: int
     kernel: bool
+    ticks: int
+    children: int
+    started: int
+
+    @classmethod
+    def read(cls, line: str) -> Process:
+        """Read the line; a name may hold spaces and brackets."""
+        name, _, tail = line.partition("(")[2].rpartition(")")
+        row = [int(word) for word in tail.split()[1:20]]
+        kernel = bool(row[5] & KERNEL_THREAD)
+        return cls(name, row[0], kernel, row[10] + row[11], row[12] + row[13], row[18])
 
 
 @dataclass(frozen=True)
@@ -116,11 +128,7 @@ class _Reading:
     def numbers(self, file: str) -> dict[str, list[float]]:
         """The lines of a file that are a word and numbers, by the word."""
         words = (line.split() for line in self.lines.get(file, ()))
-        return {
-            first: [float(word) for word in words_after]
-            for first, *words_after in words
-            if words_after
-        }
+        return {first: [float(word) for word in rest] for first, *rest in words if rest}
 
     def counters(self, pattern: str) -> dict[str, int]:
         """The files that hold a single number, by name."""
@@ -147,17 +155,12 @@ class _Reading:
         return {name: int(value) for name, value in zip(names, values, strict=True)}
 
     @cached_property
-    def processes(self) -> dict[str, _Process]:
-        """By process id. A name may hold spaces and brackets, but no line break that we keep."""
-        times = {}
-        for file, lines in self.lines.items():
-            if re.fullmatch(r"/proc/\d+/stat", file) and ")" in lines[0]:
-                name, tail = lines[0].partition("(")[2].rpartition(")")[::2]
-                words = tail.split()  # from field 3 of proc(5) on
-                ticks = int(words[11]) + int(words[12])
-                kernel = bool(int(words[6]) & KERNEL_THREAD)
-                times[file.split("/")[2]] = _Process(name, int(words[19]), ticks, kernel)
-        return times
+    def processes(self) -> dict[str, Process]:
+        """By process id; what is after a line break in a name is not kept."""
+        return {
+            file.split("/")[2]: Process.read(lines[0]) for file, lines in self.lines.items()
+            if re.fullmatch(r"/proc/\d+/stat", file) and ")" in lines[0]
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -165,16 +168,13 @@ class _Span:
     before: _Reading
     after: _Reading
     seconds: float
-    cpus: dict[str, list[float]] = field(init=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def cpus(self) -> dict[str, list[float]]:
+        """By how much the times of each CPU rose."""
         old, new = (reading.numbers("/proc/stat") for reading in (self.before, self.after))
-        growth = {
-            cpu: [b - a for a, b in zip(old[cpu], new[cpu], strict=True)]
-            for cpu in old
-            if cpu in new
-        }
-        object.__setattr__(self, "cpus", growth)
+        return {cpu: [b - a for a, b in zip(old[cpu], new[cpu], strict=True)]
+                for cpu in old if cpu in new}  # fmt: skip
 
     def grown(self, pattern: str) -> dict[str, int]:
         """By how much single counters rose; one that was set back to 0 counts from there."""
@@ -209,9 +209,8 @@ def _throttling(span: _Span) -> Gate:
     if heat:
         return Gate("throttling", False, f"its processor throttled itself {heat} times for heat")
     if share > THROTTLE:
-        return Gate(
-            "throttling", False, f"its CPU limit held it back for {percent(share)} of the time"
-        )
+        reason = f"its CPU limit held it back for {percent(share)} of the time"
+        return Gate("throttling", False, reason)
     if not groups and not span.after.counters(r".*/thermal_throttle/.*"):
         return Gate("throttling", None, "this host counts neither heat nor CPU limits")
     return Gate("throttling", True, "neither heat nor a CPU limit held it back")
@@ -263,9 +262,8 @@ def _pause(span: _Span, slack: float) -> Gate:
         return Gate("paused", False, "it was started again")
     off = span.seconds - span.uptime
     ok = abs(off) <= max(PAUSE, PAUSE_SHARE * span.seconds) + slack
-    return Gate(
-        "paused", ok, f"its clock ran {span.uptime:.1f} s while ours ran {span.seconds:.1f} s"
-    )
+    reason = f"its clock ran {span.uptime:.1f} s while ours ran {span.seconds:.1f} s"
+    return Gate("paused", ok, reason)
 
 
 def _foreign_load(span: _Span, own_names: Collection[str]) -> Gate:
@@ -273,12 +271,11 @@ def _foreign_load(span: _Span, own_names: Collection[str]) -> Gate:
     old, new = span.before.processes, span.after.processes
     if not old or not new:
         return Gate("foreign load", None, "this host does not list its processes")
-    limit = FOREIGN * TICKS * max(span.seconds, 0.1)
+    ticks = TICKS * max(span.seconds, 0.1)
     busy = {
-        process.name: (process.ticks - old[pid].ticks) / (TICKS * max(span.seconds, 0.1))
-        for pid, process in new.items()
+        process.name: (process.ticks - old[pid].ticks) / ticks for pid, process in new.items()
         if pid in old and old[pid].started == process.started
-        and process.ticks - old[pid].ticks > limit
+        and process.ticks - old[pid].ticks > FOREIGN * ticks
         and not process.kernel and process.name not in own_names
     }  # fmt: skip
     worst = sorted(busy, key=lambda name: -busy[name])

@@ -8,6 +8,7 @@ makes a run invalid. Either way the raw counts stay with the run.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -75,24 +76,16 @@ class Watch:
         return self._saying(None)
 
     def _saying(self, ok: bool | None) -> dict[str, dict[str, str]]:
-        gates_of = {
-            role: {
-                host_gate.name: host_gate.why
-                for host_gate in self._gates(role)
-                if host_gate.ok is ok
-            }
-            for role in self.hosts
+        gates = {role: [each for each in self._gates(role) if each.ok is ok] for role in self.hosts}
+        return {
+            role: {each.name: each.why for each in some} for role, some in gates.items() if some
         }
-        return {role: gates for role, gates in gates_of.items() if gates}
 
     def _ask(self) -> dict[str, _Counts]:
         outcomes = Fleet(self.hosts).each(self._count)
-        if failures := [
-            failure for role, failure in outcomes.failed.items() if role in self.between
-        ]:
-            raise (
-                failures[0] if isinstance(failures[0], LabkitError) else HostError(str(failures[0]))
-            )
+        for role, failure in outcomes.failed.items():
+            if role in self.between:
+                raise failure if isinstance(failure, LabkitError) else HostError(str(failure))
         return dict(outcomes.ok)
 
     # A guest that a setting has started again since has lost its connection; to ask twice does no
@@ -141,9 +134,7 @@ def left_out(results: Results) -> dict[str, str]:
     runs = results.runs()
     good = {run.condition for run in runs if run.state == "finished"}
     bad = [run for run in runs if run.state == "invalid" and run.condition not in good]
-    tries = {
-        run.condition: sum(bad_run.condition == run.condition for bad_run in bad) for run in bad
-    }
+    tries = Counter(run.condition for run in bad)
     return {
         run.condition: f"none of its {tries[run.condition]} runs was valid: {_one_line(run.why)}"
         for run in bad
@@ -178,8 +169,8 @@ def _invalid(runs: Sequence[Run], used: int) -> list[str]:
     bad = [run for run in runs if run.state == "invalid"]
     if not bad:
         return []
-    pairs = {(run.condition, run.block) for run in runs if run.state == "finished"}
-    lacking = {(run.condition, run.block) for run in bad} - pairs
+    good = {(run.condition, run.block) for run in runs if run.state == "finished"}
+    lacking = {(run.condition, run.block) for run in bad} - good
     texts = [f"{run.condition} in block {run.block} ({_one_line(run.why)})" for run in bad]
     remainder = f", and {len(texts) - MOST_SHOWN} more" if len(texts) > MOST_SHOWN else ""
     remark = f"; {len(lacking)} of them have no valid repetition" if lacking else ""
