@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
@@ -67,6 +68,18 @@ def of_kernel(name: str) -> Way:
     )  # fmt: skip
 
 
+def lines_of(text: str) -> dict[str, str]:
+    """Lines that SHOW prints of a machine's description: values by their keys in small letters."""
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {key.strip().lower(): value.strip().strip('"') for key, _, value in pairs}
+
+
+def edited(machine: str, lines: Mapping[str, str]) -> Words:
+    """The command that gives lines of a description these values; an empty one removes a line."""
+    words = ((key, f'{key} = "{value}"' if value else "") for key, value in lines.items())
+    return script(EDIT_LINES, quoted(machine), *chain.from_iterable(words))
+
+
 def of_vmx(machine: str, goal: str, lines: Mapping[str, str | None]) -> Way:
     """Lines of a machine's description, which together are `goal`; None is for no such line.
 
@@ -75,19 +88,16 @@ def of_vmx(machine: str, goal: str, lines: Mapping[str, str | None]) -> Way:
     wishes = _join_values({key.lower(): value for key, value in lines.items()}, lines)
 
     def value(text: str) -> str:
-        pairs = (line.partition("=") for line in text.splitlines())
-        values = {key.strip().lower(): part.strip().strip('"') for key, _, part in pairs}
+        values = lines_of(text)
         state = _join_values(values, lines)
         if "stopped" in values:
             return f"{state}, and stopped"
         return goal if state == wishes else state
 
     def writes(value: str) -> tuple[Words, ...]:
-        new = dict(_pair(word) for word in _split(wishes if value == goal else value, lines))
-        edits = {key: "" if part == ABSENT else f'{key} = "{part}"' for key, part in new.items()}
-        return (
-            script(EDIT_LINES, quoted(machine), *(word for edit in edits.items() for word in edit)),
-        )
+        words = _split(wishes if value == goal else value, lines)
+        pairs = (word.partition("=") for word in words)
+        return (edited(machine, {key: "" if new == ABSENT else new for key, _, new in pairs}),)
 
     return Way(
         script(SHOW, quoted(machine), *lines), writes, value,
@@ -99,11 +109,6 @@ def of_vmx(machine: str, goal: str, lines: Mapping[str, str | None]) -> Way:
 def _join_values(values: Mapping[str, str | None], lines: Mapping[str, str | None]) -> str:
     texts = {key: values.get(key.lower()) for key in lines}
     return ", ".join(f"{key}={ABSENT if value is None else value}" for key, value in texts.items())
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, _, value = text.partition("=")
-    return key, value
 
 
 # Values may have blanks and commas in them, so only the known keys part them.

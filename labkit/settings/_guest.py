@@ -1,19 +1,19 @@
 """Settings of one of the guests that run on a host: of the box, of libvirt, or of ESXi."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.errors import Impossible
 from labkit.host import Host
 from labkit.machine.scripts import beside
-from labkit.setting import Setting, Words
+from labkit.setting import Way, Words
 from labkit.settings._esxi import FIND, quoted
-from labkit.settings._ways import matching, script
-from labkit.settings._ways import named as plainly_named
+from labkit.settings._values import NAMING, pattern
+from labkit.settings._ways import OnHost, named, script
 
 PROGRAMS = ("nc", "ping", "ssh-keyscan", "virsh")
 
 FIRST = "guest"
+GUEST = NAMING | pattern("guest", r"[a-z][a-z0-9-]{0,30}", "guest2")
 EACH_GUEST = ("guest", "each")
 """Shows all guests of the box at once."""
 RESERVATION = "all memory and CPU time"
@@ -31,19 +31,26 @@ ESXI_ANSWERS = f"""\
 shift; {ANSWERS}"""
 
 
-@dataclass(frozen=True)
-class OfGuest(Setting):
-    """A setting of the guest of this name; each guest's is a thing of its own."""
+def machine_of(host: Host, guest: str) -> str:
+    """The virtual machine that a guest is, as libvirt or ESXi on its host calls it."""
+    if guest not in host.guests:
+        raise Impossible(
+            f"{host.name} has no guest of the box, and the lab file names no virtual machine "
+            "(`vm`) for that guest",
+            hint=f'add vm = "..." to [hosts.{guest}] in lab.toml',
+        )
+    named("virtual machine", host.guests[guest].vm)
+    return host.guests[guest].vm
 
-    role: ClassVar[str] = "server"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        matching("guest", self.named, r"[a-z][a-z0-9-]{0,30}", "guest2")
+class OfGuest(OnHost):
+    """A setting of the guest whose name is its last field; each guest's is a thing of its own."""
+
+    role: ClassVar[str] = "server"  # type: ignore[misc]
 
     @property
     def named(self) -> str:
-        """The guest's name, which each setting keeps as its last field."""
+        """The guest's name."""
         return str(vars(self)["guest"])
 
     @property
@@ -52,34 +59,26 @@ class OfGuest(Setting):
         text = "" if self.named == FIRST else f"{self.named} on "
         return f"{type(self).__name__} of {text}{self.role}"
 
+    def way(self, kind: str, host: Host) -> Way:
+        """The way of `on_<kind>`; what has no guest lacks all of these settings alike."""
+        if kind in ("docker", "linux"):
+            raise Impossible(
+                f"{host.name} has no guest of the box, and neither libvirt's virsh nor ESXi's tools"
+                f" (it is of kind {kind})"
+            )
+        return super().way(kind, host)
+
     @property
     def command(self) -> Words:
         """The box's command for the guest that is meant."""
         return ("guest",) if self.named == FIRST else ("guest", f"@{self.named}")
 
     def machine(self, host: Host) -> str:
-        """The virtual machine that the guest is, as libvirt or ESXi on this host calls it."""
-        if self.named not in host.guests:
-            raise Impossible(
-                f"{host.name} has no guest of the box, and the lab file names no virtual machine "
-                "(`vm`) for that guest",
-                hint=f'add vm = "..." to [hosts.{self.named}] in lab.toml',
-            )
-        plainly_named("virtual machine", host.guests[self.named].vm)
-        return host.guests[self.named].vm
+        """The virtual machine that the guest is."""
+        return machine_of(host, self.named)
 
     def answers(self, host: Host, kind: str) -> Words:
         """The command that waits until the guest answers, if it runs."""
         vm, at = self.machine(host), host.guests[self.named]
         text, vm = (ESXI_ANSWERS, quoted(vm)) if kind == "esxi" else (KVM_ANSWERS, vm)
         return script(text, vm, at.address, str(at.port))
-
-
-def only_with_guest(kind: str, host: Host) -> None:
-    """Raise `Impossible` unless the host has the box's `guest` command."""
-    if kind == "box":
-        return
-    raise Impossible(
-        f"{host.name} has no guest of the box, and neither libvirt's virsh nor ESXi's tools (it is "
-        f"of kind {kind})"
-    )

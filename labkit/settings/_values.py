@@ -43,9 +43,14 @@ def share(
     return value(lambda n: number(title, n, low, high, unit), text, legal)
 
 
-def word(title: str, words: tuple[str, ...]) -> dict[str, Any]:
+def word(title: str, words: tuple[str, ...], text: Callable[[Any], str] = str) -> dict[str, Any]:
     """One of the known words."""
-    return value(lambda text: one_of(title, text, words), legal=", ".join(words))
+    return value(lambda word: one_of(title, word, words), text, ", ".join(words))
+
+
+def switch(off: str, on: str) -> dict[str, Any]:
+    """False or True, and how either is written."""
+    return value(bool, (off, on).__getitem__, f"{on} or {off}")
 
 
 def pattern(title: str, regex: str, like: str) -> dict[str, Any]:

@@ -20,6 +20,8 @@ RESTART = frozenset({"root", "guest restart"})
 
 # `tee` names the error of a write, which `echo` of some shells calls an I/O error whatever it was.
 WRITE = 'printf %s "$1" | tee "$2" >/dev/null'
+WRITE_EACH = """\
+for pair; do printf %s "${pair#*=}" | tee "${pair%%=*}" >/dev/null || exit; done"""
 # `sed` would end with 0 although the command before it did not.
 PICK = 'p=$1; shift; said=$("$@") || exit; printf "%s\\n" "$said" | sed -n "$p"'
 # What the host's first process may use is what the host has, however many the machine has. The

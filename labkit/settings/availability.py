@@ -5,6 +5,7 @@ In a box a load makes the cluster, and it reads there what was asked for. It for
 
 from collections.abc import Callable
 from dataclasses import field
+from functools import partial
 from string import Template
 from typing import ClassVar
 
@@ -17,6 +18,7 @@ PROGRAMS = ("cibadmin", "corosync-cmapctl", "crm_attribute")
 
 TOKEN, RETRANSMITS, FENCES = "token", "token_retransmits_before_loss_const", "stonith-enabled"
 """Keys of Corosync's `totem` and of Pacemaker's `crm_config`."""
+TRUE = {"on": "true", "off": "false"}
 WISHES = "/run/labkit/cluster"
 """The folder of a box's host with what was asked of its next cluster: a file for each key."""
 TOTEM = beside(__file__, "availability_token.sh")
@@ -25,14 +27,11 @@ GUARD = beside(__file__, "availability_domain.sh")
 DOMAIN = beside(__file__, "availability_domain.xml")
 
 
-def _ms(text: str) -> str:
-    source, _, ms = text.strip().partition(" ")
-    return f"{ms} ms" if source == "set" else f"default of {ms} ms" if ms else "default"
-
-
-def _count(text: str) -> str:
-    source, _, count = text.strip().partition(" ")
-    return count if source == "set" else f"default of {count}" if count else "default"
+def _told(text: str, unit: str = "") -> str:
+    source, _, number = text.strip().partition(" ")
+    if source == "set":
+        return f"{number}{unit}"
+    return f"default of {number}{unit}" if number else "default"
 
 
 def _set(value: str) -> str:
@@ -57,7 +56,7 @@ class FailureDetection(OnHost):
     gaps: ClassVar = {
         "esxi": "vSphere HA is of the cluster, which vCenter keeps: das.config.fdm... options",
     }
-    on_linux = by(_totem(TOKEN, _ms))
+    on_linux = by(_totem(TOKEN, partial(_told, unit=" ms")))
 
 
 class Heartbeats(OnHost):
@@ -68,7 +67,7 @@ class Heartbeats(OnHost):
 
     lost: int = field(metadata=amount("heartbeats that get lost", 1, 100))
     gaps: ClassVar = FailureDetection.gaps
-    on_linux = by(_totem(RETRANSMITS, _count))
+    on_linux = by(_totem(RETRANSMITS, _told))
 
 
 class Fencing(OnHost):
@@ -82,7 +81,7 @@ class Fencing(OnHost):
     on_linux = by(
         Way(
             script(OPTION, FENCES, "show"),
-            lambda value: (script(OPTION, FENCES, "tell", _true(value)),),
+            lambda value: (script(OPTION, FENCES, "tell", TRUE.get(value, "")),),
             lambda text: _fences(text.strip()), needs=ROOT, more=Details(settle_seconds=2),
         )
     )  # fmt: skip
@@ -114,7 +113,3 @@ class GuestProtected(OnHost):
 # Pacemaker has several words for it.
 def _fences(text: str) -> str:
     return "default" if text == "default" else on_or_off(text in ("true", "on", "yes", "1"))
-
-
-def _true(value: str) -> str:
-    return {"on": "true", "off": "false"}.get(value, "")

@@ -40,10 +40,7 @@ class BootOptions(OnHost):
     """
 
     options: tuple[str, ...] = field(metadata=value(_check_options, " ".join))
-    gaps: ClassVar = {
-        "box": "hosts of the box run the machine's kernel",
-        "esxi": "there they are KernelOption and ModuleOptions",
-    }  # fmt: skip
+    gaps: ClassVar = {"esxi": "there they are KernelOption and ModuleOptions"}
 
     def on_linux(self, host: Host) -> Way:
         """A drop-in of our own for Debian's boot loader, which its whole absence undoes."""

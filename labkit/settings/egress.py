@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.setting import Details, Way, Words
-from labkit.settings._nic import NIC, nic, of_nic
+from labkit.settings._device import NIC, nic, of_nic
 from labkit.settings._values import amount, share
 from labkit.settings._ways import ROOT, OnHost, script, whole
 
@@ -51,12 +51,9 @@ class OnEgress(OnHost, ABC):
             script(SHOW, NIC), lambda value: (script(MAKE, NIC, *_tree(value)),), _value,
             lambda text: conflict if _foreign(text) else "",
             needs=ROOT,
-            more=Details(probe=self._probe(), cuts_management=True),
+            # Only trying shows what kinds of queue the kernel has; it ends with its namespace.
+            more=Details(probe=script(TRIAL, *self._tried), cuts_management=True),
         ))  # fmt: skip
-
-    # Only trying shows what kinds of queue the kernel has; what is tried ends with its namespace.
-    def _probe(self) -> Words:
-        return script(TRIAL, *self._tried)
 
     @property
     @abstractmethod

@@ -1,6 +1,6 @@
 """A CPU that the guest does not have to share."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from labkit.errors import Unknown
 from labkit.host import Host
@@ -8,7 +8,7 @@ from labkit.machine.cpus import cpus_of, ranges
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
 from labkit.settings._esxi import of_vmx
-from labkit.settings._guest import EACH_GUEST, FIRST, RESERVED_FIRST, OfGuest, only_with_guest
+from labkit.settings._guest import EACH_GUEST, FIRST, GUEST, RESERVED_FIRST, OfGuest
 from labkit.settings._libvirt import PINNED_TO
 from labkit.settings._ways import CPUS, ROOT, script
 
@@ -25,7 +25,6 @@ PINS = f'{CPUS}{PINNED_TO}pins "$1"; host_cpus'
 PIN = CPUS + PINNED_TO + beside(__file__, "exclusive_cpu_pin.sh")
 
 
-@dataclass(frozen=True)
 class ExclusiveCpu(OfGuest):
     """All threads of the guest on the host's last CPU, ahead of every ordinary process there.
 
@@ -36,7 +35,7 @@ class ExclusiveCpu(OfGuest):
     """
 
     exclusive: bool = True
-    guest: str = FIRST
+    guest: str = field(default=FIRST, metadata=GUEST)
     owners: tuple[str, ...] = field(default=(), kw_only=True)
     """All guests that own CPUs, if not all of the lab's do; on KVM each has others of them."""
 
@@ -50,13 +49,8 @@ class ExclusiveCpu(OfGuest):
         """The same words on every host, whatever the numbers of its CPUs."""
         return EXCLUSIVE if self.exclusive else ALL_CPUS
 
-    def way(self, kind: str, host: Host) -> Way:
+    def on_box(self, host: Host) -> Way:
         """CPUs and policy that all threads of the guest really have, or will start with."""
-        if kind == "kvm":
-            return self._on_kvm(host)
-        if kind == "esxi":
-            return self._on_esxi(self.machine(host))
-        only_with_guest(kind, host)
         return Way(
             (*self.command, "placement", "host"), self._writes, _value, self._refused,
             legal="exclusive or not",
@@ -76,10 +70,12 @@ class ExclusiveCpu(OfGuest):
         cpus, policy = words.get(value) or value.split()
         return ((*self.command, "set", f"cpus={cpus}", f"policy={policy}"),)
 
-    # Each CPU of the guest on one of the last CPUs of the host, the next guest's on those before,
-    # and all that emulates their devices on the others. Nobody else is kept from those CPUs: that
-    # takes isolcpus, or a cpuset.
-    def _on_kvm(self, host: Host) -> Way:
+    def on_kvm(self, host: Host) -> Way:
+        """Each CPU of the guest on one of the host's last, the next guest's on those before.
+
+        All that emulates their devices is on the others. Nobody else is kept from those CPUs: that
+        takes isolcpus, or a cpuset.
+        """
         vm, owners = self.machine(host), sorted(self.owners or host.guests)
         of, nth = len(owners), owners.index(self.named)
 
@@ -100,10 +96,10 @@ class ExclusiveCpu(OfGuest):
             ),
         )  # fmt: skip
 
-    # CPUs of its own come with the sensitivity; all memory has to be reserved (FullReservation).
-    def _on_esxi(self, vm: str) -> Way:
+    def on_esxi(self, host: Host) -> Way:
+        """CPUs of its own come with the sensitivity, and take all memory reserved."""
         level = "high" if self.exclusive else None
-        way = of_vmx(vm, self.wanted, {"sched.cpu.latencySensitivity": level})
+        way = of_vmx(self.machine(host), self.wanted, {"sched.cpu.latencySensitivity": level})
         after = (RESERVED_FIRST,) if self.exclusive else ()
         return way.plus(Details(stands_for="CPUs that ESXi chooses" if after else "", after=after))
 

@@ -1,13 +1,14 @@
 """All that a guest has, kept for it: what latency sensitivity and passed-through devices need."""
 
-from dataclasses import dataclass
+from dataclasses import field
+from typing import ClassVar
 
-from labkit.errors import Impossible
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
-from labkit.settings._esxi import EDIT_LINES, FIND, SHOW, quoted
-from labkit.settings._guest import FIRST, RESERVATION, OfGuest
+from labkit.settings._esxi import EDIT_LINES, FIND, SHOW, edited, lines_of, quoted
+from labkit.settings._guest import FIRST, GUEST, RESERVATION, OfGuest
+from labkit.settings._values import switch
 from labkit.settings._ways import RESTART, script
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
@@ -21,10 +22,6 @@ SIZES = ("memSize", "numvcpus")
 OF_SIZE = ("GuestMemory", "GuestCpuCount")
 # What needs it is gone before it goes: ESXi starts no such machine without it.
 WITHOUT = (str(ExclusiveCpu(False)), str(GuestNic("bridge")))
-REASONS = {
-    "box": ": a box has no admission control that checks reservations",
-    "kvm": ": add <memoryBacking><locked/> to the machine's definition by hand",
-}
 FREE = "nothing"
 NO_LIMIT = ("", "-1", "unlimited")
 # How much that is, the machine's description and the host say: MiB, and MHz for each of its CPUs.
@@ -42,36 +39,29 @@ RESERVED_ALL = f"""\
 {EDIT_LINES}"""
 
 
-@dataclass(frozen=True)
 class FullReservation(OfGuest):
     """All memory of the guest, and all time of its CPUs, kept for it whatever others want."""
 
-    reserved: bool = True
-    guest: str = FIRST
+    reserved: bool = field(default=True, metadata=switch(FREE, RESERVATION))
+    guest: str = field(default=FIRST, metadata=GUEST)
+    gaps: ClassVar = {
+        "box": "a box has no admission control that checks reservations",
+        "kvm": "add <memoryBacking><locked/> to the machine's definition by hand",
+    }
 
-    @property
-    def wanted(self) -> str:
-        """All, or nothing."""
-        return RESERVATION if self.reserved else FREE
-
-    def way(self, kind: str, host: Host) -> Way:
+    def on_esxi(self, host: Host) -> Way:
         """`sched.mem.*` as large as the machine, `sched.cpu.min` as its CPUs times the host's."""
-        if kind != "esxi":
-            raise Impossible(f"{host.name} reserves nothing{REASONS.get(kind, '')}")
-        vm = quoted(self.machine(host))
+        vm = self.machine(host)
 
         def writes(value: str) -> tuple[Words, ...]:
             if value == RESERVATION:
-                return (script(RESERVED_ALL, vm), self.answers(host, "esxi"))
+                return (script(RESERVED_ALL, quoted(vm)), self.answers(host, "esxi"))
             pairs = (word.partition("=")[::2] for word in value.split(", "))
             lines = dict.fromkeys(KEYS, "") if value == FREE else dict(pairs)
-            words = [
-                w for key, line in lines.items() for w in (key, f'{key} = "{line}"' * bool(line))
-            ]
-            return (script(EDIT_LINES, vm, *words), self.answers(host, "esxi"))
+            return (edited(vm, lines), self.answers(host, "esxi"))
 
         return Way(
-            script(SHOWN_ALL, vm, *KEYS, *SIZES), writes, _value, needs=RESTART,
+            script(SHOWN_ALL, quoted(vm), *KEYS, *SIZES), writes, _value, needs=RESTART,
             legal="reserved or not",
             more=Details(
                 persists=True, settle_seconds=1, seconds=60,
@@ -81,18 +71,17 @@ class FullReservation(OfGuest):
 
 
 def _value(text: str) -> str:
-    pairs = (line.partition("=") for line in text.splitlines())
-    values = {key.strip().lower(): content.strip().strip('"') for key, _, content in pairs}
+    values = lines_of(text)
     state = {key: values.get(key.lower(), "") for key in KEYS}
+    exact = ", ".join(f"{key}={content}" for key, content in state.items())
     if "stopped" in values:
-        return ", ".join(f"{key}={content}" for key, content in state.items()) + ", and stopped"
+        return f"{exact}, and stopped"
     if not any(state.values()):
         return FREE
     memory, mhz = values.get("memsize"), state["sched.cpu.min"]
-    has_memory = [memory, memory, "TRUE"] == list(state.values())[:3] and state[
-        "sched.cpu.units"
-    ] == "mhz"
-    has_cpu = mhz.isdigit() and int(mhz) >= int(values.get(WHOLE_CPU, "0") or 0) > 0
+    has_memory = [memory, memory, "TRUE"] == list(state.values())[:3]
+    whole = int(values.get(WHOLE_CPU) or 0)
+    has_cpu = state["sched.cpu.units"] == "mhz" and mhz.isdigit() and int(mhz) >= whole > 0
     if has_memory and has_cpu and state["sched.cpu.max"] in NO_LIMIT:
         return RESERVATION
-    return ", ".join(f"{key}={content}" for key, content in state.items())
+    return exact

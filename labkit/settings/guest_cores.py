@@ -49,9 +49,9 @@ class GuestCores(OfMachine):
     def on_kvm(self, host: Host) -> Way:
         """`vcpupin`, each of the guest's CPUs to all that are chosen."""
         return _way(
-            self.kept, beside(__file__, "guest_cores_libvirt.sh"),
+            self.vm, beside(__file__, "guest_cores_libvirt.sh"),
             'sh -c "$3" labkit "$1" "$wanted"',
-            lambda value: script(PINS, self.kept, *value.split()),
+            lambda value: script(PINS, self.vm, *value.split()),
         )  # fmt: skip
 
     def on_esxi(self, host: Host) -> Way:

@@ -9,7 +9,7 @@ from labkit.machine.cpus import cpus_of
 from labkit.machine.scripts import beside
 from labkit.setting import Way
 from labkit.settings._esxi import of_vmx
-from labkit.settings._libvirt import of_virsh, virsh
+from labkit.settings._libvirt import numbers, of_virsh, virsh
 from labkit.settings._machine import OfMachine, of_lines, of_option
 from labkit.settings._values import CPU_LIST, CPU_SHARES, amount, share
 from labkit.settings._ways import script
@@ -30,8 +30,8 @@ class GuestCpus(OfMachine):
     def on_kvm(self, host: Host) -> Way:
         """`vcpupin`, each of them to the whole list."""
         way = of_virsh(
-            "s/^ *\\([0-9][0-9]*\\)  */\\1=/p", ("vcpupin", self.kept),
-            lambda value: (script(PINS, self.kept, *value.split()),),
+            "s/^ *\\([0-9][0-9]*\\)  */\\1=/p", ("vcpupin", self.vm),
+            lambda value: (script(PINS, self.vm, *value.split()),),
         )  # fmt: skip
         return replace(way, value=same)
 
@@ -77,8 +77,8 @@ class GuestCpuLimit(OfMachine):
     def on_kvm(self, host: Host) -> Way:
         """`schedinfo`: the quota of each period of 100 ms."""
         way = of_virsh(
-            "s/^vcpu_period *: /period=/p;s/^vcpu_quota *: /quota=/p", ("schedinfo", self.kept),
-            lambda value: (virsh("schedinfo", self.kept, "--live", *_quota(value)),),
+            "s/^vcpu_period *: /period=/p;s/^vcpu_quota *: /quota=/p", ("schedinfo", self.vm),
+            lambda value: (virsh("schedinfo", self.vm, "--live", *_quota(value)),),
         )  # fmt: skip
         return replace(way, value=_percent)
 
@@ -119,18 +119,13 @@ def same(text: str) -> str:
     return lists.pop() if len(lists) == 1 else " ".join(text.split())
 
 
-def _numbers(text: str) -> dict[str, int]:
-    return {key: int(n) for key, _, n in (word.partition("=") for word in text.split())}
-
-
 def _percent(text: str) -> str:
-    numbers = _numbers(text)
-    if numbers["quota"] <= 0:
-        return f"{NO_LIMIT} of {numbers['period']} us"
-    percent = f"{100 * numbers['quota'] / numbers['period']:g} %"
-    return (
-        percent if numbers["period"] == 100_000 else f"{numbers['quota']} of {numbers['period']} us"
-    )
+    found = numbers(text)
+    if found["quota"] <= 0:
+        return f"{NO_LIMIT} of {found['period']} us"
+    if found["period"] == 100_000:
+        return f"{found['quota'] / 1000:g} %"
+    return f"{found['quota']} of {found['period']} us"
 
 
 def _quota(value: str) -> tuple[str, str]:

@@ -1,14 +1,14 @@
 """The path of the guest's data NIC to the wire, and its batching of packets."""
 
-from dataclasses import dataclass
+from dataclasses import field, replace
 
-from labkit.errors import BadInput, Unknown
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
-from labkit.settings._esxi import EDIT_LINES, SHOW, quoted
-from labkit.settings._guest import EACH_GUEST, FIRST, RESERVED_FIRST, OfGuest, only_with_guest
+from labkit.settings._esxi import of_vmx
+from labkit.settings._guest import EACH_GUEST, FIRST, GUEST, RESERVED_FIRST, OfGuest
 from labkit.settings._libvirt import DEFINITION, RESTART_SCRIPT
+from labkit.settings._values import amount, switch, word
 from labkit.settings._ways import RESTART, on_or_off, script
 
 PROGRAMS = ("bridge", "python3", "virsh")
@@ -59,7 +59,6 @@ whole.write(sys.stdout.buffer)
 VNIC, FUNCTION, SCHEME = "ethernet1.present", "pciPassthru0.present", "ethernet1.coalescingScheme"
 
 
-@dataclass(frozen=True)
 class GuestNic(OfGuest):
     """`bridge` leads through the server's virtual switch and a tap, `direct` past both of them.
 
@@ -67,30 +66,17 @@ class GuestNic(OfGuest):
     A guest of the box is given another NIC while it runs; elsewhere a change restarts the guest.
     """
 
-    path: str = "direct"
-    batch: int = 128
-    lro: bool = True
-    guest: str = FIRST
+    path: str = field(
+        default="direct", metadata=word("path of the guest's NIC", PATHS, "nic={}".format)
+    )
+    batch: int = field(
+        default=128, metadata=amount("the guest's NIC's batch", 1, 128, text="batch={}".format)
+    )
+    lro: bool = field(default=True, metadata=switch("lro=off", "lro=on"))
+    guest: str = field(default=FIRST, metadata=GUEST)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.path not in PATHS:
-            raise Unknown("path of the guest's NIC", self.path, PATHS)
-        if not 1 <= self.batch <= 128:
-            raise BadInput(f"the guest's NIC batches 1 to 128 packets, not {self.batch}")
-
-    @property
-    def wanted(self) -> str:
-        """Path, batch and merging, as the guest gets them."""
-        return _value(f"{self.path}\n{self.batch}\n{'on' if self.lro else 'off'}")
-
-    def way(self, kind: str, host: Host) -> Way:
+    def on_box(self, host: Host) -> Way:
         """The values of the running guest, or those that a stopped one will start with."""
-        if kind == "kvm":
-            return self._on_kvm(host)
-        if kind == "esxi":
-            return self._on_esxi(host)
-        only_with_guest(kind, host)
         return Way(
             (*self.command, "get", *KEYS),
             lambda value: ((*self.command, "set", *value.split()),), _value,
@@ -98,8 +84,8 @@ class GuestNic(OfGuest):
             more=Details(seconds=0.4, several=EACH_GUEST, apart=self.named, replaces=self.named),
         )  # fmt: skip
 
-    # What a function of an adapter merges is its driver's in the guest: Coalescing and Offloads.
-    def _on_kvm(self, host: Host) -> Way:
+    def on_kvm(self, host: Host) -> Way:
+        """What a function of an adapter merges is its driver's in the guest: Offloads."""
         vm, merging = self.machine(host), on_or_off(self.lro)
         shows = f"{NETWORKS}\nvm=$1; shift; {DEFINITION}"
         look = script(shows, vm, NETWORK, "virsh", "-q", "dumpxml", vm, "--inactive")
@@ -142,35 +128,20 @@ class GuestNic(OfGuest):
         present = f"{HAS}{self.path}" in text.split()
         return "" if present else f"libvirt there has no network labkit-{self.path}"
 
-    # Merging is the whole host's there, and takes its reboot: VnicMerging.
-    def _on_esxi(self, host: Host) -> Way:
-        vm, of_ours = quoted(self.machine(host)), _lines(self.path, self.batch)
-
-        def value(text: str) -> str:
-            state = _read(text)
-            return (
-                self.wanted if state == of_ours else ", ".join(f"{k}={v}" for k, v in state.items())
-            )
-
-        def writes(value: str) -> tuple[Words, ...]:
-            pairs = (word.partition("=")[::2] for word in value.split(", "))
-            lines = of_ours if value == self.wanted else dict(pairs)
-            words = [
-                w for key, line in lines.items() for w in (key, f'{key} = "{line}"' * bool(line))
-            ]
-            return (script(EDIT_LINES, vm, *words), self.answers(host, "esxi"))
-
-        return Way(
-            script(SHOW, vm, VNIC, FUNCTION, SCHEME), writes, value, self._lacks_nic,
-            needs=RESTART,
-            legal=f"path {' or '.join(PATHS)}, batch 1 or 128",
-            more=Details(
-                persists=True, settle_seconds=1, seconds=60, replaces=self.named,
-                after=(RESERVED_FIRST,) if self.path == "direct" else (),
-                stands_for="" if self.lro or self.path == "direct" else
-                "batching alone: merging is the host's, and takes its reboot (VnicMerging)",
-            ),
-        )  # fmt: skip
+    def on_esxi(self, host: Host) -> Way:
+        """Merging is the whole host's there, and takes its reboot: VnicMerging."""
+        bridge = self.path == "bridge"
+        lines = {VNIC: "TRUE" if bridge else "FALSE", FUNCTION: "FALSE" if bridge else "TRUE",
+                 SCHEME: "disabled" if self.batch == 1 else None}  # fmt: skip
+        way = of_vmx(self.machine(host), self.wanted, lines)
+        return replace(
+            way, writes=lambda value: (*way.writes(value), self.answers(host, "esxi")),
+            refuses=self._lacks_nic, legal=f"path {' or '.join(PATHS)}, batch 1 or 128",
+        ).plus(Details(
+            replaces=self.named, after=() if bridge else (RESERVED_FIRST,),
+            stands_for="" if self.lro or not bridge else
+            "batching alone: merging is the host's, and takes its reboot (VnicMerging)",
+        ))  # fmt: skip
 
     def _lacks_nic(self, text: str) -> str:
         key, kind = (VNIC, "a vmxnet3") if self.path == "bridge" else (FUNCTION, "an SR-IOV")
@@ -186,16 +157,3 @@ def _value(text: str) -> str:
 # What is said of the NIC, without the networks that it could be on.
 def _words(text: str) -> list[str]:
     return [word for word in text.split() if not word.startswith(HAS)]
-
-
-# On ESXi: what its description says for a path; "" is for no such line.
-def _lines(path: str, batch: int) -> dict[str, str]:
-    on, off = "TRUE", "FALSE"
-    switches = (on, off) if path == "bridge" else (off, on)
-    return {VNIC: switches[0], FUNCTION: switches[1], SCHEME: "disabled" if batch == 1 else ""}
-
-
-def _read(text: str) -> dict[str, str]:
-    pairs = (line.partition("=") for line in text.splitlines())
-    values = {key.strip().lower(): content.strip().strip('"') for key, _, content in pairs}
-    return {key: values.get(key.lower(), "") for key in (VNIC, FUNCTION, SCHEME)}

@@ -1,13 +1,13 @@
 """Whether the guest runs."""
 
-from dataclasses import dataclass
+from dataclasses import field
 
-from labkit.errors import Unknown
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
 from labkit.settings._esxi import FIND, quoted
-from labkit.settings._guest import EACH_GUEST, FIRST, OfGuest, only_with_guest
+from labkit.settings._guest import EACH_GUEST, FIRST, GUEST, OfGuest
+from labkit.settings._values import word
 from labkit.settings._ways import RESTART, script
 
 PROGRAMS = ("virsh",)
@@ -22,20 +22,14 @@ KVM = OFF + beside(__file__, "guest_power_kvm.sh")
 ESXI = FIND + OFF + beside(__file__, "guest_power_esxi.sh")
 
 
-@dataclass(frozen=True)
 class GuestPower(OfGuest):
     """`off` leaves the host to itself, as for a native run; `paused` too, but for its memory.
 
     A guest that is paused goes on within milliseconds. Hypervisors shut it down in place of that.
     """
 
-    power: str = "off"
-    guest: str = FIRST
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.power not in VERBS:
-            raise Unknown("power of the guest", self.power, VERBS)
+    power: str = field(default="off", metadata=word("power of the guest", tuple(VERBS)))
+    guest: str = field(default=FIRST, metadata=GUEST)
 
     @property
     def resting(self) -> tuple[str, ...]:
@@ -47,41 +41,34 @@ class GuestPower(OfGuest):
         """The guest, if it is to be on."""
         return (self.named,) if self.power == "on" else ()
 
-    @property
-    def wanted(self) -> str:
-        """`on`, `off` or `paused`."""
-        return self.power
-
-    def way(self, kind: str, host: Host) -> Way:
+    def on_box(self, host: Host) -> Way:
         """Started, it is waited for until one can log in."""
-        if kind in ("kvm", "esxi"):
-            return self._of_hypervisor(kind, host)
-        only_with_guest(kind, host)
         return Way(
             (*self.command, "state"),
             lambda value: ((*self.command, VERBS[value]),),
             lambda text: IN_THE_BOX[text.strip()],
             needs=frozenset({"guest restart"} if self.power != "paused" else ()),
-            legal=" or ".join(VERBS),
             more=Details(seconds=3, several=EACH_GUEST, apart=self.named),
         )
 
-    def _of_hypervisor(self, kind: str, host: Host) -> Way:
+    def on_kvm(self, host: Host) -> Way:
+        """Shut down by its own system, and started."""
         vm = self.machine(host)
-        reads: Words = ("virsh", "-q", "domstate", vm)
-        commands, vm = (KVM, vm) if kind == "kvm" else (ESXI, quoted(vm))
-        if kind == "esxi":
-            reads = script(f"{FIND}\nstate", vm)
+        return self._way(host, "kvm", ("virsh", "-q", "domstate", vm), KVM, vm)
 
-        def writes(value: str) -> tuple[Words, ...]:
-            return (script(commands, vm, value), self.answers(host, kind))
+    def on_esxi(self, host: Host) -> Way:
+        """The same."""
+        vm = quoted(self.machine(host))
+        return self._way(host, "esxi", script(f"{FIND}\nstate", vm), ESXI, vm)
 
+    def _way(self, host: Host, kind: str, reads: Words, commands: str, vm: str) -> Way:
         def value(text: str) -> str:
             state = STATES.get(text.strip(), text.strip())
             return self.power if state == "off" and self.power != "on" else state
 
         return Way(
-            reads, writes, value, _odd, needs=RESTART, legal=" or ".join(VERBS),
+            reads, lambda value: (script(commands, vm, value), self.answers(host, kind)),
+            value, _odd, needs=RESTART,
             more=Details(seconds=60, stands_for="shut down" if self.power == "paused" else ""),
         )  # fmt: skip
 

@@ -8,7 +8,7 @@ from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Setting, Way
 from labkit.settings._esxi import of_vmx
-from labkit.settings._libvirt import of_definition
+from labkit.settings._libvirt import numbers, of_definition
 from labkit.settings._machine import OfMachine, of_lines, of_option
 from labkit.settings._values import amount, word
 from labkit.settings._ways import by, script
@@ -57,7 +57,7 @@ class GuestMemory(OfMachine):
 
     def on_kvm(self, host: Host) -> Way:
         """Both the most that it can have and what it gets."""
-        vm = self.kept
+        vm = self.vm
         shows = ("dumpxml", vm, "--inactive")
         way = of_definition(SIZES, shows, vm, lambda value: _sizes(vm, value))
         return replace(way, value=_memory)
@@ -81,8 +81,8 @@ class GuestCpuCount(OfMachine):
     gaps: ClassVar = {"box": "its topology says how many: vcpus"}
     on_kvm = by(
         lambda s: of_definition(
-            "p", ("vcpucount", s.kept, "--config", "--current"), s.kept,
-            lambda value: [f"setvcpus {s.kept} {value} --config"],
+            "p", ("vcpucount", s.vm, "--config", "--current"), s.vm,
+            lambda value: [f"setvcpus {s.vm} {value} --config"],
         )
     )  # fmt: skip
     on_esxi = of_lines("numvcpus")
@@ -140,12 +140,8 @@ class GuestDiskController(OfMachine):
 # --- between the tools' words and ours --------------------------------------------------------
 
 
-def _numbers(text: str) -> dict[str, int]:
-    return {key: int(n) for key, _, n in (word.partition("=") for word in text.split())}
-
-
 def _memory(text: str) -> str:
-    sizes = _numbers(text)
+    sizes = numbers(text)
     if sizes["max"] == sizes["now"] and not sizes["max"] % 1024:
         return f"{sizes['max'] // 1024} MiB"
     return f"{sizes['now']} of {sizes['max']} KiB"

@@ -66,7 +66,7 @@ class PageSharing(OnHost):
     """Whether equal pages of guests are kept once: KSM on Linux; off is as they come."""
 
     sharing: bool = False
-    gaps: ClassVar = {**BOX, "esxi": "AdvancedOption: /Mem/ShareForceSalting"}
+    gaps: ClassVar = {"esxi": "AdvancedOption: /Mem/ShareForceSalting"}
     on_linux = by(switched(of_machine("/sys/kernel/mm/ksm/run")))
 
 
@@ -74,7 +74,6 @@ class NumaBalancing(OnHost):
     """Whether pages follow the CPU that uses them to another NUMA node."""
 
     balancing: bool = False
-    gaps: ClassVar = BOX
     on_linux = by(switched(of_machine("/proc/sys/kernel/numa_balancing")))
     on_esxi = by(switched(of_advanced("/Numa/RebalanceEnable")))
 

@@ -5,7 +5,7 @@ from dataclasses import field
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way
-from labkit.settings._nic import NIC, nic, of_nic
+from labkit.settings._device import NIC, nic, of_nic
 from labkit.settings._values import amount
 from labkit.settings._ways import ROOT, OnHost, picked, script
 

@@ -7,9 +7,9 @@ from labkit.host import Host
 from labkit.machine.cpus import cpus_of, ranges
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Setting, Way, Words
-from labkit.settings._guest import FIRST
+from labkit.settings._guest import FIRST, machine_of
 from labkit.settings._values import word
-from labkit.settings._ways import CPUS, OnHost, named, script
+from labkit.settings._ways import CPUS, OnHost, script
 
 PROGRAMS = ("taskset", "virsh")
 
@@ -60,11 +60,9 @@ class Neighbour(OnHost):
 
     def on_kvm(self, host: Host) -> Way:
         """The same; "the last" are as many CPUs as the guest of the lab has, where it has one."""
-        guest = host.guests.get(FIRST)
-        if guest is None:
+        if FIRST not in host.guests:
             return self._way(ONE_OWNER)
-        named("virtual machine", guest.vm)
-        return self._way(OWNED_BY, guest.vm)
+        return self._way(OWNED_BY, machine_of(host, FIRST))
 
     def _way(self, count_owners: str, *words: str) -> Way:
         def writes(value: str) -> tuple[Words, ...]:

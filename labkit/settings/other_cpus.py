@@ -2,15 +2,14 @@
 
 from dataclasses import field
 
-from labkit.errors import Impossible
 from labkit.host import Host
 from labkit.machine.cpus import cpus_of, ranges
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
-from labkit.settings._guest import FIRST
+from labkit.settings._guest import FIRST, machine_of
 from labkit.settings._libvirt import PINNED_TO
 from labkit.settings._values import NAMING, name
-from labkit.settings._ways import CPUS, ROOT, OnHost, named, script
+from labkit.settings._ways import CPUS, ROOT, OnHost, script
 
 PROGRAMS = ("virsh",)
 
@@ -49,14 +48,7 @@ class OtherCpus(OnHost):
 
     def on_kvm(self, host: Host) -> Way:
         """`vcpupin` and `emulatorpin`; as many of the last CPUs as the owners have are theirs."""
-        if missing := [name for name in (self.guest, *self.owners) if name not in host.guests]:
-            raise Impossible(
-                f"{host.name}: no `vm` says which virtual machine is the {missing[0]}",
-                hint=f'add vm = "..." to [hosts.{missing[0]}] in lab.toml',
-            )
-        vm, *owners = (host.guests[name].vm for name in (self.guest, *self.owners))
-        for machine in (vm, *owners):
-            named("virtual machine", machine)
+        vm, *owners = (machine_of(host, name) for name in (self.guest, *self.owners))
 
         def writes(value: str) -> tuple[Words, ...]:
             texts = {APART: ["apart"], ALL_CPUS: ["shared"]}.get(value) or value.split()

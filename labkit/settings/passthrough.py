@@ -6,7 +6,7 @@ from typing import ClassVar
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way
-from labkit.settings._nic import NIC, of_nic
+from labkit.settings._device import NIC, of_nic
 from labkit.settings._values import NAMING, amount, pattern
 from labkit.settings._ways import OWN_KERNEL, ROOT, OnHost, on_or_off, picked, script
 

@@ -12,6 +12,7 @@ from labkit.settings._values import CPU_LIST, amount, word
 from labkit.settings._ways import (
     OWN_KERNEL,
     ROOT,
+    WRITE_EACH,
     OnHost,
     by,
     of_machine,
@@ -29,27 +30,21 @@ POLICIES = {
     "custom": ("", "Custom"),
 }
 GOVERNORS = """\
-cd /sys/devices/system/cpu/cpufreq && for one in policy*; do
-    [ -e "$one/scaling_governor" ] || { echo "this kernel sets no CPU frequency" >&2; exit 1; }
-    echo "$one=$(cat "$one/scaling_governor")"; done"""
-GOVERN = """\
-cd /sys/devices/system/cpu/cpufreq && for pair; do
-    printf %s "${pair#*=}" | tee "${pair%%=*}/scaling_governor" >/dev/null || exit; done"""
+cd /sys/devices/system/cpu/cpufreq && for one in policy*/scaling_governor; do
+    [ -e "$one" ] || { echo "this kernel sets no CPU frequency" >&2; exit 1; }
+    echo "$PWD/$one=$(cat "$one")"; done"""
 EACH_GOVERNED = """\
-cd /sys/devices/system/cpu/cpufreq && for one in policy*; do
-    printf %s "$1" | tee "$one/scaling_governor" >/dev/null || exit; done"""
-# One line for each idle state of each CPU: where, how long waking takes (us), whether it is off.
+for one in /sys/devices/system/cpu/cpufreq/policy*/scaling_governor; do
+    printf %s "$1" | tee "$one" >/dev/null || exit; done"""
+# One line for each idle state of each CPU: its switch with 1 for off, and the us to wake.
 STATES = """\
-cd /sys/devices/system/cpu && for one in cpu[0-9]*/cpuidle/state*; do
-    [ -e "$one/disable" ] || { echo "this kernel has no idle states" >&2; exit 1; }
-    echo "$one $(cat "$one/latency" "$one/disable" | tr '\\n' ' ')"; done"""
+cd /sys/devices/system/cpu && for one in cpu[0-9]*/cpuidle/state*/disable; do
+    [ -e "$one" ] || { echo "this kernel has no idle states" >&2; exit 1; }
+    echo "$PWD/$one=$(cat "$one") $(cat "${one%/*}/latency")"; done"""
 AWAKE = """\
-cd /sys/devices/system/cpu && for one in cpu[0-9]*/cpuidle/state*; do
-    off=0; [ "$(cat "$one/latency")" -le "$1" ] || off=1
-    printf %s "$off" | tee "$one/disable" >/dev/null || exit; done"""
-AS_BEFORE = """\
-cd /sys/devices/system/cpu && for pair; do
-    printf %s "${pair#*=}" | tee "${pair%%=*}/disable" >/dev/null || exit; done"""
+for one in /sys/devices/system/cpu/cpu[0-9]*/cpuidle/state*/disable; do
+    off=0; [ "$(cat "${one%/*}/latency")" -le "$1" ] || off=1
+    printf %s "$off" | tee "$one" >/dev/null || exit; done"""
 TURBO = beside(__file__, "power_turbo.sh")
 TURN = """\
 cd /sys/devices/system/cpu && if [ -e intel_pstate/no_turbo ]; then
@@ -65,7 +60,6 @@ class PowerPolicy(OnHost):
     """
 
     policy: str = field(default="performance", metadata=word("power policy", tuple(POLICIES)))
-    gaps: ClassVar = {"box": "power is the machine's"}
 
     def on_linux(self, host: Host) -> Way:
         """The governor of each CPU's frequency."""
@@ -97,7 +91,7 @@ def _policy_of(text: str) -> str:
 
 def _govern(value: str) -> tuple[Words, ...]:
     if "=" in value:
-        return (script(GOVERN, *value.split()),)
+        return (script(WRITE_EACH, *value.split()),)
     return (script(EACH_GOVERNED, POLICIES.get(value, (value, ""))[0]),)
 
 
@@ -110,7 +104,6 @@ class IdleStates(OnHost):
     most_usecs: int = field(
         default=0, metadata=amount("the time to wake", 0, 1_000_000, "us", "{} us".format)
     )
-    gaps: ClassVar = {"box": "idle states are the machine's"}
 
     def on_linux(self, host: Host) -> Way:
         """The switch of each state of each CPU."""
@@ -130,11 +123,11 @@ class IdleStates(OnHost):
 
     def _read_states(self, text: str) -> str:
         rows = [line.split() for line in text.splitlines()]
-        if all((int(latency) > self.most_usecs) == (off == "1") for _, latency, off in rows):
+        if all((int(latency) > self.most_usecs) == state.endswith("=1") for state, latency in rows):
             return self.wanted
-        if all(off == "0" for _, _, off in rows):
+        if all(state.endswith("=0") for state, _ in rows):
             return ALL_STATES
-        return " ".join(f"{state}={off}" for state, _, off in rows)
+        return " ".join(state for state, _ in rows)
 
 
 def _write_states(value: str) -> Words:
@@ -142,17 +135,14 @@ def _write_states(value: str) -> Words:
         return script(AWAKE, str(2**31 - 1))
     if value.endswith(" us"):
         return script(AWAKE, value.removesuffix(" us"))
-    return script(AS_BEFORE, *value.split())
+    return script(WRITE_EACH, *value.split())
 
 
 class Turbo(OnHost):
     """Whether CPUs may go above their nominal frequency while there is room."""
 
     turbo: bool = False
-    gaps: ClassVar = {
-        "box": "turbo is the machine's",
-        "esxi": "turbo is the BIOS's there; state it with the results",
-    }  # fmt: skip
+    gaps: ClassVar = {"esxi": "turbo is the BIOS's there; state it with the results"}
 
     # The switch of intel_pstate, or that of the other drivers.
     on_linux = by(
@@ -168,7 +158,6 @@ class HyperThreading(OnHost):
     """Whether a core offers its hardware threads as CPUs of their own."""
 
     threads: bool = False
-    gaps: ClassVar = {"box": "cores are the machine's"}
 
     def on_linux(self, host: Host) -> Way:
         """At once, by taking CPUs away; `forceoff` and `notsupported` are beyond our reach."""
@@ -190,10 +179,7 @@ class OnlineCpus(OnHost):
     """
 
     cpus: str = field(metadata=CPU_LIST)
-    gaps: ClassVar = {
-        "box": "CPUs are the machine's",
-        "esxi": "a native run starts another system there",
-    }  # fmt: skip
+    gaps: ClassVar = {"esxi": "a native run starts another system there"}
 
     def clash(self, setting: Setting) -> str:
         """Nothing can be placed on a CPU that is taken away."""

@@ -74,9 +74,8 @@ class InterruptCpus(OnHost):
     )
     cpus: str = field(metadata=value(_place, _place, "a list such as 0-1"))
     gaps: ClassVar = {
-        "box": "interrupts are the machine's",
-        "esxi": "VMkernel routes them itself; AdvancedOption has its /Irq/... options",
-    }  # fmt: skip
+        "esxi": "VMkernel routes them itself; AdvancedOption has its /Irq/... options"
+    }
 
     def clash(self, setting: Setting) -> str:
         """irqbalance goes on placing interrupts as it likes."""
@@ -125,7 +124,6 @@ class ServiceRunning(OnHost):
 
     service: str = field(metadata=NAMING | name("service"))
     running: bool = False
-    gaps: ClassVar = {"box": "hosts of the box have no services"}
 
     def on_linux(self, host: Host) -> Way:
         """systemd, until the host starts again."""

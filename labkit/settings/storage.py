@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from labkit.host import Host
 from labkit.setting import Details, Setting, Way, Words, held
-from labkit.settings._disk import DISK, DISKS
+from labkit.settings._device import DISK, DISKS
 from labkit.settings._libvirt import of_virsh, virsh
 from labkit.settings._machine import OfMachine
-from labkit.settings._values import NAMING, amount, name, pattern, share, word
+from labkit.settings._values import NAMING, amount, name, pattern
 from labkit.settings._ways import (
     OWN_KERNEL,
     ROOT,
@@ -23,28 +23,9 @@ from labkit.settings._ways import (
     script,
 )
 
-PROGRAMS = ("btrfs", "esxcli", "losetup")
+PROGRAMS = ("esxcli", "losetup")
 
 DEVICE = ("esxcli", "storage", "core", "device")
-NO_RULE = "no rule"
-# The default policy for disks, and the rule about the cache in it: millionths of an object.
-RULES = r"""
-said=$(esxcli vsan policy getdefault) || exit
-rules=$(printf '%s\n' "$said" | sed -n 's/^vdisk  *//p')
-[ -n "$rules" ] || { echo "no default policy for disks" >&2; exit 1; }
-"""
-POLICY = (
-    RULES + r"""printf '%s\n' "$rules" | sed -n 's/.*("cacheReservation" i\([0-9]*\)).*/\1/p'"""
-)
-RESERVE = (
-    RULES
-    + r"""
-rules=$(printf '%s\n' "$rules" | sed 's/ *("cacheReservation" i[0-9]*)//')
-[ -z "$1" ] || rules="${rules%)} (\"cacheReservation\" i$1))"
-esxcli vsan policy setdefault -c vdisk -p "$rules"
-"""
-)
-PROFILES = ("single", "raid0", "raid1", "raid10", "raid5", "raid6")
 
 
 class OfDisk(OnHost):
@@ -54,7 +35,6 @@ class OfDisk(OnHost):
     """
 
     disk: str = field(metadata=NAMING | name("disk"))
-    gaps: ClassVar = {"box": "disks are the machine's"}
 
 
 def _queue(disk: str, file: str, of: Callable[[str], Way] = of_machine) -> Way:
@@ -137,11 +117,7 @@ class DirectIo(OfDisk):
 
     disk: str = field(metadata=NAMING | pattern("loop device", r"loop\d{1,4}", "loop0"))
     direct: bool = True
-    gaps: ClassVar = {
-        **OfDisk.gaps,
-        "esxi": "its datastores are not cached in the host's memory",
-        "kvm": "a guest's disk has it in its definition: <driver cache='none'/>, by hand",
-    }
+    gaps: ClassVar = {"esxi": "its datastores are not cached in the host's memory"}
 
     def on_linux(self, host: Host) -> Way:
         """`losetup`; the file's own file system must have it."""
@@ -167,70 +143,17 @@ class GuestDiskLimit(OfMachine):
     def on_kvm(self, host: Host) -> Way:
         """`blkdeviotune`, reads and writes together."""
         return of_virsh(
-            "s/^total_iops_sec *: //p", ("blkdeviotune", self.kept, self.disk),
-            lambda value: (virsh("blkdeviotune", self.kept, self.disk, "--live",
+            "s/^total_iops_sec *: //p", ("blkdeviotune", self.vm, self.disk),
+            lambda value: (virsh("blkdeviotune", self.vm, self.disk, "--live",
                                  "--total-iops-sec", value),),
         )  # fmt: skip
-
-
-class StorageLayout(OnHost):
-    """The profile of a btrfs mounted at `path`: the way a pool keeps its data on its disks.
-
-    It stands for what an array calls RAID groups and pools, which no host's shell can set. All
-    data is written again, so a change takes as long as copying it.
-    """
-
-    path: str = field(
-        metadata=NAMING | pattern("path of a file system", r"(/[A-Za-z0-9_][\w.-]*)+", "/srv/pool")
-    )
-    profile: str = field(metadata=word("profile", PROFILES))
-    gaps: ClassVar = {
-        "box": "disks are the machine's",
-        "esxi": "it is the array's; state it with the results",
-    }
-
-    def on_linux(self, host: Host) -> Way:
-        """`btrfs balance`."""
-        return Way(
-            picked("s/^Data, \\([a-zA-Z0-9]*\\): .*/\\1/p", "btrfs", "filesystem", "df", self.path),
-            lambda value: (("btrfs", "balance", "start", "-f", f"-dconvert={value}", self.path),),
-            lambda text: " and ".join(text.lower().split()),
-            lambda text: "" if len(text.split()) == 1 else "a change of layout is under way",
-            needs=ROOT,
-            more=Details(
-                probe=script(OWN_KERNEL), persists=True,
-                stands_for="RAID groups and pools of an array", seconds=60,
-            ),
-        )  # fmt: skip
-
-
-def _millionths(value: str) -> str:
-    return "" if value == NO_RULE else f"{float(value.removesuffix(' %')) * 1e4:.0f}"
-
-
-class VsanReadCache(OnHost):
-    """The percentage of each new object that vSAN keeps in the read cache of its flash.
-
-    Only vSAN with spinning disks has that cache. The unit is not confirmed on a real host.
-    """
-
-    percent: float = field(metadata=share("the reservation", 0, 100, "percent", "{:g} %".format))
-    gaps: ClassVar = {"linux": "it has no vSAN; ReadAhead and CacheBudget are there"}
-    # `cacheReservation` of the default policy for disks; its other rules stay.
-    on_esxi = by(
-        Way(
-            script(POLICY), lambda value: (script(RESERVE, _millionths(value)),),
-            lambda text: f"{int(text) / 1e4:g} %" if text.strip() else NO_RULE,
-            needs=ROOT, more=Details(persists=True, seconds=2),
-        )
-    )  # fmt: skip
 
 
 class CacheBudget(OnHost):
     """Percentage of memory at which the host starts writing its cache to disk."""
 
     percent: int = field(metadata=amount("the cache's part", 1, 100, "percent"))
-    gaps: ClassVar = {"box": "memory is the machine's", "esxi": "it has no cache of files"}
+    gaps: ClassVar = {"esxi": "it has no cache of files"}
     on_linux = by(
         replace(
             of_machine("/proc/sys/vm/dirty_background_ratio"),

@@ -5,7 +5,7 @@ import pytest
 from labkit.box import status
 from labkit.box.guests import accelerator, contract
 from labkit.machine.places import HOME
-from labkit.settings import full_reservation, kinds_of_setting
+from labkit.settings import kinds_of_setting
 from labkit.settings._guest import OfGuest
 from labkit.settings._machine import OfMachine
 from tests.box.test_accelerator import needs_qemu
@@ -21,18 +21,13 @@ ABOUT_GUESTS = (
 """Settings of a host that are about its guests."""
 
 
-def why_not(kind):
-    reasons = getattr(kind, "gaps", full_reservation.REASONS)
-    return reasons["box"].removeprefix(": ")
-
-
 def test_every_setting_of_a_guest_is_tried_or_the_page_says_why_not():
     tried = {type(setting) for setting in contract.SETTINGS.values()}
     text = PAGE.read_text("utf-8")
     for kind in kinds_of_setting():
         of_a_guest = issubclass(kind, OfGuest | OfMachine) or kind.__name__ in ABOUT_GUESTS
         if of_a_guest and kind not in tried:
-            assert f"| `{kind.__name__}` | {why_not(kind)} |" in text
+            assert f"| `{kind.__name__}` | {kind.gaps['box']} |" in text
 
 
 @needs_qemu

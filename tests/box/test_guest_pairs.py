@@ -3,12 +3,10 @@
 What is refused is on the page of pairs; `LABKIT_WRITE=yes` writes it, each test its own part.
 """
 
-import os
-
 import pytest
 from boxes import OTHER
 from leftovers import another
-from pairs_page import Page
+from pairs_page import as_told
 from pairs_tried import of_part, pairs, texts
 
 from labkit.settings.egress import Link
@@ -56,10 +54,4 @@ def test_each_pair_about_a_guest_goes_back_or_is_refused_before_the_first_change
     found, odd = of_part(lab.hosts, some[part::PARTS])
     assert odd == []
     assert texts(lab.hosts, SETTINGS) == shown
-    page = Page.read()
-    if os.environ.get("LABKIT_WRITE"):
-        absent = {type(one).__name__ for one in SETTINGS if one not in able}
-        page = page.of_kind("box", able, absent, len(some), (part, PARTS))
-        page = page.with_found("box", found)
-        page.write()
-    assert found == {name: page.said("box", name, same) for name, (_, same) in found.items()}
+    as_told("box", found)

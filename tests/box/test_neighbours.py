@@ -166,7 +166,7 @@ def test_what_cannot_be_reclaimed_or_locked_is_refused_with_the_reason(lab):
     for step in plan(asked, lab.hosts).steps:
         assert "a file in memory itself (tmpfs)" in step.why
     at_client = plan([Reclaim()], {"server": lab.host("client")}).steps
-    assert "is for guests of the box" in at_client[0].why
+    assert "has no guest of the box" in at_client[0].why
 
 
 def playing(lab):

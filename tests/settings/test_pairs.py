@@ -3,14 +3,13 @@
 What is refused is on the page; `LABKIT_WRITE=yes make torture` writes it, each test its own part.
 """
 
-import os
 from dataclasses import replace
 
 import pytest
-from pairs_page import Page
+from pairs_page import as_told
 from pairs_tried import of_part, pairs, texts
 from settings import cases
-from settings.test_every_setting import LISTED, OF_FOLDER, host_of, not_yet, refused
+from settings.test_every_setting import LISTED, host_of, not_yet, refused
 
 PROGRAMS = ("corosync", "docker", "dockerd", "ip", "libvirtd")
 __all__ = ["host_of"]
@@ -57,23 +56,11 @@ def test_each_pair_goes_back_byte_for_byte_or_is_refused_before_the_first_change
 ):
     host, folder = host_of(kind)
     host = replace(host, interface="vmnic1") if kind == "esxi" else host
-    hosts, page = {"server": host}, Page.read()
+    hosts = {"server": host}
     settings = values(host, folder, kind)
     firsts, shared = [setting[0] for setting in settings], pairs(settings, host.guests)
     whole = texts(hosts, firsts)
     found, odd = of_part(hosts, shared[part :: PARTS[kind]])
     assert odd == []
     assert texts(hosts, firsts) == whole
-    if os.environ.get("LABKIT_WRITE"):
-        lacking = {case.name for case in of_kind(kind, folder)} - {type(i).__name__ for i in firsts}
-        which = part, PARTS[kind]
-        page = page.of_kind(kind, firsts, lacking, len(shared), which, host.guests)
-        page = page.with_found(kind, found)
-        page.write()
-    assert found == {name: page.said(kind, name, same) for name, (_, same) in found.items()}
-
-
-def test_the_page_knows_each_setting_of_each_kind_of_host_that_was_tried():
-    for kind in PARTS.keys() & Page.read().kinds.keys():
-        here = {case.name for case in of_kind(kind)} | ({*OF_FOLDER} if kind == "linux" else set())
-        assert Page.read().named(kind) == here - {"ProcessCpus"}
+    as_told(kind, found)
