@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from labkit.errors import ResultsError
-from labkit.event import Phase, TimeLine, offsets, said
+from labkit.event import Event, Phase, TimeLine, offsets, said
 from labkit.host import Host
 from labkit.workload import Sample, Series
 from labkit.workloads import _cluster
@@ -56,11 +58,41 @@ def moments(text: str) -> dict[str, float]:
     return times
 
 
-def time_line(name: str, text: str) -> TimeLine:
-    """Its steps, from when the server was gone to when it was as before."""
-    times = moments(text)
-    phases = tuple(Phase(step, times[a], times[b]) for step, a, b in _steps(times))
-    return TimeLine(name, phases)
+@dataclass(frozen=True)
+class Outage(Event):
+    """A management server that is gone for a while: what its kinds have in common."""
+
+    measures: ClassVar[Mapping[str, str]] = MEASURES
+    name: ClassVar[str]
+
+    @classmethod
+    def time_line(cls, text: str) -> TimeLine:
+        """Its steps, from when the server was gone to when it was as before."""
+        times = moments(text)
+        phases = tuple(Phase(step, times[a], times[b]) for step, a, b in _steps(times))
+        return TimeLine(cls.name.replace("_", " "), phases)
+
+    @staticmethod
+    def parse(text: str, loads: Mapping[str, Series]) -> list[Sample]:
+        """Both downtimes by who asked, and the seconds of each step."""
+        times = moments(text)
+        if "boot" not in times:
+            away = times["answers"] - times["lost"]
+            return [Sample.single("failover downtime", "s", away)]
+        ahead = _ahead(text)
+        logins, lists = loads["login"][0] - ahead, loads["list"][0] - ahead
+        figures = {
+            "failover downtime": _downtime(times, lists),
+            "login downtime": _first(logins, times["boot"]) - times["down"],
+            **{f"{step} time": times[b] - times[a] for step, a, b in _steps(times)},
+        }
+        if "start" in times:
+            figures["ha time"] = times["start"] - times["down"]
+        return [
+            Sample.single(metric, unit, figures[metric])
+            for metric, unit in MEASURES.items()
+            if metric in figures
+        ]
 
 
 # A reboot has no failure to detect: it begins with its start. Of a cluster of one's own only the
@@ -74,28 +106,6 @@ def _steps(seen: Mapping[str, float]) -> tuple[tuple[str, str, str], ...]:
     if "boot" not in seen:
         return (("shutdown", "down", "silent"), ("failover", "silent", "answers"))
     return (("stop", "down", "boot"), ("boot", "boot", "database"), STEPS[-1])
-
-
-def samples(text: str, loads: Mapping[str, Series]) -> list[Sample]:
-    """Both downtimes by who asked, and what each step took."""
-    times = moments(text)
-    if "boot" not in times:
-        away = np.array([times["answers"] - times["lost"]])
-        return [Sample("failover downtime", "s", away)]
-    ahead = _ahead(text)
-    logins, lists = loads["login"][0] - ahead, loads["list"][0] - ahead
-    figures = {
-        "failover downtime": _downtime(times, lists),
-        "login downtime": _first(logins, times["boot"]) - times["down"],
-        **{f"{step} time": times[b] - times[a] for step, a, b in _steps(times)},
-    }
-    if "start" in times:
-        figures["ha time"] = times["start"] - times["down"]
-    return [
-        Sample.single(metric, unit, figures[metric])
-        for metric, unit in MEASURES.items()
-        if metric in figures
-    ]
 
 
 # The client's clock against ours; what is less than its own bound is nothing.

@@ -1,15 +1,14 @@
 """A host loses its power: all its processes and its link, as a cluster and its clients see it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.errors import HostError
-from labkit.event import Event, Say, TimeLine
-from labkit.events import _guarded, _outage, _power, _vsphere_ha
+from labkit.event import Say
+from labkit.events import _guarded, _power, _vsphere_ha
+from labkit.events._outage import Outage, awaited
 from labkit.fleet import vcenter
 from labkit.lab import Lab
-from labkit.workload import Sample, Series
 from labkit.workloads import _cluster
 from labkit.workloads._guarded import PAIR
 
@@ -20,10 +19,9 @@ VM = "guest"
 
 
 @dataclass(frozen=True)
-class HostFailure(Event):
+class HostFailure(Outage):
     """`host` is gone from one moment to the next; `standby` is to serve in its place."""
 
-    measures: ClassVar[Mapping[str, str]] = _outage.MEASURES
     name: ClassVar[str] = "host_failure"
     seconds: ClassVar[float] = 10.0
     """About how long it takes to detect, fence and start."""
@@ -41,7 +39,7 @@ class HostFailure(Event):
             return
         at = _cluster.off(lab.host(self.host))
         say(host=self.host, event="down", at=at)
-        times = _outage.awaited(lab.host(self.standby), at, self.deadline)
+        times = awaited(lab.host(self.standby), at, self.deadline)
         for event, when in sorted(times.items(), key=lambda pair: pair[1]):
             say(host=self.standby, event=event, at=when)
 
@@ -89,13 +87,3 @@ class HostFailure(Event):
     def impossible(self, lab: str) -> str:
         """A box has a cluster, and an owner of KVM hosts may have one."""
         return NO_SERVER if lab == "ESXi" else ""
-
-    @staticmethod
-    def time_line(text: str) -> TimeLine:
-        """Detection, fencing, restart, boot and loading."""
-        return _outage.time_line("host failure", text)
-
-    @staticmethod
-    def parse(text: str, loads: Mapping[str, Series]) -> list[Sample]:
-        """Both downtimes, and the seconds of each step."""
-        return _outage.samples(text, loads)

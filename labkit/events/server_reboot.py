@@ -1,26 +1,24 @@
 """A management server reboots on the host that it runs on, by a command."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from labkit.event import Event, Say, TimeLine
-from labkit.events import _guarded, _outage
+from labkit.event import Say
+from labkit.events import _guarded
+from labkit.events._outage import Outage, awaited
 from labkit.lab import Lab
-from labkit.workload import Sample, Series
 from labkit.workloads import _cluster
 
 PROGRAMS = ("python3",)
 
 
 @dataclass(frozen=True)
-class ServerReboot(Event):
+class ServerReboot(Outage):
     """The server of `host` ends, and starts again there; its cluster has nothing to do.
 
     A machine that a cluster of one's own guards reboots as a whole.
     """
 
-    measures: ClassVar[Mapping[str, str]] = _outage.MEASURES
     name: ClassVar[str] = "server_reboot"
     seconds: ClassVar[float] = 5.0
     """About how long a start takes."""
@@ -36,18 +34,8 @@ class ServerReboot(Event):
         at = float(host.check("date", "+%s.%N"))
         host.check(*_cluster.program(), "reboot", host.address)
         say(host=self.host, event="down", at=at)
-        for event, when in _outage.awaited(host, at, self.deadline).items():
+        for event, when in awaited(host, at, self.deadline).items():
             say(host=self.host, event=event, at=when)
 
     def undo(self, lab: Lab) -> None:
         """It is as before."""
-
-    @staticmethod
-    def time_line(text: str) -> TimeLine:
-        """Stop, boot and loading."""
-        return _outage.time_line("server reboot", text)
-
-    @staticmethod
-    def parse(text: str, loads: Mapping[str, Series]) -> list[Sample]:
-        """Both downtimes, and the seconds of each step."""
-        return _outage.samples(text, loads)

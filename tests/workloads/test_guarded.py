@@ -8,7 +8,7 @@ import pytest
 from labkit import studies
 from labkit.changes.plan import plan
 from labkit.errors import BadInput, ResultsError
-from labkit.events._outage import samples
+from labkit.events._outage import Outage
 from labkit.events.host_failure import HostFailure
 from labkit.host import Host
 from labkit.lab import Lab
@@ -174,7 +174,7 @@ def test_a_clients_clock_that_is_ahead_makes_no_outage_longer():
     def downtime(text, ahead):
         at = np.array([99.9, 107.4]) + ahead
         loads = {"list": (at, at), "login": (at, at)}
-        return next(s.values[0] for s in samples(text, loads) if s.metric == "failover downtime")
+        return next(s.values[0] for s in Outage.parse(text, loads) if s.metric == "failover downtime")
 
     assert downtime(lines, 0) == pytest.approx(7.5) == downtime(clock + lines, 50)
 
