@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from labkit.errors import HostError
 from labkit.event import Say
-from labkit.events import _guarded, _power, _vsphere_ha
+from labkit.events import _guarded, _power, _vsphere
 from labkit.events._outage import Outage, awaited
 from labkit.fleet import vcenter
 from labkit.lab import Lab
@@ -48,7 +48,7 @@ class HostFailure(Outage):
         by = lab.host(self.standby)
         if not _power.answers(by, lab.host(VM).address, self.deadline):
             raise HostError(f"{VM} does not answer {self.standby} while all is well")
-        begun = _vsphere_ha.now(lab) if vcenter.ROLE in lab.hosts else None
+        begun = _vsphere.now(lab) if vcenter.ROLE in lab.hosts else None
         at = _power.off(lab, self.host)
         say(host=self.host, event="down", at=at, by="controller")
         for event, role, wanted in (("silent", self.host, False), ("lost", VM, False),
@@ -61,7 +61,7 @@ class HostFailure(Outage):
                 )
             say(host=role, event=event, at=when, by="controller")
         if begun:
-            _vsphere_ha.tell(lab, begun, at, say)
+            _vsphere.tell(lab, begun, at, say)
 
     def undo(self, lab: Lab) -> None:
         """Have its link as before, or its power; its software ended with that."""

@@ -1,6 +1,5 @@
 """One owner has a host at a time: of many that come, of a second one, of one that has ended."""
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -12,28 +11,16 @@ from labkit.errors import Busy, SettingRefused, Unfinished
 from tests.changes.test_journal import NEW, OLD, knob, other
 
 
-def test_of_many_that_come_at_once_one_gets_the_host(bench):
-    done = []
-    threads = [
-        threading.Thread(target=lambda n=n: done.append(bench.apply(token=f"t{n}").stdout))
-        for n in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sum("made b" in said for said in done) == 1
-    assert sum("held t" in said for said in done) == 7
-
-
-@pytest.mark.torture
-def test_of_two_hundred_that_come_at_once_fifty_times_one_gets_the_host(bench):
-    for _ in range(50):
+@pytest.mark.parametrize(("many", "times"), [
+    (8, 1), pytest.param(200, 50, marks=pytest.mark.torture),
+])  # fmt: skip
+def test_of_many_that_come_at_once_one_gets_the_host(bench, many, times):
+    for _ in range(times):
         bench.reset()
-        with ThreadPoolExecutor(200) as pool:
-            said = list(pool.map(lambda n: bench.apply(token=f"t{n}").stdout, range(200)))
+        with ThreadPoolExecutor(many) as pool:
+            said = list(pool.map(lambda n: bench.apply(token=f"t{n}").stdout, range(many)))
         assert sum("made b" in one for one in said) == 1
-        assert sum("held t" in one for one in said) == 199 and bench.values() == NEW
+        assert sum("held t" in one for one in said) == many - 1 and bench.values() == NEW
 
 
 @pytest.mark.slow

@@ -2,12 +2,7 @@
 
 from pathlib import Path
 
-import machines
-from forms import choice, fields, named, number, options, table
-from refusing import Refused
-
-LEVELS = {1: "High Performance", 2: "Balanced", 3: "Low Power", 4: "Custom"}
-SHORT = {1: "static", 2: "dynamic", 3: "low", 4: "custom"}
+from forms import Refused, choice, fields, named, number, options, table
 
 
 def run(state, words):
@@ -43,9 +38,7 @@ def advanced_list(state, o):
 
 def advanced_set(state, o):
     option = named("option", state["advanced"], o["option"])
-    if "default" in o:
-        option["value"] = option["default"]
-    elif option["type"] == "integer":
+    if option["type"] == "integer":
         if "int-value" not in o:
             raise Refused("Error: the option is an integer; use -i")
         option["value"] = number(o["option"], o["int-value"], option["min"], option["max"])
@@ -59,11 +52,9 @@ def advanced_set(state, o):
 
 def kernel_list(state, o):
     one = named("kernel setting", state["kernel"], o["option"])
-    about, values = (
-        "Enable the thing, TRUE or not",
-        [one["configured"], one["runtime"], one["default"]],
-    )
+    about = "Enable the thing, TRUE or not"
     names = ["Configured", "Runtime", "Default"]
+    values = [one["configured"], one["runtime"], "TRUE"]
     if state["kernel_layout"] == "last":
         head, row = ["Description", *names], [about, *values]
     else:
@@ -82,8 +73,8 @@ def kernel_set(state, o):
 def parameters_list(state, o):
     module = named("module", state["modules"], o["module"])
     rows = [
-        [name, "string", module["options"].get(name, ""), module["means"][name]]
-        for name in module["known"]
+        [name, "string", module["options"].get(name, ""), means]
+        for name, means in module["means"].items()
     ]
     return table(["Name", "Type", "Value", "Description"], rows)
 
@@ -92,13 +83,9 @@ def parameters_set(state, o):
     module = named("module", state["modules"], o["module"])
     options = dict(pair.partition("=")[::2] for pair in o["parameter-string"].split())
     for name in options:
-        choice(f"parameter of {o['module']}", name, module["known"])
-    module["options"] = {**module["options"], **options} if "append" in o else options
+        choice(f"parameter of {o['module']}", name, module["means"])
+    module["options"] = options
     return ""
-
-
-def maintenance_get(state, o):
-    return "Enabled\n" if state["maintenance"] else "Disabled\n"
 
 
 def maintenance_set(state, o):
@@ -115,20 +102,10 @@ def reboot(state, o):
         raise Refused("The system is not in maintenance mode; it cannot be shut down.")
     for one in state["kernel"].values():
         one["runtime"] = one["configured"]
-    for module in state["modules"].values():
-        module["loaded"] = dict(module["options"])
     state["passed"] = dict(state["passthrough"])
     for path in Path("/tmp").glob("labkit-*"):  # it is in memory
         path.unlink()
     return ""
-
-
-def version_get(state, o):
-    return fields([
-        ("Product", "VMware ESXi"), ("Version", state["release"]),
-        ("Build", "Releasebuild-24677879"),
-        ("Update", "3"), ("Patch", "0"),
-    ])  # fmt: skip
 
 
 # --- network ----------------------------------------------------------------------------------
@@ -165,12 +142,6 @@ def coalesce_set(state, o):
 def ring_get(state, o):
     rings = named("NIC", state["nics"], o["nic-name"])["rings"]
     return fields([("RX", rings["rx"]), ("RX Mini", 0), ("RX Jumbo", 0), ("TX", rings["tx"])])
-
-
-def ring_preset(state, o):
-    most = named("NIC", state["nics"], o["nic-name"])["rings"]["most"]
-    names = ("Max RX", "Max RX Mini", "Max RX Jumbo", "Max TX")
-    return fields(zip(names, (most, 0, 0, most), strict=True))
 
 
 def ring_set(state, o):
@@ -249,12 +220,6 @@ def cpu_list(state, o):
     return "".join(f"CPU: {n}\n{fields(pairs)}" for n in range(8))
 
 
-def policy_get(state, o):
-    name = state["advanced"]["/Power/CpuPolicy"]["value"]
-    number = next(n for n, level in LEVELS.items() if level == name)
-    return fields([("Id", number), ("Name", name), ("Short Name", SHORT[number])])
-
-
 def passthrough_list(state, o):
     rows = [[name, str(on).lower()] for name, on in state["passthrough"].items()]
     return table(["Device ID", "Enabled"], rows)
@@ -288,39 +253,25 @@ def device_set(state, o):
     return ""
 
 
-def process_list(state, o):
-    on = [(n, one) for n, one in state["machines"].items() if one["power"] == "on"]
-    return "\n".join(
-        f"{one['name']}\n" + fields([
-            ("World ID", 2100000 + int(n)), ("Process ID", 0), ("Display Name", one["name"]),
-            ("Config File", machines.path(one)),
-        ])
-        for n, one in on
-    )  # fmt: skip
-
-
 NIC, RING, VMK = "-n --vmnic", "-n --nic-name+", "-i --interface-name+"
 COMMANDS = {
     tuple(name.split()): (options, answer)
     for name, options, answer in [
         ("system settings advanced list", ["-o --option+"], advanced_list),
-        ("system settings advanced set", ["-o --option+", "-i --int-value", "-s --string-value",
-                                          "-d! --default"], advanced_set),
+        ("system settings advanced set", ["-o --option+", "-i --int-value", "-s --string-value"],
+         advanced_set),
         ("system settings kernel list", ["-o --option+"], kernel_list),
         ("system settings kernel set", ["-s --setting+", "-v --value+"], kernel_set),
         ("system module parameters list", ["-m --module+"], parameters_list),
-        ("system module parameters set", ["-m --module+", "-p --parameter-string+",
-                                          "-a! --append"], parameters_set),
-        ("system maintenanceMode get", [], maintenance_get),
+        ("system module parameters set", ["-m --module+", "-p --parameter-string+"],
+         parameters_set),
         ("system maintenanceMode set", ["-e --enable+"], maintenance_set),
         ("system shutdown reboot", ["-d --delay", "-r --reason+"], reboot),
-        ("system version get", [], version_get),
         ("network nic coalesce get", [NIC], coalesce_get),
         ("network nic coalesce set", [NIC + "+", "-r --rx-usecs", "-t --tx-usecs",
                                       "-R --rx-max-frames", "-T --tx-max-frames",
                                       "-a --adaptive-rx", "-A --adaptive-tx"], coalesce_set),
         ("network nic ring current get", [RING], ring_get),
-        ("network nic ring preset get", [RING], ring_preset),
         ("network nic ring current set", [RING, "-r --rx", "-t --tx"], ring_set),
         ("network ip interface list", [], interface_list),
         ("network ip interface set", ["-i --interface-name+", "-m --mtu+"], interface_set),
@@ -331,13 +282,11 @@ COMMANDS = {
         ("network vswitch standard set", ["-v --vswitch-name+", "-m --mtu+"], switch_set),
         ("hardware cpu global get", [], cpu_get),
         ("hardware cpu list", [], cpu_list),
-        ("hardware power policy get", [], policy_get),
         ("hardware pci pcipassthru list", [], passthrough_list),
         ("hardware pci pcipassthru set", ["-d --device-id+", "-e --enable+", "-a! --apply-now"],
          passthrough_set),
         ("storage core device list", ["-d --device+"], device_list),
         ("storage core device set", ["-d --device+", "-O --sched-num-req-outstanding+"],
          device_set),
-        ("vm process list", [], process_list),
     ]
 }  # fmt: skip

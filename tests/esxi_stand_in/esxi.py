@@ -11,7 +11,7 @@ import esxcli
 import esxtop
 import machines
 import start
-from refusing import Refused
+from forms import Refused
 
 STATE = Path("/var/lib/stand_in.json")
 

@@ -1,6 +1,8 @@
-"""The options that `esxcli` reads, and the forms in which it answers."""
+"""The options that `esxcli` reads, and the forms in which it answers or says no."""
 
-from refusing import Refused
+
+class Refused(Exception):
+    """What the tool prints before it ends with code 1; nothing has changed."""
 
 
 # "-o --option" takes a value, "-a! --apply-now" does not; a last + means that it is required.

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from refusing import Refused
+from forms import Refused
 
 STORE = "/vmfs/volumes/datastore1"
 LINE = re.compile(r'^\s*([A-Za-z0-9_.:]+)\s*=\s*"([^"]*)"\s*$')

@@ -12,7 +12,7 @@ from simulator import certified, simulating
 from labkit import studies
 from labkit.errors import BadInput, HostError, LoginRefused, StayedBehind, Unknown
 from labkit.event import Say
-from labkit.events import _vsphere, _vsphere_ha
+from labkit.events import _vsphere
 from labkit.events._vsphere import SILENT, ended_well, relocated
 from labkit.events.host_failure import HostFailure
 from labkit.fleet.vcenter import connected
@@ -210,15 +210,15 @@ def test_what_vsphere_ha_did_is_read_from_events_of_vcenter(session):
     vim = importlib.import_module("pyVmomi").vim
     events, begun = session.RetrieveContent().eventManager, session.CurrentTime()
     host = machine(session).runtime.host
-    for name in (*_vsphere_ha.FAILED[:1], "com.vmware.vc.other", *_vsphere_ha.RESTARTED[:1]):
+    for name in (*_vsphere.FAILED[:1], "com.vmware.vc.other", *_vsphere.RESTARTED[:1]):
         events.PostEvent(vim.event.EventEx(
             eventTypeId=name, message=name, severity="info", key=0, chainId=0, userName="",
             createdTime=begun, arguments=[], objectType=vim.HostSystem, objectId=host._moId,
         ))  # fmt: skip
         time.sleep(0.05)
-    seen = _vsphere_ha.seen(session, begun)
+    seen = _vsphere.seen(session, begun)
     assert list(seen) == ["detected", "restarted"] and seen["detected"] < seen["restarted"]
-    assert _vsphere_ha.seen(session, session.CurrentTime() + timedelta(seconds=1)) == {}
+    assert _vsphere.seen(session, session.CurrentTime() + timedelta(seconds=1)) == {}
     at = {"down": 1.0, "silent": 2.0, "lost": 2.5, "answers": 9.0}
     lines = [json.dumps({"t": 0, "by": "us", "event": e, "at": a}) for e, a in at.items()]
     lines += [json.dumps({"t": 0, "by": "us", "event": e, "at": 3.0 + n})

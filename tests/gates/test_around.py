@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
 
@@ -22,7 +21,6 @@ from labkit.running import loop
 from labkit.running.open_lab import stored_results
 from labkit.running.remarks import remarks
 from labkit.transports.local import Local
-from labkit.workloads.ping import Ping
 from tests.running.test_gated import STRICT, a_lab
 from tests.running.test_study import a_study
 
@@ -96,32 +94,6 @@ def test_hosts_of_ones_own_say_themselves_what_they_do(results):
              results, repeats=1)  # fmt: skip
     (run,) = results.finished()
     assert around.BEFORE not in run.raw and around.of_run(run) is None and not around.told(results)
-
-
-@pytest.mark.slow
-def test_real_busy_processes_are_in_the_head_and_in_a_comparison_and_their_lack_in_neither(
-    tmp_path, labkit
-):
-    study = studies.find("lat_ping")
-    bare = replace(study.condition("Native"), optional=(), indifferent=())
-    absent = tuple(condition.name for condition in study.conditions if condition.name != bare.name)
-    plain = replace(study, workload=Ping(count=200), conditions=(bare,), absent=absent)
-    both = {}
-    for name, loops in (("old", 0), ("new", 3)):
-        both[name] = Results.begin(tmp_path / name, plain.asked("box", 1) | {"lab": LAB})
-        with busy_loops(loops):
-            loop.run(plain, a_lab(Local("here")), both[name], repeats=3)
-    took = [[around.of_run(run).other for run in side.finished()] for side in both.values()]
-    assert min(took[1]) > 0.3, "three loops on any machine take that much, whatever else there is"
-    for side in both.values():
-        facts, busy = dict(head_of(study, side, []).facts), around.told(side)
-        assert facts.get("beside it", "") == busy
-    assert re.match(r"other work took \d+\.\d of \d+ CPUs \(median\)", around.told(both["new"]))
-    result = labkit("report", str(tmp_path / "new"), "--against", str(tmp_path / "old"))
-    text = " ".join(result.stdout.split())
-    assert "The machine was busy with other work (" in text
-    for name, side in both.items():
-        assert (f"{name}: other work took" in text) is bool(around.told(side))
 
 
 def looked(at, other, *, cpus=2, waited=0, stolen=0):

@@ -8,20 +8,10 @@ from esxi_stand_in import stand_in
 
 from labkit.changes.in_force import applied
 from labkit.changes.plan import plan
+from labkit.commands._setting import setting_of
 from labkit.errors import LabkitError
 from labkit.host import Guest
 from labkit.setting import way_among
-from labkit.settings.esxi import AdvancedOption, ModuleOptions
-from labkit.settings.full_reservation import FullReservation
-from labkit.settings.guest_cpu import GuestCpuReservation, GuestCpus
-from labkit.settings.guest_size import GuestCpuCount, GuestMemory, GuestMemoryReservation
-from labkit.settings.latency_sensitivity import LatencySensitivity
-from labkit.settings.migration import MigrationDowntime
-from labkit.settings.mtu import Mtu
-from labkit.settings.passthrough import Passthrough
-from labkit.settings.power import HyperThreading, IdleStates
-from labkit.settings.queues import Coalescing
-from labkit.settings.vnic import VnicCoalescing, VnicMerging
 
 PROGRAMS = ("bash", "esxcli", "vim-cmd", "vsish")
 
@@ -39,12 +29,21 @@ def esxi(tmp_path):
         yield replace(found, host=replace(found.host, interface="vmnic1"))
 
 
-def way(setting, esxi):
-    return way_among(setting, ["esxi"], esxi.host)[1]
+def way(typed, esxi):
+    return way_among(setting_of(typed), ["esxi"], esxi.host)[1]
 
 
-def make(setting, esxi):
-    for words in way(setting, esxi).writes(setting.wanted):
+def shown(found, esxi, words=None):
+    """The value that a way reads, or that of other words."""
+    return found.value(esxi.host.check(*(words or found.reads)))
+
+
+def make(typed, esxi):
+    put(way(typed, esxi), setting_of(typed).wanted, esxi)
+
+
+def put(found, value, esxi):
+    for words in found.writes(value):
         esxi.host.check(*words)
 
 
@@ -59,38 +58,42 @@ def reboot(esxi):
 
 
 def test_a_latency_sensitive_guest_starts_only_with_its_memory_reserved(esxi):
-    make(LatencySensitivity("lab"), esxi)
+    make("LatencySensitivity('lab')", esxi)
     refused = esxi.host.run("vim-cmd", "vmsvc/power.on", "1")
     assert not refused.ok and "reservation" in refused.stderr
-    make(GuestMemoryReservation("lab", 4096), esxi)
+    make("GuestMemoryReservation('lab', 4096)", esxi)
     refused = esxi.host.run("vim-cmd", "vmsvc/power.on", "1")
     assert not refused.ok and "CPU reservation" in refused.stderr, "since 6.0"
-    make(GuestCpuReservation("lab", 5000), esxi)
+    make("GuestCpuReservation('lab', 5000)", esxi)
     esxi.host.check("vim-cmd", "vmsvc/power.on", "1")
     assert 'level = "high"' in esxi.host.check("vim-cmd", "vmsvc/get.config", "1")
 
 
+STUDY = """\
+LatencySensitivity('lab')
+GuestCpuReservation('lab', 5000)
+VnicMerging(False)
+GuestMemoryReservation('lab', 4096)
+VnicCoalescing('lab', 'disabled')
+Coalescing(0, adaptive_rx=False)
+AdvancedOption('/Irq/IRQAvoidExclusive', 0)"""
+
+
 def test_the_engine_makes_settings_of_a_whole_study_and_puts_them_back(esxi):
     before = state(esxi)
-    asked = [
-        LatencySensitivity("lab"), GuestCpuReservation("lab", 5000), VnicMerging(False),
-        GuestMemoryReservation("lab", 4096), VnicCoalescing("lab", "disabled"),
-        Coalescing(0, adaptive_rx=False), AdvancedOption("/Irq/IRQAvoidExclusive", 0),
-    ]  # fmt: skip
-    with applied(asked, {"server": esxi.host}):
+    with applied(list(map(setting_of, STUDY.split("\n"))), {"server": esxi.host}):
         text = esxi.vmx("lab").read_text()
         assert 'sched.cpu.latencySensitivity = "high"' in text and 'sched.mem.pin = "TRUE"' in text
-        assert "Current value:0" in esxi.host.check(
-            "vsish", "-e", "get", "/config/Net/intOpts/Vmxnet3SwLRO"
-        )
+        merging = "/config/Net/intOpts/Vmxnet3SwLRO"
+        assert "Current value:0" in esxi.host.check("vsish", "-e", "get", merging)
     assert state(esxi) == before
 
 
 def test_a_running_guest_is_shut_down_and_started_again(esxi):
-    make(GuestMemory("shop", 8192), esxi)
+    make("GuestMemory('shop', 8192)", esxi)
     assert 'memSize = "8192"' in esxi.vmx("shop").read_text()
     assert "memoryMB = 8192" in esxi.host.check("vim-cmd", "vmsvc/get.config", "2")
-    assert "Powered on" in esxi.host.check("vim-cmd", "vmsvc/power.getstate", "2")
+    assert on(esxi, "2")
 
 
 def test_the_stand_in_rewrites_the_description_of_a_running_guest_as_esxi_does(esxi):
@@ -104,33 +107,33 @@ def test_the_stand_in_rewrites_the_description_of_a_running_guest_as_esxi_does(e
 def test_keys_are_found_in_whatever_case_and_stay_in_their_place(esxi):
     text = esxi.vmx("lab").read_text().replace("memSize", "memsize")
     esxi.vmx("lab").write_text(text)
-    setting = GuestMemory("lab", 8192)
-    before = esxi.host.check(*way(setting, esxi).reads)
-    make(setting, esxi)
+    found = way(typed := "GuestMemory('lab', 8192)", esxi)
+    before = shown(found, esxi)
+    make(typed, esxi)
     lines = esxi.vmx("lab").read_text().splitlines()
     assert lines.index('memSize = "8192"') == text.splitlines().index('memsize = "4096"')
-    for words in way(setting, esxi).writes(way(setting, esxi).value(before)):
-        esxi.host.check(*words)
+    put(found, before, esxi)
     assert 'memSize = "4096"' in esxi.vmx("lab").read_text()
 
 
-def test_a_machine_that_is_not_there_is_named(esxi):
-    refused = esxi.host.run(*way(GuestCpus("nobody", "0"), esxi).reads)
-    assert not refused.ok and "no virtual machine nobody" in refused.stderr
+@pytest.mark.parametrize("name", ["nobody", "la.", "l", "lab2", "ab"])
+def test_a_machine_that_is_not_there_is_named_and_no_other_stands_for_it(esxi, name):
+    refused = esxi.host.run(*way(f"GuestCpus('{name}', '0')", esxi).reads)
+    assert not refused.ok and f"no virtual machine {name}".replace(
+        ".", ""
+    ) in refused.stderr.replace("\\.", "")
 
 
-def test_no_name_of_a_machine_stands_for_another(esxi):
-    for name in ("la.", "l", "lab2", "ab"):
-        assert not esxi.host.run(*way(GuestCpus(name, "0"), esxi).reads).ok
-
-
-def test_what_takes_a_reboot_is_configured_now_and_runs_after_it(esxi):
-    found = way(HyperThreading(False), esxi)
-    make(HyperThreading(False), esxi)
-    shown = [found.value(esxi.host.check(*words)) for words in (found.reads, found.more.live)]
-    assert shown == ["off", "on"] and found.needs == {"root", "reboot"}
+# Captures show the switches of the kernel in three layouts.
+@pytest.mark.parametrize("layout", ["first", "lower", "last"])
+def test_what_takes_a_reboot_is_configured_now_and_runs_after_it(esxi, layout):
+    changed(esxi, kernel_layout=layout)
+    found = way(typed := "HyperThreading(False)", esxi)
+    make(typed, esxi)
+    assert [shown(found, esxi), shown(found, esxi, found.more.live)] == ["off", "on"]
+    assert found.needs == {"root", "reboot"}
     reboot(esxi)
-    assert found.value(esxi.host.check(*found.more.live)) == "off"
+    assert shown(found, esxi, found.more.live) == "off"
     said = esxi.host.check("esxcli", "hardware", "cpu", "global", "get")
     assert "Hyperthreading Active: false" in said
 
@@ -141,55 +144,34 @@ def changed(esxi, **state):
     file.write_text(json.dumps(json.loads(file.read_text()) | state))
 
 
-@pytest.mark.parametrize("layout", ["first", "lower", "last"])
-def test_a_switch_of_the_kernel_is_read_in_each_layout_that_captures_show(esxi, layout):
-    changed(esxi, kernel_layout=layout)
-    found = way(HyperThreading(False), esxi)
-    make(HyperThreading(False), esxi)
-    shown = [found.value(esxi.host.check(*words)) for words in (found.reads, found.more.live)]
-    assert shown == ["off", "on"]
-
-
-@pytest.mark.parametrize(
-    "setting", [VnicMerging(False), ModuleOptions("ixgben", ("RSS=4",))], ids=str
-)
-def test_what_only_a_start_brings_is_in_force_only_after_it(esxi, setting):
-    found = way(setting, esxi)
+@pytest.mark.parametrize("typed", ["VnicMerging(False)", "ModuleOptions('ixgben', ('RSS=4',))"])
+def test_what_only_a_start_brings_is_in_force_only_after_it(esxi, typed):
+    found, wanted = way(typed, esxi), setting_of(typed).wanted
     before = esxi.host.check(*found.reads)
-    make(setting, esxi)
-    assert found.value(esxi.host.check(*found.reads)) == setting.wanted
+    make(typed, esxi)
+    assert shown(found, esxi) == wanted
     assert esxi.host.check(*found.more.live) == before and "reboot" in found.needs
-    for words in found.writes(found.value(before)):
-        esxi.host.check(*words)
+    put(found, found.value(before), esxi)
     assert esxi.host.check("ls", "/tmp") == "", "all is as it was, so nothing is remembered"
-    make(setting, esxi)
+    make(typed, esxi)
     reboot(esxi)
-    assert found.value(esxi.host.check(*found.more.live)) == setting.wanted
+    assert shown(found, esxi, found.more.live) == wanted
 
 
-def test_a_device_that_waits_for_a_start_is_not_called_passed_through(esxi):
-    at_once, later = Passthrough("0000:03:00.0"), Passthrough("0000:03:00.1")
-    for setting in (at_once, later):
-        make(setting, esxi)
-    live = {one: way(one, esxi).value(esxi.host.check(*way(one, esxi).more.live))
-            for one in (at_once, later)}  # fmt: skip
-    assert live == {at_once: "on", later: "off"}
-    assert all(way(one, esxi).value(esxi.host.check(*way(one, esxi).reads)) == "on" for one in live)
-    step = plan([later], {"server": esxi.host}).steps[0]
-    assert step.waits and step.told()["state"] == "waits for a reboot"
-
-
-def test_a_release_that_applies_nothing_at_once_is_asked_without(esxi):
-    changed(esxi, release="6.7.0")
-    make(Passthrough("0000:03:00.0"), esxi)
-    found = way(Passthrough("0000:03:00.0"), esxi)
-    assert found.value(esxi.host.check(*found.reads)) == "on"
-    assert found.value(esxi.host.check(*found.more.live)) == "off"
-
-
-def test_a_guest_may_have_any_number_of_cpus(esxi):
-    make(GuestCpuCount("lab", 3), esxi)
-    assert 'numvcpus = "3"' in esxi.vmx("lab").read_text()
+# The second device waits for a start, and 6.7 applies nothing at once.
+@pytest.mark.parametrize("function, release, live", [
+    (0, "8.0.3", "on"), (1, "8.0.3", "off"), (0, "6.7.0", "off"),
+])  # fmt: skip
+def test_a_device_that_waits_for_a_start_is_not_called_passed_through(
+    esxi, function, release, live
+):
+    changed(esxi, release=release)
+    found = way(typed := f"Passthrough('0000:03:00.{function}')", esxi)
+    make(typed, esxi)
+    assert (shown(found, esxi), shown(found, esxi, found.more.live)) == ("on", live)
+    step = plan([setting_of(typed)], {"server": esxi.host}).steps[0]
+    assert step.waits is (live == "off")
+    assert step.told()["state"] == ("waits for a reboot" if step.waits else "in force")
 
 
 @pytest.mark.parametrize("line, whole", [
@@ -197,21 +179,19 @@ def test_a_guest_may_have_any_number_of_cpus(esxi):
     ("sched.cpu.min = \"100\"", False), ("sched.mem.min = \"100\"", False),
 ])  # fmt: skip
 def test_all_cpu_time_is_reserved_only_if_all_of_it_is_and_nothing_limits_it(esxi, line, whole):
-    host = replace(esxi.host, guests={"guest": Guest("lab", "127.0.0.1", 0)})
-    full = FullReservation()
-    found = way_among(full, ["esxi"], host)[1]
-    for words in found.writes(full.wanted):
-        host.check(*words)
+    guests = {"guest": Guest("lab", "127.0.0.1", 0)}
+    esxi = replace(esxi, host=replace(esxi.host, guests=guests))
+    found, wanted = way("FullReservation()", esxi), "all memory and CPU time"
+    put(found, wanted, esxi)
     assert "5000" in esxi.vmx("lab").read_text(), "two CPUs of 2500 MHz"
     key = line.partition(" ")[0]
     kept = [one for one in esxi.vmx("lab").read_text().splitlines()
             if not line or not one.startswith(f"{key} ")]  # fmt: skip
     esxi.vmx("lab").write_text("".join(f"{one}\n" for one in [*kept, *filter(None, [line])]))
-    host.check("vim-cmd", "vmsvc/reload", "1")
-    assert (found.value(host.check(*found.reads)) == full.wanted) is whole
-    for words in found.writes(full.wanted):
-        host.check(*words)
-    assert found.value(host.check(*found.reads)) == full.wanted
+    esxi.host.check("vim-cmd", "vmsvc/reload", "1")
+    assert (shown(found, esxi) == wanted) is whole
+    put(found, wanted, esxi)
+    assert shown(found, esxi) == wanted
     assert not whole or "4000" not in esxi.vmx("lab").read_text()
 
 
@@ -224,36 +204,28 @@ def test_a_guest_with_a_passed_through_device_starts_only_with_its_memory_reserv
     assert not refused.ok and "memory reservation" in refused.stderr
 
 
-def test_an_idle_state_may_be_as_deep_as_the_option_takes(esxi):
-    make(IdleStates(1_000_000), esxi)
-    found = way(IdleStates(1_000_000), esxi)
-    assert found.value(esxi.host.check(*found.reads)) == "1000000 us"
-
-
 @pytest.mark.parametrize("ms", [50, 200_000])
 def test_a_goal_that_esxi_does_not_take_is_refused(esxi, ms):
-    step = plan([MigrationDowntime("lab", ms)], {"server": esxi.host}).steps[0]
+    step = plan([setting_of(f"MigrationDowntime('lab', {ms})")], {"server": esxi.host}).steps[0]
     assert step.why == "100 to 100000 ms"
 
 
 def test_options_of_a_driver_are_set_together_and_an_empty_value_is_none(esxi):
-    make(ModuleOptions("ixgben", ("RSS=4",)), esxi)
-    found = way(ModuleOptions("ixgben", ("max_vfs=8,8",)), esxi)
-    assert found.value(esxi.host.check(*found.reads)) == "RSS=4"
-    make(ModuleOptions("ixgben", ("max_vfs=8,8",)), esxi)
-    assert esxi.host.check(*found.reads) == "max_vfs=8,8\n"
-    make(ModuleOptions("ixgben", ()), esxi)
-    assert esxi.host.check(*found.reads) == ""
+    found = way("ModuleOptions('ixgben', ('max_vfs=8,8',))", esxi)
+    for options, text in (("RSS=4",), "RSS=4\n"), (("max_vfs=8,8",), "max_vfs=8,8\n"), ((), ""):
+        make(f"ModuleOptions('ixgben', {options})", esxi)
+        assert esxi.host.check(*found.reads) == text
+        assert shown(found, esxi) == (text.strip() or "none")
 
 
 def test_a_switch_is_at_no_moment_below_its_interface(esxi):
     esxi = replace(esxi, host=replace(esxi.host, interface="vmk1"))
     before = state(esxi)
     for size in (9000, 4000, 1500):
-        make(Mtu(size), esxi)
-        assert way(Mtu(size), esxi).value(esxi.host.check(*way(Mtu(size), esxi).reads)) == str(size)
+        make(f"Mtu({size})", esxi)
+        assert shown(way(f"Mtu({size})", esxi), esxi) == str(size)
     assert state(esxi) == before
-    assert way(Mtu(1000), esxi).refuses("vmk1 1500 vSwitch1 1500\n") == "1280 to 9000 bytes"
+    assert way("Mtu(1000)", esxi).refuses("vmk1 1500 vSwitch1 1500\n") == "1280 to 9000 bytes"
 
 
 @pytest.mark.parametrize("words, said", [
@@ -281,34 +253,26 @@ def test_the_stand_in_has_the_shell_and_the_tools_of_esxi_and_no_others(esxi):
     assert esxi.host.run("ls", "/proc/self").code
 
 
-def test_what_goes_wrong_on_the_way_leaves_the_description_as_it_was(esxi):
-    """The datastore is full: the copy that was begun is taken away again."""
-    before = esxi.vmx("lab").read_text()
-    esxi.vmx("lab").with_suffix(".vmx.labkit2").mkdir()
-    with pytest.raises(LabkitError):
-        make(GuestMemory("lab", 8192), esxi)
-    assert esxi.vmx("lab").read_text() == before
-
-
 def on(esxi, number):
     return "Powered on" in esxi.host.check("vim-cmd", "vmsvc/power.getstate", number)
 
 
-def test_a_guest_that_was_stopped_in_vain_runs_again(esxi):
-    esxi.vmx("shop").with_suffix(".vmx.labkit2").mkdir()
-    before = esxi.vmx("shop").read_text()
+@pytest.mark.parametrize("name, number, runs", [("lab", "1", False), ("shop", "2", True)])
+def test_what_goes_wrong_on_the_way_leaves_a_guest_as_it_was(esxi, name, number, runs):
+    """The datastore is full: the copy that was begun is taken away, what was stopped runs again."""
+    before = esxi.vmx(name).read_text()
+    esxi.vmx(name).with_suffix(".vmx.labkit2").mkdir()
     with pytest.raises(LabkitError):
-        make(GuestMemory("shop", 8192), esxi)
-    assert on(esxi, "2") and esxi.vmx("shop").read_text() == before
+        make(f"GuestMemory('{name}', 8192)", esxi)
+    assert esxi.vmx(name).read_text() == before and on(esxi, number) is runs
 
 
 def test_a_guest_that_somebody_killed_in_between_left_stopped_is_started_when_all_is_put_back(esxi):
-    found = way(GuestMemory("shop", 8192), esxi)
+    found = way("GuestMemory('shop', 8192)", esxi)
     before = esxi.host.check(*found.reads)
     esxi.host.check("vim-cmd", "vmsvc/power.shutdown", "2")
     esxi.vmx("shop").with_suffix(".vmx.labkit-ran").touch()
     assert esxi.host.check(*found.reads) != before
-    assert found.value(esxi.host.check(*found.reads)) == "memSize=4096, and stopped"
-    for words in found.writes(found.value(before)):
-        esxi.host.check(*words)
+    assert shown(found, esxi) == "memSize=4096, and stopped"
+    put(found, found.value(before), esxi)
     assert esxi.host.check(*found.reads) == before and on(esxi, "2")

@@ -174,7 +174,8 @@ def test_a_clients_clock_that_is_ahead_makes_no_outage_longer():
     def downtime(text, ahead):
         at = np.array([99.9, 107.4]) + ahead
         loads = {"list": (at, at), "login": (at, at)}
-        return next(s.values[0] for s in Outage.parse(text, loads) if s.metric == "failover downtime")
+        found = Outage.parse(text, loads)
+        return next(s.values[0] for s in found if s.metric == "failover downtime")
 
     assert downtime(lines, 0) == pytest.approx(7.5) == downtime(clock + lines, 50)
 
