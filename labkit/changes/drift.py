@@ -33,10 +33,7 @@ class Drift:
 def read_again(changes: ChangeSet, steps: Sequence[Step], beat: float) -> list[Drift]:
     """Find one host's settings that are no longer as made; the caller knows the times."""
     ways = {step.thing: (step, way) for step in steps if (way := step.way)}
-    looks = [
-        Look(thing, way.reads, live=way.more.live, several=way.more.several)
-        for thing, (_, way) in ways.items()
-    ]
+    looks = [Look(thing, way, probing=False) for thing, (_, way) in ways.items()]
     if not looks:
         # Perhaps a guest that is stopped now: it will be asked when it matters.
         with suppress(HostError):

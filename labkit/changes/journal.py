@@ -22,7 +22,7 @@ from labkit.errors import (
 )
 from labkit.host import Completed, Host
 from labkit.machine.scripts import beside
-from labkit.setting import Words
+from labkit.setting import Way, Words
 
 # The script comes after its lines: those by `read`, which takes not a byte more from a pipe, but
 # asks for each; the rest by `cat`.
@@ -121,13 +121,18 @@ class Greeting:
 
 @dataclass(frozen=True)
 class Look:
-    """A thing to look at: the commands of a way, written out."""
+    """A thing to look at by its way, or to probe first whether the host can take it."""
 
     thing: str
-    reads: Words
-    probe: Words = ()
-    live: Words = ()
-    several: Words = ()
+    way: Way
+    probing: bool = True
+
+    @property
+    def line(self) -> Line:
+        """The question, with the commands of the way written out."""
+        more = self.way.more
+        asked = (more.probe if self.probing else (), more.live, self.way.reads, more.several)
+        return ("show", self.thing, *(command([words]) if words else "" for words in asked))
 
 
 @dataclass(frozen=True)
@@ -291,12 +296,9 @@ def _open_set(fields: Sequence[str]) -> OpenSet:
 
 def show(host: Host, looks: Sequence[Look], token: str = "") -> dict[str, Sight]:
     """Ask a host to show some things; with a token it also hears that the owner is there."""
-    lines = [
-        ("show", look.thing, *map(_line, (look.probe, look.live, look.reads, look.several)))
-        for look in looks
-    ]
     beats = [("beat", token)] if token else []
-    answers = ask(host, "show", lines=[*beats, *lines], kept=bool(token))
+    lines = [*beats, *(look.line for look in looks)]
+    answers = ask(host, "show", lines=lines, kept=bool(token))
     refuse(host, answers)
     return {
         answer.fields[0]: _sight(*answer.fields) for answer in answers if answer.word == "state"
@@ -307,10 +309,6 @@ def beat(host: Host, token: str) -> None:
     """Let a host hear that the owner is there; in the shortest way where nothing is odd."""
     if not host.run("sh", "-c", _part(BEAT), "labkit", token).ok:
         show(host, [], token)
-
-
-def _line(words: Words) -> str:
-    return command([words]) if words else ""
 
 
 def _sight(thing: str, state: str, text: str, live: str) -> Sight:

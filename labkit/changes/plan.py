@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from heapq import heappop, heappush
+from graphlib import CycleError, TopologicalSorter
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from labkit.changes.journal import Greeting, Look, Sight, command, hello, show
@@ -183,20 +184,10 @@ def _plan(
 ) -> tuple[Greeting, list[Step]]:
     greeting = greeting_known or hello(host)
     ways = [_way(setting, host, greeting) for setting in settings]
-    looks = {
-        step.thing: Look(
-            step.thing,
-            step.way.reads,
-            step.way.more.probe,
-            step.way.more.live,
-            step.way.more.several,
-        )
-        for step in ways
-        if step.way and not step.why
-    }
+    looks = {step.thing: Look(step.thing, step.way) for step in ways if step.way and not step.why}
     values = show(host, list(looks.values())) if looks else {}
     return greeting, [
-        _look_at(step, values[step.thing], host) if not step.why else step for step in ways
+        step if step.why else _look_at(step, values[step.thing], host) for step in ways
     ]
 
 
@@ -213,51 +204,37 @@ def _way(setting: Setting, host: Host, greeting: Greeting) -> Step:
 def _look_at(step: Step, sight: Sight, host: Host) -> Step:
     assert step.way
     if sight.why:
-        return _impossible(step, f"{host.name}: {sight.why.strip()}")
+        return replace(step, why=f"{host.name}: {sight.why.strip()}")
     if "\ufffd" in sight.text:
-        return _impossible(step, f"{host.name}: what it shows of {step.thing} is not text")
+        return replace(step, why=f"{host.name}: what it shows of {step.thing} is not text")
     way, text = held(step.way, sight.text)
     try:
         if reason := way.refuses(text):
-            return _impossible(step, reason)
-        undo = command(way.writes(way.value(text)))
+            return replace(step, why=reason)
+        undo = command(way.writes(way.value(text))) or "true"
     except (ValueError, LookupError, LabkitError) as error:
-        return _impossible(step, f"{host.name}: {text.strip()!r} could not be put back ({error})")
-    undo = undo or "true"
-    return Step(step.setting, step.host, step.kind, way, text, undo, live=sight.live)
-
-
-def _impossible(step: Step, reason: str) -> Step:
-    return Step(step.setting, step.host, step.kind, step.way, why=reason)
+        reason = f"{host.name}: {text.strip()!r} could not be put back ({error})"
+        return replace(step, why=reason)
+    return replace(step, way=way, text=text, undo=undo, live=sight.live)
 
 
 def in_order(steps: Sequence[Step]) -> list[Step]:
     """The order as asked, but for what is to be made after something else."""
-    waits = _waits(steps)
-    followers: dict[int, list[int]] = {}
-    for second, firsts in waits.items():
-        for first in firsts:
-            followers.setdefault(first, []).append(second)
-    free, order = [n for n in range(len(steps)) if not waits[n]], list[Step]()
+    sorter, order = TopologicalSorter(_waits(steps)), list[Step]()
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        names = " after ".join(steps[n].thing for n in reversed(error.args[1]))
+        problem = f"these settings depend on each other in a circle: {names}"
+        raise Impossible(problem) from None
+    free = list(sorter.get_ready())
+    heapify(free)
     while free:
-        number = heappop(free)
-        order.append(steps[number])
-        for second in followers.get(number, ()):
-            waits[second].remove(number)
-            if not waits[second]:
-                heappush(free, second)
-    if len(order) < len(steps):
-        names = " after ".join(steps[n].thing for n in _circle(waits))
-        raise Impossible(f"these settings depend on each other in a circle: {names}")
+        order.append(steps[number := heappop(free)])
+        sorter.done(number)
+        for follower in sorter.get_ready():
+            heappush(free, follower)
     return order
-
-
-# What is not done waits for something that is not done either.
-def _circle(waits: Mapping[int, set[int]]) -> list[int]:
-    path = [next(n for n, firsts in waits.items() if firsts)]
-    while (first := min(waits[path[-1]])) not in path:
-        path.append(first)
-    return [*path[path.index(first) :], first]
 
 
 # By place in the order as asked: the places of those that are to be made before it.

@@ -57,7 +57,7 @@ class OfGuest(OnHost):
     def thing(self) -> str:
         """The first guest goes without saying."""
         text = "" if self.named == FIRST else f"{self.named} on "
-        return f"{type(self).__name__} of {text}{self.role}"
+        return f"{type(self).__name__} of {text}{type(self).role}"
 
     def way(self, kind: str, host: Host) -> Way:
         """The way of `on_<kind>`; what has no guest lacks all of these settings alike."""
