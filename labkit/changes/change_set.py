@@ -66,11 +66,11 @@ class ChangeSet:
                 for step, text in steps
             ),
         ]
-        cuts = any(step.way and step.way.more.cuts_management for step, _ in makes)
+        details = [step.way.more for step, _ in makes if step.way]
+        cuts = any(more.cuts_management for more in details)
+        seconds = SECONDS + sum(10 * more.seconds + more.settle_seconds for more in details)
         try:
-            answers = self._ask(
-                "change", lines, SECONDS + sum(_longest(steps) for steps, _ in makes)
-            )
+            answers = self._ask("change", lines, seconds)
         except HostError as error:
             raise (self._cut_off(error) if cuts else error) from None
         if stale := [answer for answer in answers if answer.word == "stale"]:
@@ -265,7 +265,3 @@ def _make(step: Step, sight: str, number: int) -> tuple[str | None, ...]:
 
 def _tenths(seconds: float) -> str:
     return str(round(seconds * 10))
-
-
-def _longest(step: Step) -> float:
-    return 10 * step.way.more.seconds + step.way.more.settle_seconds if step.way else 0.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,7 +59,8 @@ class JournalCopy:
 
 def lost(host: Host, forgetting: bool = False) -> tuple[JournalCopy, ...]:
     """The copies of change sets that a host knows nothing of, though it has run ever since."""
-    open_copies = [copy for copy in _copies(host.name) if copy.open]
+    files = sorted((out() / "journal" / host.name).glob("*.log"))
+    open_copies = [copy for copy in map(JournalCopy.read, files) if copy.open]
     boot_id = host.run("sh", "-c", IDENTITY).stdout.strip() if open_copies else ""
     of_host = [copy for copy in open_copies if copy.of == boot_id]
     if not of_host:
@@ -71,7 +71,3 @@ def lost(host: Host, forgetting: bool = False) -> tuple[JournalCopy, ...]:
     for copy in losses if forgetting else ():
         copy.close()
     return losses
-
-
-def _copies(name: str) -> Iterator[JournalCopy]:
-    return map(JournalCopy.read, sorted((out() / "journal" / name).glob("*.log")))

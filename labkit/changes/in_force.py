@@ -112,10 +112,9 @@ class InForce:
         old = [setting for thing, setting in reversed(self.changed.items()) if thing not in things]
         backs = [Op(s.role, self.steps[s], True, not self.steps[s].changes) for s in old]
         steps = in_order([self.steps[setting] for setting in dict.fromkeys(settings)])
-        return backs + [Op(s.setting.role, s, False, self._is_made(s)) for s in steps]
-
-    def _is_made(self, step: Step) -> bool:
-        return self.changed.get(step.thing) == step.setting
+        return backs + [
+            Op(s.setting.role, s, False, self.changed.get(s.thing) == s.setting) for s in steps
+        ]
 
     # The guests whose devices others take the place of in this move.
     def _roles_to_replace(self, settings: Sequence[Setting], left: Collection[str]) -> list[str]:
@@ -291,7 +290,9 @@ class InForce:
             if answer.word == "made":
                 self._note_change(steps.pop(answer.fields[0]), *answer.fields[1:])
             elif answer.word == "back":
-                self._went_back(role, answer)
+                self.changed.pop(answer.fields[1], None)
+                if not went_back(answer):
+                    raise SettingRefused(f"{self.hosts[role].name}: {outcome_words(answer)}")
         if steps:
             raise HostError(f"{self.hosts[role].name}: no answer about {', '.join(steps)}")
 
@@ -329,11 +330,6 @@ class InForce:
             said=output,
             hint=f"legal: {step.way.legal}" if step.way.legal else "",
         )
-
-    def _went_back(self, role: str, answer: ScriptReply) -> None:
-        self.changed.pop(answer.fields[1], None)
-        if not went_back(answer):
-            raise SettingRefused(f"{self.hosts[role].name}: {outcome_words(answer)}")
 
     def keep_watch(self, stop: threading.Event) -> None:
         """Until `stop`: let the hosts know that we are there, and note what somebody changes."""

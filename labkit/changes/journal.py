@@ -167,7 +167,8 @@ def ask(
     outcome = _run(host, [verb, mark, *words], lines, seconds, kept)
     # Not splitlines(): a text may hold what Unicode calls a line's end.
     texts = [line for line in outcome.stdout.split("\n") if line.startswith(f"={mark} ")]
-    answers = [_answer(*line.split(" ")[1:]) for line in texts]
+    rows = (line.split(" ")[1:] for line in texts)
+    answers = [ScriptReply(word, tuple(map(decoded, fields))) for word, *fields in rows]
     if [answer.word for answer in answers] == [UNKEPT]:
         return ask(host, verb, *words, lines=lines, seconds=seconds)
     if not outcome.ok and not answers:
@@ -188,10 +189,6 @@ def _run(
     content = f"{payload}{END}\n{script()}".encode("utf-8", "surrogateescape")
     texts = ("sh", "-c", RUN, "labkit", _kept_as(), *words)
     return host.run(*texts, stdin=content, seconds=seconds)
-
-
-def _answer(word: str, *fields: str) -> ScriptReply:
-    return ScriptReply(word, tuple(map(decoded, fields)))
 
 
 def refuse(host: Host, answers: Sequence[ScriptReply]) -> None:

@@ -52,7 +52,8 @@ def _of(span: Span, at: Values, values: Values) -> Iterable[Sample]:
     if span.stopped is not None and copying.any():
         yield Sample.single("steady share", "share", (share[copying] >= _fallen(before)).mean())
         yield Sample.single("load while copying", "share", share[copying].mean())
-    yield Sample.single("work lost", "1", _lost(at[meanwhile], before.mean() - values[meanwhile]))
+    lost = float((before.mean() - values[meanwhile]).sum()) * _measure_step(at[meanwhile])
+    yield Sample.single("work lost", "1", max(0.0, lost))
     if span.resumed is not None and (back := _recovered(span.resumed, at, share)) is not None:
         yield Sample.single("recovery time", "s", back)
 
@@ -68,10 +69,6 @@ def _still(span: Span, at: Values) -> npt.NDArray[np.bool_]:
     resumed = span.ended if span.resumed is None else span.resumed
     beside = _measure_step(at) / 2
     return (at >= stopped - beside) & (at <= resumed + beside)
-
-
-def _lost(at: Values, lacking: Values) -> float:
-    return max(0.0, float(lacking.sum()) * _measure_step(at))
 
 
 # Seconds between two values.

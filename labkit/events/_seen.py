@@ -156,7 +156,9 @@ def time_line(text: str) -> TimeLine:
 def samples(text: str, loads: Mapping[str, Series]) -> list[Sample]:
     """All figures of one migration; times in s, rates in Mbit/s."""
     move = MoveSeen(said(text))
-    figures = [*_times(move), *_speeds(move), *_dip.samples(_whole(move), loads)]
+    prepared = min(float(move.about["t"]), move.begun)
+    span = _dip.Span(prepared, move.begun, move.stopped, move.resumed, move.ended)
+    figures = [*_times(move), *_speeds(move), *_dip.samples(span, loads)]
     _insist(move, {sample.metric for sample in figures})
     return figures
 
@@ -190,11 +192,6 @@ def over_time(text: str) -> dict[str, Series]:
         "cpu of the origin": (left, 100 * origin),
         "cpu of the destination": (came, 100 * to),
     }
-
-
-def _whole(seen: MoveSeen) -> _dip.Span:
-    prepared = min(float(seen.about["t"]), seen.begun)
-    return _dip.Span(prepared, seen.begun, seen.stopped, seen.resumed, seen.ended)
 
 
 def _times(seen: MoveSeen) -> Iterable[Sample]:

@@ -86,8 +86,13 @@ class ExclusiveCpu(OfGuest):
                 "the guests have as many CPUs as their host: no CPU would be left for it" * has_few
             )
 
+        # In numbers it is a list of CPUs for each of the guest's, then the emulator's.
+        def writes(value: str) -> tuple[Words, ...]:
+            pins = {EXCLUSIVE: ["exclusive"], ALL_CPUS: ["shared"]}.get(value) or value.split()
+            return (script(PIN, vm, str(nth), str(of), *pins),)
+
         return Way(
-            script(PINS, vm), lambda value: (script(PIN, vm, str(nth), str(of), *_pins(value)),),
+            script(PINS, vm), writes,
             lambda text: _describe_pins(text, nth, of), refuse, needs=ROOT,
             legal="exclusive or not",
             more=Details(
@@ -102,11 +107,6 @@ class ExclusiveCpu(OfGuest):
         way = of_vmx(self.machine(host), self.wanted, {"sched.cpu.latencySensitivity": level})
         after = (RESERVED_FIRST,) if self.exclusive else ()
         return way.plus(Details(stands_for="CPUs that ESXi chooses" if after else "", after=after))
-
-
-# What virsh is given: a list of CPUs for each of the guest's, then the emulator's.
-def _pins(value: str) -> list[str]:
-    return {EXCLUSIVE: ["exclusive"], ALL_CPUS: ["shared"]}.get(value, value.split())
 
 
 def _describe_pins(text: str, nth: int, of: int) -> str:

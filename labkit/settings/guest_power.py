@@ -66,13 +66,12 @@ class GuestPower(OfGuest):
             state = STATES.get(text.strip(), text.strip())
             return self.power if state == "off" and self.power != "on" else state
 
+        # One that is paused, or has crashed, could not be put back by starting and stopping.
+        def refuse(text: str) -> str:
+            return "" if text.strip() in STATES else f"the guest is {text.strip()}"
+
         return Way(
             reads, lambda value: (script(commands, vm, value), self.answers(host, kind)),
-            value, _odd, needs=RESTART,
+            value, refuse, needs=RESTART,
             more=Details(seconds=60, stands_for="shut down" if self.power == "paused" else ""),
         )  # fmt: skip
-
-
-# One that is paused, or has crashed, could not be put back by starting and stopping.
-def _odd(text: str) -> str:
-    return "" if text.strip() in STATES else f"the guest is {text.strip()}"

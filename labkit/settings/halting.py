@@ -1,14 +1,17 @@
 """Whether the CPUs of a machine halt when they have nothing to do."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import ClassVar
 
 from labkit.host import Host
 from labkit.machine.scripts import beside
-from labkit.setting import Details, Way, Words
+from labkit.setting import Details, Way
 from labkit.settings._ways import OnHost, script
 
 HALTS, AWAKE = "halts", "stays awake"
+RUN: Mapping[str, Sequence[str]] = {HALTS: (), AWAKE: ("all",)}
+"""The CPUs that something keeps awake then."""
 NAME = "labkit-awake"
 # No command that looks for them, or starts them, has their name on its own command line. A shell
 # that is just about to start a program is there twice.
@@ -57,7 +60,8 @@ class Halting(OnHost):
     def on_linux(self, host: Host) -> Way:
         """Processes of the policy SCHED_IDLE in sessions of their own, found by their name."""
         return Way(
-            script(READS, MARK), _writes, _value,
+            script(READS, MARK),
+            lambda value: (script(START, MARK, *RUN.get(value, value.split())),), _value,
             legal="halts or not",
             more=Details(
                 settle_seconds=5, seconds=0.3, probe=("sh", "-c", TOOLS), foretold=self._foretold,
@@ -68,11 +72,6 @@ class Halting(OnHost):
         cpus = [line for line in text.splitlines() if line.startswith("cpu:")]
         awake = sorted(line.replace("cpu:", "awake:") for line in cpus) * (not self.halts)
         return "".join(f"{line}\n" for line in (*awake, *cpus))
-
-
-def _writes(value: str) -> tuple[Words, ...]:
-    cpus = {HALTS: [], AWAKE: ["all"]}.get(value)
-    return (script(START, MARK, *(value.split() if cpus is None else cpus)),)
 
 
 # One line for each program, then one for each CPU.

@@ -4,6 +4,7 @@ from dataclasses import field, replace
 from typing import ClassVar
 
 from labkit.errors import BadInput
+from labkit.host import Host
 from labkit.setting import Way
 from labkit.settings._esxi import of_advanced
 from labkit.settings._values import NAMING, amount, value, word
@@ -19,16 +20,6 @@ def _check_size(kib: object) -> None:
         raise BadInput(f"a huge page has {' or '.join(map(str, SIZES))} KiB, not {kib}")
 
 
-def _folder(node: int | None) -> str:
-    return "/sys/kernel/mm" if node is None else f"/sys/devices/system/node/node{node}"
-
-
-def _in_pieces(path: str) -> Way:
-    """A count of huge pages; free memory is brought into large pieces before they are asked for."""
-    way = of_machine(path)
-    return replace(way, writes=lambda value: (script(TIDY), *way.writes(value)))
-
-
 class HugePages(OnHost):
     """The number of huge pages of `kib` each that the host keeps ready, on one NUMA node or on all.
 
@@ -41,9 +32,12 @@ class HugePages(OnHost):
         default=None, metadata=NAMING | amount("the NUMA node", 0, 1023, text="node {}".format)
     )
     gaps: ClassVar = {**BOX, "esxi": "there it is GuestLargePages"}
-    on_linux = by(
-        lambda s: _in_pieces(f"{_folder(s.node)}/hugepages/hugepages-{s.kib}kB/nr_hugepages")
-    )
+
+    def on_linux(self, host: Host) -> Way:
+        """Free memory is brought into large pieces before they are asked for."""
+        node = "kernel/mm" if self.node is None else f"devices/system/node/node{self.node}"
+        way = of_machine(f"/sys/{node}/hugepages/hugepages-{self.kib}kB/nr_hugepages")
+        return replace(way, writes=lambda value: (script(TIDY), *way.writes(value)))
 
 
 class TransparentHugePages(OnHost):

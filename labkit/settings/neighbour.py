@@ -81,7 +81,8 @@ class Neighbour(OnHost):
     def _foretold(self, text: str) -> str:
         owners, cpus = _host(text)
         on = {PLACES[0]: cpus, PLACES[1]: cpus[:-owners]}[self.place] * (self.kind != NOBODY)
-        return _lines(*sorted(f"{self.kind} {cpu}" for cpu in on), *text.splitlines()[-2:])
+        lines = *sorted(f"{self.kind} {cpu}" for cpu in on), *text.splitlines()[-2:]
+        return "".join(f"{line}\n" for line in lines)
 
     def _refused(self, text: str) -> str:
         owners, cpus = _host(text)
@@ -116,10 +117,6 @@ def _parse(value: str) -> tuple[str, str]:
     kind, _, place = value.partition(" on ")
     words = {PLACES[0]: "all", PLACES[1]: "rest"}
     return kind, words.get(place) or " ".join(map(str, cpus_of(place) if place else ()))
-
-
-def _lines(*lines: str) -> str:
-    return "".join(f"{line}\n" for line in lines)
 
 
 # How many of its CPUs a guest may own, and all of them.

@@ -2,11 +2,11 @@
 
 from dataclasses import field
 
-from labkit.errors import BadInput, Unknown
+from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way
-from labkit.settings._values import NAMING, amount, pattern, value
+from labkit.settings._values import NAMING, amount, pattern, word
 from labkit.settings._ways import RESTART, OnHost, one_of, script
 
 PROGRAMS = ("qm",)
@@ -24,11 +24,6 @@ SHOW = beside(__file__, "proxmox_shown.sh")
 SET = beside(__file__, "proxmox_set.sh")
 
 
-def _check_option(option: object) -> None:
-    if option not in OPTIONS:
-        raise Unknown("option of a device", str(option), OPTIONS)
-
-
 class ProxmoxDevice(OnHost):
     """An option of a device of a Proxmox guest: aio, cache or iothread of a disk, or queues.
 
@@ -39,7 +34,7 @@ class ProxmoxDevice(OnHost):
     device: str = field(
         metadata=NAMING | pattern("device", r"(scsi|virtio|sata|ide|net)\d{1,2}", "scsi0")
     )
-    option: str = field(metadata=NAMING | value(_check_option, str, ", ".join(OPTIONS)))
+    option: str = field(metadata=NAMING | word("option of a device", tuple(OPTIONS)))
     content: str
 
     def __post_init__(self) -> None:

@@ -11,6 +11,7 @@ from labkit.settings._ways import ROOT, picked, script
 
 PROGRAMS = ("esxcli",)
 
+TRUE = {"on": "true", "off": "false"}
 VMNIC = (r"vmnic\d+", "vmnic1")
 COLUMNS = """\
 said=$(esxcli network nic coalesce get -n "$1") || exit
@@ -92,17 +93,13 @@ class Coalescing(OfCard):
         show = ", ".join(f'"{name}=" tolower(${columns[name]})' for name in self.names)
         return Way(
             script(COLUMNS, dev, f'$1 == nic {{ print {show} }}'),
-            lambda value: ((*command, "set", "-n", dev, *_options(_true(value), words)),),
+            lambda value: ((*command, "set", "-n", dev, *_options(value, words)),),
             lambda text: " ".join(text.split()),
             lambda text: f"{dev} of {host.name} has no coalescing" if "n/a" in text else "",
             needs=ROOT, legal="as the driver allows",
         )  # fmt: skip
 
 
-def _true(value: str) -> str:
-    return value.replace("=on", "=true").replace("=off", "=false")
-
-
 def _options(value: str, words: dict[str, str]) -> tuple[str, ...]:
     pairs = (pair.partition("=") for pair in value.split())
-    return tuple(word for name, _, n in pairs for word in (words[name], n))
+    return tuple(word for name, _, n in pairs for word in (words[name], TRUE.get(n, n)))
