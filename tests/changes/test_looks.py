@@ -10,7 +10,6 @@ from knobs import Bench, Knob
 
 from labkit.changes import journal
 from labkit.changes.in_force import in_force
-from labkit.changes.journal_lines import decoded
 from labkit.changes.plan import Step
 from labkit.changes.stages import Op, stages
 from labkit.host import Host
@@ -29,11 +28,8 @@ def bench(tmp_path):
 
 def states(bench, *looks):
     """By thing what `show` says of it; each look is a probe and what reads."""
-    lines = [("show", f"x{n}", probe, "", reads) for n, (probe, reads) in enumerate(looks)]
-    done = bench.run("show", lines=lines)
-    # Bench introduces itself to each verb; here that is one more look.
-    said = [line.split(" ")[2:] for line in done.stdout.splitlines()]
-    return {thing: (word, decoded(text)) for thing, word, text, _ in said if thing.startswith("x")}
+    found = bench.shown([(f"x{n}", probe, "", reads) for n, (probe, reads) in enumerate(looks)])
+    return {thing: (word, text) for thing, (word, text, _) in found.items()}
 
 
 @pytest.mark.slow

@@ -3,8 +3,6 @@
 import pytest
 from knobs import Bench
 
-from labkit.changes.journal_lines import decoded
-
 NAMES = ("a", "b", "c", "d", "e")
 # It tells of each knob but d, by the file of its name.
 TELLER = """\
@@ -44,11 +42,9 @@ def reads(bench, name):
 
 
 def shown(bench, teller):
-    lines = [("show", name, "true" if name == "e" else "", "", reads(bench, name), teller)
-             for name in NAMES]  # fmt: skip
-    said = [line.split(" ")[2:] for line in bench.run("show", lines=lines).stdout.splitlines()]
-    # Bench introduces itself to each verb; here that is one more look.
-    return {thing: (word, decoded(text), live) for thing, word, text, live in said if thing != "t1"}
+    return bench.shown(
+        [(n, "true" if n == "e" else "", "", reads(bench, n), teller) for n in NAMES]
+    )
 
 
 def test_one_start_tells_of_all_and_what_it_leaves_out_is_looked_at(bench):

@@ -44,13 +44,17 @@ class Blinking(Event):
         return []
 
 
+def to_its_end(beside):
+    beside.begun()
+    while beside.going:
+        time.sleep(0.01)
+
+
 def test_an_event_begins_when_the_load_is_steady_and_is_undone_afterwards():
     event = Blinking(after=0.05, settle=0.05)
     with happening((event,), LAB) as beside:
         assert beside.going and event.seen == []
-        beside.begun()
-        while beside.going:
-            time.sleep(0.01)
+        to_its_end(beside)
         assert event.seen == ["done"]
     assert event.seen == ["done", "undone"]
     assert json.loads(beside.texts["blinking.txt"])["what"] == "done"
@@ -69,9 +73,7 @@ def test_the_clocks_are_read_while_the_load_is_prepared_and_not_in_its_midst():
         while not read and time.monotonic() < until:
             time.sleep(0.01)
         assert len(read) == 1 and event.seen == []
-        beside.begun()
-        while beside.going:
-            time.sleep(0.01)
+        to_its_end(beside)
     assert len(read) == 1 and event.seen == ["done", "undone"]
 
 
@@ -94,9 +96,7 @@ def test_the_copy_of_a_disk_ends_once_it_is_whole_and_the_guest_stands_still(ord
 def test_an_event_that_fails_is_told_of_and_undone_and_what_it_said_is_kept():
     event = Blinking(after=0, settle=0, fails=True)
     with pytest.raises(HostError, match="it broke"), happening((event,), LAB) as beside:
-        beside.begun()
-        while beside.going:
-            time.sleep(0.01)
+        to_its_end(beside)
     assert event.seen == ["done", "undone"] and beside.texts["blinking.txt"]
 
 
@@ -147,8 +147,12 @@ def test_a_pass_that_only_counts_what_is_left_is_no_round():
     assert [row["phase"] for row in rows] == ["round 1", "round 2", "switch-over"]
 
 
+def parsed(text):
+    return {one.metric: one.values for one in LiveMigration.parse(text, {})}
+
+
 def test_figures_of_a_migration_come_from_what_was_counted():
-    at = {one.metric: one.values for one in LiveMigration.parse(moved(), {})}
+    at = parsed(moved())
     assert at["migration time"] == 4.5 and at["switchover time"] == 0.5 and at["rounds"] == 3
     assert at["bandwidth"] == pytest.approx(500, rel=0.01)
     assert at["share of line"] == pytest.approx(0.5, rel=0.01)
@@ -171,19 +175,15 @@ def figures(span, values):
     return {one.metric: float(one.values[0]) for one in found}
 
 
-def test_a_load_that_stands_still_with_its_guest_alone_was_steady_meanwhile():
+@pytest.mark.parametrize(("low", "steady"), [(100.0, 1), (25.0, 0)])
+def test_a_load_was_steady_unless_it_was_low_while_its_guest_did_not_stand_still(low, steady):
     at = np.arange(20) + 0.5
-    found = figures(_dip.Span(8, 8, 15, 16, 16.2), np.where((at > 15) & (at < 16), 0.0, 100.0))
-    assert found["depth"] == 1 and found["work lost"] == pytest.approx(100)
-    assert found["steady share"] == 1 and found["load while copying"] == 1
-    assert found["recovery time"] == pytest.approx(0.5)
-
-
-def test_a_load_that_is_low_for_the_whole_move_was_not_steady():
-    at = np.arange(20) + 0.5
-    low = np.where((at > 8) & (at < 16), 25.0, 100.0)
-    found = figures(_dip.Span(8, 8, 15, 16, 16.2), np.where((at > 15) & (at < 16), 0.0, low))
-    assert found["steady share"] == 0 and found["load while copying"] == pytest.approx(0.25)
+    meanwhile = np.where((at > 8) & (at < 16), low, 100.0)
+    found = figures(_dip.Span(8, 8, 15, 16, 16.2), np.where((at > 15) & (at < 16), 0.0, meanwhile))
+    assert found["depth"] == 1 and found["recovery time"] == pytest.approx(0.5)
+    assert found["steady share"] == steady
+    assert found["load while copying"] == pytest.approx(low / 100)
+    assert found["work lost"] == pytest.approx(100 + 7 * (100 - low))
 
 
 def test_without_a_word_on_when_the_guest_stood_still_nothing_is_said_of_the_copying():
@@ -193,9 +193,7 @@ def test_without_a_word_on_when_the_guest_stood_still_nothing_is_said_of_the_cop
 def test_what_is_prepared_for_an_event_lowers_no_load_before_it():
     at = np.arange(20) + 0.5
     values = np.where((at > 4) & (at < 8), 40.0, 100.0)
-    found = _dip.samples(_dip.Span(4.0, 8.0, 10.0, 11.5, 12.0), {"orders": (at, values)})
-    before = next(one for one in found if one.metric == "load before")
-    assert before.values[0] == 100
+    assert figures(_dip.Span(4.0, 8.0, 10.0, 11.5, 12.0), values)["load before"] == 100
 
 
 def test_what_a_load_does_by_itself_is_no_dip_of_an_event():
@@ -215,7 +213,7 @@ def given_up():
 
 
 def test_a_move_that_was_given_up_has_not_arrived_and_took_no_time():
-    at = {one.metric: one.values for one in LiveMigration.parse(given_up(), {})}
+    at = parsed(given_up())
     assert at["arrived share"] == 0 and "migration time" not in at
     assert not LiveMigration.succeeded(given_up()) and LiveMigration.succeeded(moved())
 
@@ -236,8 +234,7 @@ def test_a_move_with_its_disks_begins_where_these_are_copied():
     say(host="server", disk={"device": "vda"}, t=0.95)
     lines = moved().splitlines(keepends=True)
     text = lines[0] + say.text + "".join(lines[1:])
-    at = {one.metric: one.values for one in LiveMigration.parse(text, {})}
-    assert at["migration time"] == pytest.approx(4.55)
+    assert parsed(text)["migration time"] == pytest.approx(4.55)
 
 
 def test_what_is_no_migration_is_refused():

@@ -29,9 +29,8 @@ REBOOT = {"down": 100.0, "boot": 100.5, "database": 100.9, "ready": 103.0}
 
 
 def lines(seen):
-    return "".join(
-        json.dumps({"t": 1.0, "event": one, "at": at}) + "\n" for one, at in seen.items()
-    )
+    rows = ({"t": 1.0, "event": one, "at": at} for one, at in seen.items())
+    return "".join(f"{json.dumps(row)}\n" for row in rows)
 
 
 def answers(lists, logins=None):
@@ -39,6 +38,11 @@ def answers(lists, logins=None):
         return np.array(moments), np.zeros(len(moments))
 
     return {"list": series(lists), "login": series(logins or lists)}
+
+
+def figures(event, seen, lists, logins=None):
+    found = event.parse(lines(seen), answers(lists, logins))
+    return {one.metric: round(float(one.values[0]), 1) for one in found}
 
 
 def test_real_lines_of_corosync_tell_when_a_host_was_missed_and_when_it_was_given_up():
@@ -55,20 +59,14 @@ def test_the_time_line_of_a_failure_has_every_step_one_after_the_other():
 
 def test_both_downtimes_are_measured_by_who_asks():
     """From the last answer to the next full list; from the failure to the next login."""
-    got = {
-        one.metric: round(float(one.values[0]), 1)
-        for one in HostFailure.parse(lines(SEEN), answers([99, 99.8, 107.4], [99.9, 105.2]))
-    }
+    got = figures(HostFailure, SEEN, [99, 99.8, 107.4], [99.9, 105.2])
     assert (got["failover downtime"], got["login downtime"]) == (7.6, 5.2)
     assert got["ha time"] == 3.6
     assert set(got) == set(HostFailure.measures)
 
 
 def test_a_reboot_is_counted_from_its_command_and_detects_nothing():
-    got = {
-        one.metric: round(float(one.values[0]), 1)
-        for one in ServerReboot.parse(lines(REBOOT), answers([99.8, 100.3, 103.1]))
-    }
+    got = figures(ServerReboot, REBOOT, [99.8, 100.3, 103.1])
     assert got["failover downtime"] == 3.1
     assert not {"detection time", "ha time"} & set(got)
     assert [phase.name for phase in ServerReboot.time_line(lines(REBOOT)).phases] == [
@@ -97,20 +95,15 @@ def test_hosts_of_ones_own_keep_their_power():
 
 def test_a_hiccup_is_a_false_failover_only_where_somebody_asked_for_the_hosts_power():
     """The longest time without a list spans it; what was asked of whom is in the lines."""
-    lived = lines({"cut": 100.0, "healed": 103.0})
-    taken = lines({"cut": 100.0, "healed": 103.0, "asked": 102.5, "ready": 106.0})
-    for text, ends, wanted in ((lived, 103.2, 0), (taken, 106.4, 1)):
-        got = {
-            one.metric: round(float(one.values[0]), 1)
-            for one in NetworkHiccup.parse(text, answers([99, 99.9, ends, ends + 0.1]))
-        }
+    lived = {"cut": 100.0, "healed": 103.0}
+    taken = lived | {"asked": 102.5, "ready": 106.0}
+    for seen, ends, wanted in ((lived, 103.2, 0), (taken, 106.4, 1)):
+        got = figures(NetworkHiccup, seen, [99, 99.9, ends, ends + 0.1])
         assert got == {"failover downtime": round(ends - 99.9, 1), "false failovers": wanted}
-    assert [phase.name for phase in NetworkHiccup.time_line(taken).phases] == [
-        "hiccup",
-        "false failover",
-    ]
+    phases = NetworkHiccup.time_line(lines(taken)).phases
+    assert [phase.name for phase in phases] == ["hiccup", "false failover"]
     with pytest.raises(ResultsError, match="no answer before or after"):
-        NetworkHiccup.parse(lived, answers([99.0]))
+        NetworkHiccup.parse(lines(lived), answers([99.0]))
     with pytest.raises(ResultsError, match="a hiccup without healed"):
         NetworkHiccup.time_line(lines({"cut": 100.0}))
 

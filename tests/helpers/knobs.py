@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from labkit.changes import journal
-from labkit.changes.journal_lines import encoded
+from labkit.changes.journal_lines import decoded, encoded
 from labkit.setting import Details, Setting, Way
 
 SCRIPT = Path(tempfile.mkdtemp(prefix="labkit-script-"), "changes.sh")
@@ -89,6 +89,14 @@ class Bench:
             capture_output=True, start_new_session=True,
             env={**os.environ, "LABKIT_CHANGES": str(self.changes), "LC_ALL": "C"},
         )  # fmt: skip
+
+    def shown(self, looks):
+        """By thing what `show` says of these lines: a word, a text, and what runs."""
+        said = self.run("show", lines=[("show", *look) for look in looks]).stdout.splitlines()
+        rows = [line.split(" ")[2:] for line in said]
+        # It introduces itself to each verb; here that is one more look.
+        return {thing: (word, decoded(text), live) for thing, word, text, live in rows
+                if thing in {look[0] for look in looks}}  # fmt: skip
 
     def apply(self, **asked):
         return self.run("change", lines=[("set", "new"), *self.lines("hold", "make")], **asked)
