@@ -1,5 +1,6 @@
 """The changes of one process on one host; the journal over there has all of them."""
 
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -223,7 +224,7 @@ def _hold(step: Step) -> tuple[str, ...]:
     way = step.way
     return (
         "hold", step.thing, step.text, "1" if way.more.persists else "0",
-        _tenths(way.more.settle_seconds), command([way.reads]), step.undo,
+        _tenths(way.more.settle_seconds), shlex.join(way.reads), step.undo,
     )  # fmt: skip
 
 
@@ -259,7 +260,7 @@ def _make(step: Step, sight: str, number: int) -> tuple[str | None, ...]:
         "make", step.thing, value if way.value is str.strip else None, sight or None,
         _tenths(way.more.settle_seconds), "1" if way.more.cuts_management else "0",
         command(way.writes(value)) or "true", str(number if _apart(step) else 0),
-        command([way.more.several]) if way.more.several else "",
+        shlex.join(way.more.several),
     )  # fmt: skip
 
 

@@ -132,7 +132,7 @@ class Look:
         """The question, with the commands of the way written out."""
         more = self.way.more
         asked = (more.probe if self.probing else (), more.live, self.way.reads, more.several)
-        return ("show", self.thing, *(command([words]) if words else "" for words in asked))
+        return ("show", self.thing, *(shlex.join(words) for words in asked))
 
 
 @dataclass(frozen=True)
@@ -206,66 +206,42 @@ def refuse(host: Host, answers: Sequence[ScriptReply]) -> None:
 def refusals(host: Host, answers: Sequence[ScriptReply]) -> Iterator[HostError]:
     """Yield an error for each answer that says that something went wrong."""
     for answer in answers:
-        if refusal := REFUSALS.get(answer.word):
-            yield refusal(host, answer.fields)
+        if error := _error(host, answer.word, answer.fields):
+            yield error
 
 
-def _failure(host: Host, fields: Sequence[str]) -> HostError:
-    return HostError(
-        f"{host.name}: nothing more was changed", said=fields[0],
-        hint=f"the journal holds the changes: {host.verb('restore')}",
-    )  # fmt: skip
-
-
-def _busy(host: Host, fields: Sequence[str]) -> HostError:
-    return Busy(
-        f"{host.name} is held by {Lease.told(fields)}",
-        hint=f"wait; or, if that has certainly ended: {host.verb('restore')} --break",
-    )
-
-
-def _fence(host: Host, fields: Sequence[str]) -> HostError:
-    end = "it was put back meanwhile, or its journal is gone"
-    state = f"it is held by {Lease.told(fields[1:])}" if fields[1:] else end
-    return Busy(
-        f"{host.name}: our lease has ended, so nothing more was written; {state}",
-        hint=f"{host.verb('journal')} shows the state of the changes",
-    )
-
-
-def _damage(host: Host, fields: Sequence[str]) -> HostError:
-    return JournalDamaged(
-        f"{host.name}: the journal {fields[0]} is damaged, so nothing is put back by guessing",
-        hint=f"{host.verb('journal')} shows the readable part",
-    )
-
-
-def _closed_set(host: Host, _: Sequence[str]) -> HostError:
-    return HostError(
-        f"{host.name}: the change set is closed or gone",
-        hint="another process may have put it back, or the host rebooted: "
-        f"{host.verb('journal')}; the controller keeps a copy of the originals: "
-        f"out/journal/{host.name}",
-    )
-
-
-def _foreign_change(host: Host, fields: Sequence[str]) -> HostError:
-    thing, value, before = (repr(field.strip()) for field in fields[:3])
-    return SettingRefused(
-        f"{host.name}: {thing[1:-1]} was changed by somebody else from {before} to {value}; "
-        "it is left so",
-        hint="does something else on that host manage this setting?",
-    )
-
-
-def _refusal(host: Host, fields: Sequence[str]) -> HostError:
-    return SettingRefused(f"{host.name}: {fields[0]} was refused", said=fields[1])
-
-
-REFUSALS = {
-    "failed": _failure, "held": _busy, "fenced": _fence, "damaged": _damage, "gone": _closed_set,
-    "changed": _foreign_change, "refused": _refusal,
-}  # fmt: skip
+def _error(host: Host, word: str, fields: Sequence[str]) -> HostError | None:
+    back, journal = host.verb("restore"), host.verb("journal")
+    match word:
+        case "failed":
+            hint = f"the journal holds the changes: {back}"
+            return HostError(f"{host.name}: nothing more was changed", said=fields[0], hint=hint)
+        case "held":
+            hint = f"wait; or, if that has certainly ended: {back} --break"
+            return Busy(f"{host.name} is held by {Lease.told(fields)}", hint=hint)
+        case "fenced":
+            end = "it was put back meanwhile, or its journal is gone"
+            state = f"it is held by {Lease.told(fields[1:])}" if fields[1:] else end
+            problem = f"our lease has ended, so nothing more was written; {state}"
+            hint = f"{journal} shows the state of the changes"
+            return Busy(f"{host.name}: {problem}", hint=hint)
+        case "damaged":
+            problem = f"the journal {fields[0]} is damaged, so nothing is put back by guessing"
+            hint = f"{journal} shows the readable part"
+            return JournalDamaged(f"{host.name}: {problem}", hint=hint)
+        case "gone":
+            hint = ("another process may have put it back, or the host rebooted: "
+                    f"{journal}; the controller keeps a copy of the originals: "
+                    f"out/journal/{host.name}")  # fmt: skip
+            return HostError(f"{host.name}: the change set is closed or gone", hint=hint)
+        case "changed":
+            thing, value, before = (repr(field.strip()) for field in fields[:3])
+            problem = f"{thing[1:-1]} was changed by somebody else from {before} to {value}"
+            hint = "does something else on that host manage this setting?"
+            return SettingRefused(f"{host.name}: {problem}; it is left so", hint=hint)
+        case "refused":
+            return SettingRefused(f"{host.name}: {fields[0]} was refused", said=fields[1])
+    return None
 
 
 WORDS = {

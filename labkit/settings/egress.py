@@ -177,14 +177,12 @@ def _describe_shares(text: str) -> str:
     classes = {number: (line, rate, ceil) for line in text.splitlines()
                for number, rate, ceil in CLASS.findall(line)}  # fmt: skip
     ports = sorted((int(port, 16), number) for number, port in PORT.findall(text))
-    kinds = [_kind(port, *classes[number]) for port, number in ports if number in classes]
-    return "; ".join([f"link {_mbit(classes['1'][1])} Mbit/s", *kinds])
-
-
-def _kind(port: int, line: str, rate: str, ceil: str) -> str:
-    quantum = QUANTUM.search(line)
-    shares = int(quantum[1]) // SHARE_BYTES if quantum else 0
-    return f"port {port}: {shares} shares, {_mbit(rate)} to {_mbit(ceil)} Mbit/s"
+    kinds = [f"link {_mbit(classes['1'][1])} Mbit/s"]
+    for port, (line, rate, ceil) in ((p, classes[n]) for p, n in ports if n in classes):
+        quantum = QUANTUM.search(line)
+        shares = int(quantum[1]) // SHARE_BYTES if quantum else 0
+        kinds.append(f"port {port}: {shares} shares, {_mbit(rate)} to {_mbit(ceil)} Mbit/s")
+    return "; ".join(kinds)
 
 
 def _mbit(text: str) -> str:
