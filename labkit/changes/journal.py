@@ -139,7 +139,6 @@ class Look:
 class Sight:
     """A host's answer about one thing: its text, or why it has none."""
 
-    thing: str
     text: str
     why: str
     live: str
@@ -274,7 +273,8 @@ def show(host: Host, looks: Sequence[Look], token: str = "") -> dict[str, Sight]
     answers = ask(host, "show", lines=lines, kept=bool(token))
     refuse(host, answers)
     return {
-        answer.fields[0]: _sight(*answer.fields) for answer in answers if answer.word == "state"
+        thing: Sight(text, "", live) if state == "is" else Sight("", text or "?", "")
+        for thing, state, text, live in (reply.fields for reply in answers if reply.word == "state")
     }
 
 
@@ -282,10 +282,6 @@ def beat(host: Host, token: str) -> None:
     """Let a host hear that the owner is there; in the shortest way where nothing is odd."""
     if not host.run("sh", "-c", _part(BEAT), "labkit", token).ok:
         show(host, [], token)
-
-
-def _sight(thing: str, state: str, text: str, live: str) -> Sight:
-    return Sight(thing, text, "", live) if state == "is" else Sight(thing, "", text or "?", "")
 
 
 @dataclass(frozen=True)
