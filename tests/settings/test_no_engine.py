@@ -13,6 +13,7 @@ from labkit.transports.local import Local
 PROGRAMS = ("docker", "setpriv")
 
 needs_docker = pytest.mark.skipif(not shutil.which("docker"), reason="no docker: make system")
+TOOLS = ("sh", "cat", "id", "uname", "sed", "mkdir", "ls", "env", "head", "tr", "sha256sum")
 ASKED = ContainerCpus("lab", "0")
 
 
@@ -39,22 +40,9 @@ def test_an_engine_without_a_daemon_is_impossible_and_says_so(tmp_path):
 
 
 def test_a_host_without_docker_says_what_it_is_instead(tmp_path):
-    for name in (
-        "sh",
-        "cat",
-        "id",
-        "uname",
-        "sed",
-        "mkdir",
-        "ls",
-        "env",
-        "head",
-        "tr",
-        "sha256sum",
-    ):
+    for name in TOOLS:
         (tmp_path / name).symlink_to(shutil.which(name))
-    said = why("env", f"PATH={tmp_path}")
-    assert "docker" in said
+    assert "docker" in why("env", f"PATH={tmp_path}")
 
 
 @needs_docker
