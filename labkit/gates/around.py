@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit.gates.gate import OTHER_WORK, TICKS, Gate, Process, percent
+from labkit.gates.gate import OTHER_WORK, TICKS, Gate, ProcessTimes, percent
 from labkit.results import Results, Run
 
 ROLE = "machine"
@@ -128,13 +128,14 @@ def told(results: Results) -> str:
 
 
 # The newest comes first: one that ends meanwhile is then counted by itself, and not lost.
-def _stats() -> Iterable[tuple[int, Process]]:
+def _stats() -> Iterable[tuple[int, ProcessTimes]]:
     for pid in sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True):
         with suppress(OSError, ValueError, IndexError):
-            yield pid, Process.read(Path("/proc", str(pid), "stat").read_text("utf-8", "replace"))
+            text = Path("/proc", str(pid), "stat").read_text("utf-8", "replace")
+            yield pid, ProcessTimes.read(text)
 
 
-def _below(stats: Mapping[int, Process], pids: Collection[int]) -> set[int]:
+def _below(stats: Mapping[int, ProcessTimes], pids: Collection[int]) -> set[int]:
     below = {*pids}
     while children := {pid for pid, stat in stats.items() if stat.parent in below} - below:
         below |= children

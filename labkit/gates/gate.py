@@ -89,7 +89,7 @@ def gates(
 
 
 @dataclass(frozen=True)
-class Process:
+class ProcessTimes:
     """What /proc/PID/stat says of a process: fields 2, 4, 9, 14 to 17 and 22 of proc(5)."""
 
     name: str
@@ -100,7 +100,7 @@ class Process:
     started: int
 
     @classmethod
-    def read(cls, line: str) -> Process:
+    def read(cls, line: str) -> ProcessTimes:
         """Read the line; a name may hold spaces and brackets."""
         name, _, tail = line.partition("(")[2].rpartition(")")
         row = [int(word) for word in tail.split()[1:20]]
@@ -155,10 +155,10 @@ class _Reading:
         return {name: int(value) for name, value in zip(names, values, strict=True)}
 
     @cached_property
-    def processes(self) -> dict[str, Process]:
+    def processes(self) -> dict[str, ProcessTimes]:
         """By process id; what is after a line break in a name is not kept."""
         return {
-            file.split("/")[2]: Process.read(lines[0]) for file, lines in self.lines.items()
+            file.split("/")[2]: ProcessTimes.read(lines[0]) for file, lines in self.lines.items()
             if re.fullmatch(r"/proc/\d+/stat", file) and ")" in lines[0]
         }  # fmt: skip
 
