@@ -90,7 +90,7 @@ def gates(
 
 @dataclass(frozen=True)
 class ProcessTimes:
-    """What /proc/PID/stat says of a process: fields 2, 4, 9, 14 to 17 and 22 of proc(5)."""
+    """A process by its /proc/PID/stat: fields 2, 4, 9, 14 to 17 and 22 of proc(5)."""
 
     name: str
     parent: int

@@ -85,7 +85,7 @@ class GuestNic(OfGuest):
         )  # fmt: skip
 
     def on_kvm(self, host: Host) -> Way:
-        """What a function of an adapter merges is its driver's in the guest: Offloads."""
+        """The driver in the guest says what a function of an adapter merges: Offloads."""
         vm, merging = self.machine(host), on_or_off(self.lro)
         shows = f"{NETWORKS}\nvm=$1; shift; {DEFINITION}"
         look = script(shows, vm, NETWORK, "virsh", "-q", "dumpxml", vm, "--inactive")
