@@ -175,14 +175,9 @@ def script(text: str, *words: str) -> Words:
     return ("sh", "-c", text, "labkit", *words)
 
 
-def written(path: str, text: str) -> Words:
-    """Write a text to a file of the kernel; its errors keep their names."""
-    return script(WRITE, text, path)
-
-
 def of_file(path: str) -> Way:
-    """A value that is the whole content of a file of the kernel."""
-    return Way(("cat", path), lambda value: (written(path, value),), needs=ROOT)
+    """A value that is the whole content of a file of the kernel; its errors keep their names."""
+    return Way(("cat", path), lambda value: (script(WRITE, value, path),), needs=ROOT)
 
 
 def of_machine(path: str) -> Way:
