@@ -165,8 +165,9 @@ def test_what_cannot_be_reclaimed_or_locked_is_refused_with_the_reason(lab):
     asked = [Reclaim(guest="guest2"), MemoryLock(guest="guest3")]
     for step in plan(asked, lab.hosts).steps:
         assert "a file in memory itself (tmpfs)" in step.why
-    at_client = plan([Reclaim()], {"server": lab.host("client")}).steps
-    assert "has no guest of the box" in at_client[0].why
+    (at_client,) = plan([Reclaim()], {"server": lab.host("client")}).steps
+    reasons = ("is for hosts of kind box, not kvm", "client has no guest of the box")
+    assert any(reason in at_client.why for reason in reasons)
 
 
 def playing(lab):
