@@ -66,7 +66,7 @@ def known_hosts(keys: dict[str, KeyPair]) -> str:
     return "".join(f"{address} {pair.public}\n" for address, pair in keys.items())
 
 
-def greets(address: str, seconds: float = BANNER_SECONDS, port: int = 22) -> bool:
+def greets(address: str, seconds: float, port: int = 22) -> bool:
     """Whether an SSH server answers there; nobody logs in."""
     at = (address, port)
     with suppress(OSError), socket.create_connection(at, timeout=seconds) as connection:

@@ -88,7 +88,6 @@ def migrate(
     to: str,
     bandwidth: str = "",
     downtime: str = "",
-    seen_from: str = "",
     patience: float = 10.0,
     how: Moving | None = None,
     hears: Hears = lambda _: None,
@@ -113,7 +112,7 @@ def migrate(
         settings = _settings(move, how is not None, limits)
         check_fit(move)
         others = (role for role in layout.hosts if role not in (to, layout.on(guest)))
-        seen_by = seen_from or next(others, "")
+        seen_by = next(others, "")
         with _ping(lab, seen_by, layout.data(guest)) as answers, _hold_note(move):
             facts = _move(move, settings)
             _leave(move)

@@ -115,7 +115,7 @@ class WatchedMove:
                 return dict(line["said"]) if line["t"] > since else {}
         return {}
 
-    def happened(self, host: str, event: str, since: float = 0.0) -> bool:
+    def happened(self, host: str, event: str, since: float) -> bool:
         """Whether QEMU on a host has reported such an event since then."""
         return any(
             line["host"] == host and line.get("event") == event and line["t"] > since
