@@ -25,6 +25,7 @@ from labkit.running import possible
 from labkit.studies import find
 
 PROGRAMS = ("ip", "ping", "sshd")
+PLANNED = "pair"
 
 pytestmark = pytest.mark.box
 
@@ -271,3 +272,20 @@ def test_folders_of_boxes_and_their_files_are_as_open_under_any_umask(monkeypatc
     modes = [place.stat().st_mode & 0o777 for place in (one.path.parent, one.path)]
     assert modes == [0o755, 0o711]
     assert (one.path / "lab.toml").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.slow
+def test_a_box_that_a_plan_has_brought_up_is_down_again_afterwards(labkit):
+    if box.status(PLANNED).state == "up":
+        pytest.skip("a box of the user's has that name")
+    try:
+        planned = labkit("plan", "lat_vmxnet3")
+        assert planned.returncode == 0 and f"the box {PLANNED} is down again" in planned.stderr
+        assert all(len(line) <= 80 for line in planned.stdout.splitlines())
+        assert box.status(PLANNED).state == "down" and not box.status(PLANNED).left
+        box.up(PLANNED, made_of=PLANNED)
+        planned = labkit("plan", "lat_vmxnet3")
+        assert planned.returncode == 0 and "down again" not in planned.stderr
+        assert box.status(PLANNED).state == "up"
+    finally:
+        box.down(PLANNED)

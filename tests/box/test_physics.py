@@ -14,7 +14,9 @@ from labkit.box import Faults
 from labkit.box.cgroup import limited_by
 from labkit.box.network.shaping import Shaping
 from labkit.changes.in_force import applied
+from labkit.controls import kept
 from labkit.errors import CommandFailed
+from labkit.running import control_runs
 from labkit.running.open_lab import facts
 from labkit.settings.guest_nic import GuestNic
 
@@ -156,8 +158,19 @@ def test_what_was_measured_stands_beside_what_was_asked(lab, faults, lab_file):
         rate, unit = link.measured["rate"].split()
         assert unit == "Mbit/s" and 5 < float(rate) < 55
         assert box.status(NAME).links == (link,)
-        kept = facts(lab)["links"]["client"]
-        assert kept["rate_measured"] == link.measured["rate"] and kept["delay"] == "2 ms"
+        link_kept = facts(lab)["links"]["client"]
+        assert link_kept["rate_measured"] == link.measured["rate"]
+        assert link_kept["delay"] == "2 ms"
         assert "50 Mbit/s" in box.draw(box.status(NAME)).svg
-        json.dumps(kept)
+        json.dumps(link_kept)
     assert "links" not in facts(lab) and box.status(NAME).links == ()
+
+
+def test_a_known_delay_is_found_with_its_size_and_taken_out_again(lab, monkeypatch, tmp_path):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
+    said = []
+    found = control_runs.measure(lab, blocks=3, say=said.append)
+    assert found.size_found, found.lines()
+    assert found.put_in == 500 and found.equal.enough and len(said) == 12
+    assert not Shaping.of(NAME).links
+    assert kept(lab.name) == found
