@@ -30,46 +30,26 @@ def _conditions(databases: int, guests: int) -> tuple[Condition, ...]:
     on = tuple(GuestPower("on", guest) for guest in named)
     running: dict[str, Any] = {"settings": on, "expects": BUSY, "in_guest": True}
     return (
-        Condition(
-            "Native-16S",
-            means="sixteen databases on the bare machine, each with its web server",
-            here=f"{scaled}, on this machine's own kernel; no guest is running",
-            **native,
-        ),
-        Condition(
-            "Native-Docker-16S",
-            means="sixteen Docker containers with a database each, behind Docker's bridge",
-            here=f"{scaled}, each in a container behind its engine's bridge",
-            **contained,
-        ),
-        Condition(
-            "VM-8VMs-16S",
-            means="eight virtual machines of four CPUs with two databases each",
-            here=f"{scaled}: {guests} guests with {share} of them each",
-            roles={"server": named},
-            knobs={"instances": share},
-            **running,
-        ),
-        Condition(
-            "VM-Docker-8VMs-16S",
-            means="eight virtual machines with two Docker containers each",
-            here=f"{scaled}: {guests} guests with {share} containers each, by crun",
-            roles={"server": numbered("vmcontainer", databases)},
-            **running,
-        ),
-        Condition(
-            "Native-Docker-16S, pinned",
-            means="the containers of Native-Docker-16S, half of them on each NUMA node",
-            here="each database in its container on the CPUs of one NUMA node, in turn",
-            **{**contained, "knobs": {"nodes": True}},
-        ),
-        Condition(
-            "Native-16S, not durable",
-            means=f"as Native-16S, and {FAST}",
-            here=f"{scaled}, on this machine's own kernel, and both of these off",
-            **{**native, "knobs": {"instances": databases, "durability": "fast"}},
-        ),
-    )
+        Condition("Native-16S", "sixteen databases on the bare machine, each with its web server",
+                  f"{scaled}, on this machine's own kernel; no guest is running", **native),
+        Condition("Native-Docker-16S",
+                  "sixteen Docker containers with a database each, behind Docker's bridge",
+                  f"{scaled}, each in a container behind its engine's bridge", **contained),
+        Condition("VM-8VMs-16S", "eight virtual machines of four CPUs with two databases each",
+                  f"{scaled}: {guests} guests with {share} of them each", **running,
+                  roles={"server": named}, knobs={"instances": share}),
+        Condition("VM-Docker-8VMs-16S",
+                  "eight virtual machines with two Docker containers each",
+                  f"{scaled}: {guests} guests with {share} containers each, by crun", **running,
+                  roles={"server": numbered("vmcontainer", databases)}),
+        Condition("Native-Docker-16S, pinned",
+                  "the containers of Native-Docker-16S, half of them on each NUMA node",
+                  "each database in its container on the CPUs of one NUMA node, in turn",
+                  **{**contained, "knobs": {"nodes": True}}),
+        Condition("Native-16S, not durable", f"as Native-16S, and {FAST}",
+                  f"{scaled}, on this machine's own kernel, and both of these off",
+                  **{**native, "knobs": {"instances": databases, "durability": "fast"}}),
+    )  # fmt: skip
 
 
 def _shared(databases: int, guests: int) -> tuple[int, int]:

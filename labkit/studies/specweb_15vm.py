@@ -27,26 +27,18 @@ def _conditions(guests: int) -> tuple[Condition, ...]:
     on = [(GuestPower("on", guest), GuestNic("bridge", guest=guest)) for guest in named]
     return (
         Condition(
-            "Native",
-            means="one web server stack on the bare machine",
-            here="one nginx and its application on this machine's own kernel; no guest is running",
+            "Native", "one web server stack on the bare machine",
+            "one nginx and its application on this machine's own kernel; no guest is running",
             optional=tuple(GuestPower("paused", guest) for guest in named),
-            indifferent=unused(named),
-            roles=players("server"),
-            expects=BUSY,
-            in_guest=False,
+            indifferent=unused(named), roles=players("server"), expects=BUSY, in_guest=False,
         ),
         Condition(
-            "VM",
-            means="fifteen guests of one CPU on one host, with paravirtual adapters",
-            here=f"{guests} guests behind bridge and tap, each with an nginx and its application",
-            settings=tuple(setting for pair in on for setting in pair),
-            roles=players(*named),
-            expects=BUSY,
-            in_guest=True,
-            knobs={"guests": named, "steps": str(guests)},
+            "VM", "fifteen guests of one CPU on one host, with paravirtual adapters",
+            f"{guests} guests behind bridge and tap, each with an nginx and its application",
+            settings=tuple(setting for pair in on for setting in pair), roles=players(*named),
+            expects=BUSY, in_guest=True, knobs={"guests": named, "steps": str(guests)},
         ),
-    )
+    )  # fmt: skip
 
 
 study = Study(

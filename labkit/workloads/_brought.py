@@ -38,12 +38,8 @@ TREES = {
         "/usr/lib/dovecot/modules/libssl_iostream_openssl.so",
     ),
 }  # fmt: skip
-ALWAYS = (
-    "/usr/bin/setpriv",
-    "/usr/share/zoneinfo/UTC",
-    "/usr/share/zoneinfo/Etc/UTC",
-    "/usr/share/zoneinfo/GMT",
-)
+ALWAYS = ("/usr/bin/setpriv",
+          *(f"/usr/share/zoneinfo/{zone}" for zone in ("UTC", "Etc/UTC", "GMT")))  # fmt: skip
 UNPACK_SECONDS = 180
 
 

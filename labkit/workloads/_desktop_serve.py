@@ -75,26 +75,6 @@ def display(address: str, port: int, size: str, pipe: int) -> list[str]:
     ]  # fmt: skip
 
 
-class Counter:
-    """The frames that an application has drawn, by Mesa's own list: a line for each."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "hud"
-        self.folder.mkdir()
-        self.looks: list[tuple[float, int]] = []
-
-    def look(self) -> None:
-        """Note how many there are by now, in all contexts that it draws by."""
-        frames = sum(file.read_bytes().count(b"\n") for file in self.folder.iterdir())
-        self.looks.append((time.monotonic(), frames))
-
-    def last(self, seconds: float) -> int:
-        """Count those that came in the last seconds."""
-        end, frames = self.looks[-1]
-        before = [count for at, count in self.looks if at <= end - seconds]
-        return frames - (before[-1] if before else 0)
-
-
 def printed(path: Path) -> str:
     """Return all that a program has printed; nothing, if it never began."""
     return path.read_text("utf-8", "replace") if path.exists() else ""
@@ -106,57 +86,51 @@ def tail(path: Path) -> str:
     return "; ".join([line for line in lines if line][-LAST_LINES:])
 
 
-class OneDesktop:
-    """One display and one application, until either ends or the client leaves."""
+def serve(
+    folder: Path, port: int, count: float, server: subprocess.Popen[bytes], words: list[str],
+    number: str,
+) -> tuple[str, int]:  # fmt: skip
+    """Run the application from when the client has connected until either ends or it leaves.
 
-    def __init__(self, folder: Path, port: int, count: float) -> None:
-        self.folder, self.port = folder, port
-        self.count = count
-        self.counter = Counter(folder)
-
-    def serve(self, server: subprocess.Popen[bytes], words: list[str], number: str) -> str:
-        """Wait for the client, run the application; return why it is over, empty if all is well."""
-        while not connected(self.port):
-            if server.poll() is not None:
-                return f"the display did not come up: {tail(self.folder / 'display.log')}"
-            time.sleep(LOOK_SECONDS)
-        home = str(self.folder)
-        frames = {**FRAMES, "GALLIUM_HUD_DUMP_DIR": f"{home}/hud"} if self.count else {}
-        places = {"DISPLAY": f":{number}", "XAUTHORITY": f"{home}/cookie", "HOME": home,
-                  "XDG_RUNTIME_DIR": home, "LC_ALL": "C.UTF-8"}  # fmt: skip
-        with running(start(words, self.folder, "application.log", {**places, **frames})) as program:
-            return self.until_over(server, program, words[0])
-
-    def until_over(
-        self, server: subprocess.Popen[bytes], program: subprocess.Popen[bytes], name: str
-    ) -> str:
-        """Look after both until the client has left; return which of them ended before it."""
+    Returns why it is over, empty if all is well, and the frames of the last `count` seconds.
+    """
+    while not connected(port):
+        if server.poll() is not None:
+            return f"the display did not come up: {tail(folder / 'display.log')}", 0
+        time.sleep(LOOK_SECONDS)
+    places = {"DISPLAY": f":{number}", "XAUTHORITY": f"{folder}/cookie", "HOME": str(folder),
+              "XDG_RUNTIME_DIR": str(folder), "LC_ALL": "C.UTF-8"}  # fmt: skip
+    frames = {**FRAMES, "GALLIUM_HUD_DUMP_DIR": f"{folder}/hud"} if count else {}
+    looks = [(0.0, 0)]
+    with running(start(words, folder, "application.log", {**places, **frames})) as program:
         # In this order: without its display the application ends as well.
-        pairs = ((server, "the display", "display.log"), (program, name, "application.log"))
-        while connected(self.port) and all(process.poll() is None for process, *_ in pairs):
-            if self.count:
-                self.counter.look()
+        pairs = ((server, "the display", "display.log"), (program, words[0], "application.log"))
+        while connected(port) and all(process.poll() is None for process, *_ in pairs):
+            if count:  # Mesa writes a line for each frame, in all contexts that it draws by
+                lists = (file.read_bytes().count(b"\n") for file in (folder / "hud").iterdir())
+                looks.append((time.monotonic(), sum(lists)))
             time.sleep(LOOK_SECONDS)
         time.sleep(LOOK_SECONDS)  # a connection of a program that dies is closed before it is dead
-        for process, title, log in pairs:
-            if (code := process.poll()) is not None:
-                last = tail(self.folder / log)
-                return f"{title} ended in mid-session with code {code}: {last}"
-        return ""
+        ends = [
+            f"{title} ended in mid-session with code {code}: {tail(folder / log)}"
+            for process, title, log in pairs if (code := process.poll()) is not None
+        ]  # fmt: skip
+    end, drawn = looks[-1]
+    before = [count_then for at, count_then in looks if at <= end - count]
+    return ends[0] if ends else "", drawn - before[-1]
 
 
 def main(folder: Path, address: str, port: int, size: str, count: float, words: list[str]) -> None:
     """Serve once."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    desktop = OneDesktop(folder, port, count)
+    (folder / "hud").mkdir()
     reader, writer = os.pipe()
     command = display(address, port, size, writer)
     process = start(command, folder, "display.log", {}, pipe=writer)
     os.close(writer)
     with running(process):
         number = os.read(reader, 16).decode().strip()
-        reason = desktop.serve(process, words, number)
-    frames = desktop.counter.last(count) if desktop.counter.looks else 0
+        reason, frames = serve(folder, port, count, process, words, number)
     drawn_by = RENDERER.search(printed(folder / "application.log"))
     renderer = drawn_by[1].strip() if drawn_by else ""
     answer = {"why": reason, "frames": frames, "renderer": renderer}

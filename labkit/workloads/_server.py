@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import TypeVar
 
 from labkit.errors import HostError, TimedOut, Unreachable
 from labkit.fleet import together
@@ -14,6 +15,7 @@ from labkit.machine.scripts import beside
 from labkit.setting import Words
 from labkit.workloads import _lasting
 
+T = TypeVar("T")
 PORTS = range(20_000, 32_000)  # below those that Linux gives to clients
 TRIES = 4
 PAUSE_SECONDS = 0.02
@@ -30,23 +32,29 @@ STATE = {"tcp": "0A", "udp": "07"}
 def serving(
     host: Host, command: Callable[[int], Words], protocol: str = "tcp", seconds: int = 20
 ) -> Iterator[int]:
-    """Serve with `command(port)`, in the foreground; the port is one that nobody else has.
-
-    Between looking and serving somebody may take it: then another one is tried.
-    """
-    free = _free(host)
+    """Serve with `command(port)`, in the foreground; the port is one that nobody else has."""
     with ExitStack() as stack:
-        for last, port in ((port == free[-1], port) for port in free):
+
+        def start(port: int) -> object:
             ready = _listens(port, protocol)
-            try:
-                stack.enter_context(together.served(host, command(port), ready, seconds))
-            except HostError as error:
-                if last or "in use" not in str(error):
-                    raise
-            else:
-                break
+            return stack.enter_context(together.served(host, command(port), ready, seconds))
+
+        _, port = _on_free_port(host, start)
         with _hinting(host, protocol, port):
             yield port
+
+
+# Between looking and serving somebody may take a port: then another one is tried.
+def _on_free_port(host: Host, start: Callable[[int], T]) -> tuple[T, int]:
+    busy = taken(host)
+    *ports, last = random.SystemRandom().sample([p for p in PORTS if p not in busy], TRIES)
+    for port in ports:
+        try:
+            return start(port), port
+        except HostError as error:
+            if "in use" not in str(error):
+                raise
+    return start(last), last
 
 
 @contextmanager
@@ -137,18 +145,16 @@ def _has_asked(client: Host) -> bool:
 def _begin(
     host: Host, command: Callable[[int], Words], lasts: float, protocol: str, seconds: float
 ) -> tuple[Job, int]:
-    for port in (free := _free(host)):
-        key = f"{_mark(host, command)}{port}"
-        job = host.start(*command(port), key=key, seconds=lasts)
+    def start(port: int) -> Job:
+        job = host.start(*command(port), key=f"{_mark(host, command)}{port}", seconds=lasts)
         try:
             _await(host, job, _listens(port, protocol), seconds)
-        except BaseException as error:
+        except BaseException:
             _lasting.end(job)
-            if port == free[-1] or "in use" not in str(error):
-                raise
-        else:
-            return job, port
-    raise AssertionError("there are no more ports")
+            raise
+        return job
+
+    return _on_free_port(host, start)
 
 
 def _await(host: Host, job: Job, ready: Words, seconds: float) -> None:
@@ -160,11 +166,6 @@ def _await(host: Host, job: Job, ready: Words, seconds: float) -> None:
             reason = "ended before it was ready" if status.over else "was not ready in time"
             raise HostError(f"{host.name}: the server {reason}", said=text)
         time.sleep(PAUSE_SECONDS)
-
-
-def _free(host: Host) -> list[int]:
-    busy = taken(host)
-    return random.SystemRandom().sample([p for p in PORTS if p not in busy], TRIES)
 
 
 def _listens(port: int, protocol: str) -> Words:
