@@ -1,11 +1,9 @@
 """Activity of each CPU, context switches and interrupts of the kernel: /proc/stat (proc(5))."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +37,7 @@ class Moment:
     """Seconds since 1970, of a watched run."""
 
     @classmethod
-    def of(cls, text: str) -> Moment:
+    def of(cls, text: str) -> Self:
         """Read it."""
         at = AT.search(text)
         counts = {name: [*map(float, numbers.split())] for name, numbers in LINE.findall(text)}

@@ -1,7 +1,5 @@
 """ESXi's own figures on virtual machines and processors: `esxtop -b`, from beginning to end."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
@@ -9,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 
@@ -79,7 +78,7 @@ class Esxtop:
     shares: Mapping[str, Mapping[str, float]] = field(repr=False)
 
     @classmethod
-    def of(cls, text: str) -> Esxtop:
+    def of(cls, text: str) -> Self:
         """From what `watching` printed: names of guests, then CSV; the first moment is left out."""
         lines = text.splitlines(keepends=True)
         head = "".join(line for line in lines if line.startswith(f"{WORD} "))

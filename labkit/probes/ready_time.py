@@ -1,12 +1,11 @@
 """Time that a guest had work but got no CPU: ESXi's ready time, Linux's run delay."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 from labkit.errors import BadInput, ResultsError
 from labkit.host import Guest, Host
@@ -44,7 +43,7 @@ class ReadyLook:
     """Of each CPU: in all, and idle."""
 
     @classmethod
-    def of(cls, text: str) -> ReadyLook:
+    def of(cls, text: str) -> Self:
         """Read what LOOK printed; a line of another form is refused."""
         at, cpus = 0.0, ""
         tasks: dict[Task, tuple[int, int, int]] = {}
@@ -77,7 +76,7 @@ class Between:
     last: ReadyLook
 
     @classmethod
-    def of(cls, before: str, after: str) -> Between:
+    def of(cls, before: str, after: str) -> Self:
         """From two texts of LOOK, in this order."""
         between_looks = cls(ReadyLook.of(before), ReadyLook.of(after))
         if between_looks.seconds <= 0:

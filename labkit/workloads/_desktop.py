@@ -1,7 +1,5 @@
 """Desktops on a host, each with one application, and the users on a client who look at them."""
 
-from __future__ import annotations
-
 import inspect
 import io
 import json

@@ -1,7 +1,5 @@
 """Files that the applications of desktops open: pages and models of labkit's own."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterator, Mapping

@@ -5,8 +5,6 @@ and sees what FreeRDP draws. The time includes its work, and at most one frame (
 display.
 """
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 import ssl

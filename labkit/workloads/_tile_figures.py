@@ -1,12 +1,10 @@
 """The figures of tiles: what each number of them did, and how many answer in time."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +39,7 @@ class TileStretch:
     disk: npt.NDArray[np.float64]
 
     @classmethod
-    def of(cls, parts: Mapping[str, str], number: int) -> TileStretch:
+    def of(cls, parts: Mapping[str, str], number: int) -> Self:
         """The work that the parts of a number tell."""
         try:
             users = json.loads(parts[f"users {number}"])
@@ -114,7 +112,7 @@ class TileRun:
     stretches: Sequence[TileStretch]
 
     @classmethod
-    def read(cls, text: str) -> TileRun:
+    def read(cls, text: str) -> Self:
         """The run that a text tells, or the reason why it tells none."""
         parts = parted(text, "kept", "users 1")
         numbers = range(1, 1 + (len(parts) - 1) // len(PARTS))

@@ -1,10 +1,8 @@
 """fio: how many small random reads and writes a second a place gets from a disk."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
@@ -79,7 +77,7 @@ class Fio(Workload):
         """About how long one run takes."""
         return len(LOADS) * (self.duration + 0.5) + self.size / LAID_OUT_RATE
 
-    def fitted(self, places: Sequence[Capacity]) -> Fio:
+    def fitted(self, places: Sequence[Capacity]) -> Self:
         """With a file that the disks of all these places have room for."""
         room = int(DISK_SHARE * smallest(places).disk) >> 10
         return replace(self, mebibytes=self.mebibytes or max(1, min(FITTING_MEBIBYTES, room)))

@@ -1,11 +1,9 @@
 """The five tests of the container post, one after the other, each reduced to one rate."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -81,7 +79,7 @@ class FiveTests(Workload):
         """The tools of each test."""
         return {name: remedy for load in self.loads.values() for name, remedy in load.tools.items()}
 
-    def freed(self) -> FiveTests:
+    def freed(self) -> Self:
         """The same five by free tools."""
         return replace(self, free=True)
 
@@ -100,7 +98,7 @@ class FiveTests(Workload):
         """Seconds of the longest test."""
         return max(load.seconds for load in self.loads.values())
 
-    def fitted(self, places: Sequence[Capacity]) -> FiveTests:
+    def fitted(self, places: Sequence[Capacity]) -> Self:
         """With sizes and threads that all of these places have room for."""
         loads = {name: load.fitted(places) for name, load in self.loads.items()}
         sizes: dict[str, Any] = {

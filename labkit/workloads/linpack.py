@@ -1,10 +1,9 @@
 """LINPACK: how fast a place solves a dense system of linear equations, at two problem sizes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from labkit.errors import ResultsError
 from labkit.host import Host
@@ -84,7 +83,7 @@ class Linpack(Workload):
         work = sum(2 / 3 * n**3 for n in self.sizes.values())
         return 1.0 + work / (SLOWEST_RATE * max(1, self.threads))
 
-    def fitted(self, places: Sequence[Capacity]) -> Linpack:
+    def fitted(self, places: Sequence[Capacity]) -> Self:
         """With sizes and threads that all of these places have room for."""
         place = smallest(places)
         largest = (place.memory * 1024 * MEMORY_SHARE / 8) ** 0.5

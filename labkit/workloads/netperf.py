@@ -4,15 +4,13 @@ Free tools can do its tests: sockperf asks, iperf3 streams. netperf's figures ar
 print, so results have the same names. The text of a run says which tool it was.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from labkit.errors import ResultsError
 from labkit.host import Host
@@ -88,7 +86,7 @@ class Netperf(Workload):
         words = free if self.free else ("netperf", "netserver")
         return {word: brings(word) for word in words}
 
-    def freed(self) -> Netperf:
+    def freed(self) -> Self:
         """The same test by sockperf or iperf3."""
         return replace(self, free=True)
 

@@ -1,12 +1,11 @@
 """Small packets to one guest at rising rates: how many arrive, and what each costs its host."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Self
 
 from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
@@ -137,7 +136,7 @@ class _Stretch:
     @classmethod
     def of(
         cls, parts: Mapping[str, str], before: str, name: str, idle: Between | Esxtop | None
-    ) -> _Stretch:
+    ) -> Self:
         """From the looks before and after it."""
         match = TOTAL.search(parts.get(f"sent {name}", ""))
         if not match and name != IDLE:

@@ -1,7 +1,5 @@
 """Several Redis servers behind two kinds of balancers, counted on the servers in steady state."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections import Counter
@@ -9,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
+from typing import Self
 
 from labkit.errors import BadInput, CommandFailed, HostError, ResultsError
 from labkit.fleet.together import served
@@ -287,7 +286,7 @@ class _Counted:
     seconds: float
 
     @classmethod
-    def of(cls, parts: Mapping[str, str], n: int) -> _Counted:
+    def of(cls, parts: Mapping[str, str], n: int) -> Self:
         first, last = (_counts(parts.get(f"{n} {moment}", ""), n) for moment in ("before", "after"))
         seconds = (last["server_time_usec"] - first["server_time_usec"]) / 1e6
         if seconds <= 0 or any(last[name] < first[name] for name in COUNTERS):

@@ -1,10 +1,9 @@
 """Memory bandwidth in the manner of STREAM: four operations over arrays that no cache holds."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from labkit.errors import ResultsError
 from labkit.host import Host
@@ -63,7 +62,7 @@ class Stream(Workload):
         """About how long one run takes."""
         return 1.0 + self.trials * self.elements * TRAFFIC / (SLOWEST_RATE * max(1, self.threads))
 
-    def fitted(self, places: Sequence[Capacity]) -> Stream:
+    def fitted(self, places: Sequence[Capacity]) -> Self:
         """With arrays that no cache of these places holds, and threads that all of them have."""
         place = smallest(places)
         at_least = -(-CACHES * place.cache * 1024 // (NUMBER_BYTES * 1_000_000))

@@ -1,11 +1,9 @@
 """A stream each way, and the CPU time that each gigabyte costs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -77,7 +75,7 @@ class Streams(Workload):
         """Programs of a stream."""
         return self._load("TCP_STREAM").tools
 
-    def freed(self) -> Streams:
+    def freed(self) -> Self:
         """The same streams by iperf3."""
         return replace(self, free=True)
 

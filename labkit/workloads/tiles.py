@@ -1,7 +1,5 @@
 """Tiles on an array of disks: a shop, mail and a social application; guests' disks are copied."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import secrets
