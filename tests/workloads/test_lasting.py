@@ -66,12 +66,18 @@ def shop():
         yield folder / "kept"
 
 
-def begun(here, count):
+def killed(here, target, *args, **how):
+    """The key of the one job of a process that was killed as soon as that had begun."""
+    process = multiprocessing.get_context("fork").Process(target=target, args=args, kwargs=how)
+    process.start()
     until = time.monotonic() + 60
-    while len(clients(here)) < count:
+    while not clients(here):
         assert time.monotonic() < until
         time.sleep(0.1)
-    return clients(here)
+    (key,) = clients(here)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    return key
 
 
 def clients(here):
@@ -105,15 +111,11 @@ def test_a_study_whose_process_was_killed_goes_on_with_the_run_that_is_still_run
     here, tmp_path, monkeypatch
 ):
     path = tmp_path / "results"
-    first = multiprocessing.get_context("fork").Process(target=measure, args=(path,))
-    first.start()
-    keys = begun(here, 1)
-    os.kill(first.pid, signal.SIGKILL)
-    first.join()
+    key = killed(here, measure, path)
     started = starts_of_loads(monkeypatch)
     measure(path)
     (run,) = Results.begin(path, {"study": "lat_ping", "seed": 1, "refused": {}}).finished()
-    assert keys[0] in run.text("under_way.txt")
+    assert key in run.text("under_way.txt")
     assert run.text("ping.txt").count(" bytes from ") == SECONDS * 10
     assert started == []
     assert here.jobs() == {}
@@ -149,11 +151,7 @@ def test_so_does_one_whose_load_has_a_server_or_a_program_of_ours(
     monkeypatch.setattr(_database, "KEPT", str(shop))
     study, path = of(load), tmp_path / "results"
     before = set(Path("/tmp").glob("labkit-programs.*"))
-    first = multiprocessing.get_context("fork").Process(target=measure, args=(path, study))
-    first.start()
-    (key,) = begun(here, 1)
-    os.kill(first.pid, signal.SIGKILL)
-    first.join()
+    key = killed(here, measure, path, study)
     started = starts_of_loads(monkeypatch)
     measure(path, study)
     (run,) = Results.begin(path, {"study": "lat_ping", "seed": 1, "refused": {}}).finished()
@@ -230,13 +228,7 @@ def test_a_server_that_cannot_serve_says_why_and_is_not_left(here):
 @pytest.mark.slow
 def test_a_command_of_a_run_is_started_once_however_often_it_is_asked_for(here, tmp_path):
     words = ("sh", "-c", f"echo once >> {tmp_path}/started; sleep 2; echo done")
-    gone = multiprocessing.get_context("fork").Process(
-        target=checked, args=(here, *words), kwargs={"seconds": 30}
-    )
-    gone.start()
-    begun(here, 1)
-    os.kill(gone.pid, signal.SIGKILL)
-    gone.join()
+    killed(here, checked, here, *words, seconds=30)
     assert checked(here, *words, seconds=30) == "done\n"
     assert (tmp_path / "started").read_text() == "once\n"
 

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from arrays import arrays_or_skip, lacking
 from boxes import NAME
 from figures import figures
 from leftovers import another
 from planted import judged, results
 
-from labkit.box.guests import accelerator, kernel
 from labkit.errors import HostError, ResultsError
 from labkit.host import Host
 from labkit.machine.ports import free_port
@@ -34,7 +34,6 @@ from labkit.workloads._sections import joined, parted
 from labkit.workloads.tiles import TileLoad
 
 PROGRAMS = ("blkid", "dmsetup", "dovecot", "fio", "mdadm", "mkfs.ext4", "nginx", "postconf")
-SYSTEM = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 SHORT = replace(study.workload, steps="1 2", most=2, duration=6, warm_up=1.0)
 
 
@@ -62,10 +61,6 @@ def test_each_claim_can_hold_and_fail_on_hosts_and_some_in_a_box(
 def old_dovecot():
     words = ("sh", "-c", module.FIND_MAIL)
     return not subprocess.run(words, capture_output=True).returncode
-
-
-def lacking(*programs):
-    return next((name for name in programs if not shutil.which(name, path=SYSTEM)), "")
 
 
 def test_a_host_without_named_disks_is_named_first():
@@ -192,12 +187,7 @@ def answered(ask, seconds=10):
 @pytest.fixture(scope="module")
 def hosts():
     """A guest with disks and all else that tiles need."""
-    if why := accelerator.lacking():
-        pytest.skip(f"no guests of QEMU: {why}")
-    if not (found := kernel.find()) or not found.listed(False)["arrays"]:
-        pytest.skip("no kernel for a guest of QEMU that has arrays of disks")
-    if name := lacking(*PROGRAMS):
-        pytest.skip(f"needs {name}")
+    arrays_or_skip(*PROGRAMS)
     if not old_dovecot():
         pytest.skip("needs dovecot")
     with another(f"{NAME}-til", "tiles") as lab:
