@@ -53,12 +53,10 @@ VIRTUAL = {
 
 
 def one_or_four(cpus: str) -> tuple[Condition, ...]:
-    """All of them; on a bare server these `cpus` alone are online, if any are named."""
-    return (*one_guest(cpus), *four_guests())
+    """The bare server, the three with one guest, and the three with four guests at once.
 
-
-def one_guest(cpus: str = "") -> tuple[Condition, ...]:
-    """The bare server, and the three with one guest; those beside it are paused, if any."""
+    On a bare server these `cpus` alone are online, if any are named. Guests beside one are paused.
+    """
     neighbours = tuple(GuestPower("paused", guest) for guest in GUESTS[1:])
     native = Condition(
         "Native",
@@ -68,7 +66,7 @@ def one_guest(cpus: str = "") -> tuple[Condition, ...]:
         optional=tuple(GuestPower("paused", guest) for guest in GUESTS),
         indifferent=unused(GUESTS),
     )
-    virtual = (
+    one = (
         Condition(
             name, means, substitute, (nic, GuestPower("on"), cpu),
             (*neighbours, *on_esxi(name != "VM-Default")), {"server": "guest"},
@@ -76,12 +74,7 @@ def one_guest(cpus: str = "") -> tuple[Condition, ...]:
         )
         for name, (means, substitute, nic, cpu) in VIRTUAL.items()
     )  # fmt: skip
-    return (native, *virtual)
-
-
-def four_guests() -> tuple[Condition, ...]:
-    """The three with four guests at once."""
-    return tuple(
+    four = (
         Condition(
             f"{name} [vms=4]",
             f"four of it on one host: {means}",
@@ -93,6 +86,7 @@ def four_guests() -> tuple[Condition, ...]:
         )
         for name, (means, substitute, nic, cpu) in VIRTUAL.items()
     )  # fmt: skip
+    return (native, *one, *four)
 
 
 def online(cpus: str) -> tuple[Setting, ...]:

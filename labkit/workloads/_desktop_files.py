@@ -4,7 +4,7 @@ import math
 import random
 from collections.abc import Iterator, Mapping
 
-PAGES, LINES, WORDS_A_LINE, BARS = 60, 40, 12, 9
+SEED, PAGES, LINES, WORDS_A_LINE, BARS = 1, 60, 40, 12, 9
 WORDS = ["desktop", "frame", "guest", "host", "client", "screen", "update", "region", "picture",
          "colour", "page", "answer"]  # fmt: skip
 PARAGRAPHS, WORDS_A_PARAGRAPH = 300, 60
@@ -28,9 +28,9 @@ GEARS = ((12, -30), (36, 18))
 """Teeth and place of the two gears of a reducer, three to one."""
 
 
-def pages(seed: int = 1) -> bytes:
+def pages() -> bytes:
     """A PDF document of text and charts, where no two pages are the same."""
-    dice = random.Random(seed)
+    dice = random.Random(SEED)
     kids = " ".join(f"{4 + 2 * page} 0 R" for page in range(PAGES))
     objects = [
         "<< /Type /Catalog /Pages 2 0 R >>",
@@ -91,8 +91,8 @@ def web_page() -> Mapping[str, bytes]:
             BROWSER: BROWSER_SETTINGS}  # fmt: skip
 
 
-def _paragraphs(seed: int = 1) -> Iterator[str]:
-    dice = random.Random(seed)
+def _paragraphs() -> Iterator[str]:
+    dice = random.Random(SEED)
     return (" ".join(dice.choices(WORDS, k=WORDS_A_PARAGRAPH)) for _ in range(PARAGRAPHS))
 
 

@@ -58,14 +58,14 @@ def _on_free_port(host: Host, start: Callable[[int], T]) -> tuple[T, int]:
 
 
 @contextmanager
-def serving_at(host: Host, port: int, words: Words, seconds: int = 20) -> Iterator[None]:
+def serving_at(host: Host, port: int, words: Words) -> Iterator[None]:
     """Serve in the foreground on a TCP port that is agreed on beforehand, such as by a queue."""
     if host.run(*_listens(port, "tcp")).ok:
         raise HostError(
             f"{host.name}: somebody else has TCP port {port}, which {words[0]} has to serve on",
             hint=f"`ss -tlnp sport = :{port}` names the program; end it, or measure later",
         )
-    with together.served(host, words, _listens(port, "tcp"), seconds), _hinting(host, "tcp", port):
+    with together.served(host, words, _listens(port, "tcp"), 20), _hinting(host, "tcp", port):
         yield
 
 

@@ -150,7 +150,6 @@ class Trial:
     late: list[float] = field(default_factory=list)
     failed: Counter[str] = field(default_factory=Counter)
     bytes: int = 0
-    pages: int = 0
     pending: dict[object, float] = field(default_factory=dict)
     stopped: bool = False
 
@@ -242,7 +241,6 @@ class Trial:
         else:
             idle.append(connection)
             self.bytes += size
-            self.pages += 1
             if counts:
                 self.taken.append(time.monotonic() - self.begun - due.at)
         finally:
