@@ -35,33 +35,26 @@ def native(hosts: int, most: int, point: str = "", **knobs: Any) -> Condition:
         f"Hadoop on the bare machines, one node each{_processors(knobs)}",
         f"one node on each server, with {_cpus(knobs)}",
         optional=tuple(GuestPower("paused", guest) for guest in numbered("guest", hosts * most)),
-        roles=_roles(numbered("server", hosts)),
-        expects=BUSY,
-        in_guest=False,
+        roles=_roles(numbered("server", hosts)), expects=BUSY, in_guest=False,
         knobs={"nodes": hosts, **knobs},
-    )
+    )  # fmt: skip
 
 
 def divided(vms: int, hosts: int, most: int, point: str = "", **knobs: Any) -> Condition:
     """The condition with this number of guests on each host, and a node in each."""
     every = numbered("guest", hosts * max(vms, most))
-    many = "as many" if point == "vms=most" else MANY[vms]
-    fill = " as it has CPUs" if point == "vms=most" else ""
+    many, fill = ("as many", " as it has CPUs") if point == "vms=most" else (MANY[vms], "")
     used, others = every[: hosts * vms], every[hosts * vms :]
     return Condition(
         f"VM [{point or f'vms={vms}'}]",
         f"{many} virtual machine{'s' * (vms != 1)} on each host{fill}, a node in each"
         f"{_processors(knobs)}",
         f"{STAND_IN}: {vms}, each with a node, its part of {_cpus(knobs)}, and of the memory",
-        optional=(
-            *(GuestPower("on", guest) for guest in used),
-            *(GuestPower("paused", guest) for guest in others),
-        ),
-        roles=_roles(used),
-        expects=BUSY,
-        in_guest=True,
+        optional=(*(GuestPower("on", guest) for guest in used),
+                  *(GuestPower("paused", guest) for guest in others)),
+        roles=_roles(used), expects=BUSY, in_guest=True,
         knobs={"nodes": len(used), "per_host": vms, **knobs},
-    )
+    )  # fmt: skip
 
 
 def _processors(knobs: dict[str, Any]) -> str:

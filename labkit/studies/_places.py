@@ -27,15 +27,11 @@ HERE = {
     "VM-Docker": "a container in that guest, by crun",
 }
 ROLES = {
-    ("Native", "bridge"): "server",
-    ("Native", "host"): "server",
-    ("Native-Docker", "bridge"): "container",
-    ("Native-Docker", "host"): "hostnet",
-    ("VM", "bridge"): "guest",
-    ("VM", "host"): "guest",
-    ("VM-Docker", "bridge"): "vmcontainer",
-    ("VM-Docker", "host"): "vmhostnet",
-}
+    ("Native", "bridge"): "server", ("Native", "host"): "server",
+    ("Native-Docker", "bridge"): "container", ("Native-Docker", "host"): "hostnet",
+    ("VM", "bridge"): "guest", ("VM", "host"): "guest",
+    ("VM-Docker", "bridge"): "vmcontainer", ("VM-Docker", "host"): "vmhostnet",
+}  # fmt: skip
 """The host that plays `server` in each place, by the network that a container is on."""
 SIX = (
     ("Native", "bridge", ""),

@@ -81,15 +81,11 @@ def rates(study: Study, results: Results) -> dict[str, list[float]]:
     """Mbit/s of storage, bulk and migration under each condition in which all are there."""
     measured = study.measured(results)
     kinds = ("", "bulk_throughput: ", "migration_throughput: ")
-    names = [
-        condition.name
-        for condition in study.conditions
-        if f"{kinds[-1]}{condition.name}" in measured
-    ]
+    names = (condition.name for condition in study.conditions)
     return {
         name: [float(np.mean([v.mean() for v in measured[f"{kind}{name}"].values()]))
                for kind in kinds]
-        for name in names
+        for name in names if f"{kinds[-1]}{name}" in measured
     }  # fmt: skip
 
 

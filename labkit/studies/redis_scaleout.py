@@ -19,38 +19,26 @@ FITTING = 2
 """Guests, and containers of each kind, on the smallest lab; a larger one has up to eight."""
 
 
-def _roles(kind: str, many: int) -> dict[str, str]:
-    where = numbered(kind, many) if kind else ("server",)
-    players = {role: where[at % len(where)] for at, role in enumerate(SERVERS)}
-    return {"host": "server", **players}
-
-
-def _served(name: str, alone: bool, many: int) -> str:
-    if alone:
-        return "one server"
-    return f"eight servers in {many} of these" if KINDS[name] else "eight servers"
-
-
 # Guests that serve nothing are paused: those of the bare machine, and all but the first of one.
 def _condition(name: str, alone: bool, many: int) -> Condition:
-    plain, guests = place(name), numbered("guest", many)
+    plain, guests, kind = place(name), numbered("guest", many), KINDS[name]
+    where = numbered(kind, many) if kind else ("server",)
     used = (1 if alone else len(guests)) if plain.in_guest else 0
     knobs: dict[str, Any] = {"servers": 1} if alone else {}
     if used:
         knobs["guests"] = guests[:used]
+    several = f"eight servers in {many} of these" if kind else "eight servers"
     return replace(
         plain,
         name=f"{name} [servers=1]" if alone else name,
         means=f"{plain.means}: "
         f"{'one server' if alone else 'eight servers, each in one of its own'}",
-        here=f"{plain.here}: {_served(name, alone, many)}",
+        here=f"{plain.here}: {'one server' if alone else several}",
         settings=tuple(GuestPower("on", guest) for guest in guests) if used else (),
         optional=() if used else tuple(GuestPower("paused", guest) for guest in guests),
-        roles=_roles(KINDS[name], many),
-        indifferent=(),
-        expects=ASKING,
-        knobs=knobs,
-    )
+        roles={"host": "server", **{r: where[n % len(where)] for n, r in enumerate(SERVERS)}},
+        indifferent=(), expects=ASKING, knobs=knobs,
+    )  # fmt: skip
 
 
 # A box has neither an irqbalance nor interrupts of its own, so it cannot do what is asked.
@@ -61,13 +49,10 @@ def _pinned(many: int) -> Condition:
         name="Native-pinned",
         means="Linux on the bare machine, all servers and interrupts on the CPUs of one NUMA node",
         here="not in the box: its network has no interrupts that could be bound to CPUs",
-        settings=(
-            *plain.settings,
-            ServiceRunning("irqbalance", False),
-            InterruptCpus(TEST_NIC, FIRST_NODE),
-        ),
+        settings=(*plain.settings, ServiceRunning("irqbalance", False),
+                  InterruptCpus(TEST_NIC, FIRST_NODE)),
         knobs={"pin": "node"},
-    )
+    )  # fmt: skip
 
 
 def _conditions(guests: int) -> tuple[Condition, ...]:

@@ -28,12 +28,10 @@ BUSY = ("steal", "busy client", "clock step", "paused")
 def _resting(guests: Iterable[str]) -> dict[str, Any]:
     """These guests do not run, and whatever else is set of them is left so."""
     names = tuple(guests)
-    settings = (
-        (VirtualNuma(vm=LARGE, cpus_per_node=1),) if LARGE in names else (),
-        (ExclusiveCpu(guest=SMALL),) if SMALL in names else (),
-    )
+    nodes = (VirtualNuma(vm=LARGE, cpus_per_node=1),) if LARGE in names else ()
+    owned = (ExclusiveCpu(guest=SMALL),) if SMALL in names else ()
     paused = tuple(GuestPower("paused", guest) for guest in names)
-    return {"optional": paused, "indifferent": (*settings[0], *settings[1])}
+    return {"optional": paused, "indifferent": (*nodes, *owned)}
 
 
 def _conditions(small: int, large: int, larger: int) -> tuple[Condition, ...]:
@@ -102,13 +100,7 @@ study = Study(
     grows={"small": "guest", "large": "large", "larger": "larger"},
     document=OfDocument(
         {"small": 8, "large": 4, "larger": 2},
-        {
-            "server": Had(cpus=64),
-            "guest": Had(cpus=8),
-            "large": Had(cpus=16),
-            "larger": Had(cpus=32),
-            "largest": Had(cpus=64),
-        },
+        {"server": Had(cpus=64), **{role: Had(cpus=cpus) for cpus, role in KINDS.items()}},
     ),
     claims=published.of("sqlserver_monster"),
     takes={"sqlserver-monster-03": "hyper-threads and CPUs to spare"},
