@@ -37,11 +37,8 @@ def lacking() -> str:
     """Reason why nothing can be compiled here; empty if it can."""
     if shutil.which(COMPILER):
         return ""
-    return f"{COMPILER} is missing on this machine, to get it: {_hint()}"
-
-
-def _hint() -> str:
-    return brings(COMPILER, system=this_system())
+    remedy = brings(COMPILER, system=this_system())
+    return f"{COMPILER} is missing on this machine, to get it: {remedy}"
 
 
 @functools.cache
@@ -54,8 +51,9 @@ def compiled(name: str, *options: str) -> bytes:
         words = [COMPILER, *FLAGS, "-o", str(out), str(SOURCES / f"{name}.c"), *options]
         result = subprocess.run(words, capture_output=True, text=True)
         if result.returncode:
+            remedy = brings(COMPILER, system=this_system())
             problem = f"{name}.c cannot be compiled here"
-            raise BadInput(problem, said=result.stderr[-500:], hint=_hint())
+            raise BadInput(problem, said=result.stderr[-500:], hint=remedy)
         return out.read_bytes()
 
 

@@ -79,21 +79,16 @@ def checked(host: Host, *words: str, seconds: float) -> str:
 
     Within a run that lasts it is a job, or the one that an earlier process started for this run.
     """
-    return once(host, words, lambda: words, seconds)
-
-
-def once(host: Host, name: object, words: Callable[[], Words], seconds: float) -> str:
-    """Run the command called `name` as `checked` does; ask `words` for it if it is not under way.
-
-    What is made ready there, such as a file on the host, is made ready once.
-    """
-    return timed(host, name, words, seconds)[0]
+    return timed(host, words, lambda: words, seconds)[0]
 
 
 def timed(
     host: Host, name: object, words: Callable[[], Words], seconds: float
 ) -> tuple[str, float]:
-    """Run the command as `once` does; return its output, and the seconds that it took."""
+    """Run the command called `name` as `checked` does; return its output, and seconds that it took.
+
+    `words` are asked for it if it is not under way: what is made ready there is made ready once.
+    """
     if not host.measuring:
         words_asked, start = words(), time.monotonic()
         return host.check(*words_asked, seconds=seconds), time.monotonic() - start

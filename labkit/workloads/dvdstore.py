@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -87,7 +88,10 @@ class DvdStore(Workload):
     """Seconds to wait for a database that went away in the middle; 0: the run fails."""
 
     def __post_init__(self) -> None:
-        _ = Size.of(self.size), self._mix, self._pace  # each refuses what cannot be meant
+        # Each refuses what cannot be meant.
+        _ = Size.of(self.size)
+        _ = Mix(self.new_customers, self.searches, self.batch, self.items, self.think)
+        _ = Pace(self.users, self.duration, self.warm_up, 10.0, self.rate, self.patience)
 
     @property
     def seconds(self) -> float:
@@ -99,14 +103,6 @@ class DvdStore(Workload):
         """After how many seconds it is given up: an emulated guest takes long to be looked at."""
         return LOOK_SECONDS + 3 * self.seconds
 
-    @property
-    def _mix(self) -> Mix:
-        return Mix(self.new_customers, self.searches, self.batch, self.items, self.think)
-
-    @property
-    def _pace(self) -> Pace:
-        return Pace(self.users, self.duration, self.warm_up, 10.0, self.rate, self.patience)
-
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """The client needs Python, the server a database or the place for one."""
         reason = database.absent(self.way, hosts)
@@ -115,10 +111,10 @@ class DvdStore(Workload):
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Fill the shops if they are not, have customers buy, and check what is there then."""
         with self._shops(hosts) as shops:
-            return _lasting.once(
-                hosts["client"], f"{self} {shops}", lambda: self._words("drive", shops),
-                self.deadline,
-            )  # fmt: skip
+            client, key = hosts["client"], f"{self} {shops}"
+            words = partial(self._words, "drive", shops)
+            output, _ = _lasting.timed(client, key, words, self.deadline)
+            return output
 
     def during(self, hosts: Mapping[str, Host], beside: Beside) -> str:
         """Run as `run` does, for `duration` seconds and until what happens beside it has ended."""

@@ -140,7 +140,10 @@ class FiveTests(Workload):
     def parse(text: str) -> list[Sample]:
         """The rate of each test, and their geometric mean, in which all five weigh alike."""
         parts = parted(text, *RATES)
-        rates = [_rate(name, _join_lines(parts[name])) for name in RATES]
+        rates = []
+        for test, (load, metric) in RATES.items():
+            found = {sample.metric: sample for sample in load.parse(_join_lines(parts[test]))}
+            rates.append(replace(found[metric], metric=f"{METRIC} [test={test}]"))
         values = np.array([rate.values[0] for rate in rates])
         together = Sample(METRIC, "1", np.exp(np.log(values).mean(keepdims=True)))
         return [together, *rates]
@@ -151,12 +154,6 @@ def text_of(test: str, text: str) -> str:
     if test not in RATES:
         raise Unknown("test", test, RATES)
     return _join_lines(parted(text, *RATES)[test])
-
-
-def _rate(test: str, text: str) -> Sample:
-    load, metric = RATES[test]
-    rate = {sample.metric: sample for sample in load.parse(text)}[metric]
-    return replace(rate, metric=f"{METRIC} [test={test}]")
 
 
 def _of(load: Workload, hosts: Mapping[str, Host]) -> dict[str, Host]:

@@ -157,21 +157,18 @@ class _Stretch:
         packets = self.taken + self.lost
         if not packets or not self.seconds:
             raise ResultsError(f"packet rate: nothing arrived{at}")
+        # Seconds of CPU of an idle guest. What esxtop sampled is of no fixed length.
+        idle = self.idle.ran() if self.idle else 0.0
+        if isinstance(self.idle, Esxtop):
+            idle *= self.between.seconds / self.idle.seconds
         figures = {
             ("throughput", "1/s"): self.taken / self.seconds,
-            ("cpu per packet", "us"): US * self._cpu_seconds() / packets,
+            ("cpu per packet", "us"): US * max(0.0, self.between.ran() - idle) / packets,
         }
         if (turns := self.between.turns()) is not None:
             figures["wake ups per packet", "1"] = turns / packets
         figures["lost", "share"] = max(0.0, 1 - self.taken / self.sent)
         return [Sample.single(f"{name}{at}", unit, x) for (name, unit), x in figures.items()]
-
-    # Seconds of CPU beyond those of an idle guest. What esxtop sampled is of no fixed length.
-    def _cpu_seconds(self) -> float:
-        idle = self.idle.ran() if self.idle else 0.0
-        if isinstance(self.idle, Esxtop):
-            idle *= self.between.seconds / self.idle.seconds
-        return max(0.0, self.between.ran() - idle)
 
 
 # Below the clock, a line of names and one of numbers.

@@ -97,7 +97,7 @@ class Redis(Workload):
                 return ("sh", "-c", SAID_BEFORE, "said", *self._begin(hosts, port))
 
             try:
-                output = _lasting.once(client, f"{self} {port}", words, self._most_seconds)
+                output, _ = _lasting.timed(client, f"{self} {port}", words, self._most_seconds)
             except CommandFailed as error:
                 raise ended(error, hosts["server"], port) from None
             return output + joined(self._looks(hosts, port, "after"))

@@ -124,7 +124,10 @@ class TileLoad(Workload):
         """Make the array and serve from it; then one number of tiles after the other."""
         server = hosts["server"]
         _place(server, "down")
-        image = self._image(server)
+        # The volume as it is before each run; named by all that it depends on.
+        parts_of = (kit.packed(KIT), kit.SERVE_DATABASE.read_bytes(), f"{self.volume}".encode())
+        name = hashlib.sha256(b"".join(parts_of)).hexdigest()[:16]
+        image = f"{own_folder(server, LASTING)}/tiles-{name}"
         if not server.run("test", "-e", image).ok:
             self._fill(hosts, image)
         with self._array.made(server, image), _mount(server), ExitStack() as up:
@@ -134,12 +137,6 @@ class TileLoad(Workload):
             for number, tiles in enumerate(self._numbers(parts), 1):
                 parts |= self._stretch(hosts, servers, tiles, number)
         return joined(parts)
-
-    # The volume as it is before each run; named by all that it depends on.
-    def _image(self, server: Host) -> str:
-        parts = (kit.packed(KIT), kit.SERVE_DATABASE.read_bytes(), f"{self.volume}".encode())
-        name = hashlib.sha256(b"".join(parts)).hexdigest()[:16]
-        return f"{own_folder(server, LASTING)}/tiles-{name}"
 
     def _fill(self, hosts: Mapping[str, Host], image: str) -> None:
         server = hosts["server"]
