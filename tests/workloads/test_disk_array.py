@@ -1,16 +1,18 @@
 """Arrays of disks: what they cost, what is never written to, and a disk that fails."""
 
 import json
+import os
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from arrays import arrays_or_skip
 from boxes import NAME
 from figures import figures
 from leftovers import another
 
+from labkit.box.guests import accelerator, kernel
 from labkit.box.guests.disk import Disk
 from labkit.errors import BadInput, HostError, ResultsError
 from labkit.host import Host
@@ -29,7 +31,13 @@ DISKS = ("/dev/vda", "/dev/vdb", "/dev/vdc", "/dev/vdd", "/dev/vde")
 @pytest.fixture(scope="module")
 def guest():
     """A guest with five disks, and what makes arrays of them."""
-    arrays_or_skip(*PROGRAMS)
+    if why := accelerator.lacking():
+        pytest.skip(f"no guests of QEMU: {why}")
+    if not (found := kernel.find()) or not found.listed(False)["arrays"]:
+        pytest.skip("no kernel for a guest of QEMU that has arrays of disks")
+    at = f"{os.environ['PATH']}:/usr/sbin"
+    if missing := [name for name in PROGRAMS if not shutil.which(name, path=at)]:
+        pytest.skip(f"needs {missing[0]}")
     with another(f"{NAME}-arr", "arrays") as lab:
         host = lab.host("guest")
         assert SHORT.lacking({"server": host}) == ""

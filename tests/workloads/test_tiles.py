@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from arrays import arrays_or_skip, lacking
 from boxes import NAME
 from figures import figures
 from leftovers import another
 from planted import judged, results
 
+from labkit.box.guests import accelerator, kernel
 from labkit.errors import HostError, ResultsError
 from labkit.host import Host
 from labkit.machine.ports import free_port
@@ -45,6 +45,11 @@ PLANTED = [
     ("raid-vmmark-04", [1] * 24, [1.5, *[1] * 23], False),
     ("raid-vmmark-05", [13, 13], [13, 7], False),
 ]
+
+
+def lacking(*programs):
+    path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+    return next((name for name in programs if not shutil.which(name, path=path)), "")
 
 
 @pytest.mark.parametrize(("claim", "holding", "failing", "boxed"), PLANTED)
@@ -187,7 +192,12 @@ def answered(ask, seconds=10):
 @pytest.fixture(scope="module")
 def hosts():
     """A guest with disks and all else that tiles need."""
-    arrays_or_skip(*PROGRAMS)
+    if why := accelerator.lacking():
+        pytest.skip(f"no guests of QEMU: {why}")
+    if not (found := kernel.find()) or not found.listed(False)["arrays"]:
+        pytest.skip("no kernel for a guest of QEMU that has arrays of disks")
+    if name := lacking(*PROGRAMS):
+        pytest.skip(f"needs {name}")
     if not old_dovecot():
         pytest.skip("needs dovecot")
     with another(f"{NAME}-til", "tiles") as lab:
