@@ -161,7 +161,7 @@ def jobs_of(text: str) -> list[dict[str, Any]]:
     """The jobs in fio's output, below any warnings; one that failed is refused."""
     problem = "fio: its output cannot be read"
     jobs = read_object(text[text.find("{") :], problem).get("jobs")
-    if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
+    if not jobs or not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
         raise ResultsError(problem, said=text[-300:])
     for job in jobs:
         if job.get("error"):
