@@ -3,8 +3,7 @@
 Start with `latency.py`; `look.py` holds colours and axes.
 """
 
-from labkit.charts.changed import Changed, changes
-from labkit.charts.compared import ratios
+from labkit.charts.compared import Changed, changes, ratios
 from labkit.charts.export import frame, save
 from labkit.charts.heat import cores
 from labkit.charts.latency import ladder, named, spread

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
@@ -28,7 +29,9 @@ from labkit.charts.look import (
 )
 from labkit.errors import BadInput, LabkitError, Unknown
 from labkit.machine.units import capital, figure
+from labkit.statistics import percentiles
 from labkit.statistics.estimate import estimated
+from labkit.statistics.interval import within
 from labkit.statistics.quantity import Quantity, Statistic
 from labkit.verdict import MARGIN, check_margin
 
@@ -65,26 +68,44 @@ def ratios(
     quotients = [measured_ratio(n, by, blocks, statistic, runs) for n, by in bases.items()]
     rows, numbers = ends.reaching(quotients, 1.0), (published or {}).items()
     paper: Rows = [{"condition": n, "value": v} for n, v in numbers if n in names]
-    names = _title_all(names, titles or {}, *rows, *paper)
+    known = titles or {}
+    for row in (*rows, *paper):
+        row["condition"] = known.get(row["condition"], row["condition"])
+    names = [known.get(name, name) for name in names]
     bands = [band for band in (noise, margin) if band]
+    tips = [tip("condition"), tip("value", ".4~f", f"over {base_name}"), interval_tip(),
+            tip("from", title="measured"), tip("runs")]  # fmt: skip
     x = alt.X("value:Q", title=f"{metric}, {base_name} = 1", axis=_label(rows, paper, bands))
-    x = x.scale(**even(rows))
-    base = alt.Chart(inline(rows)).encode(
-        y=alt.Y("condition:N", sort=names, title=None), color=_plain(names),
-        tooltip=_tips(f"over {base_name}"),
+    chart = over_one(
+        rows, alt.Y("condition:N", sort=names, title=None), x.scale(**even(rows)), tips,
+        bands=bands, paper=paper, color=colour(names).legend(None), shape=shape(names).legend(None),
     )  # fmt: skip
-    bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q")
-    dots = base.mark_point(filled=True, opacity=1, size=90).encode(x=x, shape=_plain_shape(names))
-    rule = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
-    layers = [*(shade(band, x) for band in bands), rule,
-              bars.transform_filter("isValid(datum.low)"), dots,
-              *ends.beside_bars(rows, base, "x", _tips(f"over {base_name}")),
-              *([_diamonds(paper, x, names)] if paper else [])]  # fmt: skip
     text = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
     legend, marks = _legend(rows, paper, noise, margin)
     title = title or f"{capital(metric)}, relative to {base_name}"
-    chart, height = alt.LayerChart(layer=layers), max(60, 36 * len(names))
-    return framed(chart, height, title, legend, note, f"{metric} over {base_name}: {text}", marks)
+    sentence = f"{metric} over {base_name}: {text}"
+    return framed(chart, max(60, 36 * len(names)), title, legend, note, sentence, marks)
+
+
+def over_one(
+    rows: Rows, y: alt.Y, x: alt.X, tips: Sequence[alt.Tooltip], *, color: Any,
+    paper: Rows | None = None, bands: Iterable[float] = (), **channels: Any,
+) -> alt.LayerChart:  # fmt: skip
+    """Ratios with their intervals beside a dashed line at 1, and the document's as diamonds.
+
+    Each of the `bands` is shaded: so far from 1 it is no finding.
+    """
+    base = alt.Chart(inline(rows)).encode(y=y, color=color)
+    line = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
+    diamonds = alt.Chart(inline(paper or [])).mark_point(
+        shape="diamond", size=90, fill=GREY, stroke="white", opacity=1
+    )
+    names = [tip(y.shorthand.partition(":")[0]), tip("value", ",~f", "the document's")]
+    return alt.LayerChart(layer=[
+        *(_shade(band, x) for band in bands), line,
+        *ends.bars_and_marks(rows, base, x, tips, **channels),
+        *([diamonds.encode(x=x, y=y, tooltip=names)] if paper else []),
+    ])  # fmt: skip
 
 
 def _legend(
@@ -119,12 +140,6 @@ def _label(rows: Rows, document: Rows, bands: Sequence[float]) -> alt.Axis:
                     labelExpr="format(datum.value, ',~f')")  # fmt: skip
 
 
-def _title_all(names: list[str], titles: Mapping[str, str], *rows: dict[str, Any]) -> list[str]:
-    for row in rows:
-        row["condition"] = titles.get(row["condition"], row["condition"])
-    return [titles.get(name, name) for name in names]
-
-
 # A half is as far from 1 as the double, where nothing is in the way: an interval may end below 0.
 def even(rows: Rows) -> dict[str, Any]:
     """The scale of an axis of ratios."""
@@ -133,8 +148,9 @@ def even(rows: Rows) -> dict[str, Any]:
 
 
 def measured_ratio(
-    name: str, under: str, blocks_of: Mapping[str, Blocks], q: Statistic, runs_named: Runs | None
-) -> dict[str, Any]:
+    name: str, under: str, blocks_of: Mapping[str, percentiles.Blocks], q: Statistic,
+    runs_named: Runs | None,
+) -> dict[str, Any]:  # fmt: skip
     """The row of one condition over another: value, interval, and what it was made of."""
     sides = {"a": blocks_of[name], "b": blocks_of[under]}
     count, runs = sum(map(len, sides["a"].values())), len(sides["a"])
@@ -149,29 +165,46 @@ def measured_ratio(
     return {"condition": name, "value": rounded(i.value), **bar, "from": about, "runs": texts}
 
 
-def shade(noise: float, x: alt.X) -> alt.Chart:
-    """A band around 1 that is no finding."""
+def _shade(noise: float, x: alt.X) -> alt.Chart:
     ends: Rows = [{"value": rounded(1 / (1 + noise)), "to": rounded(1 + noise)}]
     band: alt.Chart = alt.Chart(inline(ends)).mark_rect(color=GREY, opacity=0.2)
     return band.encode(x=x, x2="to:Q")
 
 
-def _diamonds(rows: Rows, x: alt.X, names: Sequence[str]) -> alt.Chart:
-    marks: alt.Chart = alt.Chart(inline(rows)).mark_point(
-        shape="diamond", size=90, fill=GREY, stroke="white", opacity=1
-    )
-    tips = [tip("condition"), tip("value", ",~f", "the document's")]
-    return marks.encode(x=x, y=alt.Y("condition:N", sort=list(names), title=None), tooltip=tips)
+@dataclass(frozen=True)
+class Changed:
+    """One figure of the new results over that of the old, with its interval and what it means."""
+
+    figure: str
+    value: float
+    low: float | None
+    high: float | None
+    verdict: str
+    each: tuple[float, ...] = ()
+    """The figure in each block, where these are too few for an interval."""
 
 
-def _tips(over: str) -> list[alt.Tooltip]:
-    return [tip("condition"), tip("value", ".4~f", over or "times"), interval_tip(),
-            tip("from", title="measured"), tip("runs")]  # fmt: skip
+def changes(figures: Sequence[Changed], *, note: str = "") -> alt.LayerChart:
+    """Each figure as new over old; shaded is what counts as the same, 5 %."""
+    if not figures:
+        raise BadInput("nothing to draw: no figure is above 0 in both results")
+    quotients = [
+        {"figure": change.figure, "value": rounded(change.value), "verdict": change.verdict,
+         **ends.between(change.low, change.high, _ends(change), change.each)}
+        for change in figures
+    ]  # fmt: skip
+    rows = ends.reaching(quotients, 1.0)
+    tips = [tip("figure"), tip("value", ".3~f", "new over old"), interval_tip(), tip("verdict")]
+    x = alt.X("value:Q", title="new over old (log scale)").scale(**even(rows))
+    y = alt.Y("figure:N", sort=[change.figure for change in figures], title=None)
+    chart = over_one(rows, y, x, tips, bands=[MARGIN], color=alt.value(COLOUR))
+    sentence = "; ".join(f"{r['figure']} {figure(r['value'])}, {r['verdict']}" for r in rows)
+    legend = f"{ends.legend(rows)}Shaded: the same within the margin, {100 * MARGIN:.2g} %."
+    return framed(
+        chart, max(60, 26 * len(figures)), "New over old", legend, note,
+        f"New over old: {sentence}", [f"grey: within {100 * MARGIN:.2g} %", *ends.brief(rows)],
+    )  # fmt: skip
 
 
-def _plain(names: Sequence[str]) -> alt.Color:
-    return colour(names).legend(None)
-
-
-def _plain_shape(names: Sequence[str]) -> alt.Shape:
-    return shape(names).legend(None)
+def _ends(change: Changed) -> str:
+    return within(change.each, change.low, change.high, "{:.3g}".format)

@@ -63,6 +63,22 @@ def drawn_of(row: Mapping[str, Any]) -> list[float]:
     return [*(end for end in ends if end is not None), *row.get("each", ())]
 
 
+def bars_and_marks(
+    rows: Rows, base: alt.Chart, at: alt.X | alt.Y, tips: Sequence[alt.Tooltip], size: int = 90,
+    **channels: Any,
+) -> list[alt.Chart]:  # fmt: skip
+    """The bar of each row along an axis, a mark at its value, and what stands beside its bar."""
+    axis = "x" if isinstance(at, alt.X) else "y"
+    bars = base.mark_rule(strokeWidth=2).encode(**{axis: "low:Q", f"{axis}2": "high:Q"})
+    dots = base.mark_point(filled=True, opacity=1, size=size)
+    channels[axis] = at
+    return [
+        bars.encode(tooltip=list(tips)).transform_filter("isValid(datum.low)"),
+        dots.encode(**channels, tooltip=list(tips)),
+        *beside_bars(rows, base, axis, tips),
+    ]
+
+
 def beside_bars(
     rows: Rows, base: alt.Chart, axis: str, tips: Sequence[alt.Tooltip]
 ) -> list[alt.Chart]:
@@ -70,23 +86,19 @@ def beside_bars(
 
     `axis` is "x" or "y".
     """
-    blocks = [{**row, "block": figure} for row in rows for figure in row.get("each", ())]
-    ticks = base.mark_tick(orient="vertical" if axis == "x" else "horizontal", size=12, thickness=1)
-    return [
-        *_arrows(rows, base, axis, tips),
-        *([ticks.properties(data=inline(blocks)).encode(**{axis: "block:Q"}, tooltip=list(tips))]
-          if blocks else []),
-    ]  # fmt: skip
-
-
-def _arrows(rows: Rows, base: alt.Chart, axis: str, tips: Sequence[alt.Tooltip]) -> list[alt.Chart]:
     shapes = {"x": ("triangle-left", "triangle-right"), "y": ("triangle-down", "triangle-up")}
-    sides = zip(("less", "more"), ("low", "high"), shapes[axis], strict=True)
-    return [
+    arrows = [
         base.mark_point(shape=shape, filled=True, size=70, opacity=1)
         .properties(data=inline(rows_of_side)).encode(**{axis: f"{end}:Q"}, tooltip=list(tips))
-        for side, end, shape in sides if (rows_of_side := [row for row in rows if row.get(side)])
+        for side, end, shape in zip(("less", "more"), ("low", "high"), shapes[axis], strict=True)
+        if (rows_of_side := [row for row in rows if row.get(side)])
     ]  # fmt: skip
+    blocks = [{**row, "block": figure} for row in rows for figure in row.get("each", ())]
+    if not blocks:
+        return arrows
+    ticks = base.mark_tick(orient="vertical" if axis == "x" else "horizontal", size=12, thickness=1)
+    return [*arrows, ticks.properties(data=inline(blocks)).encode(**{axis: "block:Q"},
+                                                                  tooltip=list(tips))]  # fmt: skip
 
 
 def brief(rows: Rows) -> list[str]:

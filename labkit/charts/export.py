@@ -8,6 +8,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,26 +16,16 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import vl_convert
 
-from labkit.charts.look import escaped, svg, whole
+from labkit.charts.look import svg, whole
 from labkit.errors import Unknown
 from labkit.machine import account, records
+from labkit.machine.scripts import beside
 
 if TYPE_CHECKING:
     import polars as pl
 
 VEGA = "6.4"
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.4.1.json"
-PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<title>{title}</title></head><body><div id="chart" role="img" aria-label="{title}"></div>
-<script type="application/json" id="spec">{spec}</script>
-<script nonce="{nonce}">{vega}</script>
-<script nonce="{nonce}">
-const spec = JSON.parse(document.getElementById("spec").textContent);
-vegaEmbed("#chart", spec, {{ renderer: "svg" }});
-</script></body></html>
-"""
 
 
 def policy(nonce: str) -> str:
@@ -91,7 +82,12 @@ def frame(chart: alt.TopLevelMixin) -> pl.DataFrame:
     import polars as pl
 
     spec = chart.to_dict()
-    rows = [row for part in _layers(spec) for row in _rows(part, spec.get("datasets", {}))]
+    rows = []
+    for part in _layers(spec):
+        mark, data = part["mark"], part["data"]
+        layer = mark if isinstance(mark, str) else mark["type"]
+        drawn = data.get("values") or spec.get("datasets", {}).get(data.get("name"), [])
+        rows += [{"layer": layer, **row} for row in drawn]
     return pl.DataFrame(rows, infer_schema_length=None, strict=False)
 
 
@@ -104,12 +100,6 @@ def _layers(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield {"data": spec.get("data", {}), **part}
 
 
-def _rows(part: Mapping[str, Any], datasets: Mapping[str, Any]) -> list[dict[str, Any]]:
-    mark = part["mark"] if isinstance(part["mark"], str) else part["mark"]["type"]
-    rows = part["data"].get("values") or datasets.get(part["data"].get("name"), [])
-    return [{"layer": mark, **row} for row in rows]
-
-
 def _write(path: Path, content: bytes) -> Path:
     with records.keeping(f"{path}"), records.half(path) as half:
         half.write_bytes(content)
@@ -117,14 +107,10 @@ def _write(path: Path, content: bytes) -> Path:
     return path
 
 
-def _png(spec: dict[str, Any]) -> bytes:
-    return vl_convert.vegalite_to_png({"background": "white", **spec}, vl_version="5.8", scale=2)
-
-
 def _html(spec: dict[str, Any]) -> bytes:
     nonce = secrets.token_urlsafe(16)
-    page = PAGE.format(
-        policy=policy(nonce), nonce=nonce, vega=vega(), title=escaped(str(spec["description"])),
+    page = beside(__file__, "picture.html").format(
+        policy=policy(nonce), nonce=nonce, vega=vega(), title=escape(str(spec["description"])),
         spec=quoted({**spec, "$schema": SCHEMA}),
     )  # fmt: skip
     return page.encode()
@@ -132,6 +118,8 @@ def _html(spec: dict[str, Any]) -> bytes:
 
 _FORMS: Mapping[str, Callable[[dict[str, Any]], bytes]] = {
     ".svg": lambda spec: svg(spec).encode(),
-    ".png": _png,
+    ".png": lambda spec: vl_convert.vegalite_to_png(
+        {"background": "white", **spec}, vl_version="5.8", scale=2
+    ),
     ".html": _html,
 }

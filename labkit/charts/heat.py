@@ -1,7 +1,5 @@
 """The picture of how busy each CPU was over one run."""
 
-from collections.abc import Sequence
-
 import altair as alt
 
 from labkit.charts.look import Rows, framed, inline, of_run, tip
@@ -11,7 +9,7 @@ MOST_ROWS = 1200
 """Of more, stretches are put together."""
 
 
-def cores(rows: Rows, *, run: str = "", title: str = "", note: str = "") -> alt.Chart:
+def cores(rows: Rows, *, run: str = "", note: str = "") -> alt.Chart:
     """A row for each CPU, from the run's begin to its end: the darker, the busier.
 
     `rows` are those of `labkit.probes.cpu_time.over_time`; `run` says which run it was.
@@ -32,7 +30,7 @@ def cores(rows: Rows, *, run: str = "", title: str = "", note: str = "") -> alt.
     mean = {cpu: _mean(rows, cpu) for cpu in cpus}
     text = ", ".join(f"{cpu} {share:.0%}" for cpu, share in mean.items())
     chart: alt.Chart = framed(
-        picture, max(60, 24 * len(cpus)), title or "How busy each CPU was", "", note,
+        picture, max(60, 24 * len(cpus)), "How busy each CPU was", "", note,
         f"Busy on average: {text}",
     )  # fmt: skip
     return chart
@@ -51,16 +49,11 @@ def _fewer(rows: Rows) -> Rows:
         return rows
     rows_kept: Rows = []
     for cpu in dict.fromkeys(row["cpu"] for row in rows):
-        rows_of_cpu = [row for row in rows if row["cpu"] == cpu]
+        of_cpu = [row for row in rows if row["cpu"] == cpu]
+        groups = (of_cpu[n : n + at_once] for n in range(0, len(of_cpu), at_once))
         rows_kept += [
-            _join(rows_of_cpu[n : n + at_once]) for n in range(0, len(rows_of_cpu), at_once)
-        ]
+            {"cpu": cpu, "begun": group[0]["begun"], "ended": group[-1]["ended"],
+             "busy": round(_mean(group, cpu), 4), "stolen": max(row["stolen"] for row in group)}
+            for group in groups
+        ]  # fmt: skip
     return rows_kept
-
-
-def _join(group: Sequence[dict[str, object]]) -> dict[str, object]:
-    rows = list(group)
-    cpu = str(rows[0]["cpu"])
-    steal = max(float(str(row["stolen"])) for row in rows)
-    return {"cpu": cpu, "begun": rows[0]["begun"], "ended": rows[-1]["ended"],
-            "busy": round(_mean(rows, cpu), 4), "stolen": steal}  # fmt: skip

@@ -32,8 +32,8 @@ from labkit.charts.look import (
 )
 from labkit.machine.units import capital, figure, shown
 from labkit.statistics import percentiles as stats
-from labkit.statistics.interval import Interval
 
+SHARE = "share of requests answered within the time shown"
 MOST_TICKS = 12
 """More runs of a condition than this are not drawn one by one."""
 
@@ -46,7 +46,6 @@ def ladder(
     scale: str = "log",
     metric: str = "round trip",
     unit: str = "us",
-    title: str = "",
     note: str = "",
     among: Sequence[str] = (),
     runs: Runs | None = None,
@@ -63,52 +62,59 @@ def ladder(
     ticks = _rows_of(blocks_of, percentiles, runs)
     axis = time_axis(metric, unit, scale, [*rows, *paper, *ticks])
     selection, opacity = fading()
+    rungs = [named(q) for q in sorted(percentiles)]
     base = alt.Chart(inline(rows)).encode(
-        x=_rung_axis(percentiles),
+        x=alt.X("percentile:O", sort=rungs, title=SHARE).axis(labelAngle=0).scale(domain=rungs),
         y=alt.Y("value:Q", **axis),
         xOffset=alt.XOffset("condition:N", sort=names),
         color=colour(names),
         opacity=opacity,
     )
+    tips = [tip("condition"), tip("percentile"), tip("value", ",.1f", shown(unit)),
+            interval_tip(), tip("from", title="measured"), tip("runs")]  # fmt: skip
     bars = base.mark_rule(strokeWidth=2).transform_filter("isValid(datum.low)")
     layers: list[alt.Chart] = [
         base.mark_line(strokeWidth=1, strokeDash=[3, 3]).add_params(selection),
-        bars.encode(y=alt.Y("low:Q", **axis), y2="high:Q", tooltip=_rung_tips(unit)),
-        *ends.beside_bars(rows, base, "y", _rung_tips(unit)),
+        bars.encode(y=alt.Y("low:Q", **axis), y2="high:Q", tooltip=tips),
+        *ends.beside_bars(rows, base, "y", tips),
         *([_ticks(ticks, base, unit)] if ticks else []),
-        *_dots(rows, base.encode(shape=shape(names), tooltip=_rung_tips(unit))),
+        *_dots(rows, base.encode(shape=shape(names), tooltip=tips)),
         *([_diamonds(paper, base, unit)] if paper else []),
     ]
     texts = [f"{r['condition']} {r['percentile']} {figure(r['value'])}" for r in rows]
     text = f"Percentiles of the {metric}, in {shown(unit)}: {'; '.join(texts)}"
-    title = title or f"{capital(metric)} by percentile"
-    return framed(alt.LayerChart(layer=layers), 340, title, _legend(rows, paper, ticks), note, text,
-                  ["◆ the document"] * bool(paper) + ends.brief(rows))  # fmt: skip
+    marks = ["◆ the document"] * bool(paper) + ends.brief(rows)
+    title, chart = f"{capital(metric)} by percentile", alt.LayerChart(layer=layers)
+    return framed(chart, 340, title, _legend(rows, paper, ticks), note, text, marks)
+
+
+def _legend(rungs: Rows, document: Rows, single_runs: Rows) -> str:
+    hollow = "" if all(row["enough"] for row in rungs) else "Hollow: too few values for one."
+    of_document = "Diamonds: the document's. " * bool(document)
+    ticks = "Ticks: single runs. " * bool(single_runs)
+    return f"{of_document}{ends.legend(rungs)}{ticks}{hollow}".rstrip()
 
 
 def spread(
     blocks_of: Mapping[str, Blocks],
     *,
-    scale: str = "log",
     metric: str = "round trip",
     unit: str = "us",
-    title: str = "",
     note: str = "",
-    among: Sequence[str] = (),
     runs: Runs | None = None,
 ) -> alt.Chart:
     """The whole distribution: which share of all values was slower than this.
 
     A mark is one value that was measured, and says in which of the `runs`.
     """
-    insist(blocks_of, scale)
+    insist(blocks_of)
     pairs = [(name, block) for name, blocks in blocks_of.items() for block in blocks]
     rows: Rows = [
         {"condition": name, "value": value, "share": share, "of": pairs.index((name, block))}
         for name, blocks in blocks_of.items()
         for value, share, block in _slower(blocks)
     ]
-    names = list(among or blocks_of)
+    names = list(blocks_of)
     selection, opacity = fading()
     shares = "'1 in ' + format(round(1 / datum.value), ',')"
     deepest = min(row["share"] for row in rows)
@@ -116,7 +122,7 @@ def spread(
         with_runs(alt.Chart(inline(rows)), [run_of(runs, *pair) for pair in pairs])
         .mark_line(interpolate="step-after", strokeWidth=2)
         .encode(
-            x=alt.X("value:Q", **time_axis(metric, unit, scale, rows)),
+            x=alt.X("value:Q", **time_axis(metric, unit, "log", rows)),
             y=alt.Y("share:Q", title="share that took longer")
             .scale(type="log", domain=[deepest, 1])
             .axis(labelExpr=shares, values=[10.0**-power for power in range(7)]),
@@ -131,8 +137,7 @@ def spread(
         .add_params(selection)
     )  # fmt: skip
     sentence = f"Distribution of the {metric} of {', '.join(blocks_of)}"
-    title = title or f"Every {metric}: how many took longer"
-    return framed(chart, 320, title, "", note, sentence)
+    return framed(chart, 320, f"Every {metric}: how many took longer", "", note, sentence)
 
 
 def _rungs(
@@ -146,17 +151,14 @@ def _rungs(
             wide = at.enough and math.isfinite(at.low + at.high) and (at.low > 0 or not at.least)
             rows.append({
                 "condition": name, "percentile": named(q), "value": rounded(at.value),
-                **_bar(at if wide else None, len(blocks)),
+                # Its runs are ticks already, one by one.
+                **{key: end for key, end in ends.bar(at if wide else None, len(blocks)).items()
+                   if key != "each"},
                 "enough": bool(at.enough), "from": f"{count:,} values, {len(blocks)} blocks"
                 if at.enough else f"too few values for sure: {count:,} in {len(blocks)} blocks",
                 "runs": runs_of(runs, name, blocks),
             })  # fmt: skip
     return rows
-
-
-# Its runs are ticks already, one by one.
-def _bar(interval: Interval | None, blocks: int) -> dict[str, object]:
-    return {key: value for key, value in ends.bar(interval, blocks).items() if key != "each"}
 
 
 # The percentile of each run by itself: how far runs differ, and which of them is the odd one.
@@ -189,17 +191,17 @@ def _document_rows(
 
 def _ticks(rows: Rows, base: alt.Chart, unit: str) -> alt.Chart:
     marks: alt.Chart = base.mark_tick(orient="horizontal", size=9, thickness=1, opacity=0.5)
-    return marks.properties(data=inline(rows)).encode(tooltip=_run_tips(unit))
+    tips = [tip("condition"), tip("percentile"), tip("value", ",.1f", shown(unit)),
+            tip("run", title="one run")]  # fmt: skip
+    return marks.properties(data=inline(rows)).encode(tooltip=tips)
 
 
 def _dots(rows: Rows, base: alt.Chart) -> list[alt.Chart]:
-    by_enough = {
-        is_enough: [r for r in rows if r["enough"] is is_enough] for is_enough in (False, True)
-    }
     return [
         base.mark_point(filled=is_enough, size=80).properties(data=inline(rows_of))
-        for is_enough, rows_of in by_enough.items() if rows_of
-    ]  # fmt: skip
+        for is_enough in (False, True)
+        if (rows_of := [row for row in rows if row["enough"] is is_enough])
+    ]
 
 
 def _diamonds(rows: Rows, base: alt.Chart, unit: str) -> alt.Chart:
@@ -214,25 +216,6 @@ def named(q: float) -> str:
     return "median" if q == 50 else f"{q:g} %"
 
 
-def _rung_axis(percentiles: Sequence[float]) -> alt.X:
-    order = [named(q) for q in sorted(percentiles)]
-    return (
-        alt.X("percentile:O", sort=order, title="share of requests answered within the time shown")
-        .axis(labelAngle=0)
-        .scale(domain=order)
-    )
-
-
-def _run_tips(unit: str) -> list[alt.Tooltip]:
-    return [tip("condition"), tip("percentile"), tip("value", ",.1f", shown(unit)),
-            tip("run", title="one run")]  # fmt: skip
-
-
-def _rung_tips(unit: str) -> list[alt.Tooltip]:
-    return [tip("condition"), tip("percentile"), tip("value", ",.1f", shown(unit)),
-            interval_tip(), tip("from", title="measured"), tip("runs")]  # fmt: skip
-
-
 # The share of values above each, and its block; all of the slowest twenty, and ever fewer towards
 # the fast end.
 def _slower(blocks: Blocks) -> list[tuple[float, float, int]]:
@@ -245,10 +228,3 @@ def _slower(blocks: Blocks) -> list[tuple[float, float, int]]:
         (rounded(values[at]), round(float(n / count), 7), int(owner[at]))
         for n, at in zip(above, order[count - above], strict=True)
     ]
-
-
-def _legend(rungs: Rows, document: Rows, single_runs: Rows) -> str:
-    hollow = "" if all(row["enough"] for row in rungs) else "Hollow: too few values for one. "
-    grey = "Diamonds: the document's. " if document else ""
-    ticks = "Ticks: single runs. " if single_runs else ""
-    return f"{grey}{ends.legend(rungs)}{ticks}{hollow}".rstrip()

@@ -1,7 +1,8 @@
 """The look of every picture: colours, axes, titles, and the form in which it is shown."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
 from textwrap import wrap
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ import vl_convert
 from labkit.charts.cell import WIDTH, filling
 from labkit.errors import BadInput, ResultsError, Unknown, readable
 from labkit.kernels import Note
+from labkit.machine.scripts import beside
 from labkit.machine.units import shown
 
 Values = npt.NDArray[np.float64]
@@ -64,22 +66,7 @@ BELOW_NAMES = alt.Axis(titleAnchor="end")
 # 800 pixels leaves beside the list of files: nothing is cut off. Hovering still finds its marks, as
 # it does not on a canvas that was scaled. What stands in place of Vega-Embed's own style styles its
 # menu too.
-STYLE = """
-.vega-embed { position: relative; display: block; max-width: 100%; box-sizing: border-box }
-.vega-embed svg.marks { max-width: max(100%, 340px); height: auto }
-.vega-embed svg.marks { background: transparent !important }
-.vega-embed :is([class*="role-axis"], [class*="role-legend"], [class*="role-title"],
-  .mark-text.role-mark) text {
-  fill: var(--jp-ui-font-color1, currentColor) }
-.vega-embed .role-axis-grid line { stroke: #8886 }
-.vega-embed details { position: absolute; top: 0; right: 4px }
-.vega-embed summary { list-style: none; cursor: pointer; opacity: .5 }
-.vega-embed summary svg { width: 16px; height: 16px }
-.vega-embed .vega-actions { position: absolute; right: 0; z-index: 9; padding: 4px 0;
-  background: white; border: 1px solid #999 }
-.vega-embed .vega-actions a { display: block; padding: 4px 14px; font: 13px sans-serif;
-  white-space: nowrap; color: #333 }
-"""
+STYLE = beside(__file__, "embedded.css")
 EMBEDDED = {V5: {"embed_options": {"renderer": "svg", "defaultStyle": STYLE}}}
 """The metadata of a chart's display, from which JupyterLab takes how to draw it."""
 
@@ -111,13 +98,13 @@ def whole(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {**harmless(spec), **looks}
 
 
-def svg(spec: Mapping[str, Any], vl_version: str = "5.8") -> str:
+def svg(spec: Mapping[str, Any]) -> str:
     """The picture as SVG that names itself to a screen reader."""
     try:
-        text = vl_convert.vegalite_to_svg(harmless(dict(spec)), vl_version=vl_version)
+        text = vl_convert.vegalite_to_svg(harmless(dict(spec)), vl_version="5.8")
     except ValueError as odd:
         raise ResultsError("the picture cannot be drawn", said=str(odd)) from None
-    label = escaped(readable(str(spec.get("description", "chart"))))
+    label = escape(readable(str(spec.get("description", "chart"))))
     return text.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
 
 
@@ -150,29 +137,24 @@ def insist(blocks_of: Mapping[str, Blocks], scale: str = "log") -> None:
         raise Unknown("scale", scale, SCALES)
     if not any(len(values) for blocks in blocks_of.values() for values in blocks.values()):
         raise BadInput("nothing to draw: no finished runs", hint="run the study first")
-    odd = [
-        n for n, blocks in blocks_of.items() for v in blocks.values() if not np.isfinite(v).all()
-    ]
-    if odd:
-        raise BadInput(f"{odd[0]}: some samples are not numbers")
+    for name, blocks in blocks_of.items():
+        if not all(np.isfinite(values).all() for values in blocks.values()):
+            raise BadInput(f"{name}: some samples are not numbers")
 
 
 # On a log scale the ends are chosen here: Vega would go down and up to the next power of ten.
 # It has no place for 0 and less, which Vega would draw at the wrong end: they need a linear one.
 def time_axis(metric: str, unit: str, scale: str, rows: Rows) -> dict[str, Any]:
     """An axis of times from the smallest to the largest that is drawn."""
-    axis: dict[str, Any] = {"format": ",~f", "tickCount": 6}
-    scale_of = alt.Scale(zero=True)
-    if scale == "log":
-        keys = ("low", "value", "high")
-        values = [row[key] for row in rows for key in keys if row.get(key) is not None]
-        if min(values) > 0:
-            domain = [min(values) / 1.25, max(values) * 1.25]
-            scale_of, axis["values"] = (
-                alt.Scale(type="log", domain=domain, nice=False),
-                steps(*domain),
-            )
-    return {"title": f"{metric} ({shown(unit)})", "axis": alt.Axis(**axis), "scale": scale_of}
+    title, axis = f"{metric} ({shown(unit)})", alt.Axis(format=",~f", tickCount=6)
+    keys = ("low", "value", "high")
+    values = [row[key] for row in rows for key in keys if row.get(key) is not None]
+    if scale != "log" or min(values) <= 0:
+        return {"title": title, "axis": axis, "scale": alt.Scale(zero=True)}
+    domain = [min(values) / 1.25, max(values) * 1.25]
+    axis["values"] = steps(*domain)
+    return {"title": title, "axis": axis,
+            "scale": alt.Scale(type="log", domain=domain, nice=False)}  # fmt: skip
 
 
 def steps(low: float, high: float) -> list[float]:
@@ -200,17 +182,14 @@ def even_steps(low: float, high: float) -> list[float]:
 
 def colour(names: Sequence[str], field: str = "condition") -> alt.Color:
     """A colour for each condition, the same whichever of them are drawn."""
-    cycle = [COLOURS[i % len(COLOURS)] for i in range(len(names))]
-    return alt.Color(
-        f"{field}:N", legend=_legend(names), scale=alt.Scale(domain=list(names), range=cycle)
-    )
+    return alt.Color(f"{field}:N", **_each(names, lambda i: COLOURS[i % len(COLOURS)]))
 
 
 def shape(names: Sequence[str]) -> alt.Shape:
     """A shape for each condition, for eyes and printers without colour."""
-    cycle = [SHAPES[(i + i // len(COLOURS)) % len(SHAPES)] for i in range(len(names))]
+    number = len(SHAPES)
     return alt.Shape(
-        "condition:N", legend=_legend(names), scale=alt.Scale(domain=list(names), range=cycle)
+        "condition:N", **_each(names, lambda i: SHAPES[(i + i // len(COLOURS)) % number])
     )
 
 
@@ -218,9 +197,13 @@ def dash(names: Sequence[str]) -> Any:
     """Dashes that tell lines of one colour apart, if there are more conditions than colours."""
     if len(names) <= len(COLOURS):
         return alt.Undefined
-    cycle = [DASHES[(i // len(COLOURS)) % len(DASHES)] for i in range(len(names))]
-    scale = alt.Scale(domain=list(names), range=cycle)
-    return alt.StrokeDash("condition:N", legend=_legend(names), scale=scale)
+    dashes = _each(names, lambda i: DASHES[(i // len(COLOURS)) % len(DASHES)])
+    return alt.StrokeDash("condition:N", **dashes)
+
+
+def _each(names: Sequence[str], look: Callable[[int], Any]) -> dict[str, Any]:
+    cycle = [look(i) for i in range(len(names))]
+    return {"legend": _legend(names), "scale": alt.Scale(domain=list(names), range=cycle)}
 
 
 # As many columns as fit above the picture; one row of many names would be wider than any screen.
@@ -233,18 +216,8 @@ def _legend(names: Sequence[str]) -> alt.Legend:
     )  # fmt: skip
 
 
-def titled(title: str, subtitle: str, note: str) -> alt.TitleParams:
-    """A title with the lab's note below, so that no picture goes without it."""
-    lines = (part for line in (note, subtitle) for part in _lines(line))
-    return alt.TitleParams(_lines(title), subtitle=list(lines))
-
-
 def _lines(text: str) -> list[str]:
     return wrap(text, LEGEND_WIDTH, break_on_hyphens=False)
-
-
-def _brief(note: str) -> str:
-    return note.brief if isinstance(note, Note) else note
 
 
 AnyChart = TypeVar("AnyChart", alt.Chart, alt.LayerChart)
@@ -254,14 +227,15 @@ def framed(
     picture: AnyChart, height: int, title: str, subtitle: str, note: str, text: str,
     marks: Sequence[str] = (),
 ) -> AnyChart:  # fmt: skip
-    """The picture at its size and under its title, with a sentence for ears.
+    """The picture at its size and under its title and the lab's note, with a sentence for ears.
 
     In a cell one line below the title has only what fits of the note's brief form and `marks`.
     """
     about = {"lab": note, "picture": subtitle.strip()}
-    brief = [_brief(note), *(marks or [subtitle.strip()])]
+    brief = [note.brief if isinstance(note, Note) else note, *(marks or [subtitle.strip()])]
+    full_title = alt.TitleParams(_lines(title), subtitle=[*_lines(note), *_lines(subtitle)])
     complete: AnyChart = picture.properties(
-        width=WIDTH, height=height, title=titled(title, subtitle, note),
+        width=WIDTH, height=height, title=full_title,
         description=f"{text}. {note}".strip(), usermeta={"about": about, "brief": brief},
     )  # fmt: skip
     return complete
@@ -320,9 +294,3 @@ def inline(rows: Rows) -> alt.InlineData:
 def rounded(value: float) -> float:
     """Five digits, which are more than a picture shows."""
     return float(f"{value:.5g}")
-
-
-def escaped(text: str) -> str:
-    """Text for an attribute of SVG."""
-    pairs = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
-    return "".join(pairs.get(letter, letter) for letter in text)

@@ -36,7 +36,7 @@ def bandwidth(study: Study, run: Run, *, note: str = "") -> alt.LayerChart:
     return _draw(series, line, BANDWIDTH, UNIT, *of, note)
 
 
-def seen_live(text: str, condition: str, note: str = "") -> alt.LayerChart | None:
+def seen_live(text: str, condition: str) -> alt.LayerChart | None:
     """The same of a move that may be under way; None before anything of it was seen."""
     try:
         series, line = seen_over_time(text), LiveMigration.time_line(text)
@@ -44,7 +44,7 @@ def seen_live(text: str, condition: str, note: str = "") -> alt.LayerChart | Non
         return None
     if not any(at.size for at, _ in series.values()):
         return None
-    return _draw(series, line, BANDWIDTH, UNIT, condition, "by hand", note)
+    return _draw(series, line, BANDWIDTH, UNIT, condition, "by hand", "")
 
 
 def _draw(

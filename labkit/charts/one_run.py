@@ -10,7 +10,6 @@ from labkit.charts.look import (
     COLOURS,
     GREY,
     POINTS,
-    SCALES,
     SLOWEST,
     Values,
     framed,
@@ -20,7 +19,7 @@ from labkit.charts.look import (
     time_axis,
     tip,
 )
-from labkit.errors import BadInput, Unknown
+from labkit.errors import BadInput
 from labkit.machine.units import figure, shown
 from labkit.statistics import percentiles
 from labkit.statistics.steady import WORTH_TELLING, steady
@@ -29,18 +28,19 @@ from labkit.statistics.steady import WORTH_TELLING, steady
 def round_trips(
     values: Values,
     *,
-    scale: str = "log",
     metric: str = "round trip",
     unit: str = "us",
     run: str = "",
-    title: str = "",
     note: str = "",
 ) -> alt.LayerChart:
     """One run from its first value to its last; of many, some are drawn, the slowest always.
 
     Where a warm-up ends is marked; nothing is cut. `run` says which run it was.
     """
-    _insist(values, scale)
+    if not len(values):
+        raise BadInput("nothing to draw: the run has no values")
+    if not np.isfinite(values).all():
+        raise BadInput("some values of the run are not numbers")
     indices = thinned(values)
     typical, worst = percentiles.percentile(values, 50), float(values.max())
     rows = [{"n": int(n) + 1, "value": rounded(values[n])} for n in indices]
@@ -51,7 +51,7 @@ def round_trips(
         .encode(
             x=alt.X("n:Q", title="request, in the order sent").scale(nice=False)
             .axis(tickCount=6),
-            y=alt.Y("value:Q", **time_axis(metric, unit, scale, rows)),
+            y=alt.Y("value:Q", **time_axis(metric, unit, "log", rows)),
             tooltip=[
                 tip("n", ",", "request"), tip("value", ",.1f", f"{metric} ({shown(unit)})"),
                 *of,
@@ -70,31 +70,16 @@ def round_trips(
     layers = [dots, line.encode(y="value:Q")]
     if cut:
         text += f"; {'warm-up' if warm.steady else 'not steady'} until request {cut:,} (dotted)"
-        layers.append(_end_of_warm_up(cut))
-    title = title or f"One run, request by request{f': {run}' if run else ''}"
+        end = alt.Chart(inline([{"n": cut}]))
+        layers.append(end.mark_rule(color=GREY, strokeDash=[2, 3], strokeWidth=2).encode(x="n:Q"))
+    title = f"One run, request by request{f': {run}' if run else ''}"
     chart = alt.LayerChart(layer=layers)
     return framed(chart, 260, title, text, note, f"{metric} over time: {text}")
 
 
-def _insist(values: Values, scale: str) -> None:
-    if len(values) == 0:
-        raise BadInput("nothing to draw: the run has no values")
-    if not np.isfinite(values).all():
-        raise BadInput("some values of the run are not numbers")
-    if scale not in SCALES:
-        raise Unknown("scale", scale, SCALES)
-
-
-def _end_of_warm_up(cut: int) -> alt.Chart:
-    rule: alt.Chart = alt.Chart(inline([{"n": cut}])).mark_rule(
-        color=GREY, strokeDash=[2, 3], strokeWidth=2
-    )
-    return rule.encode(x="n:Q")
-
-
-def thinned(values: Values, points: int = POINTS) -> npt.NDArray[np.intp]:
+def thinned(values: Values) -> npt.NDArray[np.intp]:
     """The indices of the values to draw: one at each regular step, and all of the slowest."""
-    step = max(1, math.ceil(len(values) / points))
+    step = max(1, math.ceil(len(values) / POINTS))
     if step == 1:
         return np.arange(len(values))
     slowest = np.argsort(values)[-SLOWEST:]

@@ -70,17 +70,16 @@ def detection(
         base.mark_point(filled=True, size=70, opacity=1),
         mistakes.mark_text(dy=-12).encode(text="word:N"),
     ]
-    sentence = "; ".join(f"{part['token']:g} s: {_words(part)}" for part in parts)
+    sentence = "; ".join(
+        f"{part['token']:g} s: "
+        + (f"{part['word']} taken for a failure" if "word" in part
+           else f"detected in {part['seconds']:.1f} s")
+        for part in parts
+    )  # fmt: skip
     caption = "Detection slower than a hiccup does not take it for a failure."
     return framed(
         alt.LayerChart(layer=layers), 260, "Time-out of a cluster", caption, note, sentence
     )
-
-
-def _words(part: Mapping[str, Any]) -> str:
-    if "word" in part:
-        return f"{part['word']} taken for a failure"
-    return f"detected in {part['seconds']:.1f} s"
 
 
 def _part(row: str, step: str, start: float, seconds: float) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from labkit.charts.look import (
     LETTERS,
     POINTS,
     Rows,
-    Values,
     colour,
     dash,
     framed,
@@ -84,9 +83,9 @@ def over_time(
     else:
         chart = alt.LayerChart(layer=[*marks, *(alt.layer(*panel) for panel in layers)])
         chart = chart.resolve_scale(y="independent")
-    text = "; ".join(
-        f"{name} {figure(_mean(values))} on average" for name, (_, values) in series_all.items()
-    )
+    figures = {name: np.asarray(y, dtype=np.float64) for name, (_, y) in series_all.items()}
+    text = "; ".join(f"{name} {figure(float(y.mean()) if y.size else 0.0)} on average"
+                     for name, y in figures.items())  # fmt: skip
     sentence = "".join(f" {e.name} at {e.begin:g} s." for e in events)
     text = f"{metric} over time in {shown(unit)}: {text}.{sentence}".rstrip(".")
     caption = "Band: least to most" * any(row["low"] < row["high"] for row in rows)
@@ -140,20 +139,15 @@ def marked(
     return [
         base.mark_rect(opacity=0.2, color=GREY).encode(x2="end:Q"),
         base.mark_rule(color=GREY, strokeDash=[4, 3]),
-        *(_label(place, x, group) for place, group in _place(rows, min(ends), max(ends)).items()),
+        *(
+            # A theme has a colour for what axes say, and none for other text.
+            alt.Chart(inline(group))
+            .mark_text(align="right" if to_left else "left", dx=-3 if to_left else 3,
+                       dy=8 + 18 * line, baseline="top", style="guide-label", fontSize=LETTERS)
+            .encode(x=x, y=alt.value(0), text="label:N")
+            for (line, to_left), group in _place(rows, min(ends), max(ends)).items()
+        ),
     ]  # fmt: skip
-
-
-# A theme has a colour for what axes say, and none for other text.
-def _label(place: tuple[int, bool], x: alt.X, rows: Rows) -> alt.Chart:
-    line, to_left = place
-    label: alt.Chart = (
-        alt.Chart(inline(rows))
-        .mark_text(align="right" if to_left else "left", dx=-3 if to_left else 3, dy=8 + 18 * line,
-                   baseline="top", style="guide-label", fontSize=LETTERS)
-        .encode(x=x, y=alt.value(0), text="label:N")
-    )  # fmt: skip
-    return label
 
 
 # The line and the side on which each name is written, so that none runs out or over another; for
@@ -172,8 +166,3 @@ def _place(rows: Rows, first: float, last: float) -> dict[tuple[int, bool], Rows
             label = f"{row['event']} →" if to_left else f"← {row['event']}"
             labels.setdefault((line, to_left), []).append({**row, "label": label})
     return labels
-
-
-def _mean(values: npt.ArrayLike) -> float:
-    numbers: Values = np.asarray(values, dtype=np.float64)
-    return float(numbers.mean()) if numbers.size else 0.0

@@ -34,7 +34,6 @@ def speed_ups(
     count: int,
     published: Sequence[float] = (),
     *,
-    by: str = "servers",
     runs: Runs | None = None,
     note: str = "",
 ) -> alt.LayerChart:
@@ -47,30 +46,35 @@ def speed_ups(
     if not names or count < 2:
         raise BadInput("a speed-up needs two points", hint="measure more workers than one")
     rows = ends.reaching(list(_rows(names, blocks_of, single, count, runs)), 1.0)
-    x = alt.X("x:Q", title=by).axis(values=[1, count], format="~g").scale(nice=False, padding=24)
+    x = (
+        alt.X("x:Q", title="servers")
+        .axis(values=[1, count], format="~g")
+        .scale(nice=False, padding=24)
+    )
     y = alt.Y("value:Q", title="times as much as 1")
     ideal: Rows = [{"x": 1, "value": 1}, {"x": count, "value": count}]
     ideal_line = alt.Chart(inline(ideal)).mark_line(strokeDash=[6, 4], color=GREY).encode(x=x, y=y)
     tips = [tip("condition"), tip("value", ".4~f", "times"), interval_tip(),
             tip("from", title="measured"), tip("runs")]  # fmt: skip
-    base = alt.Chart(inline(rows)).encode(x=x, color=colour(names), tooltip=tips)
+    base = alt.Chart(inline(rows)).encode(x=x, color=colour(names))
     from_one = [{**row, "x": 1, "value": 1} for row in rows]
     lines = alt.Chart(inline([*from_one, *rows])).mark_line(opacity=0.6)
     layers = [
         ideal_line, lines.encode(x=x, y=y, color=colour(names), detail="condition:N"),
-        base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q")
-        .transform_filter("isValid(datum.low)"),
-        base.mark_point(filled=True, opacity=1, size=90).encode(y=y, shape=shape(names)),
-        *ends.beside_bars(rows, base, "y", tips),
+        *ends.bars_and_marks(rows, base, y, tips, shape=shape(names)),
     ]  # fmt: skip
     if published:
-        layers.append(_diamonds(published, count, x, y))
+        paper: Rows = [{"x": count, "value": value} for value in published]
+        diamonds = alt.Chart(inline(paper)).mark_point(
+            shape="diamond", filled=True, opacity=1, size=90, color=GREY
+        )
+        layers.append(diamonds.encode(x=x, y=y, tooltip=tip("value", ",~f", "the document's")))
     sentence = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
-    diamonds = "Diamonds: the document's. " * bool(published)
-    legend = f"{diamonds}Dashed: the ideal. {ends.legend(rows)}"
-    chart, title = alt.LayerChart(layer=layers), f"Speed-up by {by}"
+    of_document = "Diamonds: the document's. " * bool(published)
+    legend = f"{of_document}Dashed: the ideal. {ends.legend(rows)}"
+    chart, title = alt.LayerChart(layer=layers), "Speed-up by servers"
     return framed(chart, 340, title, legend.strip(), note, f"{title}, {count} over 1: {sentence}",
-                  [*["◆ the document"] * bool(diamonds), "dashed: the ideal", *ends.brief(rows)]
+                  [*["◆ the document"] * bool(published), "dashed: the ideal", *ends.brief(rows)]
                   )  # fmt: skip
 
 
@@ -82,11 +86,3 @@ def _rows(
         sides = {name: blocks[name], "one": single[name]}
         aside = APART * count * (place - (len(names) - 1) / 2)
         yield {**measured_ratio(name, "one", sides, "mean", runs), "x": count + aside}
-
-
-def _diamonds(published: Sequence[float], count: int, x: alt.X, y: alt.Y) -> alt.Chart:
-    rows: Rows = [{"x": count, "value": value} for value in published]
-    marks: alt.Chart = alt.Chart(inline(rows)).mark_point(
-        shape="diamond", filled=True, opacity=1, size=90, color=GREY
-    )
-    return marks.encode(x=x, y=y, tooltip=tip("value", ",~f", "the document's"))

@@ -34,7 +34,8 @@ def over_sessions(trends: Trends) -> alt.LayerChart:
         for name, values in lines.items()
         for session, value in zip(trends.sessions, values, strict=True)
     ]  # fmt: skip
-    noise = FROM_MEDIAN * float(np.median([_step(values) for values in lines.values()]))
+    steps = [np.median(np.abs(np.diff(values))) for values in lines.values()]
+    noise = FROM_MEDIAN * float(np.median(steps))
     x = alt.X("at:T", title="session (UTC)").scale(type="utc", nice=False, padding=12)
     x = x.axis(format=DAYS)
     y = alt.Y("value:Q", title="over the median of all sessions").scale(zero=False)
@@ -61,10 +62,6 @@ def _over_median(sessions: Sequence[TrendSession], name: str) -> list[float]:
     values = [session.figures[name] for session in sessions]
     middle = float(np.median(values))
     return [value / middle if middle else 1 + value for value in values]
-
-
-def _step(values: Sequence[float]) -> float:
-    return float(np.median(np.abs(np.diff(values))))
 
 
 # One mark for each session with which something changed, and for each new version of labkit.

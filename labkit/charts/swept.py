@@ -34,14 +34,10 @@ def swept(
     tips = [tip("condition"), tip("at", ",~f", by), tip("value", ".4~f", metric),
             interval_tip(), tip("runs")]  # fmt: skip
     base = alt.Chart(inline(rows)).encode(x=x, color=colour(names))
-    bars = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q", tooltip=tips)
     layers = [
         base.mark_line().encode(y=y, strokeDash=dash(names)),
-        bars.transform_filter("isValid(datum.low)"),
-        base.mark_point(filled=True, size=80, opacity=1)
-        .encode(y=y, shape=shape(names), tooltip=tips),
-        *ends.beside_bars(rows, base, "y", tips),
-    ]  # fmt: skip
+        *ends.bars_and_marks(rows, base, y, tips, 80, shape=shape(names)),
+    ]
     sentence = "; ".join(f"{r['condition']} at {r['at']}: {figure(r['value'])}" for r in rows)
     title = f"{f'{of}: ' if of else ''}{capital(metric)} by {by}"
     chart, legend = alt.LayerChart(layer=layers), ends.legend(rows)

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import altair as alt
 
 from labkit.charts import ends
+from labkit.charts.compared import measured_ratio, over_one
 from labkit.charts.look import (
     BELOW_NAMES,
     COLOURS,
-    GREY,
     framed,
-    inline,
     interval_tip,
     rounded,
     runs_of,
     tip,
 )
 from labkit.charts.swept import swept
-from labkit.errors import LabkitError, Unknown
+from labkit.errors import BadInput, LabkitError, Unknown
 from labkit.machine.units import figure, shown
 from labkit.results import Results
 from labkit.statistics.estimate import estimated
@@ -40,12 +40,7 @@ def of_metric(study: Study, results: Results, metric: str) -> dict[str, Blocks]:
     Conditions come in the order of the study, whatever was measured first.
     """
     blocks_of = _select(study, results, metric)
-    names = [
-        name
-        for condition in study.conditions
-        for name in blocks_of
-        if Measurand.of(name).is_of(condition.name)
-    ]
+    names = [n for c in study.conditions for n in blocks_of if Measurand.of(n).is_of(c.name)]
     return {name: blocks_of[name] for name in dict.fromkeys([*names, *blocks_of])}
 
 
@@ -67,26 +62,17 @@ def both_sides(study: Study, results: Results, metrics: Iterable[str]) -> list[d
     A metric that no host of the lab could measure says so in each row.
     """
     columns = {metric: _column(study, results, metric) for metric in metrics}
-    units, names_seen = (
-        units_of(study, results),
-        {name for column in columns.values() for name in column},
-    )
-    names = [
-        n for c in study.conditions for n in sorted(names_seen) if Measurand.of(n).is_of(c.name)
-    ]
+    units = units_of(study, results)
+    found = sorted({name for column in columns.values() for name in column})
+    names = [n for c in study.conditions for n in found if Measurand.of(n).is_of(c.name)]
     return [
         {"condition": name} | {
-            _title(metric, units.get(metric, "")):
+            metric.replace("_", " ") + (f" ({unit})" if (unit := units.get(metric)) else ""):
                 cells.get(name, "") if cells else "not reported by this lab"
             for metric, cells in columns.items()
         }
         for name in dict.fromkeys(names)
     ]  # fmt: skip
-
-
-def _title(metric: str, unit: str) -> str:
-    title = metric.replace("_", " ")
-    return f"{title} ({unit})" if unit else title
 
 
 # Condition -> what its row says; empty where no host could measure it.
@@ -95,13 +81,8 @@ def _column(study: Study, results: Results, metric: str) -> dict[str, str]:
     if metric not in {*metrics, plain(study.metric)}:
         return {}
     blocks_of, unit = of_metric(study, results, metric), units_of(study, results).get(metric, "")
-    return {
-        name: _with_ends(mean_of(blocks, unit, "average")) for name, blocks in blocks_of.items()
-    }
-
-
-def _with_ends(mean: Interval) -> str:
-    return f"{figure(mean.value)} ({mean.ends(figure)})"
+    means = {name: mean_of(blocks, unit, "average") for name, blocks in blocks_of.items()}
+    return {name: f"{figure(mean.value)} ({mean.ends(figure)})" for name, mean in means.items()}
 
 
 def mean_of(blocks: Blocks, unit: str, statistic: str = "mean") -> Interval:
@@ -121,21 +102,30 @@ def units_of(study: Study, results: Results) -> dict[str, str]:
 def run_2_over_run_1(study: Study, results: Results, note: str = "") -> alt.LayerChart:
     """The mean of every metric of Run 2 over that of Run 1, beside the document's two ratios."""
     rows, document, runs = [], [], results.by_block()
-    figures = {row["metric"]: {} for row in study.published()}  # type: ignore[var-annotated]
-    for row in study.published():
-        figures[row["metric"]][row["condition"].partition(":")[0]] = float(row["value"])
+    printed = {
+        (row["metric"], row["condition"].partition(":")[0]): float(row["value"])
+        for row in study.published()
+    }
     for metric in ("response_time", "throughput", "ready_time", "host_cpu_utilisation"):
-        blocks_of = of_metric(study, results, metric)
+        blocks_of, name = of_metric(study, results, metric), {"metric": metric.replace("_", " ")}
         if {"Run 1", "Run 2"} <= set(blocks_of):
-            name = metric.replace("_", " ")
-            pair = "; over ".join(
-                runs_of(runs, side, blocks_of[side]) for side in ("Run 2", "Run 1")
-            )
-            rows.append({"metric": name, **_mean("'Run 2' / 'Run 1'", blocks_of), "runs": pair})
-            if {"Run 1", "Run 2"} <= set(figures.get(metric, {})):
-                ratio = figures[metric]["Run 2"] / figures[metric]["Run 1"]
-                document.append({"metric": name, "value": round(ratio, 3)})
-    return _ratios(rows, document, note)
+            with suppress(BadInput):  # nothing is so many times 0
+                ratio = measured_ratio("Run 2", "Run 1", blocks_of, "average", runs)
+                rows.append({**ratio, **name})
+            if (metric, "Run 1") in printed and (metric, "Run 2") in printed:
+                quotient = printed[metric, "Run 2"] / printed[metric, "Run 1"]
+                document.append({**name, "value": round(quotient, 3)})
+    rows = ends.reaching(rows, 1.0)
+    x = alt.X("value:Q", title="Run 2, over Run 1 = 1").scale(type="log", nice=False, padding=20)
+    y = alt.Y("metric:N", sort=[row["metric"] for row in rows], title=None)
+    tips = [tip("metric"), tip("value", ".3~f", "Run 2 / Run 1"), interval_tip(), tip("runs")]
+    chart = over_one(rows, y, x.axis(BELOW_NAMES), tips, paper=document, color=alt.value(COLOUR))
+    sentence = "; ".join(f"{row['metric']} {figure(row['value'])}" for row in rows)
+    return framed(
+        chart, 44 * max(1, len(rows)), "What owning CPUs changes",
+        f"Diamonds: the document's. {ends.legend(rows)}".rstrip(), note,
+        f"Run 2 over Run 1: {sentence}", ["◆ the document", *ends.brief(rows)],
+    )  # fmt: skip
 
 
 def against_rate(
@@ -146,7 +136,7 @@ def against_rate(
     rates = sorted({int(re.split(r"_at_|: ", name)[1]) for name in names})
     runs = results.by_block()
     rows = [
-        {"condition": condition, "at": rate, **_mean(f"'{condition}'", {condition: blocks}),
+        {"condition": condition, "at": rate, **_mean(blocks),
          "runs": runs_of(runs, condition, blocks)}
         for rate in rates
         for condition, blocks in of_metric(study, results, f"{metric}_at_{rate}").items()
@@ -157,39 +147,9 @@ def against_rate(
     return swept(rows, order, by="datagrams a second", metric=axis_title, note=note)
 
 
-def _ratios(
-    rows: list[dict[str, Any]], document: list[dict[str, Any]], note: str
-) -> alt.LayerChart:
-    rows, names = ends.reaching(rows, 1.0), [row["metric"] for row in rows]
-    x = alt.X("value:Q", title="Run 2, over Run 1 = 1").scale(type="log", nice=False, padding=20)
-    x = x.axis(BELOW_NAMES)
-    y = alt.Y("metric:N", sort=names, title=None)
-    base = alt.Chart(inline(rows)).encode(y=y)
-    line_of_one = (
-        alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
-    )
-    tips = [tip("metric"), tip("value", ".3~f", "Run 2 / Run 1"), interval_tip(),
-            tip("runs")]  # fmt: skip
-    layers = [
-        line_of_one,
-        base.mark_rule(strokeWidth=2, color=COLOUR)
-        .encode(x="low:Q", x2="high:Q", tooltip=tips).transform_filter("isValid(datum.low)"),
-        base.mark_point(filled=True, size=90, opacity=1, color=COLOUR).encode(x=x, tooltip=tips),
-        *ends.beside_bars(rows, base.encode(color=alt.value(COLOUR)), "x", tips),
-        alt.Chart(inline(document)).mark_point(shape="diamond", filled=True, size=110, color=GREY)
-        .encode(x=x, y=y, tooltip=tip("value", ".3~f", "the document's")),
-    ]  # fmt: skip
-    sentence = "; ".join(f"{row['metric']} {figure(row['value'])}" for row in rows)
-    legend = f"Diamonds: the document's. {ends.legend(rows)}".rstrip()
-    chart, height = alt.LayerChart(layer=layers), 44 * max(1, len(rows))
-    sentence = f"Run 2 over Run 1: {sentence}"
-    return framed(chart, height, "What owning CPUs changes", legend, note, sentence,
-                  ["◆ the document", *ends.brief(rows)])  # fmt: skip
-
-
-def _mean(expression: str, sides: Mapping[str, Blocks]) -> dict[str, Any]:
+def _mean(blocks: Blocks) -> dict[str, Any]:
     try:
-        estimate = estimated(Quantity(expression, "average"), sides)
+        estimate = estimated(Quantity("'it'", "average"), {"it": blocks})
     except LabkitError:
         return {"value": float("nan"), **ends.bar(None, 0)}
     i = estimate.interval()

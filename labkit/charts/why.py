@@ -15,7 +15,7 @@ ROOM, LANE = 0.85, 42
 LATENCY = "round trip"
 
 
-def time_line(requests: SlowRequests, *, title: str = "", note: str = "") -> alt.LayerChart:
+def time_line(requests: SlowRequests, *, note: str = "") -> alt.LayerChart:
     """Round trips and each kernel's figures, a lane each, with a grey line at each slow request."""
     rows = list(_rows(requests))
     lanes = {row["lane"]: row["most"] for row in rows}
@@ -33,19 +33,13 @@ def time_line(requests: SlowRequests, *, title: str = "", note: str = "") -> alt
     areas = base.mark_area(color=COLOURS[0], opacity=0.75, line=True).encode(
         y=y, y2="base:Q", detail="lane:N", tooltip=tips
     )
-    slow: Rows = [{"at": rounded(t)} for t in _slow(requests)]
+    slow_at = requests.sent[requests.took > requests.limit] - requests.sent[0]
+    slow: Rows = [{"at": rounded(t)} for t in slow_at]
     marks = alt.Chart(inline(slow)).mark_rule(color=GREY, opacity=0.6).encode(x=x)
     sentence = "; ".join(f"{name} up to {peak}" for name, peak in lanes.items())
     chart = alt.LayerChart(layer=[marks, areas])
     limit = f"Grey: the slowest 1 %, above {figure(requests.limit)} µs"
-    return framed(
-        chart, LANE * len(lanes), title or "Why the slowest are slow", limit, note, sentence
-    )
-
-
-def _slow(requests: SlowRequests) -> Values:
-    slow: Values = requests.sent[requests.took > requests.limit] - requests.sent[0]
-    return slow
+    return framed(chart, LANE * len(lanes), "Why the slowest are slow", limit, note, sentence)
 
 
 # The most of each stretch is drawn, so that no spike is lost.

@@ -44,12 +44,19 @@ class Interval:
 
     def ends(self, form: Callable[[float], str]) -> str:
         """Both ends for a table: `3 to 5`, `> 3` without an upper limit, or the few blocks."""
-        return in_blocks(self.each, form) or ends(self.least, self.most, form)
+        return within(self.each, self.least, self.most, form)
 
     # What may lie on either side of 0 has no factor to be away by.
     @property
     def _positive(self) -> bool:
         return self.value > 0 and self.low >= 0
+
+
+def within(
+    each: Sequence[float], low: float | None, high: float | None, form: Callable[[float], str]
+) -> str:
+    """The few blocks, or both ends where there are enough for an interval."""
+    return in_blocks(each, form) or ends(low, high, form)
 
 
 def in_blocks(figures: Sequence[float], form: Callable[[float], str]) -> str:

@@ -57,10 +57,6 @@ def test_colours_are_told_apart_without_red_or_green_the_first_ones_best(eyes, f
     assert nearest >= apart
 
 
-def test_ten_conditions_have_ten_colours():
-    assert len(set(charts.COLOURS)) >= 10
-
-
 @pytest.mark.slow
 def test_what_is_written_is_9_pixels_high_in_the_narrowest_cell():
     """A window of 800 pixels leaves 356 of them beside the list of files."""
@@ -69,7 +65,7 @@ def test_what_is_written_is_9_pixels_high_in_the_narrowest_cell():
     note = "Emulated: " + "one machine, " * 12
     moments = np.linspace(0, 60, 100)
     for chart in (
-        charts.ladder(runs, note=note), charts.spread(runs, note=note, title=note),
+        charts.ladder(runs, note=note), charts.spread(runs, note=note),
         charts.ratios(runs, names[0], note=note),
         charts.round_trips(runs[names[0]][1], note=note),
         charts.over_time(dict.fromkeys(names, (moments, moments))),

@@ -19,10 +19,8 @@ from labkit.running.open_lab import stored_results
 def test_each_run_is_a_tick_that_names_it():
     chart = charts.ladder(MEASURED, runs={("Native", 1): "003-Native-b1"})
     ticks = [row for row in rows(chart) if "run" in row]
-    assert {row["run"] for row in ticks if row["condition"] == "Native"} >= {
-        "003-Native-b1",
-        "block 2",
-    }
+    named = {row["run"] for row in ticks if row["condition"] == "Native"}
+    assert named >= {"003-Native-b1", "block 2"}
     assert not [row for row in rows(charts.ladder(synthetic.measured(13, 50))) if "run" in row]
 
 
@@ -51,13 +49,10 @@ def test_a_mark_that_was_measured_names_its_runs_when_it_is_hovered(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "draw"),
-    [
-        ("lat_cpu_exclusive", tradeoff.run_2_over_run_1),
-        ("lat_vmxnet3", functools.partial(tradeoff.against_rate, metric="throughput", unit="1/s")),
-    ],
-)
+@pytest.mark.parametrize(("name", "draw"), [
+    ("lat_cpu_exclusive", tradeoff.run_2_over_run_1),
+    ("lat_vmxnet3", functools.partial(tradeoff.against_rate, metric="throughput", unit="1/s")),
+])  # fmt: skip
 def test_pictures_of_several_metrics_name_the_runs_of_recorded_results_too(name, draw):
     results = stored_results(name, "recorded")
     text = " ".join(said_of_marks(draw(find_study(name), results, note=NOTE)))
@@ -68,10 +63,8 @@ def test_pictures_of_several_metrics_name_the_runs_of_recorded_results_too(name,
 
 @pytest.mark.slow
 def test_metrics_beside_each_other_are_columns_and_one_that_no_host_has_says_so():
-    study, results = (
-        find_study("lat_cpu_exclusive"),
-        stored_results("lat_cpu_exclusive", "recorded"),
-    )
+    name = "lat_cpu_exclusive"
+    study, results = find_study(name), stored_results(name, "recorded")
     found = tradeoff.both_sides(study, results, ("response_time", "throughput", "colour"))
     assert [row["condition"] for row in found] == ["Run 1", "Run 2"]
     for row in found:

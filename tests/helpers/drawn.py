@@ -37,7 +37,6 @@ PICTURES = {
     "ladder, linear": lambda: charts.ladder(MEASURED, scale="linear", note=NOTE),
     "ladder, one block": lambda: charts.ladder(synthetic.measured(1, 50), PUBLISHED, note=NOTE),
     "spread": lambda: charts.spread(MEASURED, runs=RUNS, note=NOTE),
-    "spread, linear": lambda: charts.spread(MEASURED, scale="linear", note=NOTE),
     "round trips": lambda: charts.round_trips(
         MEASURED["Native"][1], run="001-Native-b1", note=NOTE
     ),
