@@ -74,10 +74,10 @@ def _pages(
     for n in range(0, len(rows) if len(rows) > MOST_ROWS else 0, MOST_ROWS):
         name, last = f"points-{n // MOST_ROWS + 1:03d}.html", min(n + MOST_ROWS, len(rows))
         title = f"Points {n + 1} to {last} of {folder.name}"
-        yield name, filled("campaign", title=title, index=False, pages=(), points=rows[n:last])
+        yield name, filled("campaign.html", title=title, index=False, pages=(), points=rows[n:last])
         pages.append((name, n + 1, last))
     yield "index.html", filled(
-        "campaign", title=f"Campaign {folder.name}", index=True, found=_summarize(points),
+        "campaign.html", title=f"Campaign {folder.name}", index=True, found=_summarize(points),
         facts=_facts(points), of=len(points), studies=[*_studies(folder, points)],
         failed=[facts for facts in points if facts["state"] not in (FINISHED, NOT_BEGUN)],
         waiting=sum(facts["state"] == NOT_BEGUN for facts in points),

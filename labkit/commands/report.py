@@ -70,8 +70,7 @@ def _artifact(args: argparse.Namespace, results: Results) -> int:
 
 
 def _against(args: argparse.Namespace, new: Results, olds: Sequence[Results]) -> int:
-    from labkit.pages.old_and_new import old_and_new
-    from labkit.pages.several import Several
+    from labkit.pages.old_and_new import Several, old_and_new
 
     for old in olds:
         if new.study != old.study:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import ipywidgets as widgets  # type: ignore[import-untyped]
 
 from labkit.errors import LabkitError
+from labkit.pages.filled import safe
 from labkit.pages.lab_panel import status
-from labkit.pages.tables import safe
 
 
 class Area:

@@ -12,13 +12,16 @@ from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
+from markupsafe import Markup
+
 from labkit import studies
 from labkit.front.readiness import NO, NOT_CLEAR, PARTLY, YES, Readiness
 from labkit.front.shelf import Shelved, newest
 from labkit.machine.places import HOME, out
+from labkit.pages.filled import CHIPS, filled, safe
 from labkit.pages.score_line import NO_RUN, NO_STUDY_YET, counts_as
 from labkit.pages.scorecard import Scorecard
-from labkit.pages.tables import CHIPS, Table, chip, safe
+from labkit.pages.tables import Table
 from labkit.running import notebook
 from labkit.study import Study
 from labkit.verdict import REAL_KERNEL
@@ -55,16 +58,26 @@ class StudyCard:
     verdicts: Verdicts | None = None
 
     @property
+    def title(self) -> str:
+        """The question that it asks."""
+        return studies.asks(self.study)
+
+    @property
+    def picture(self) -> str:
+        """The address of its picture: of the last report, else the recorded run; or none."""
+        if self.last and self.last.report and (drawn := first_picture(self.last.report)):
+            return f"data:image/svg+xml;base64,{base64.b64encode(drawn.encode()).decode()}"
+        file = self.notebook.parent / "pictures/studies" / f"{self.notebook.stem}.png"
+        return href(file) if file.is_file() else ""
+
+    @property
     def source(self) -> str:
         """The document, and the sections that the claims come from."""
-        sections_all = [
-            part.strip() for claim in self.study.claims for part in _sections(claim.source)
-        ]
-        sections = list(dict.fromkeys(sections_all))
-        addition = (
-            f" and {len(sections) - MOST_SECTIONS} more" if len(sections) > MOST_SECTIONS else ""
-        )
-        text = ", ".join(sections[:MOST_SECTIONS]) + addition
+        found = filter(None, (SECTION.search(claim.source) for claim in self.study.claims))
+        parts = (part.strip() for match in found for part in match[1].split(" and "))
+        sections = list(dict.fromkeys(parts))
+        others = len(sections) - MOST_SECTIONS
+        text = ", ".join(sections[:MOST_SECTIONS]) + f" and {others} more" * (others > 0)
         return f"{self.study.source}: {text}" if text else self.study.source
 
     @property
@@ -90,14 +103,6 @@ class StudyCard:
     def counted(self) -> dict[str, int]:
         """Of each verdict how many claims have it; empty while they are judged."""
         return dict(self.verdicts.counts) if self.verdicts else {}
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """A notebook about labkit itself."""
-
-    title: str
-    notebook: Path
 
 
 @dataclass
@@ -131,10 +136,6 @@ def shown() -> tuple[list[Study], list[str]]:
     return [study for study in read if study.name not in bare], reasons
 
 
-def _sections(source: str) -> list[str]:
-    return re.split(r" and ", match[1]) if (match := SECTION.search(source)) else []
-
-
 def verdicts_of(score: Scorecard) -> dict[str, Verdicts]:
     """Count the verdict of the best evidence on each claim, study by study."""
     verdicts: dict[str, Verdicts] = {}
@@ -142,11 +143,10 @@ def verdicts_of(score: Scorecard) -> dict[str, Verdicts]:
     for name in {line.study for line in score.lines}:
         lines = [line for line in lines_of_best if line.study == name]
         real = any(line.kernel == REAL_KERNEL for line in lines)
-        answers = dict.fromkeys(
-            f"{line.answer} ({line.lab}, {line.blocks} blocks)"
-            for line in score.lines if line.study == name and line.answer
-        )  # fmt: skip
-        verdicts[name] = Verdicts(Counter(map(counts_as, lines)), real, tuple(answers))
+        answers = (f"{line.answer} ({line.lab}, {line.blocks} blocks)"
+                   for line in score.lines if line.study == name and line.answer)  # fmt: skip
+        counts = Counter(map(counts_as, lines))
+        verdicts[name] = Verdicts(counts, real, tuple(dict.fromkeys(answers)))
     return verdicts
 
 
@@ -170,13 +170,11 @@ def link_of(folder: Path) -> Path:
     return out() / "workspaces" / f"{folder.name}-{digest}"
 
 
-def lessons() -> list[Lesson]:
-    """The notebooks that are of no study, by their titles."""
-    names_of_files = {file.name for name in studies.names() if (file := notebook.found(name))}
-    files = [
-        file for file in sorted(notebooks().glob("[0-9]*.ipynb")) if file.name not in names_of_files
-    ]
-    return [Lesson(_title(file), file) for file in files]
+def lessons() -> dict[str, Path]:
+    """The notebooks about labkit itself, which are of no study, by their titles."""
+    of_studies = {file.name for name in studies.names() if (file := notebook.found(name))}
+    files = sorted(notebooks().glob("[0-9]*.ipynb"))
+    return {_title(file): file for file in files if file.name not in of_studies}
 
 
 def _title(file: Path) -> str:
@@ -189,51 +187,29 @@ def href(file: Path) -> str:
     return quote(os.path.relpath(file, Path.cwd()))
 
 
-def link(file: Path, text: str, label_text: str = "") -> str:
-    """A link to a file; `label_text` is what a screen reader calls it."""
-    label = f' aria-label="{safe(label_text)}"' if label_text else ""
-    return f'<a href="{safe(href(file))}"{label}>{safe(text)}</a>'
+def link(file: Path, text: str, label: str = "") -> Markup:
+    """A link to a file; `label` is what a screen reader calls it."""
+    about = Markup(' aria-label="{}"').format(safe(label)) if label else ""
+    return Markup(f'<a href="{safe(href(file))}"{about}>{safe(text)}</a>')
 
 
-def cards_html(cards: Iterable[StudyCard], lessons_of: Iterable[Lesson]) -> str:
+def cards_html(cards: Iterable[StudyCard], lessons_of: Mapping[str, Path]) -> str:
     """All cards, below links to the lessons."""
-    items = "".join(f'<li class="lk-card">{card_html(card)}</li>' for card in cards)
-    return f'{lessons_html(lessons_of)}<ul class="lk-cards" aria-label="Studies">{items}</ul>'
+    shown_cards = [Markup(card_html(card)) for card in cards]
+    return filled("cards.html", lessons=Markup(lessons_html(lessons_of)), cards=shown_cards)
 
 
-def lessons_html(lessons_of: Iterable[Lesson]) -> str:
+def lessons_html(lessons_of: Mapping[str, Path]) -> str:
     """Links to the lessons, and what is not shown."""
-    first = " · ".join(link(lesson.notebook, lesson.title) for lesson in lessons_of)
-    odd = "".join(f"<p><b>Not shown:</b> {safe(reason)}</p>" for reason in shown()[1])
-    return f"<p>Lessons: {first}</p>{odd}"
+    return filled("lessons.html", lessons=lessons_of, hidden=shown()[1], href=href)
 
 
 def card_html(card: StudyCard) -> str:
     """A card: the last picture and the answer first; what blocks it is folded."""
-    title = studies.asks(card.study)
-    answers = "".join(f"<p>{safe(answer)}</p>" for answer in card.answers[1:])
-    parts = [
-        f"<h3>{link(card.notebook, title, f'Open the notebook: {title}')}</h3>",
-        f'<img src="{picture}" alt="">' if (picture := picture_of(card)) else "",
-        *(f"<p><b>Found:</b> {safe(answer)}</p>" for answer in card.answers[:1]),
-        f"<details><summary>on other labs</summary>{answers}</details>" if answers else "",
-        f"<p>{_verdicts(card)}</p>",
-        _ready(card.ready),
-        f'<p class="lk-dim">Last run: {safe(card.last_run)}{_report(card)}</p>',
-        f'<p class="lk-dim">{safe(card.source)}</p>',
-    ]
-    return "".join(parts)
-
-
-def picture_of(card: StudyCard) -> str:
-    """The address of the last picture: of the last report, else of the run that came with labkit.
-
-    Empty if there is neither.
-    """
-    if card.last and card.last.report and (picture := first_picture(card.last.report)):
-        return f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}"
-    file = card.notebook.parent / "pictures/studies" / f"{card.notebook.stem}.png"
-    return safe(href(file)) if file.is_file() else ""
+    return filled(
+        "card.html", card=card, href=href, words=(*CHIPS, NO_RUN, NO_STUDY_YET), judging=JUDGING,
+        looking=LOOKING, signs=SIGNS, short=SHORT,
+    )  # fmt: skip
 
 
 @lru_cache
@@ -244,47 +220,16 @@ def first_picture(report: Path) -> str:
     except (OSError, ValueError, LookupError):
         return ""
     numbers = [n for n, cell in enumerate(cells) if HEADING in "".join(cell["source"])]
-    outputs = [
-        output for cell in cells[min(numbers, default=0) :] for output in cell.get("outputs", ())
-    ]
+    outputs = (out for cell in cells[min(numbers, default=0) :] for out in cell.get("outputs", ()))
     pictures = (output["data"][SVG] for output in outputs if SVG in output.get("data", {}))
     return "".join(next(pictures, ""))
-
-
-def _ready(ready: Readiness | None) -> str:
-    if ready is None:
-        return f"<p><b>Here:</b> {LOOKING}</p>"
-    sign = f"<b>Here:</b> {SIGNS[ready.state]}"
-    if ready.state == YES:
-        return f"<p>{sign} {safe(ready.words)}</p>"
-    fix = f"<p>To do: <code>{safe(ready.fix)}</code></p>" if ready.fix else ""
-    short = f"{sign} {SHORT[ready.state]}"
-    return f"<details><summary>{short}</summary><p>{safe(ready.words)}</p>{fix}</details>"
-
-
-def _report(card: StudyCard) -> str:
-    if not card.last or not card.last.report:
-        return ""
-    return f" · {link(card.last.report, 'report', f'Open the last report: {card.study.title}')}"
-
-
-def _verdicts(card: StudyCard) -> str:
-    if card.verdicts is None:
-        return f"<b>Claims:</b> {JUDGING}"
-    words = [word for word in (*CHIPS, NO_RUN, NO_STUDY_YET) if card.counted.get(word)]
-    chips = [
-        f'<span class="lk-count">{card.counted[word]} '
-        f"{chip(word) if word in CHIPS else safe(word)}</span>"
-        for word in words
-    ]
-    return f"<b>Claims:</b> {' '.join(chips)}"
 
 
 def cards_table(cards: Iterable[StudyCard]) -> Table:
     """The same as a table, for a terminal and for a page without widgets."""
     rows = [
         (
-            studies.asks(card.study), card.source, "; ".join(card.answers),
+            card.title, card.source, "; ".join(card.answers),
             card.ready.words if card.ready else LOOKING, card.last_run,
             ", ".join(f"{n} {word}" for word, n in card.counted.items()) or JUDGING,
         )

@@ -1,25 +1,56 @@
 """The front page: a thin view of what studies, labs, results and the scorecard say."""
 
+from collections.abc import Callable, Sequence
+
 import ipywidgets as widgets  # type: ignore[import-untyped]
 from IPython.display import display
+from markupsafe import Markup
 
 from labkit.box import this_machine
 from labkit.front import cards, readiness
 from labkit.front.area import Area, Speaker, Worker, button, heading
-from labkit.front.cards import JUDGING, Known, cards_html, cards_table, lessons_html
+from labkit.front.cards import (
+    JUDGING,
+    Known,
+    StudyCard,
+    card_html,
+    cards_html,
+    cards_table,
+    lessons_html,
+)
 from labkit.front.lab_section import LabSection
-from labkit.front.look import STYLE, styled
 from labkit.front.results_section import ResultsSection
 from labkit.front.runner import Runner
 from labkit.front.shelf import shelf
-from labkit.front.tiles import Tiles
+from labkit.pages.filled import filled
 from labkit.pages.kept_scores import kept_scorecard
 from labkit.pages.lab_panel import alone, show
 from labkit.pages.score_page import body
-from labkit.pages.tables import safe
 
 VIEW = "application/vnd.jupyter.widget-view+json"
-STATIC = "This is how the page was first seen; run its cell to make the buttons work."
+
+
+class Tiles:
+    """One tile for each study; `press` is called with the name of a study whose button is used."""
+
+    def __init__(self, names: Sequence[str], press: Callable[[str], None]) -> None:
+        self.areas = {name: Area() for name in names}
+        self.buttons = {name: button("Run", f"Run {name} for a few short runs") for name in names}
+        for name, tile_button in self.buttons.items():
+            tile_button.on_click(lambda _, name=name: press(name))
+        self.widget = widgets.Box(
+            [widgets.VBox([self.areas[name].widget, self.buttons[name]]) for name in names]
+        )
+        self.widget.add_class("lk-cards")
+        for tile in self.widget.children:
+            tile.add_class("lk-card")
+
+    def show(self, cards: Sequence[StudyCard], at_work: str) -> None:
+        """Show each study's card, and Stop on that of the study at work."""
+        for card in cards:
+            self.areas[card.study.name].show(card_html(card))
+        for name, tile_button in self.buttons.items():
+            tile_button.description = "Stop" if name == at_work else "Run"
 
 
 class FrontPage:
@@ -68,7 +99,8 @@ class FrontPage:
 
     def view(self) -> widgets.Widget:
         """The page as a widget."""
-        style = widgets.HTML(f"<style>{STYLE}</style>", layout=widgets.Layout(display="none"))
+        style = f"<style>{filled('front.css')}</style>"
+        style = widgets.HTML(style, layout=widgets.Layout(display="none"))
         self.score.show(f"<p>{JUDGING} ...</p>")
         lessons = Area()
         lessons.show(lessons_html(self.lessons))
@@ -83,8 +115,9 @@ class FrontPage:
 
     def snapshot(self) -> dict[str, str]:
         """The view shown if there are no widgets: a saved notebook on another page."""
-        page = f"<p>{safe(STATIC)}</p>{cards_html(self.known.cards(), self.lessons)}"
-        return {"text/html": styled(page), "text/plain": cards_table(self.known.cards()).text()}
+        known = self.known.cards()
+        page = filled("front.html", cards=Markup(cards_html(known, self.lessons)))
+        return {"text/html": page, "text/plain": cards_table(known).text()}
 
     def _ipython_display_(self) -> None:
         if alone():

@@ -37,14 +37,6 @@ class HostNow:
         return self.state == "answers"
 
 
-@dataclass(frozen=True)
-class PutBack:
-    """The outcome of a host's unfinished changes, a line for each."""
-
-    ok: bool
-    lines: tuple[str, ...]
-
-
 def known_labs() -> dict[str, Path | None]:
     """Name the labs that can be chosen: boxes that are up, and each lab.toml that lies here."""
     labs: dict[str, Path | None] = {NO_LAB: None}
@@ -85,10 +77,13 @@ def _look_at(host: Host, role: str) -> HostNow:
     return replace(row, held=holder, unfinished=leftovers)
 
 
-def put_back(host: Host) -> PutBack:
-    """Put back what is unfinished on a host; a failure says what to try."""
+def put_back(host: Host) -> tuple[bool, list[str]]:
+    """Put back what is unfinished on a host: whether all is, and a line for each thing.
+
+    A failure says what to try.
+    """
     try:
         outcome = restore(host, "the front page")
     except LabkitError as error:
-        return PutBack(False, tuple(str(error).splitlines()))
-    return PutBack(outcome.ok, tuple(outcome.lines or ["nothing to put back"]))
+        return False, str(error).splitlines()
+    return outcome.ok, outcome.lines or ["nothing to put back"]

@@ -17,8 +17,9 @@ from labkit.front.lab_now import (
     put_back,
 )
 from labkit.lab import Lab
+from labkit.pages.filled import safe
 from labkit.pages.lab_panel import LabPanel, wrapped
-from labkit.pages.tables import Table, safe, table
+from labkit.pages.tables import Table, table
 
 HEAD = ("role", "address", "state", "kernel", "cpus", "held by", "not put back")
 NO_LAB_OPEN = (
@@ -74,11 +75,11 @@ class LabSection:
         """Put back what is unfinished on one host, and say what became of each thing."""
         if self.lab is None:
             raise BadInput("no lab is open", hint="choose one above")
-        outcome = put_back(self.lab.host(role))
+        ok, lines = put_back(self.lab.host(role))
         self.hosts = hosts_now(self.lab)
         self._show()
-        head = f"{role}: put back" if outcome.ok else f"{role}: not everything was put back"
-        return "\n".join([head, *(f"  {line}" for line in outcome.lines)])
+        head = f"{role}: put back" if ok else f"{role}: not everything was put back"
+        return "\n".join([head, *(f"  {line}" for line in lines)])
 
     def _choose(self, _: object) -> None:
         self.begin()
@@ -118,11 +119,7 @@ def hosts_table(hosts: Sequence[HostNow]) -> Table:
     rows = [
         {"role": host.role, "address": host.address, "state": host.state, "kernel": host.kernel,
          "cpus": host.cpus, "held by": host.held or ("nobody" if host.answers else ""),
-         "not put back": "\n".join(host.unfinished) or host.trouble or _state_word(host)}
+         "not put back": "\n".join(host.unfinished) or host.trouble or "nothing" * host.answers}
         for host in hosts
     ]  # fmt: skip
     return table(rows, HEAD)
-
-
-def _state_word(host_now: HostNow) -> str:
-    return "nothing" if host_now.answers else ""

@@ -1,7 +1,7 @@
 """The results on the front page: listed, chosen by a word, their reports, two compared."""
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 
 import ipywidgets as widgets  # type: ignore[import-untyped]
 
@@ -9,12 +9,11 @@ from labkit.errors import BadInput, Unknown
 from labkit.front.area import Area, Speaker, Worker, button, heading
 from labkit.front.cards import link
 from labkit.front.shelf import Shelved, compared_page, write_report
+from labkit.pages.filled import filled, safe
 from labkit.pages.lab_panel import wrapped
 from labkit.pages.score_line import ScoreLine, counts_as
-from labkit.pages.tables import safe
 
 MOST_ROWS = 40
-HEAD = ("study", "name", "measured", "lab", "runs", "verdicts", "report")
 Show = Callable[[], None]
 
 
@@ -110,24 +109,20 @@ def listed_html(
     """
     text = f"{len(items)} of {among} results"
     text += f"; the newest {MOST_ROWS} are shown" if len(items) > MOST_ROWS else ""
-    head = "".join(f'<th scope="col">{name}</th>' for name in HEAD)
-    names = list(names_of(items).items())[:MOST_ROWS]
-    counts_of = {(line.study, line.when): Counter[str]() for line in lines}
+    counts_of = defaultdict[tuple[str, str], Counter[str]](Counter)
     for line in lines:
         counts_of[line.study, line.when][counts_as(line)] += 1
-    rows = "".join(f"<tr>{_cells(name, item, counts_of)}</tr>" for name, item in names)
-    table = f'<table class="lk-list"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
-    return f'<p>{text}.</p><div class="lk-scroll">{table if names else ""}</div>'
-
-
-def _cells(name: str, item: Shelved, counts_of: Mapping[tuple[str, str], Counter[str]]) -> str:
-    counts = counts_of.get((item.study, item.when), Counter[str]())
-    runs = f"{item.finished} of {item.runs}" + ("; DAMAGED" if item.damaged else "")
-    texts = (item.study, "recorded" if item.recorded else item.label or item.path.name,
-             item.when[:16].replace("T", " "), f"{item.lab} ({item.made})", runs,
-             ", ".join(f"{n} {word}" for word, n in counts.items()))  # fmt: skip
-    report = link(item.report, "open", f"Open the report: {name}") if item.report else "none"
-    cells = (*map(safe, texts), report)
-    return "".join(
-        f'<td data-label="{head}">{cell}</td>' for head, cell in zip(HEAD, cells, strict=True)
-    )
+    rows = [
+        {
+            "study": item.study,
+            "name": "recorded" if item.recorded else item.label or item.path.name,
+            "measured": item.when[:16].replace("T", " "),
+            "lab": f"{item.lab} ({item.made})",
+            "runs": f"{item.finished} of {item.runs}{'; DAMAGED' * bool(item.damaged)}",
+            "verdicts": ", ".join(f"{n} {w}" for w, n in counts_of[item.study, item.when].items()),
+            "report": link(item.report, "open", f"Open the report: {name}")
+            if item.report else "none",
+        }
+        for name, item in list(names_of(items).items())[:MOST_ROWS]
+    ]  # fmt: skip
+    return filled("results.html", text=text, rows=rows)

@@ -1,5 +1,6 @@
 """The results that lie on this machine: listed, chosen by a word, reported, compared."""
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +10,10 @@ from labkit.errors import BadInput
 from labkit.machine.places import HOME
 from labkit.pages.answer import answer, given, report_of
 from labkit.pages.old_and_new import old_and_new
+from labkit.pages.terminal import ProgressLine
 from labkit.results import IMPORTS
 from labkit.running.open_lab import named_results
 from labkit.runs.index import open_store
-from labkit.runs.progress import Progress
 
 LISTING = """
 select results.path, study, label, lab, tier, damaged, count(runs.id) as runs,
@@ -91,14 +92,6 @@ def report_file(item: Shelved) -> Path:
     return report_of(item.study, name, item.path)
 
 
-class _Silent:
-    def say(self, text: str) -> None:
-        pass
-
-    def tell(self, progress: Progress) -> None:
-        pass
-
-
 def write_report(item: Shelved) -> Path:
     """Write the report of results that have none; seconds, as their notebook runs."""
     if item.study not in studies.names():
@@ -108,11 +101,11 @@ def write_report(item: Shelved) -> Path:
         )
     results, file = named_results(str(item.path)), report_file(item)
     values = given(item.study, str(results.path), results.asked, file.stem)
-    answer(studies.find(item.study), values, _Silent(), target=file.with_suffix(".ipynb"))
+    silent = ProgressLine(io.StringIO())
+    answer(studies.find(item.study), values, silent, target=file.with_suffix(".ipynb"))
     return file
 
 
 def compared_page(new: Shelved, old: Shelved) -> str:
     """Compare two results of one study: what was found, a chart and a table, as HTML."""
-    comparison = old_and_new(named_results(str(old.path)), named_results(str(new.path)))
-    return comparison.section()
+    return old_and_new(named_results(str(old.path)), named_results(str(new.path))).section()

@@ -4,40 +4,20 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from labkit import charts
 from labkit.errors import readable
-from labkit.machine import records
-from labkit.machine.places import out
 from labkit.machine.units import figure, shown
 from labkit.pages import terminal
-from labkit.pages.paper import PAPER
-from labkit.pages.tables import Table, chip, safe
+from labkit.pages.filled import filled, keep
+from labkit.pages.tables import Table
 from labkit.reason import figures
-from labkit.running.comparing import STUDY, A, Outcome, Side
+from labkit.running.comparing import STUDY, A, Outcome
 from labkit.running.open_lab import note
 from labkit.running.remarks import remarks
-from labkit.statistics.interval import Interval
 from labkit.verdict import UNDECIDED, looked
 from labkit.workloads.command import TIME
-
-PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width">
-<title>{title}</title><style>{style}</style></head>
-<body><h1>{title}</h1>
-<p class="finding">{finding} {chip}</p>
-{table}
-<div class="labkit-chart">{chart}</div>
-{rest}
-</body></html>
-"""
-STYLE = """
-body { max-width: 1000px; margin: 1.5em auto; padding: 0 1em; font: 15px/1.45 sans-serif }
-h1 { font-size: 1.4em; overflow-wrap: anywhere } .finding { font-size: 1.15em }
-table.labkit { border-collapse: collapse; margin: 1em 0 }
-table.labkit th, table.labkit td { border-bottom: 1px solid var(--line); overflow-wrap: anywhere }
-"""
 
 
 def finding(outcome: Outcome) -> str:
@@ -67,34 +47,26 @@ def _figure(outcome: Outcome, name: str) -> str:
     interval, load = outcome.figures.get(name), outcome.comparing.load
     if interval is None:
         return "not measured"
+    by, unit = 1.0, load.unit
     if load.metric == TIME and interval.value < 1:
         by, unit = (1e3, "ms") if interval.value >= 1e-3 else (1e6, "us")
-        return _with_ends(interval, by, unit)
-    return _with_ends(interval, 1.0, load.unit)
-
-
-def _with_ends(interval: Interval, by: float, unit: str) -> str:
     value = f"{figure(by * interval.value)} {shown(unit)}".rstrip()
-    if not interval.enough:
-        return value
-    return f"{value} ({interval.ends(lambda end: figure(by * end))})"
+    ends = f" ({interval.ends(lambda end: figure(by * end))})" if interval.enough else ""
+    return f"{value}{ends}"
 
 
 def rendered(outcome: Outcome, page_file: Path) -> str:
     """The outcome for a terminal."""
-    lines = [f"{terminal.paragraph(f'{name}  {_side(side)}')}\n"
-             f"   {outcome.comparing.load.metric}  {_figure(outcome, name)}"
-             for name, side in outcome.comparing.sides.items()]  # fmt: skip
+    lines = []
+    for name, side in outcome.comparing.sides.items():
+        text = f"{name}  {shlex.join(side.words)}  ({side.shown}, on {side.role})"
+        figure = f"   {outcome.comparing.load.metric}  {_figure(outcome, name)}"
+        lines += [terminal.paragraph(text), figure]
     parts = [
-        "\n".join(lines), terminal.paragraph(finding(outcome)),
-        *map(terminal.paragraph, _beside(outcome)),
+        "\n".join(lines), *map(terminal.paragraph, (finding(outcome), *_beside(outcome))),
         f"results  {outcome.results.path}\npage     {page_file}",
     ]  # fmt: skip
-    return readable("\n\n".join(part for part in parts if part))
-
-
-def _side(side: Side) -> str:
-    return f"{shlex.join(side.words)}  ({side.shown}, on {side.role})"
+    return readable("\n\n".join(filter(None, parts)))
 
 
 # How it was measured, and what a reader should know of that.
@@ -125,17 +97,12 @@ def told(outcome: Outcome, page_file: Path) -> dict[str, Any]:
 
 def write(outcome: Outcome) -> Path:
     """Write the page among the reports; it needs no network and holds no script."""
-    file = out() / "reports" / f"compare-{outcome.results.path.name}.html"
-    paragraphs = "".join(f"<p>{safe(text)}</p>" for text in _beside(outcome))
-    page = PAGE.format(
-        title=safe(f"A against B on {outcome.results.asked['lab']['name']}"),
-        style=PAPER + STYLE, finding=safe(finding(outcome)), chip=chip(outcome.verdict.verdict),
-        table=table(outcome).html(), chart=_chart(outcome), rest=paragraphs,
+    title = f"A against B on {outcome.results.asked['lab']['name']}"
+    page = filled(
+        "compared.html", title=title, finding=finding(outcome), verdict=outcome.verdict.verdict,
+        table=Markup(table(outcome).html()), chart=Markup(_chart(outcome)), notes=_beside(outcome),
     )  # fmt: skip
-    with records.keeping(f"{file}"):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        records.write(file, page.encode())
-    return file
+    return keep(f"compare-{outcome.results.path.name}.html", page)
 
 
 # A ratio needs figures above 0.

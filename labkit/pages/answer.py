@@ -1,6 +1,6 @@
 """The answer to a study: its notebook run to the end, the verdicts, and where everything lies."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -26,8 +26,8 @@ from labkit.runs import bundle
 from labkit.runs.overhead import overhead
 from labkit.runs.progress import Progress
 from labkit.statistics.estimate import estimated
-from labkit.statistics.interval import Interval, ends, in_blocks
-from labkit.statistics.percentiles import PERCENTILES, Blocks, count, intervals, tail_note
+from labkit.statistics.interval import Interval, within
+from labkit.statistics.percentiles import PERCENTILES, count, intervals, tail_note
 from labkit.statistics.quantity import Quantity
 from labkit.study import Study
 from labkit.verdict import Verdict, looked, one_risk
@@ -98,7 +98,8 @@ def answer(
     line.say("writing the report")
     results_of_run = rerun.results and Results.open(rerun.results)
     results = results_of_run or stored_results(study.name, place)
-    target = target or _named_after(results.path, draft)
+    if target is None:  # which results they are is known now
+        target = draft.rename(draft.with_stem(f"{draft.stem}-{bundle.mark(results.path)}"))
     reading = Reading.of(study, results)
     verdicts = judged(reading)
     head = head_of(study, results, verdicts, sentence(reading, verdicts))
@@ -125,12 +126,6 @@ def report_of(study: str, label: str, path: Path) -> Path:
     return out() / "reports" / f"{study}-{label}-{bundle.mark(path)}.html"
 
 
-# Which results they are is known when they are there.
-def _named_after(path: Path, draft: Path) -> Path:
-    place = draft.with_stem(f"{draft.stem}-{bundle.mark(path)}")
-    return draft.rename(place)
-
-
 def given(study: str, place: str, question: Mapping[str, Any], label: str) -> dict[str, str]:
     """The notebook's parameters: these results, and the load that was measured, not its own."""
     slots = notebook.parameters(notebook.notebook(study))
@@ -140,52 +135,35 @@ def given(study: str, place: str, question: Mapping[str, Any], label: str) -> di
 
 
 def _read(
-    study: Study,
-    results: Results,
-    verdicts: Sequence[Verdict],
-    head: ReportHead,
-    target: Path,
+    study: Study, results: Results, verdicts: Sequence[Verdict], head: ReportHead, target: Path,
     place: str,
-) -> Answer:
+) -> Answer:  # fmt: skip
     return Answer(
-        study=study.name,
-        where=place,
-        answer=head.answer,
-        note=note(results),
-        results=str(results.path),
-        notebook=str(target),
-        report=str(target.with_suffix(".html")),
-        rows=_rows(study, results),
-        verdicts=[verdict.told() for verdict in verdicts],
-        runs=[str(run.path) for run in results.runs()],
-        remarks=remarks(study, results),
-        controls=list(head.controls),
-        cost=str(overhead(results)),
-    )
+        study=study.name, where=place, answer=head.answer, note=note(results),
+        results=str(results.path), notebook=str(target), report=str(target.with_suffix(".html")),
+        rows=_rows(study, results), verdicts=[verdict.told() for verdict in verdicts],
+        runs=[str(run.path) for run in results.runs()], remarks=remarks(study, results),
+        controls=list(head.controls), cost=str(overhead(results)),
+    )  # fmt: skip
 
 
 def _rows(study: Study, results: Results) -> list[dict[str, Any]]:
     rows, losses, by_condition = [], _count_losses(results), study.blocks(results)
     single = all(count(blocks) == len(blocks) for blocks in by_condition.values())
     for condition, blocks in by_condition.items():
-        rows_of = _mean(blocks) if single else _tails(blocks)
-        for q, estimate in rows_of:
-            rows.append(
-                {"condition": condition, "metric": study.metric, "unit": study.unit,
-                 "percentile": q, "blocks": len(blocks),
-                 "n": sum(len(values) for values in blocks.values()), "lost": losses[condition],
-                 **asdict(estimate), "low": estimate.least, "high": estimate.most}
-            )  # fmt: skip
+        # What gives one figure a run has no tail: its mean is shown, as `report --against` does.
+        estimates: dict[float | None, Interval] = (
+            {None: estimated(Quantity("'runs'", "mean"), {"runs": blocks}).interval()} if single
+            else dict(zip(PERCENTILES, intervals(blocks, PERCENTILES), strict=True))
+        )  # fmt: skip
+        rows += [
+            {"condition": condition, "metric": study.metric, "unit": study.unit,
+             "percentile": q, "blocks": len(blocks),
+             "n": sum(len(values) for values in blocks.values()), "lost": losses[condition],
+             **asdict(estimate), "low": estimate.least, "high": estimate.most}
+            for q, estimate in estimates.items()
+        ]  # fmt: skip
     return rows
-
-
-def _tails(blocks: Blocks) -> list[tuple[float | None, Interval]]:
-    return [*zip(PERCENTILES, intervals(blocks, PERCENTILES), strict=True)]
-
-
-# What gives one figure a run has no tail: its mean is shown, as `labkit report --against` does.
-def _mean(blocks: Blocks) -> list[tuple[float | None, Interval]]:
-    return [(None, estimated(Quantity("'runs'", "mean"), {"runs": blocks}).interval())]
 
 
 def _count_losses(results: Results) -> Counter[str]:
@@ -222,12 +200,18 @@ def _judge(verdicts: Sequence[Mapping[str, Any]]) -> str:
     return table(rows, ["claim", "verdict", "what was measured here, and why"])
 
 
-def _describe_figures(study: Study, rows: list[dict[str, Any]]) -> str:
-    by_condition: dict[str, list[str]] = {}
+def _describe_figures(study: Study, rows: Sequence[Mapping[str, Any]]) -> str:
+    cells: dict[str, list[str]] = defaultdict(list)
     for row in rows:
-        by_condition.setdefault(row["condition"], []).append(_cell(row))
+        cells[row["condition"]].append(_cell(row))
     single = any(row["percentile"] is None for row in rows)
-    page = _single(study, by_condition) if single else _percentiles(study, by_condition)
+    document = {} if single else _document(study)
+    last = ["document's median"] * any(name in document for name in cells)
+    heads = ["mean of the runs"] if single else [HEADS.get(q, f"{q:g} %") for q in PERCENTILES]
+    lines = [(name, *figures, *(document.get(name, "-") for _ in last))
+             for name, figures in cells.items()]  # fmt: skip
+    title = study.metric if study.unit == "1" else f"{study.metric}, {shown_unit(study.unit)}"
+    page = narrow_table(lines, [title, *heads, *last])
     losses = {(r["condition"], r["n"], r["lost"]) for r in rows if r["lost"]}
     for name, answers, loss in sorted(losses):
         page += f"\n{name}: {loss} of {answers + loss} requests got no answer"
@@ -242,32 +226,10 @@ def _describe_figures(study: Study, rows: list[dict[str, Any]]) -> str:
     return "\n".join([page, *(paragraph(f"{note}{remark}") for note in notes[:1])])
 
 
-def _single(study: Study, cells: Mapping[str, Sequence[str]]) -> str:
-    return narrow_table(
-        [(name, *cells_of) for name, cells_of in cells.items()], [_title(study), "mean of the runs"]
-    )
-
-
-def _title(study: Study) -> str:
-    return study.metric if study.unit == "1" else f"{study.metric}, {shown_unit(study.unit)}"
-
-
-def _percentiles(study: Study, cells: Mapping[str, Sequence[str]]) -> str:
-    document = _document(study)
-    columns = ["document's median"] * any(name in document for name in cells)
-    lines = [
-        (name, *cells_of, *(document.get(name, "-") for _ in columns))
-        for name, cells_of in cells.items()
-    ]
-    heads = [HEADS.get(q, f"{q:g} %") for q in PERCENTILES]
-    return narrow_table(lines, [_title(study), *heads, *columns])
-
-
 def _cell(row: Mapping[str, Any]) -> str:
     if not row["enough"]:
         return f"~{figure(row['value'])}"
-    within = in_blocks(row["each"], figure) or ends(row["low"], row["high"], figure)
-    return f"{figure(row['value'])} ({within})"
+    return f"{figure(row['value'])} ({within(row['each'], row['low'], row['high'], figure)})"
 
 
 def _document(study: Study) -> dict[str, str]:

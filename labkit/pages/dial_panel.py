@@ -4,7 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import altair as alt
 import ipywidgets as widgets  # type: ignore[import-untyped]
@@ -14,14 +14,14 @@ import numpy.typing as npt
 from labkit import charts
 from labkit.changes.in_force import in_force
 from labkit.changes.plan import plan
-from labkit.charts.cell import WIDTH
-from labkit.charts.look import COLOURS, GREY, inline, titled
+from labkit.charts.look import COLOURS, GREY, framed, inline, tip
 from labkit.errors import BadInput, Unknown
 from labkit.lab import Lab
 from labkit.machine.units import shown
+from labkit.pages.filled import safe
 from labkit.pages.lab_panel import alone, show, status, wrapped
 from labkit.pages.staying import StayingOutput
-from labkit.pages.tables import Table, safe
+from labkit.pages.tables import Table
 from labkit.setting import Setting
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
@@ -57,25 +57,6 @@ def complete(dials: Dials, position: Mapping[str, str]) -> dict[str, str]:
     return {dial: choices[0] for dial, choices in dials.items()} | dict(position)
 
 
-def settings_for(position: Mapping[str, str], apart: bool = True) -> list[Setting]:
-    """The settings that these positions of DIALS mean on the host that runs the guest.
-
-    A guest that owns its CPU has its neighbour on the others, if they can be `apart`. If not, it
-    halts, as nothing else would run there any more.
-    """
-    choices = complete(DIALS, position)
-    prompt = choices["batching and merging"] == "off"
-    owns = choices["CPU"] == "owned"
-    awake = choices["idle guest"] == "stays awake" and (apart or not owns)
-    return [
-        GuestNic(choices["NIC path"], batch=1 if prompt else 128, lro=not prompt),
-        GuestPower("on"),
-        ExclusiveCpu(owns),
-        Neighbour(choices["neighbour"], PLACES[apart and owns]),
-        *[Halting(False)] * awake,
-    ]
-
-
 @dataclass
 class Dialling:
     """Measures again and again with the settings that are wanted now; knows nothing of widgets.
@@ -101,8 +82,22 @@ class Dialling:
 
     @staticmethod
     def settings(position: Mapping[str, str], apart: bool = True) -> list[Setting]:
-        """The settings that positions of its dials mean."""
-        return settings_for(position, apart)
+        """The settings that positions of its dials mean on the host that runs the guest.
+
+        A guest that owns its CPU has its neighbour on the others, if they can be `apart`. If not,
+        it halts, as nothing else would run there any more.
+        """
+        choices = complete(DIALS, position)
+        prompt = choices["batching and merging"] == "off"
+        owns = choices["CPU"] == "owned"
+        awake = choices["idle guest"] == "stays awake" and (apart or not owns)
+        return [
+            GuestNic(choices["NIC path"], batch=1 if prompt else 128, lro=not prompt),
+            GuestPower("on"),
+            ExclusiveCpu(owns),
+            Neighbour(choices["neighbour"], PLACES[apart and owns]),
+            *[Halting(False)] * awake,
+        ]
 
     @staticmethod
     def figures(samples: list[Sample]) -> Values:
@@ -176,34 +171,30 @@ def histogram(values: Mapping[str, Values], unit: str = "us", note: str = "") ->
     x = alt.X("low:Q", title=f"round trip ({shown(unit)})").scale(type="log", nice=False)
     x = x.axis(format=",~f", tickCount=6)
     base = alt.Chart(inline(rows)).encode(x=x, x2="high:Q", y=alt.Y("share:Q", title="share"))
-    names, colours = [PRESENT, BEFORE], [COLOURS[0], GREY]
+    colours = alt.Scale(domain=[PRESENT, BEFORE], range=[COLOURS[0], GREY])
+    look: dict[str, Any] = {
+        "title": None, "legend": alt.Legend(orient="top"), "scale": colours
+    }  # fmt: skip
     # One shows through the other, and their edges stand out on a light page and on a dark one.
     bars = base.mark_rect(fillOpacity=0.55, strokeWidth=1.5).encode(
-        fill=alt.Fill("which:N", title=None, legend=alt.Legend(orient="top"))
-        .scale(domain=names, range=colours),
-        stroke=alt.Stroke("which:N", title=None, legend=alt.Legend(orient="top"))
-        .scale(domain=names, range=colours),
-        tooltip=[alt.Tooltip("which:N"), alt.Tooltip("low:Q"), alt.Tooltip("high:Q"),
-                 alt.Tooltip("share:Q", format=".1%")],
+        fill=alt.Fill("which:N", **look), stroke=alt.Stroke("which:N", **look),
+        tooltip=[tip("which"), tip("low", ",~f"), tip("high", ",~f"), tip("share", ".1%")],
     )  # fmt: skip
     text = "; ".join(f"{name}: median {percentile(v, 50):.0f}" for name, v in values.items())
-    return alt.LayerChart(layer=[bars]).properties(
-        width=WIDTH, height=220,
-        title=titled("The last answers", "Grey: before the last turn.", note),
-        description=f"Round trips in {shown(unit)}, {text}. {note}".strip(),
+    return framed(
+        alt.LayerChart(layer=[bars]), 220, "The last answers", "Grey: before the last turn.", note,
+        f"Round trips in {shown(unit)}, {text}",
     )  # fmt: skip
 
 
 def would_be(kind: type[Dialling] = Dialling) -> Table:
     """The dials with their positions, and the settings that each position asks for."""
-    rows = []
     usual = kind.settings({})
-    for dial, choices in kind.dials.items():
-        for choice in choices[1:]:
-            texts = [
-                str(setting) for setting in kind.settings({dial: choice}) if setting not in usual
-            ]
-            rows.append((dial, f"{choices[0]} to {choice}", "; ".join(texts)))
+    rows = [
+        (dial, f"{choices[0]} to {choice}",
+         "; ".join(str(x) for x in kind.settings({dial: choice}) if x not in usual))
+        for dial, choices in kind.dials.items() for choice in choices[1:]
+    ]  # fmt: skip
     return Table(("dial", "turned from", "what it changes on the server"), tuple(rows))
 
 
@@ -285,9 +276,8 @@ class DialPanel:
         assert self.dialling is not None
         try:
             self.dialling.measure(self._stop, self._tell)
-            self.say(
-                f"Stopped after {self.dialling.measured} measurements; everything was put back"
-            )
+            count = self.dialling.measured
+            self.say(f"Stopped after {count} measurements; everything was put back")
         except Exception as error:
             self.say(f"Failed: {error}")
         self.start.disabled, self.stop.disabled = False, True

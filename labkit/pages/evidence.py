@@ -41,14 +41,11 @@ def gather(
         except LabkitError as error:
             unread[str(path)] = error.what
     # The next best of a lab steps in for what cannot be judged.
-    while waiting := [
-        evidence_open
-        for evidence_open in best(pool.values(), studies_asked)
-        if evidence_open.lines is None
-    ]:
+    while waiting := [x for x in best(pool.values(), studies_asked) if x.lines is None]:
         for evidence in waiting:
             try:
-                pool[evidence.path] = _judge(evidence, margin)
+                lines = tuple(_judge(evidence, margin))
+                pool[evidence.path] = replace(evidence, lines=lines)
             except LabkitError as error:
                 unread[evidence.path] = error.what
                 del pool[evidence.path]
@@ -61,7 +58,9 @@ def _with_claims(judgements: Judgements, names: Iterable[str]) -> Judgements:
     for name in names:
         try:
             if name not in lines_of and name not in refusals:
-                lines_of[name] = _list_untested(name)
+                about = _about(name)
+                lines_of[name] = tuple(_fill(about, c, c.not_testable(_not_yet(c, name)))
+                                       for c in claims.of(name))  # fmt: skip
                 if name in studies.names():
                     studies.find(name)
         except BadInput as odd:
@@ -93,13 +92,8 @@ def _lab_of(results: Results) -> str:
 
 
 # A line for each claim of its study.
-def _judge(evidence: Evidence, margin: float | None) -> Evidence:
-    results = Results.open(Path(evidence.folder)).read_once()
-    return replace(evidence, lines=tuple(_judge_lines(results, evidence, margin)))
-
-
-def _judge_lines(results: Results, evidence: Evidence, margin: float | None) -> list[ScoreLine]:
-    study = evidence.study
+def _judge(evidence: Evidence, margin: float | None) -> list[ScoreLine]:
+    study, results = evidence.study, Results.open(Path(evidence.folder)).read_once()
     claims_of = {claim.id: claim for claim in claims.of(study)}
     verdicts, answer = _verdicts(results, claims_of, margin)
     lab = results.asked.get("lab", {})
@@ -111,13 +105,9 @@ def _judge_lines(results: Results, evidence: Evidence, margin: float | None) -> 
         controls=" ".join(controls.said_of(results)), runs=len(results.finished()),
         answer=answer, blocks=evidence.blocks,
     )  # fmt: skip
-    return [
-        replace(
-            _fill(about, claims_of[v.claim], v),
-            kernel=", ".join(kernels.labels(claims_of[v.claim].names(), on)),
-        )
-        for v in verdicts
-    ]
+    kernel_of = {n: ", ".join(kernels.labels(c.names(), on)) for n, c in claims_of.items()}
+    return [_fill(replace(about, kernel=kernel_of[v.claim]), claims_of[v.claim], v)
+            for v in verdicts]  # fmt: skip
 
 
 def _verdicts(
@@ -128,22 +118,14 @@ def _verdicts(
         return [replace(c.not_testable(partly), verdict=UNDECIDED) for c in claims_of.values()], ""
     if results.study == imports.STUDY:
         verdicts = [v for v in measured.judged(results, margin) if v.claim in claims_of]
-        return [v.also(*_add_reasons(v)) for v in verdicts], ""
+        return [
+            v.also(Reason(What.IMPORT_TOGETHER))
+            if any(reason.what is What.NOT_MEASURED for reason in v.reasons) else v
+            for v in verdicts
+        ], ""  # fmt: skip
     reading = Reading.of(studies.find(results.study), results)
     verdicts = [v for v in judged(reading, margin) if v.claim in claims_of]
     return verdicts, sentence(reading, verdicts)
-
-
-def _add_reasons(verdict: Verdict) -> list[Reason]:
-    lacks = any(reason.what is What.NOT_MEASURED for reason in verdict.reasons)
-    return [Reason(What.IMPORT_TOGETHER)] if lacks else []
-
-
-def _list_untested(study: str) -> tuple[ScoreLine, ...]:
-    has_study, about = study in studies.names(), _about(study)
-    return tuple(
-        _fill(about, c, c.not_testable(_not_yet(c, study, has_study))) for c in claims.of(study)
-    )
 
 
 def _about(study: str) -> ScoreLine:
@@ -151,10 +133,10 @@ def _about(study: str) -> ScoreLine:
     return ScoreLine(paper.document, study, url=paper.url)
 
 
-def _not_yet(claim: Claim, study: str, has_study: bool) -> Reason:
+def _not_yet(claim: Claim, study: str) -> Reason:
     if isinstance(claim, NotHere):
         return Reason(What.DECLARED, said=claim.why)
-    if has_study:
+    if study in studies.names():
         return Reason(What.UNMEASURED, said=study)
     paper = claims.published(study)
     metric = claim.metric or paper.metric

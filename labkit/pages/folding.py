@@ -41,18 +41,13 @@ def living(page: str) -> str:
 
 # What the heading had in its tag, so that links find it.
 def _section(tag: str, name: str, inside: str) -> str:
-    output = "jp-OutputArea-output" in inside
-    if not output and not _words("".join(_texts(inside))):
+    texts = "".join(cell for cell in CELL.split(inside) if "jp-MarkdownCell" in cell)
+    kind = ""
+    if "jp-OutputArea-output" not in inside and not _words(texts):
         kind = " only-code" if "jp-CodeCell" in inside else " empty"
-    else:
-        kind = ""
     attribute = " open" if name in OPEN else ""
     summary = f"<summary{tag}>{name}</summary>"
     return f'<details class="lesson{kind}"{attribute}>{summary}{inside}</details>'
-
-
-def _texts(inside: str) -> list[str]:
-    return [cell for cell in CELL.split(inside) if "jp-MarkdownCell" in cell]
 
 
 def _words(html: str) -> str:

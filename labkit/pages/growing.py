@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from labkit.machine.units import figure, shown
-from labkit.pages.tables import safe
+from labkit.pages.filled import safe
 from labkit.statistics.interval import Interval, lacking
 from labkit.statistics.percentiles import interval
 from labkit.statistics.pooled import Values
@@ -46,8 +46,10 @@ def median(blocks: Mapping[int, Values], unit: str) -> Median:
     text = f"{figure(estimate.value)} {shown(unit)}".strip()
     if len(blocks) < 2:
         return Median(text, estimate.value)
+    low, high = estimate.least, estimate.most
+    bounds = None if low is None or high is None else (low, high)
     return Median(f"{text}, {estimate.ends(figure)}{_width(estimate, len(blocks))}", estimate.value,
-                  _bounds(estimate), estimate.each)  # fmt: skip
+                  bounds, estimate.each)  # fmt: skip
 
 
 def _width(estimate: Interval, blocks: int) -> str:
@@ -57,12 +59,6 @@ def _width(estimate: Interval, blocks: int) -> str:
         return f" ({lack})"
     width = (estimate.high - estimate.low) / estimate.value if estimate.value else 0.0
     return f" ({width:.0%} wide)"
-
-
-def _bounds(estimate: Interval) -> tuple[float, float] | None:
-    if estimate.least is None or estimate.most is None:
-        return None
-    return estimate.least, estimate.most
 
 
 def lines(medians: Mapping[str, Median]) -> dict[str, str]:

@@ -7,7 +7,7 @@ written there. It can be made again: what cannot be read, or is of another labki
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,11 @@ def kept_scorecard(*folders: Path, study: str = "") -> Scorecard:
     """The same as `scorecard`; what was judged before, and has not changed, is not judged again."""
     places = chosen(folders)
     paths = [*found(places)]
-    store, before = ScoreStore(places), {str(path): _stamp(path) for path in paths}
-    judgements = store.read(before)
+    files, before = _files(places), {str(path): _stamp(path) for path in paths}
+    judgements = _read(files, before)
     if _open(judgements, map(str, of_study(paths, study)), study):
         judgements = gathered(judgements, paths, study)
-        store.write(judgements, before)
+        _write(files, judgements, before)
     return card_of(judgements, study)
 
 
@@ -50,64 +50,53 @@ def _open(judgements: Judgements, paths: Iterable[str], study: str) -> bool:
     return is_new or any(evidence.lines is None for evidence in evidence_best)
 
 
-@dataclass(frozen=True)
-class ScoreStore:
-    """The file that keeps what was judged of the results in these places."""
-
-    places: Sequence[Path]
-
-    @property
-    def files(self) -> tuple[Path, Path]:
-        """The places that it may lie in, the usual one first."""
-        key = hashlib.sha256("\n".join(map(str, self.places)).encode()).hexdigest()[:16]
-        name = f"index/scores-{key}.json"
-        return out() / name, account.cache() / name
-
-    def read(self, stamps: Mapping[str, Stamp]) -> Judgements:
-        """Read what was kept of results that are as they were; of another labkit nothing."""
-        for file in self.files:
-            with suppress(LabkitError, KeyError, TypeError, ValueError, AttributeError):
-                return _read_judgements(records.read_json(file, large=LARGE), stamps)
-        return Judgements()
-
-    def write(self, scores: Judgements, before: Mapping[str, Stamp]) -> None:
-        """Keep it, but for results that changed while they were judged; a full disk keeps none."""
-        stamps = {
-            evidence.path: _stamp(Path(evidence.path)) for evidence in scores.evidence.values()
-        }
-        unchanged = {
-            path for path, stamp in stamps.items() if _runs(stamp) == _runs(before.get(path, {}))
-        }
-        content = {
-            "code": _code(),
-            "untested": {name: [*map(asdict, lines)] for name, lines in scores.untested.items()},
-            "refused": scores.refused,
-            "evidence": [
-                {**asdict(item), "stamps": _digest(stamps[item.path], _stamp(Path(item.folder)))}
-                for item in scores.evidence.values() if item.path in unchanged
-            ],
-        }  # fmt: skip
-        for file in self.files:
-            with suppress(OSError, ValueError):
-                file.parent.mkdir(parents=True, exist_ok=True)
-                records.write(file, records.pretty(content))
-                return
+def _files(places: Sequence[Path]) -> tuple[Path, Path]:
+    key = hashlib.sha256("\n".join(map(str, places)).encode()).hexdigest()[:16]
+    name = f"index/scores-{key}.json"
+    return out() / name, account.cache() / name
 
 
-def _read_judgements(document: Mapping[str, Any], stamps: Mapping[str, Stamp]) -> Judgements:
-    if document["code"] != _code():
-        raise ValueError("it was kept by another labkit, or with other claims")
-    lines_of = {name: tuple(map(line_of, lines)) for name, lines in document["untested"].items()}
-    evidence = {
-        item.path: item for fields in document["evidence"] if (item := _as_it_was(fields, stamps))
-    }
-    return Judgements(lines_of, document["refused"], evidence)
+# What was kept of results that are as they were; of another labkit nothing.
+def _read(files: Iterable[Path], stamps: Mapping[str, Stamp]) -> Judgements:
+    for file in files:
+        with suppress(LabkitError, KeyError, TypeError, ValueError, AttributeError):
+            document = records.read_json(file, large=LARGE)
+            if document["code"] != _code():
+                continue
+            untested = {name: tuple(map(line_of, lines))
+                        for name, lines in document["untested"].items()}  # fmt: skip
+            evidence = {fields["path"]: _evidence_of(fields) for fields in document["evidence"]
+                        if _is_as_it_was(fields, stamps)}  # fmt: skip
+            return Judgements(untested, document["refused"], evidence)
+    return Judgements()
 
 
-def _as_it_was(fields: Mapping[str, Any], stamps: Mapping[str, Stamp]) -> Evidence | None:
-    path, folder = fields["path"], fields["folder"]
-    if path not in stamps or fields["stamps"] != _digest(stamps[path], _stamp(Path(folder))):
-        return None
+# All but results that changed while they were judged; a full disk keeps none.
+def _write(files: Iterable[Path], scores: Judgements, before: Mapping[str, Stamp]) -> None:
+    stamps = {path: _stamp(Path(path)) for path in scores.evidence}
+    content = {
+        "code": _code(),
+        "untested": {name: [*map(asdict, lines)] for name, lines in scores.untested.items()},
+        "refused": scores.refused,
+        "evidence": [
+            {**asdict(item), "stamps": _digest(stamps[path], _stamp(Path(item.folder)))}
+            for path, item in scores.evidence.items()
+            if _runs(stamps[path]) == _runs(before.get(path, {}))
+        ],
+    }  # fmt: skip
+    for file in files:
+        with suppress(OSError, ValueError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            records.write(file, records.pretty(content))
+            return
+
+
+def _is_as_it_was(fields: Mapping[str, Any], stamps: Mapping[str, Stamp]) -> bool:
+    path, folder = fields["path"], Path(fields["folder"])
+    return path in stamps and bool(fields["stamps"] == _digest(stamps[path], _stamp(folder)))
+
+
+def _evidence_of(fields: Mapping[str, Any]) -> Evidence:
     values = {name: value for name, value in fields.items() if name != "stamps"}
     lines = None if fields["lines"] is None else tuple(map(line_of, fields["lines"]))
     return Evidence(**{**values, "lines": lines})

@@ -22,8 +22,9 @@ from labkit.lab import Lab, describe
 from labkit.machine import records
 from labkit.machine.places import out
 from labkit.machine.stopping import together
+from labkit.pages.filled import safe
 from labkit.pages.staying import StayingOutput
-from labkit.pages.tables import Table, conditions, safe, table
+from labkit.pages.tables import Table, conditions, table
 from labkit.results import Results
 from labkit.running.open_lab import note
 from labkit.study import Study
@@ -68,19 +69,6 @@ def look(host: Host, role: str) -> dict[str, str]:
     return {**row, "state": "answers", "kernel": kernel, "cpus": cpus}
 
 
-def lab_rows(lab: Lab) -> list[dict[str, str]]:
-    """All hosts of a lab, asked at the same time."""
-    return together(lambda role: look(lab.host(role), role), lab.hosts, len(lab.hosts))
-
-
-def recorded_rows(facts: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The hosts of a lab that is no longer there, as they were when it was measured."""
-    return [
-        {"state": "recorded", **{k: str(v) for k, v in host.items()}, "role": role}
-        for role, host in facts.get("hosts", {}).items()
-    ]
-
-
 class LabPanel:
     """The lab's hosts, and which answer; `facts` are shown if there is no lab."""
 
@@ -94,13 +82,16 @@ class LabPanel:
             keys = ("tier", "accelerator", "containers")
             machine = _origin(*(self.facts.get(key, "") for key in keys))
             return f"{self.facts.get('name', 'lab')}, as it was recorded: {machine}"
-        return (
-            f"{self.lab.name}: {_origin(self.lab.tier, self.lab.accelerator, self.lab.containers)}"
-        )
+        machine = _origin(self.lab.tier, self.lab.accelerator, self.lab.containers)
+        return f"{self.lab.name}: {machine}"
 
     def hosts(self) -> Table:
-        """The hosts as a table, asked now."""
-        rows = lab_rows(self.lab) if self.lab else recorded_rows(self.facts)
+        """The hosts as a table: asked now, all at the same time, or as they were recorded."""
+        if lab := self.lab:
+            rows = together(lambda role: look(lab.host(role), role), lab.hosts, len(lab.hosts))
+        else:
+            rows = [{"state": "recorded", **{k: str(v) for k, v in host.items()}, "role": role}
+                    for role, host in self.facts.get("hosts", {}).items()]  # fmt: skip
         columns = [name for name in COLUMNS if any(row.get(name) for row in rows)]
         return table(rows, columns)
 
@@ -119,7 +110,8 @@ class LabPanel:
         button.layout.display = "none" if self.lab is None else ""
         button.on_click(lambda _: self._show(page, button))
         self._show(page, button)
-        return widgets.VBox([widgets.HTML(paragraph(_bold(self.badge))), page, button])
+        badge = widgets.HTML(paragraph(f"<b>{safe(self.badge)}</b>"))
+        return widgets.VBox([badge, page, button])
 
     def _show(self, page: widgets.HTML, button: widgets.Button) -> None:
         button.disabled = True
@@ -171,16 +163,22 @@ class LadderPanel:
     def _ipython_display_(self) -> None:
         if alone():
             show(self.chart())
-            return
-        choices = self.view()
-        show(choices)
-        self.draw()
+        else:
+            show(self.view())
+            self.draw()
 
     def view(self) -> widgets.Widget:
         """The choices as a widget; each redraws the picture."""
         rungs = widgets.Dropdown(options=list(LADDERS), description="percentiles")
         scale = widgets.Dropdown(options=list(charts.SCALES), description="scale")
-        ticks = {name: _tick(name, self.here.get(name, "")) for name in self.measured}
+        layout = widgets.Layout(width="auto", margin="0 16px 0 0")
+        ticks = {
+            name: widgets.Checkbox(
+                value=True, description=name, tooltip=self.here.get(name, ""), indent=False,
+                layout=layout,
+            )
+            for name in self.measured
+        }  # fmt: skip
 
         def chart() -> alt.LayerChart:
             names = [name for name, tick in ticks.items() if tick.value]
@@ -193,7 +191,10 @@ class LadderPanel:
 
     def draw(self, chart: Callable[[], alt.LayerChart] | None = None) -> None:
         """Show the picture below the choices, or why there is none."""
-        self.picture.show(_try(chart or self.chart))
+        try:
+            self.picture.show(charts.bundle((chart or self.chart)().to_dict()))
+        except LabkitError as error:
+            self.picture.show({"text/plain": str(error)})
 
 
 def _saving(save: Callable[[], list[Path]]) -> widgets.HBox:
@@ -202,19 +203,13 @@ def _saving(save: Callable[[], list[Path]]) -> widgets.HBox:
 
     def press(_: object) -> None:
         try:
-            message.value = paragraph("saved: " + ", ".join(safe(str(file)) for file in save()))
+            text = f"saved: {', '.join(map(str, save()))}"
         except LabkitError as error:
-            message.value = paragraph(safe(str(error)))
+            text = str(error)
+        message.value = paragraph(safe(text))
 
     button.on_click(press)
     return wrapped([button, message])
-
-
-def _try(draw: Callable[[], alt.LayerChart]) -> dict[str, Any]:
-    try:
-        return charts.bundle(draw().to_dict())
-    except LabkitError as error:
-        return {"text/plain": str(error)}
 
 
 def wrapped(parts: Iterable[widgets.Widget]) -> widgets.HBox:
@@ -232,17 +227,7 @@ def status(text: str) -> str:
     return paragraph(f'<div role="status" aria-live="polite">{text}</div>')
 
 
-def _tick(name: str, meaning: str) -> widgets.Checkbox:
-    layout = widgets.Layout(width="auto", margin="0 16px 0 0")
-    options = {"description": name, "tooltip": meaning, "indent": False, "layout": layout}
-    return widgets.Checkbox(value=True, **options)
-
-
 def _origin(tier: str, accelerator: str, containers: str) -> str:
     engine = f"containers on its own kernel by {containers}" if containers else ""
     guests = f"guests by {accelerator.upper()}" if accelerator else ""
     return ", ".join(filter(None, (describe(tier), engine, guests)))
-
-
-def _bold(text: str) -> str:
-    return f"<b>{safe(text)}</b>"

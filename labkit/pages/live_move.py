@@ -1,14 +1,13 @@
 """A guest that moves under its load, drawn while it does: a run by hand in a notebook."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 
 from labkit.charts.moving import seen_live
 from labkit.event import Happening, happening
 from labkit.lab import Lab
+from labkit.pages.staying import Show, new_display
 from labkit.study import Study
 
-Show = Callable[[object], None]
 REDRAWN_SECONDS = 1.0
 
 
@@ -17,7 +16,7 @@ def watched(study: Study, lab: Lab, condition: str, show: Show | None = None) ->
 
     `show` is given a new picture each second. Returns the texts that a run keeps, by their names.
     """
-    show, condition_of = show or _in_notebook(), study.condition(condition)
+    show, condition_of = show or new_display(), study.condition(condition)
     load = condition_of.load(study.workload)
     hosts = next(iter(condition_of.pairs(lab, load).values()))
     with ThreadPoolExecutor(1) as pool, happening(condition_of.events, lab) as beside:
@@ -34,10 +33,3 @@ def _draw(beside: Happening, condition: str, show: Show) -> None:
     for text in beside.texts.values():
         if picture := seen_live(text, condition):
             show(picture)
-
-
-def _in_notebook() -> Show:
-    from IPython.display import display
-
-    handle = display(display_id=True)  # type: ignore[no-untyped-call]
-    return handle.update if handle else lambda _: None

@@ -1,21 +1,21 @@
 """Orders a second, drawn while customers buy: what a run by hand shows in a notebook."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from labkit.charts import over_time
 from labkit.errors import CommandFailed
 from labkit.host import Host
+from labkit.pages.staying import Show, new_display
 from labkit.workloads.dvdstore import DvdStore, seconds_in
 
-Show = Callable[[object], None]
 REDRAWN_SECONDS = 1.0
 
 
 def watched(load: DvdStore, hosts: Mapping[str, Host], show: Show | None = None) -> str:
     """Run it once; `show` is given a new picture each second. Returns what the driver printed."""
     texts: list[str] = []
-    show, last_time = show or _in_notebook(), 0.0
+    show, last_time = show or new_display(), 0.0
     with (
         load.asking(hosts) as words,
         hosts["client"].stream(*words, seconds=load.longest) as lines,
@@ -42,10 +42,3 @@ def picture(text: str, run: str = "by hand", note: str = "") -> object:
     return over_time(
         {"all shops": (moments, orders)}, metric="orders", unit="1/s", run=run, note=note
     )
-
-
-def _in_notebook() -> Show:
-    from IPython.display import display
-
-    handle = display(display_id=True)  # type: ignore[no-untyped-call]
-    return handle.update if handle else lambda _: None

@@ -8,7 +8,7 @@ import ipywidgets as widgets  # type: ignore[import-untyped]
 import numpy as np
 
 from labkit.events.migration import LiveMigration
-from labkit.models.migration import VARIANTS, Migrating, Observed, Planned
+from labkit.models.migration import VARIANTS, Migrating, Observed
 from labkit.pages.tables import table
 from labkit.results import Results
 from labkit.study import Study
@@ -22,6 +22,12 @@ DOCUMENT = Migrating(
 
 How fast it wrote is not printed.
 """
+DIALS = {
+    "memory": ("memory, GB", GB, -1, 4), "working_set": ("written to, GB", GB, -2, 4),
+    "dirty": ("writes, GB/s", GB, -3, 2), "line": ("line, Gb/s", GBIT, -1, 3),
+    "downtime": ("may stand, s", 1.0, -3, 1),
+}  # fmt: skip
+"""The words of each dial, its unit, and the powers of ten from and to which it goes."""
 
 
 def observed(study: Study, results: Results) -> list[Observed]:
@@ -45,16 +51,13 @@ def observed(study: Study, results: Results) -> list[Observed]:
 def planned(migrating: Migrating) -> list[dict[str, Any]]:
     """The same move by each variant, in a table."""
     plans = {name: replace(migrating, variant=name).planned() for name in VARIANTS}
-    return [_row(name, plan) for name, plan in plans.items()]
-
-
-def _row(name: str, plan: Planned) -> dict[str, Any]:
-    ends = "arrives" if plan.converged else "does not converge"
-    return {
-        "variant": name, "": ends, "rounds": len(plan.rounds), "total (s)": f"{plan.total:,.1f}",
-        "stands still (s)": f"{plan.stopped:,.3f}", "fetches afterwards (s)": f"{plan.after:,.1f}",
-        "slowed down by": f"{plan.slowed:.0%}",
-    }  # fmt: skip
+    return [
+        {"variant": name, "": "arrives" if plan.converged else "does not converge",
+         "rounds": len(plan.rounds), "total (s)": f"{plan.total:,.1f}",
+         "stands still (s)": f"{plan.stopped:,.3f}",
+         "fetches afterwards (s)": f"{plan.after:,.1f}", "slowed down by": f"{plan.slowed:.0%}"}
+        for name, plan in plans.items()
+    ]  # fmt: skip
 
 
 class PlanPanel:
@@ -62,15 +65,12 @@ class PlanPanel:
 
     def __init__(self, start: Migrating = DOCUMENT) -> None:
         self.start = start
-        slide = widgets.FloatLogSlider
         self.dials: Mapping[str, Any] = {
-            "memory": slide(value=start.memory / GB, min=-1, max=4, description="memory, GB"),
-            "working_set": slide(value=start.working_set / GB, min=-2, max=4,
-                                 description="written to, GB"),
-            "dirty": slide(value=max(start.dirty / GB, 1e-3), min=-3, max=2,
-                           description="writes, GB/s"),
-            "line": slide(value=start.line / GBIT, min=-1, max=3, description="line, Gb/s"),
-            "downtime": slide(value=start.downtime, min=-3, max=1, description="may stand, s"),
+            name: widgets.FloatLogSlider(
+                value=max(getattr(start, name) / unit, 10**low), min=low, max=high,
+                description=title,
+            )
+            for name, (title, unit, low, high) in DIALS.items()
         }  # fmt: skip
         self.shown = widgets.HTML()
         for dial in self.dials.values():
@@ -82,12 +82,9 @@ class PlanPanel:
     @property
     def asked(self) -> Migrating:
         """The move that the dials stand for."""
-        units = {"memory": GB, "working_set": GB, "dirty": GB, "line": GBIT, "downtime": 1.0}
-        at = {name: dial.value * units[name] for name, dial in self.dials.items()}
-        return replace(
-            self.start, memory=at["memory"], working_set=min(at["working_set"], at["memory"]),
-            dirty=at["dirty"], line=at["line"], downtime=at["downtime"],
-        )  # fmt: skip
+        at = {name: dial.value * DIALS[name][1] for name, dial in self.dials.items()}
+        at["working_set"] = min(at["working_set"], at["memory"])
+        return replace(self.start, **at)
 
     def _show(self) -> None:
         self.shown.value = table(planned(self.asked)).html()

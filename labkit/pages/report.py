@@ -4,12 +4,12 @@ import functools
 import os
 import re
 import secrets
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import nbformat
+from markupsafe import Markup
 from nbconvert.exporters import HTMLExporter
 
 from labkit import __version__
@@ -18,10 +18,9 @@ from labkit.charts.export import SCHEMA, policy, quoted, vega
 from labkit.errors import ResultsError
 from labkit.machine.places import HOME
 from labkit.pages import tables
+from labkit.pages.filled import filled
 from labkit.pages.folding import folded, living
-from labkit.pages.paper import PAPER
 from labkit.pages.report_head import ReportHead
-from labkit.pages.tables import safe
 from labkit.running.notebook import TITLE
 
 # What a notebook may show as it is; anything else a cell displays is shown as its plain text.
@@ -31,52 +30,6 @@ SCRIPT = re.compile(r"<script\b.*?</script\s*>", re.DOTALL | re.IGNORECASE)
 
 HEADING = 'id="What-we-see"'
 ABOVE = '<p><a href="#labkit-chart">The chart stands at the top of this page.</a></p>'
-STYLE = (
-    PAPER
-    + """
-.labkit-top { max-width: 1100px; margin: 0 auto 1.5em; padding: 0 1em; font-family: sans-serif }
-.labkit-top h2 { font-size: 1.1em; margin: 1em 0 .4em }
-.labkit-top .wrong { border-left: 4px solid #B03A00; padding: .3em .8em }
-main { max-width: 1100px; margin: 0 auto }
-table.labkit { border-collapse: collapse; font: 14px/1.45 sans-serif }
-table.labkit th, table.labkit td { border-bottom: 1px solid var(--line) }
-table.labkit td:first-child { white-space: nowrap }
-.finding { font-size: 1.15em }
-.chips { list-style: none; padding: 0 }
-.chips li { margin: .35em 0; display: flex; gap: .5em; align-items: baseline }
-.lesson > summary { font: bold 1.2em sans-serif; margin: .8em 0 .4em; cursor: pointer }
-.lesson.empty { display: none }
-body:has(#labkit-code:not(:checked)) .lesson.only-code { display: none }
-.jp-OutputArea-output pre { word-break: normal }
-body:has(#labkit-code:not(:checked)) .jp-CodeCell .jp-Cell-inputWrapper { display: none }
-@media print { body:has(#labkit-lesson:not(:checked)) main { display: none }
-  .labkit-top { margin: 0; padding: 0 } .chips li { margin: .15em 0 } }
-@media screen and (prefers-color-scheme: dark) { :root {
-  --jp-layout-color0: #121212; --jp-layout-color1: #121212; --jp-layout-color2: #333;
-  --jp-content-font-color0: #fff; --jp-content-font-color1: #ffffffde;
-  --jp-content-font-color2: #ffffffb3; --jp-content-font-color3: #ffffff80;
-  --jp-ui-font-color0: #fff; --jp-ui-font-color1: #ffffffde; --jp-content-link-color: #7ab8f5;
-  --jp-cell-editor-background: #1e1e1e; --jp-cell-editor-border-color: #444;
-  --jp-rendermime-table-row-background: #1e1e1e; --jp-border-color2: #555;
-  --jp-mirror-editor-keyword-color: #7fc97f; --jp-mirror-editor-string-color: #ff9d8a;
-  --jp-mirror-editor-comment-color: #8fb5c9; --jp-mirror-editor-number-color: #9fd39f;
-  --jp-mirror-editor-variable-color: #eee; --jp-mirror-editor-operator-color: #d5a6ff;
-  --jp-rendermime-error-background: #4a1f1f }
-  body.jp-Notebook { background: #121212; color: #ffffffde } }
-"""
-)
-DRAW = """
-for (const place of document.querySelectorAll(".labkit-chart")) {
-  const drawn = place.querySelector(".drawn");
-  const spec = JSON.parse(place.querySelector("script").textContent);
-  const actions = { export: true, source: false, compiled: false, editor: false };
-  const live = document.createElement("div");
-  place.append(live);
-  vegaEmbed(live, spec, { renderer: "svg", actions }).then(
-    () => { drawn.remove(); place.dataset.live = "yes"; },
-    (wrong) => { live.remove(); console.error(wrong); });
-}
-"""
 BESIDE = {"metadata": {"path": str(HOME / "notebooks")}}
 """The folder of pictures in the text of a notebook; they become a part of the page."""
 NO_HEAD = ReportHead("")
@@ -132,8 +85,9 @@ def write(notebook: Path, report: Path, head: ReportHead = NO_HEAD) -> None:
     """Write the report of an executed notebook: all of it, or nothing; `head` stands above it."""
     document = _read(notebook)
     insets, wrong = _Placed(), _wrong(document)
-    for output in _outputs(document):
-        output["data"] = _made_safe(output["data"], insets)
+    for output in (output for cell in document.cells for output in cell.get("outputs", ())):
+        if "data" in output:
+            output["data"] = _made_safe(output["data"], insets)
     document.metadata.pop("widgets", None)
     document.metadata["title"] = title = _title(document, notebook.stem)
     page = SCRIPT.sub("", _exporter().from_notebook_node(document, BESIDE)[0])
@@ -141,8 +95,14 @@ def write(notebook: Path, report: Path, head: ReportHead = NO_HEAD) -> None:
     chart = insets.first(body)
     lesson, end, after = living(body).rpartition("</main>")
     page = f"{before}{main}{folded(lesson)}{end}{after}"
-    top = _top(title, wrong, head.html(chart), notebook.name)
-    _write(report, _frame(insets.filled(page), top, insets))
+    top = filled(
+        "report_top.html", title=title, wrong=wrong, head=Markup(head.html(chart)),
+        version=__version__, name=notebook.name,
+    )  # fmt: skip
+    report.parent.mkdir(parents=True, exist_ok=True)
+    half = report.with_name(f".{report.name}.half")
+    half.write_text(_frame(insets.filled(page), top, insets), "utf-8")
+    os.replace(half, report)
 
 
 def _read(notebook: Path) -> Any:
@@ -163,11 +123,6 @@ def _exporter() -> HTMLExporter:
     return exporter
 
 
-def _outputs(notebook: Any) -> Iterator[Any]:
-    for cell in notebook.cells:
-        yield from (output for output in cell.get("outputs", ()) if "data" in output)
-
-
 def _made_safe(bundle: Any, insets: _Placed) -> dict[str, Any]:
     if V5 in bundle:
         insets.charts.append(len(insets.parts))
@@ -178,22 +133,12 @@ def _made_safe(bundle: Any, insets: _Placed) -> dict[str, Any]:
 
 
 def chart_html(spec: dict[str, Any]) -> str:
-    """A picture as HTML, which `DRAW` makes interactive; it stays where no script may run."""
-    label = safe(str(spec.get("description", "chart")))
-    return (
-        f'<div class="labkit-chart" role="img" aria-label="{label}">'
-        f'<div class="drawn">{svg(spec)}</div>'
-        f'<script type="application/json">{quoted({**spec, "$schema": SCHEMA})}</script></div>'
-        f"{_about(spec)}"
-    )
-
-
-# All that stands below the title, of which the picture itself has one line.
-def _about(spec: dict[str, Any]) -> str:
-    texts = filter(None, spec.get("usermeta", {}).get("about", {}).values())
-    inside = "".join(f"<p>{safe(str(text))}</p>" for text in texts)
-    summary = "<summary>about this picture</summary>"
-    return f'<details class="about on-screen">{summary}{inside}</details>' if inside else ""
+    """A picture as HTML, which `draw.js` makes interactive; it stays where no script may run."""
+    about = spec.get("usermeta", {}).get("about", {}).values()
+    return filled(
+        "chart.html", label=spec.get("description", "chart"), drawn=Markup(svg(spec)),
+        spec=Markup(quoted({**spec, "$schema": SCHEMA})), about=[*filter(None, about)],
+    )  # fmt: skip
 
 
 def _wrong(notebook: Any) -> str:
@@ -221,15 +166,13 @@ def _frame(page: str, top: str, insets: _Placed) -> str:
     # The policy must come before anything that it forbids, our style after the notebook's.
     forbid = f'<meta http-equiv="Content-Security-Policy" content="{policy(nonce)}">'
     page = _put(page, "<head>", f'<head><meta charset="utf-8">{forbid}')
-    page = _put(page, "</head>", f"<style>{STYLE}</style>\n</head>")
+    style = filled("paper.css") + filled("report.css")
+    page = _put(page, "</head>", f"<style>{style}</style>\n</head>")
     page = _put(page, "<main>", f"{top}<main>")
     before, body, after = page.rpartition("</body>")
-    return f"{before}{_scripts(nonce) if insets.charts else ''}{body}{after}"
-
-
-def _scripts(nonce: str) -> str:
     head = f'<script nonce="{nonce}">'
-    return f"{head}{vega()}</script>\n{head}{DRAW}</script>\n"
+    scripts = f"{head}{vega()}</script>\n{head}{filled('draw.js')}</script>\n"
+    return f"{before}{scripts if insets.charts else ''}{body}{after}"
 
 
 def _put(page: str, mark: str, instead: str) -> str:
@@ -239,20 +182,3 @@ def _put(page: str, mark: str, instead: str) -> str:
             f"nbconvert made a page without {mark}", hint="it may be of another version"
         )
     return f"{before}{instead}{after}"
-
-
-def _top(title: str, wrong: str, head: str, name: str) -> str:
-    parts = [f'<div class="labkit-top"><h1>{safe(title)}</h1>']
-    parts += [f'<p class="wrong"><b>{safe(wrong)}</b></p>'] if wrong else []
-    text = f"Made by labkit {__version__} from {name}; figures and text are in this one file."
-    code = '<label><input type="checkbox" id="labkit-code"> show the code</label>'
-    lesson = '<label><input type="checkbox" id="labkit-lesson"> print the lesson too</label>'
-    parts += [head, f'<p>{safe(text)}</p><p class="on-screen">{code} {lesson}</p></div>']
-    return "".join(parts)
-
-
-def _write(report: Path, page: str) -> None:
-    report.parent.mkdir(parents=True, exist_ok=True)
-    half = report.with_name(f".{report.name}.half")
-    half.write_text(page, "utf-8")
-    os.replace(half, report)

@@ -1,17 +1,20 @@
 """The head of a report, above everything: the finding, what it rests on, and how to repeat it."""
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import join
 from typing import Any
 
+from markupsafe import Markup
+
 from labkit import controls
 from labkit.claims import published
 from labkit.gates import around
-from labkit.pages.tables import Table, chip, linked, safe
-from labkit.results import Results, Run
+from labkit.pages.filled import filled
+from labkit.pages.tables import Table
+from labkit.results import Results
 from labkit.running import notebook
 from labkit.running.open_lab import note
 from labkit.study import Study
@@ -52,48 +55,33 @@ class ReportHead:
     """Of each claim its name, the verdict, and the statement."""
     controls: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
-    document: tuple[str, str] = ("", "")
-    """Its title, and where it can be read."""
+    document: str = ""
+    url: str = ""
+    """The place where the document can be read."""
 
     def html(self, chart: str = "") -> str:
         """The head with its chart between the finding and the verdicts."""
-        text = f'<p class="finding"><b>{safe(self.answer)}</b></p>' if self.answer else ""
-        text += f"<p>{safe(self.finding)}</p>" if self.finding else ""
-        text += f"<p>Document: {linked(*self.document)}</p>" if self.document[1] else ""
-        return f"{text}{chart}{self._strip()}{self._facts()}{self._controls()}"
-
-    def _strip(self) -> str:
-        if not self.verdicts:
-            return ""
         counts = Counter(word for _, word, _ in self.verdicts)
-        text = ", ".join(f"{number} {word}" for word, number in counts.items())
-        items = "".join(
-            f"<li>{chip(word)} {safe(statement)} <small>{safe(name)}</small></li>"
-            for name, word, statement in self.verdicts
-        )
-        return f'<h2>Verdicts: {safe(text)}</h2><ul class="chips">{items}</ul>'
-
-    def _controls(self) -> str:
-        if not self.controls:
-            return ""
-        lines = "".join(f"<li>{safe(line)}</li>" for line in self.controls)
-        return f'<h2>Controls of this lab</h2><ul class="controls">{lines}</ul>'
-
-    def _facts(self) -> str:
-        return Table(("measured", ""), self.facts).html() if self.facts else ""
+        facts = Table(("measured", ""), self.facts).html() if self.facts else ""
+        return filled(
+            "report_head.html", head=self, chart=Markup(chart), facts=Markup(facts),
+            counted=", ".join(f"{number} {word}" for word, number in counts.items()),
+        )  # fmt: skip
 
 
 def head_of(
     study: Study, results: Results, verdicts: Sequence[Verdict], answer: str = ""
 ) -> ReportHead:  # fmt: skip
     """The head of a report on these results."""
+    paper = published.published(study.name) if study.name in published.names() else None
     return ReportHead(
         finding([verdict.told() for verdict in verdicts]),
         answer,
         tuple((v.claim, v.verdict, v.statement) for v in verdicts),
         tuple(controls.said_of(results)),
         tuple((name, fact) for name, fact in _facts(study, results).items() if fact),
-        _document(study),
+        paper.document if paper else "",
+        paper.url if paper else "",
     )
 
 
@@ -109,8 +97,7 @@ def finding(verdicts: Sequence[Mapping[str, Any]]) -> str:
     if not decisions:
         could = "could" if number > 1 else "could not"
         return f"Found: {claims} {could} be decided by so few runs.{_figures(verdicts)}"
-    words = Counter(verdict["verdict"] for verdict in verdicts)
-    text = ", ".join(f"{words[w]} {went[words[w] > 1]}" for w, went in WENT.items() if words[w])
+    text = _count((verdict["verdict"] for verdict in verdicts), WENT)
     clear = min(decisions, key=_doubt)
     lead = "Decided" if len(decisions) == 1 else "Decided most clearly"
     return (
@@ -121,22 +108,13 @@ def finding(verdicts: Sequence[Mapping[str, Any]]) -> str:
 
 # What was measured, where no verdict says so.
 def _figures(verdicts: Sequence[Mapping[str, Any]]) -> str:
-    counts = Counter(verdict["local"]["says"] for verdict in verdicts if verdict["local"])
-    text = [
-        f"{counts[says]} {words[counts[says] > 1]}"
-        for says, words in BESIDE.items()
-        if counts[says]
-    ]
-    return (
-        f" Of the figures measured here, beside the document's, {', '.join(text)}." if text else ""
-    )
+    text = _count((v["local"]["says"] for v in verdicts if v["local"]), BESIDE)
+    return f" Of the figures measured here, beside the document's, {text}." if text else ""
 
 
-def _document(study: Study) -> tuple[str, str]:
-    if study.name not in published.names():
-        return "", ""
-    paper = published.published(study.name)
-    return paper.document, paper.url
+def _count(said: Iterable[str], words: Mapping[str, tuple[str, str]]) -> str:
+    counts = Counter(said)
+    return ", ".join(f"{counts[w]} {text[counts[w] > 1]}" for w, text in words.items() if counts[w])
 
 
 # How wide the interval is beside how far the figure is from 1, which is no effect at all. Few
@@ -152,30 +130,24 @@ def _doubt(verdict: Mapping[str, Any]) -> float:
 
 def _facts(study: Study, results: Results) -> dict[str, str]:
     runs = results.finished()
+    versions = (run.facts.get("versions", {}).get("labkit", "") for run in runs)
     days = sorted({run.started[:16].replace("T", " ") for run in runs if run.started})
     return {
         "when": " to ".join(dict.fromkeys(days[:1] + days[-1:])) + " UTC" if days else "",
         "on": note(results) or "real hosts",
         "beside it": around.told(results),
         "hosts": "; ".join(_hosts(results)),
-        "labkit": ", ".join(_versions(runs)),
+        "labkit": ", ".join(dict.fromkeys(filter(None, map(str, versions)))),
         "command": command(study, results),
     }
 
 
 def _hosts(results: Results) -> list[str]:
     facts = results.asked.get("lab", {}).get("hosts", {})
-    texts = {role: ", ".join(filter(None, (host.get("kernel", ""), host.get("cpu", ""))))
-             for role, host in facts.items()}  # fmt: skip
-    alike = dict.fromkeys(texts.values())
-    return [
-        f"{', '.join(role for role in texts if texts[role] == text)} ({text})" for text in alike
-    ]
-
-
-def _versions(runs: Sequence[Run]) -> list[str]:
-    versions = (run.facts.get("versions", {}).get("labkit", "") for run in runs)
-    return list(dict.fromkeys(filter(None, map(str, versions))))
+    roles = defaultdict[str, list[str]](list)
+    for role, host in facts.items():
+        roles[", ".join(filter(None, (host.get("kernel", ""), host.get("cpu", ""))))].append(role)
+    return [f"{', '.join(alike)} ({text})" for text, alike in roles.items()]
 
 
 def command(study: Study, results: Results) -> str:

@@ -9,7 +9,7 @@ from labkit.machine.units import figure
 from labkit.reason import Reason, What, why
 from labkit.results import IMPORTS
 from labkit.statistics.comparison import Effect
-from labkit.statistics.interval import ends, in_blocks
+from labkit.statistics.interval import within
 from labkit.verdict import (
     CONTRADICTED,
     HOLDS,
@@ -124,22 +124,19 @@ def best(evidence: Iterable[Evidence], names: Collection[str]) -> list[Evidence]
 
 def line_of(fields: Mapping[str, Any]) -> ScoreLine:
     """The line that `asdict` made these fields of, and JSON has kept."""
-    local = fields["local"] and LocalFigure(
-        **{**fields["local"], "effect": _effect_of(fields["local"]["effect"])}
-    )
-    reasons = tuple(map(_reason_of, fields["reasons"]))
+    local = fields["local"] and LocalFigure(**_with_effect(fields["local"]))
+    reasons = tuple(
+        Reason(**{**_with_effect(reason), "what": What(reason["what"]),
+                  "about": tuple(reason["about"])})
+        for reason in fields["reasons"]
+    )  # fmt: skip
     looks = tuple(fields["looks"])
     return ScoreLine(**{**fields, "reasons": reasons, "looks": looks, "local": local})
 
 
-def _reason_of(fields: Mapping[str, Any]) -> Reason:
-    effect = fields["effect"] and _effect_of(fields["effect"])
-    kind, about = What(fields["what"]), tuple(fields["about"])
-    return Reason(**{**fields, "what": kind, "about": about, "effect": effect})
-
-
-def _effect_of(fields: Mapping[str, Any]) -> Effect:
-    return Effect(**{**fields, "each": tuple(fields["each"])})
+def _with_effect(fields: Mapping[str, Any]) -> dict[str, Any]:
+    effect = fields["effect"]
+    return {**fields, "effect": effect and Effect(**{**effect, "each": tuple(effect["each"])})}
 
 
 def in_columns(line: ScoreLine) -> dict[str, Any]:
@@ -178,7 +175,7 @@ def found_and_printed(line: ScoreLine) -> tuple[str, str]:
     if line.local is None:
         return "", "" if line.published is None else figure(line.published)
     effect = line.local.effect
-    around = in_blocks(effect.each, figure) or ends(effect.low, effect.high, figure)
+    around = within(effect.each, effect.low, effect.high, figure)
     text = f"{figure(effect.value)}{line.local.of_unit} ({around})"
     document = "" if effect.printed is None else f"{figure(effect.printed)}{line.local.of_unit}"
     return f"{text}: {line.local.says}, {line.local.reach}", document

@@ -1,6 +1,6 @@
 """The scorecard as one HTML page: totals, documents by labs, and each claim a click away."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -10,18 +10,17 @@ from labkit.lab import describe
 from labkit.pages.filled import filled
 from labkit.pages.score_line import ALL_WORDS, ScoreLine, counts_as, found_and_printed, ran_on
 from labkit.pages.scorecard import NO_FIGURE, Scorecard
-from labkit.pages.tables import WEB
 from labkit.results import IMPORTS
 
 
 def page(card: Scorecard) -> str:
     """The whole page; it needs no network and holds no script."""
-    return filled("scorecard", title="Scorecard", **_parts(card))
+    return filled("scorecard.html", title="Scorecard", **_parts(card))
 
 
 def body(card: Scorecard) -> str:
     """The same without its head, to stand in another page."""
-    return filled("score_parts", **_parts(card))
+    return filled("score_parts.html", **_parts(card))
 
 
 def _parts(card: Scorecard) -> dict[str, Any]:
@@ -39,36 +38,26 @@ def _parts(card: Scorecard) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _lab(line: ScoreLine) -> str:
-    return f"{line.lab} ({ran_on(line)})"
-
-
 # Boxes of one tier are one machine, whatever their topology.
 def _machine(line: ScoreLine) -> str:
     return line.lab if line.tier in ("hosts", IMPORTS) else describe(line.tier)
 
 
 def _document(name: str, lines: Sequence[ScoreLine], best: Sequence[ScoreLine]) -> dict[str, Any]:
-    labs: dict[str, list[ScoreLine]] = {}
-    for line in lines:
-        if line.evidence:
-            labs.setdefault(_machine(line), []).append(line)
-    url = lines[0].url
+    labs = defaultdict[str, list[ScoreLine]](list)
+    for line in filter(lambda line: line.evidence, lines):
+        labs[_machine(line)].append(line)
     return {
-        "title": name, "url": url if url.startswith(WEB) else "", "best": _counts(best),
+        "title": name, "url": lines[0].url, "best": _counts(best),
         "labs": {lab: _counts(lines_of_lab) for lab, lines_of_lab in labs.items()},
         "answers": [*dict.fromkeys(line.answer for line in lines if line.answer)],
-        "lines": [_row(line) for line in sorted(lines, key=_rank)],
+        "lines": [_row(x) for x in sorted(lines, key=lambda x: ALL_WORDS.index(x.verdict))],
     }  # fmt: skip
 
 
 def _counts(lines: Sequence[ScoreLine]) -> dict[str, int]:
     counts = Counter(map(counts_as, lines))
     return {word: counts[word] for word in ALL_WORDS if counts[word]}
-
-
-def _rank(line: ScoreLine) -> int:
-    return ALL_WORDS.index(line.verdict)
 
 
 def _row(line: ScoreLine) -> dict[str, Any]:
@@ -78,5 +67,5 @@ def _row(line: ScoreLine) -> dict[str, Any]:
         "statement": line.statement, "claim": line.claim, "source": line.source,
         "verdict": line.verdict, "figure": figure, "printed": document, "reason": line.reason,
         "prints": line.prints or NO_FIGURE, "dispute": line.dispute, "where": address,
-        "lab": _lab(line), "runs": line.runs, "when": line.when[:10],
+        "lab": f"{line.lab} ({ran_on(line)})", "runs": line.runs, "when": line.when[:10],
     }  # fmt: skip

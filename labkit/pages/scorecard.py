@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labkit.errors import Unknown, readable
+from labkit.errors import WIDE, Unknown, readable
 from labkit.lab import describe
 from labkit.machine.units import capital
 from labkit.pages import terminal
@@ -24,11 +24,21 @@ from labkit.pages.score_line import (
     is_real,
     ran_on,
 )
-from labkit.pages.score_screen import screen
 from labkit.pages.tables import Table
 from labkit.results import IMPORTS
 from labkit.runs.index import chosen, found
-from labkit.verdict import NOT_TESTABLE, REAL_KERNEL, check_margin
+from labkit.verdict import (
+    AGREES,
+    CONTRADICTED,
+    DIFFERS,
+    HOLDS,
+    NOT_TESTABLE,
+    REAL_KERNEL,
+    SAME,
+    UNCLEAR,
+    UNDECIDED,
+    check_margin,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,6 +57,16 @@ OF_TOOLS = (
     "labkit cannot know the host."
 )
 SPARES_NOTE = "Not counted, as others of the same lab have more valid blocks or are newer"
+
+FIGURE_WORDS = {AGREES: " agree", DIFFERS: " differ", UNCLEAR: " unclear"}
+VERDICT_WORDS = {HOLDS: " hold", CONTRADICTED: " contr.", SAME: " same", UNDECIDED: " open"}
+HEADS = (*FIGURE_WORDS.values(), *VERDICT_WORDS.values(), " n/t")
+NAME = WIDE - sum(map(len, HEADS))
+LEGEND = (
+    "Left: figures measured here, beside the document's. Right: verdicts on claims; contr.: "
+    "contradicted, open: undecided, n/t: not testable here, or not measured yet."
+)
+HINT = "labkit scorecard --study NAME shows a study's answer and claims; --all shows all."
 
 
 @dataclass(frozen=True)
@@ -79,9 +99,9 @@ class Scorecard:
 
         Below, what was measured is counted by where: on emulated labs, on real hosts or kernels.
         """
-        lines, counters = self.of_best(), dict[str, Counter[str]]()
+        lines, counters = self.of_best(), defaultdict[str, Counter[str]](Counter)
         for line in lines:
-            counters.setdefault(line.document, Counter())[counts_as(line)] += 1
+            counters[line.document][counts_as(line)] += 1
         for place, real in ((ON_EMULATED, False), (ON_REAL, True)):
             lines_there = (line for line in lines if line.evidence and is_real(line) is real)
             counters[place] = Counter(map(counts_as, lines_there))
@@ -108,7 +128,7 @@ class Scorecard:
         """For a terminal: each line where some were chosen, else one screen."""
         if not self.narrowed:
             unread = [terminal.paragraph(f"Not read: {fault}.") for fault in self.unread]
-            return "\n".join([screen(self.of_best()), *unread])
+            return "\n".join([_screen(self.of_best()), *unread])
         parts = [terminal.paragraph(self.caption())]
         for (document, url), lines in groupby(self.lines, key=lambda x: (x.document, x.url)):
             title = terminal.paragraph(readable(document))
@@ -181,16 +201,9 @@ def card_of(judgements: Judgements, study: str = "") -> Scorecard:
     lines: dict[str, list[ScoreLine]] = {name: [] for name in names}
     for evidence in evidence_best:
         lines[evidence.study] += evidence.lines or ()
-    lines_of_all = [
-        x
-        for name, lines_of_study in lines.items()
-        for x in lines_of_study or judgements.untested.get(name, ())
-    ]
-    spares = [
-        evidence
-        for evidence in judgements.evidence.values()
-        if evidence.study in names and evidence not in evidence_best
-    ]
+    lines_of_all = [x for name in names for x in lines[name] or judgements.untested.get(name, ())]
+    spares = [evidence for evidence in judgements.evidence.values()
+              if evidence.study in names and evidence not in evidence_best]  # fmt: skip
     refusals = (reason for name, reason in judgements.refused.items() if study in ("", name))
     return Scorecard(
         tuple(sorted(lines_of_all, key=lambda line: line.document)),
@@ -205,17 +218,9 @@ def _row(line: ScoreLine) -> tuple[str, ...]:
     reason = f"{line.reason} [disputed: {line.dispute}]" if line.dispute else line.reason
     runs = str(line.runs) if line.runs else ""
     return (
-        line.claim,
-        line.statement,
-        line.verdict,
-        effect,
-        document,
-        runs,
-        lab,
-        reason,
-        f"{line.source}: {line.prints or NO_FIGURE}",
-        line.evidence,
-    )
+        line.claim, line.statement, line.verdict, effect, document, runs, lab, reason,
+        f"{line.source}: {line.prints or NO_FIGURE}", line.evidence,
+    )  # fmt: skip
 
 
 # One study of a document on one lab: where the evidence is, then claim by claim.
@@ -238,6 +243,55 @@ def _paragraph(line: ScoreLine) -> str:
     texts = [f"    {text}." for text in (line.statement, *figures, *reason, document, *disputes)]
     parts = [f"{line.claim}: {line.verdict}", *texts]
     return "\n".join(terminal.paragraph(readable(text)) for text in parts)
+
+
+# All of it in 80 columns; there is one of these lines for each claim.
+def _screen(lines: Sequence[ScoreLine]) -> str:
+    rows = [_columns("", HEADS)]
+    for document, claims in groupby(lines, key=lambda line: line.document):
+        rows += _document(document, [*claims])
+    rows.append(_counts(f"all {len(lines)} claims", lines))
+    strongest = [_strongest("agreement", AGREES, lines), _strongest("disagreement", DIFFERS, lines)]
+    return "\n".join([*rows, *map(terminal.paragraph, filter(None, [*strongest, LEGEND, HINT]))])
+
+
+# A document of one study is one line; studies of which nothing was measured share one.
+def _document(document: str, lines: Sequence[ScoreLine]) -> list[str]:
+    studies = defaultdict[str, list[ScoreLine]](list)
+    for line in lines:
+        studies[line.study].append(line)
+    trials = [name for name, study in studies.items() if any(line.evidence for line in study)]
+    if len(studies) == 1 or not trials:
+        return [_counts(f"{', '.join(studies)}: {document}", lines)]
+    rows = [_counts(document, lines), *(_counts(f"  {name}", studies[name]) for name in trials)]
+    if bare := [name for name in studies if name not in trials]:
+        others = [line for line in lines if line.study in bare]
+        rows.append(_counts(f"  not measured: {', '.join(bare)}", others))
+    return rows
+
+
+def _counts(name: str, lines: Sequence[ScoreLine]) -> str:
+    figures = Counter(line.local.says for line in lines if line.local)
+    verdicts = Counter(map(counts_as, lines))
+    numbers = [figures[word] for word in FIGURE_WORDS] + [verdicts[word] for word in VERDICT_WORDS]
+    others = len(lines) - sum(verdicts[word] for word in VERDICT_WORDS)
+    return _columns(name, [str(number or "-") for number in (*numbers, others)])
+
+
+def _columns(name: str, cells: Sequence[str]) -> str:
+    name = readable(name)
+    cut = name if len(name) <= NAME else f"{name[: NAME - 3].rstrip()}..."
+    cells_named = zip(cells, HEADS, strict=True)
+    return f"{cut:<{NAME}}{''.join(cell.rjust(len(head)) for cell, head in cells_named)}"
+
+
+# What tests a claim is stronger than a local figure, however clear that is.
+def _strongest(title: str, says: str, lines: Sequence[ScoreLine]) -> str:
+    pairs = [(line, line.local) for line in lines if line.local and line.local.says == says]
+    if not pairs:
+        return ""
+    line, local = min(pairs, key=lambda pair: (pair[0].verdict == NOT_TESTABLE, pair[1].p))
+    return readable(f"Strongest {title}, {line.claim}: {line.statement}. Measured here: {local}.")
 
 
 def plain(card: Scorecard) -> list[dict[str, object]]:

@@ -1,11 +1,19 @@
-"""An output below a cell that stays in the saved notebook, whatever becomes of its widgets."""
+"""Outputs below a cell that are replaced in their place, and stay in the saved notebook."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from IPython.display import DisplayHandle, display
 
 from labkit import charts
+
+Show = Callable[[object], None]
+
+
+def new_display() -> Show:
+    """Make a place for pictures below the cell that runs; each takes that of the one before."""
+    handle = display(display_id=True)  # type: ignore[no-untyped-call]
+    return handle.update if handle else lambda _: None
 
 
 class StayingOutput:

@@ -19,10 +19,11 @@ from labkit.judging.finding import sentence
 from labkit.judging.reading import Reading
 from labkit.lab import Lab
 from labkit.machine.units import spoken
+from labkit.pages.filled import safe
 from labkit.pages.growing import Median, lines, median
 from labkit.pages.lab_panel import alone, show, status, wrapped
 from labkit.pages.staying import StayingOutput
-from labkit.pages.tables import conditions, safe, table
+from labkit.pages.tables import conditions, table
 from labkit.results import Results, Run
 from labkit.running import loop
 from labkit.running.remarks import remarks
@@ -116,9 +117,7 @@ class StudyPanel:
     results: Results
     repeats: int | str = 5
     _stop: threading.Event = field(default_factory=threading.Event, repr=False)
-    _told: queue.SimpleQueue[Progress] = field(
-        default_factory=queue.SimpleQueue, repr=False
-    )  # fmt: skip
+    _told: queue.SimpleQueue[Progress] = field(default_factory=queue.SimpleQueue, repr=False)
     # Not the thread's own is_alive: an interrupted look at it calls a living thread dead (3.11).
     _ended: threading.Event | None = field(default=None, repr=False)
     _failure: BaseException | None = field(default=None, repr=False)
@@ -174,9 +173,7 @@ class StudyPanel:
         """Show the panel here."""
         present = self._present("", "ready")
         if alone():
-            print(
-                f"{self.study.name}: {present.done} of {present.of} runs are there{self._source()}"
-            )
+            print(self._count(present))
             if self.lab is None:
                 self._print_remarks()
             return
@@ -190,15 +187,16 @@ class StudyPanel:
     def _ipython_display_(self) -> None:
         self.show()
 
-    def _source(self) -> str:
+    def _count(self, at: Standing) -> str:
+        text = f"{self.study.name}: {at.done} of {at.of} runs are there"
         if self.lab is not None:
-            return ""
+            return text
         days = sorted(run.started[:10] for run in self.results.finished() if run.started)
         dates = " to ".join(dict.fromkeys((*days[:1], *days[-1:])))
         # The cells above show what the parameters ask for, which recorded runs need not have had.
         load = dict(self.results.asked.get("workload", {}))
         name, knobs = load.pop("name", ""), ", ".join(f"{k}={v}" for k, v in load.items())
-        return f" (recorded {dates}".rstrip() + (f", {name}({knobs}))" if name else ")")
+        return f"{text} (recorded {dates}".rstrip() + (f", {name}({knobs}))" if name else ")")
 
     # A table, as widgets are blank in a saved notebook.
     def _keep(self, at: Standing) -> None:
@@ -210,15 +208,13 @@ class StudyPanel:
              f"median {self.study.metric}": at.figures.get(name, NONE_YET).text}
             for name, count in at.lanes.items()
         ]  # fmt: skip
-        caption = f"{self.study.name}: {at.done} of {at.of} runs are there{self._source()}."
-        page = replace(table(rows), caption=caption)
+        page = replace(table(rows), caption=f"{self._count(at)}.")
         self._kept.show(page._repr_mimebundle_())
 
     def _present(self, words: str, state: str) -> Standing:
         latest = max((run.block for run in self.results.finished()), default=0)
         # Nothing will be added to what is recorded; until it is decided, nobody knows how much.
-        growing = isinstance(self.repeats, str)
-        repeats = max(latest, 1) if growing else int(self.repeats)
+        repeats = max(latest, 1) if isinstance(self.repeats, str) else self.repeats
         if self.lab is None:
             repeats = latest or repeats
         self._figures = self._figures or Figures(self.study)
@@ -237,10 +233,8 @@ class StudyPanel:
     def _measure(self, has_ended: threading.Event) -> None:
         assert self.lab is not None
         try:
-            loop.run(self.study,
-                self.lab, self.results,
-                repeats=self.repeats, tell=self._told.put, stop=self._stop,
-            )  # fmt: skip
+            loop.run(self.study, self.lab, self.results, repeats=self.repeats,
+                     tell=self._told.put, stop=self._stop)  # fmt: skip
         except BaseException as error:
             self._failure = error
         has_ended.set()
@@ -278,24 +272,22 @@ class StudyPanel:
             return ". ".join(filter(None, (text, on))), "stopped"
         if self._failure is not None:
             return f"Failed: {self._failure}", "failed"
-        text = "; ".join(
-            [
-                f"Finished in {spoken(seconds)}",
-                *(["the cells below have all they need"] if self._view else []),
-                str(overhead(self.results)),
-                *(remarks(self.study, self.results) if self._view else ()),
-            ]
-        )
-        return text, "finished"
+        parts = [f"Finished in {spoken(seconds)}", str(overhead(self.results))]
+        if self._view:
+            parts.insert(1, "the cells below have all they need")
+            parts += remarks(self.study, self.results)
+        return "; ".join(parts), "finished"
 
     def _tell(self, words: str, state: str) -> None:
+        active = state in ("running", "stopping")
+        if active and self._view is None:
+            return
+        present = self._present(words, state)
         if self._view is not None:
-            present = self._present(words, state)
             self._view.draw(present)
-            if state not in ("running", "stopping"):
-                self._keep(present)
-        elif state not in ("running", "stopping"):
-            present = self._present(words, state)
+        if not active and self._view is not None:
+            self._keep(present)
+        elif not active:
             print(f"{words}: {present.done} of {present.of} runs")
             self._print_remarks()
 
@@ -316,35 +308,31 @@ class _View:
         buttons = [self.start, self.stop]
         self.whole = widgets.VBox([self.rows, wrapped([self.all, *buttons]), self.words])
 
-    def draw(self, standing_now: Standing) -> None:
+    def draw(self, at: Standing) -> None:
         """Show how far the study has come."""
-        self._make_lanes(standing_now)
-        pictures = lines(standing_now.figures)
-        for name, count in standing_now.lanes.items():
+        self._make_lanes(at)
+        pictures = lines(at.figures)
+        for name, count in at.lanes.items():
             self.lanes[name].value = count
             self.figures[name].value = pictures.get(name, "")
-        self.all.max, self.all.value = max(1, standing_now.of), standing_now.done
+        self.all.max, self.all.value = max(1, at.of), at.done
         self.all.bar_style = {"failed": "danger", "stopped": "warning", "finished": "success"}.get(
-            standing_now.state, "info"
+            at.state, "info"
         )
-        complete = standing_now.done >= standing_now.of
-        active = standing_now.state in ("running", "stopping")
+        complete = at.done >= at.of
+        active = at.state in ("running", "stopping")
         self.start.disabled = active or complete
-        self.stop.disabled = standing_now.state != "running"
-        words = standing_now.words or (
-            "All runs are there." if complete else "Not all runs are there yet."
-        )
-        text = f"<b>{standing_now.done} of {standing_now.of} runs.</b> <span>{safe(words)}</span>"
+        self.stop.disabled = at.state != "running"
+        words = at.words or ("All runs are there." if complete else "Not all runs are there yet.")
+        text = f"<b>{at.done} of {at.of} runs.</b> <span>{safe(words)}</span>"
         self.words.value = status(text)
 
-    def _make_lanes(self, standing_now: Standing) -> None:
-        if self.lanes.keys() == standing_now.lanes.keys():
+    def _make_lanes(self, at: Standing) -> None:
+        if self.lanes.keys() == at.lanes.keys():
             return
-        self.lanes = {
-            name: widgets.IntProgress(max=standing_now.repeats) for name in standing_now.lanes
-        }
-        self.figures = {name: widgets.HTML() for name in standing_now.lanes}
-        longest = max(map(len, standing_now.lanes), default=0) + 2
+        self.lanes = {name: widgets.IntProgress(max=at.repeats) for name in at.lanes}
+        self.figures = {name: widgets.HTML() for name in at.lanes}
+        longest = max(map(len, at.lanes), default=0) + 2
         wide = widgets.Layout(width=f"{longest}ch", flex="0 0 auto")
         self.rows.children = [
             wrapped([widgets.Label(name, layout=wide), lane, self.figures[name]])

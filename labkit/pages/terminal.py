@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
+from textwrap import wrap
 from typing import Any, TextIO
 
 from labkit.errors import readable
@@ -22,7 +22,7 @@ TICK_SECONDS = 0.25
 
 def table(rows: Sequence[Sequence[Any]], head: Sequence[str]) -> str:
     """Columns aligned by spaces; the last one wraps at the width of the terminal."""
-    cells = [[_one_line(cell) for cell in row] for row in [list(head), *rows]]
+    cells = _cells(rows, head)
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
     room = max(24, shutil.get_terminal_size().columns - sum(widths[:-1]) - 2 * (len(head) - 1))
     lines: list[str] = []
@@ -42,7 +42,7 @@ def narrow_table(rows: Sequence[Sequence[Any]], head: Sequence[str]) -> str:
     So a row of many figures can be read in 80 columns.
     """
     width = shutil.get_terminal_size().columns
-    cells = [[_one_line(cell) for cell in row] for row in [list(head), *rows]]
+    cells = _cells(rows, head)
     if _width(list(zip(*cells, strict=True))) <= width:
         return table(rows, head)
     heads, *columns = cells
@@ -66,17 +66,14 @@ def paragraph(text: str) -> str:
     return "\n".join(f"{indent}{line}" for line in _wrap(text, room))
 
 
-def _one_line(cell: Any) -> str:
-    return readable("; ".join(str(cell).strip().splitlines()))
+def _cells(rows: Sequence[Sequence[Any]], head: Sequence[str]) -> list[list[str]]:
+    texts = ((str(cell).strip() for cell in row) for row in (head, *rows))
+    return [[readable("; ".join(text.splitlines())) for text in row] for row in texts]
 
 
 def _wrap(text: str, width: int) -> list[str]:
-    lines = [""]
-    for word in text.split():
-        if len(lines[-1]) + len(word) + 1 > width and lines[-1]:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".strip()
-    return lines
+    words = " ".join(text.split())
+    return wrap(words, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 @dataclass
@@ -96,12 +93,7 @@ class ProgressLine:
             self._clock.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         if self._clock:
             self._clock.join()
@@ -110,7 +102,7 @@ class ProgressLine:
 
     def say(self, text: str) -> None:
         """Show what is being done now."""
-        self.text, self.progress, self.since = readable(text), None, time.monotonic()
+        self.draw(text)
         self._plain(self.text)
 
     def note(self, text: str) -> None:
@@ -141,29 +133,22 @@ class ProgressLine:
 
     def _tick(self) -> None:
         while not self._ended.wait(TICK_SECONDS):
-            seconds = time.monotonic() - self.since
-            progress = self.progress
-            line = (
-                _draw(progress, max(0.0, progress.seconds_left - seconds))
-                if progress
-                else self._busy(seconds)
-            )
+            seconds, progress = time.monotonic() - self.since, self.progress
+            line = f"{self.text} ({seconds:.0f} s)" if seconds > 2 else self.text
+            if progress:
+                line = _draw(progress, max(0.0, progress.seconds_left - seconds))
             width = shutil.get_terminal_size().columns - 1
             self.stream.write(f"\r\x1b[K{line[:width]}")
             self.stream.flush()
 
-    def _busy(self, seconds: float) -> str:
-        return f"{self.text} ({seconds:.0f} s)" if seconds > 2 else self.text
-
 
 def _draw(progress: Progress, seconds: float) -> str:
-    full = round(BAR * progress.share)
+    bar = f"[{'#' * round(BAR * progress.share):.<{BAR}}]"
     if progress.step == "finished":
         left_out = "" if progress.done == progress.of else "; the others were invalid"
-        bar = f"[{'#' * full}{'.' * (BAR - full)}]"
         return f"{bar} {progress.done} of {progress.of} runs measured{left_out}"
     return (
-        f"[{'#' * full}{'.' * (BAR - full)}] {progress.done:3d} of {progress.of} runs,"
+        f"{bar} {progress.done:3d} of {progress.of} runs,"
         f" {seconds:3.0f} s left: {progress.step} {progress.condition}"
     )
 

@@ -52,11 +52,8 @@ def replay(lesson: str) -> None:
     if shell is None:
         return
     transcript = Transcript.read(lesson)
-    for old in [
-        callback
-        for callback in shell.events.callbacks[HOOK]
-        if callback.__name__ == replayed.__name__
-    ]:
+    hooks = shell.events.callbacks[HOOK]
+    for old in [hook for hook in hooks if hook.__name__ == replayed.__name__]:
         shell.events.unregister(HOOK, old)
     shell.events.register(HOOK, replayed(transcript, shell.user_ns))
 

@@ -14,7 +14,7 @@ from labkit.condition import Condition
 from labkit.errors import Unreachable
 from labkit.host import Host
 from labkit.job import Job
-from labkit.pages.dial_panel import BEFORE, PRESENT, Dialling, settings_for
+from labkit.pages.dial_panel import BEFORE, PRESENT, Dialling
 from labkit.probes.ready_time import Between, ReadyTime
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.halting import Halting
@@ -268,7 +268,7 @@ def waits_too_long(wait):
 
 def test_a_dial_that_is_turned_is_in_force_and_stop_puts_everything_back(lab):
     dials, stop = Dialling(lab, Ping(count=50)), threading.Event()
-    steps = settings_for(dials.position)
+    steps = Dialling.settings(dials.position)
     before = [current(setting, lab) for setting in steps]
     seen = []
 

@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
@@ -119,7 +120,7 @@ def test_each_study_has_a_card_with_its_document_its_sections_and_its_notebook()
     assert {card.study.name for card in made} == set(studies.names())
     assert "vSphere 5.5: Ping Evaluation" in made[0].source
     assert all(card.notebook.is_file() for card in made)
-    assert [lesson.notebook.name[:2] for lesson in cards.lessons()] == ["00", "02", "03"]
+    assert [file.name[:2] for file in cards.lessons().values()] == ["00", "02", "03"]
 
 
 def test_before_anything_was_looked_at_a_card_says_so_and_names_no_figure():
@@ -145,7 +146,7 @@ def test_a_card_counts_the_newest_verdict_of_each_claim(results):
     assert sum(counted.values()) == len(find_study("lat_ping").claims)
     untried = cards.verdicts_of(scorecard.scorecard(results / "results"))["monster_vmotion"]
     assert untried.counts == {"not measured yet": len(find_study("monster_vmotion").claims)}
-    page = cards_html(Known(score=score).cards(), ())
+    page = cards_html(Known(score=score).cards(), {})
     assert all(f"{number} <span" in page for number in counted.values())
     (answer,) = cards.verdicts_of(score)["lat_ping"].answers
     assert "; the document says " in answer and f"<b>Found:</b> {html.escape(answer)}" in page
@@ -153,14 +154,10 @@ def test_a_card_counts_the_newest_verdict_of_each_claim(results):
 
 def test_without_a_lab_a_card_says_what_this_machine_can_do_and_the_command_for_it():
     study, machine = find_study("redis_scaleout"), this_machine.examine()
-    able = readiness.on_this_machine(study, replaced(machine, tier="root"))
+    able = readiness.on_this_machine(study, replace(machine, tier="root"))
     assert (able.state, able.fix) == ("yes", f"labkit box up {study.topology}")
-    poor = readiness.on_this_machine(study, replaced(machine, tier="recorded", next="make system"))
+    poor = readiness.on_this_machine(study, replace(machine, tier="recorded", next="make system"))
     assert (poor.state, poor.fix) == ("no", "make system") and "hosts of your own" in poor.words
-
-
-def replaced(machine, **parts):
-    return this_machine.Report(**{**vars(machine), **parts})
 
 
 @pytest.mark.slow
@@ -206,9 +203,9 @@ def test_the_restore_button_puts_back_what_a_killed_process_has_left(section, cr
 @pytest.mark.slow
 def test_a_restore_that_is_refused_says_by_whom_and_what_to_try(lab, file):
     with changing(file):
-        done = lab_now.put_back(lab.host("server"))
-    assert not done.ok and "is held by" in done.lines[0]
-    assert done.lines[-1].lstrip().startswith("hint: ") and file.read_text() == "new\n"
+        ok, lines = lab_now.put_back(lab.host("server"))
+    assert not ok and "is held by" in lines[0]
+    assert lines[-1].lstrip().startswith("hint: ") and file.read_text() == "new\n"
 
 
 def test_a_lab_file_that_is_not_there_is_an_error_with_a_hint(monkeypatch, tmp_path):
@@ -223,9 +220,9 @@ def test_a_lab_file_that_is_not_there_is_an_error_with_a_hint(monkeypatch, tmp_p
 def test_what_hosts_and_labels_say_stays_text(section, tmp_path):
     assert BAD not in section.shown.html and "&lt;img" in section.shown.html
     (one, *_) = shelf()
-    odd = type(one)(**{**vars(one), "label": BAD, "lab": BAD, "path": tmp_path / BAD})
+    odd = replace(one, label=BAD, lab=BAD, path=tmp_path / BAD)
     assert BAD not in listed_html([odd], 1)
-    assert BAD not in cards_html(Known(shelved=[odd]).cards(), ())
+    assert BAD not in cards_html(Known(shelved=[odd]).cards(), {})
 
 
 @pytest.mark.slow

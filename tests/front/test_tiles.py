@@ -8,11 +8,10 @@ from dataclasses import replace
 import pytest
 
 from labkit.front.area import Speaker
-from labkit.front.cards import Known, card_html, first_picture, picture_of
-from labkit.front.front_page import FrontPage
+from labkit.front.cards import Known, card_html, first_picture
+from labkit.front.front_page import FrontPage, Tiles
 from labkit.front.readiness import NO, YES, Readiness, quiet_now
 from labkit.front.runner import Runner
-from labkit.front.tiles import Tiles
 from labkit.lab import LOCAL_LAB, Lab
 
 
@@ -29,8 +28,8 @@ def test_the_button_of_a_card_is_called_by_what_it_does_now():
 
 def test_a_card_shows_the_picture_of_the_recorded_run_until_there_is_a_report(tmp_path):
     card = next(card for card in Known().cards() if card.study.name == "lat_ping")
-    assert picture_of(card).endswith("pictures/studies/01-lat-ping.png")
-    assert f'<img src="{picture_of(card)}"' in card_html(card)
+    assert card.picture.endswith("pictures/studies/01-lat-ping.png")
+    assert f'<img src="{card.picture}"' in card_html(card)
     assert first_picture(tmp_path / "none.html") == ""
 
 

@@ -15,7 +15,6 @@ from labkit.pages.dial_panel import (
     Dialling,
     DialPanel,
     histogram,
-    settings_for,
     would_be,
 )
 from labkit.settings.exclusive_cpu import ExclusiveCpu
@@ -31,26 +30,26 @@ def lab():
 
 
 def test_every_position_of_every_dial_means_settings_that_differ():
-    usual = settings_for({})
+    usual = Dialling.settings({})
     for dial, (first, *others) in DIALS.items():
-        assert settings_for({dial: first}) == usual
+        assert Dialling.settings({dial: first}) == usual
         for choice in others:
-            assert settings_for({dial: choice}) != usual
+            assert Dialling.settings({dial: choice}) != usual
 
 
 def test_a_neighbour_of_a_guest_that_owns_its_cpu_stays_off_it_where_there_is_another():
     position = {"CPU": "owned", "neighbour": "busy", "batching and merging": "off"}
-    nic, _, cpu, neighbour = settings_for(position)
+    nic, _, cpu, neighbour = Dialling.settings(position)
     assert (nic, cpu) == (GuestNic("bridge", 1, False), ExclusiveCpu(True))
     assert neighbour == Neighbour("busy", PLACES[1])
-    assert settings_for(position, apart=False)[-1] == Neighbour("busy", PLACES[0])
+    assert Dialling.settings(position, apart=False)[-1] == Neighbour("busy", PLACES[0])
 
 
 def test_a_guest_stays_awake_where_that_leaves_its_host_a_cpu():
     position = {"CPU": "owned", "idle guest": "stays awake"}
-    assert settings_for(position)[-1] == Halting(False)
-    assert Halting(False) not in settings_for(position, apart=False)
-    assert Halting(False) in settings_for({"idle guest": "stays awake"}, apart=False)
+    assert Dialling.settings(position)[-1] == Halting(False)
+    assert Halting(False) not in Dialling.settings(position, apart=False)
+    assert Halting(False) in Dialling.settings({"idle guest": "stays awake"}, apart=False)
 
 
 @pytest.mark.parametrize("dial, choice", [("colour", "red"), ("CPU", "mine")])

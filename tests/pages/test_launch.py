@@ -15,15 +15,12 @@ FILE = "notebooks/01-lat-ping.ipynb"
 OPENS = "?urlpath=lab%2Ftree%2Fnotebooks%2F01-lat-ping.ipynb"
 
 
-@pytest.mark.parametrize(
-    ("address", "starts"),
-    [
-        ("https://github.com/you/labkit", "gh/you/labkit"),
-        ("https://github.com/you/labkit.git", "gh/you/labkit"),
-        ("https://gitlab.com/a/group/labkit/", "gl/a%2Fgroup%2Flabkit"),
-        ("https://git.example.org/you/labkit", "git/https%3A%2F%2Fgit.example.org%2Fyou%2Flabkit"),
-    ],
-)
+@pytest.mark.parametrize(("address", "starts"), [
+    ("https://github.com/you/labkit", "gh/you/labkit"),
+    ("https://github.com/you/labkit.git", "gh/you/labkit"),
+    ("https://gitlab.com/a/group/labkit/", "gl/a%2Fgroup%2Flabkit"),
+    ("https://git.example.org/you/labkit", "git/https%3A%2F%2Fgit.example.org%2Fyou%2Flabkit"),
+])  # fmt: skip
 def test_a_link_names_the_repository_as_binder_asks_for_it(address, starts):
     assert link(address, FILE) == f"https://mybinder.org/v2/{starts}/HEAD{OPENS}"
 

@@ -110,7 +110,7 @@ def test_the_chart_shows_the_numbers_of_the_table(both):
     rows = charts.frame(charts.changes(drawn)).filter(layer="point")
     assert np.isclose(rows["value"][0], 1.5) and "higher" in rows["verdict"].to_list()
     shown = dict(zip(found.difference.sides, found.rows(), strict=True))
-    drawn_whole = found.chart()
+    drawn_whole = found.section()
     for verdict, sides in found.changed:
         share = 100 * (verdict.effect - 1)
         assert shown[sides][4] in (f"{share:+.0f} %", f"{share:+.1f} %")

@@ -13,20 +13,17 @@ import staged
 PAGE = '<html><body id="top"><h2 id="here">Here</h2>{}</body></html>'
 
 
-@pytest.mark.parametrize(
-    ("html", "said"),
-    [
-        ('<a href="gone.html">x</a>', "gone.html leads to no file"),
-        ('<a href="other.html#there">x</a>', "other.html#there leads to no heading"),
-        ('<a href="#there">x</a>', "#there leads to no heading"),
-        ('<img src="gone.png">', "gone.png leads to no file"),
-        ('<a href="https://nowhere">x</a>', "https://nowhere is no address"),
-        ('<a href="https:/example.org">x</a>', "https:/example.org is no address"),
-        ('<a href="htp://example.org">x</a>', "htp://example.org is no address"),
-        ('<script src="https://cdn.example.org/x.js"></script>', "from another host"),
-        ('<link rel="stylesheet" href="//cdn.example.org/x.css">', "from another host"),
-    ],
-)
+@pytest.mark.parametrize(("html", "said"), [
+    ('<a href="gone.html">x</a>', "gone.html leads to no file"),
+    ('<a href="other.html#there">x</a>', "other.html#there leads to no heading"),
+    ('<a href="#there">x</a>', "#there leads to no heading"),
+    ('<img src="gone.png">', "gone.png leads to no file"),
+    ('<a href="https://nowhere">x</a>', "https://nowhere is no address"),
+    ('<a href="https:/example.org">x</a>', "https:/example.org is no address"),
+    ('<a href="htp://example.org">x</a>', "htp://example.org is no address"),
+    ('<script src="https://cdn.example.org/x.js"></script>', "from another host"),
+    ('<link rel="stylesheet" href="//cdn.example.org/x.css">', "from another host"),
+])  # fmt: skip
 def test_a_link_that_leads_nowhere_is_named_with_its_page(tmp_path, html, said):
     (tmp_path / "other.html").write_text(PAGE.format(""))
     (tmp_path / "page.html").write_text(PAGE.format(html))

@@ -163,7 +163,7 @@ def test_a_broken_study_is_named_and_takes_no_other_down(files, capsys, name, ri
     assert "other-01" in [line.claim for line in card.lines]
     assert len(card.unread) == 1 and said in card.unread[0]
     assert said in " ".join(card.text().split())
-    page = cards_html(Known().cards(), ())
+    page = cards_html(Known().cards(), {})
     assert "lat-ping.ipynb" in page and said in page
 
 
@@ -173,7 +173,7 @@ def test_a_study_without_a_notebook_takes_no_other_down(files, capsys):
     told = {study["name"]: study["notebook"] for study in json.loads(capsys.readouterr().out)}
     assert all(Path(file).is_file() for file in told.values())
     assert any("drafts" in file for file in told.values())
-    page = cards_html(Known().cards(), ())
+    page = cards_html(Known().cards(), {})
     assert "lat-ping.ipynb" in page and "mine has no notebook" in page
 
 

@@ -17,9 +17,9 @@ from labkit.charts import V5, bundle
 from labkit.charts.export import vega
 from labkit.machine.places import HOME, out
 from labkit.pages import tables
+from labkit.pages.filled import filled
 from labkit.pages.launch import link
-from labkit.pages.paper import PAPER
-from labkit.pages.report import DRAW, INERT, chart_html
+from labkit.pages.report import INERT, chart_html
 
 HERE = Path(__file__).parent
 AS_IT_LIES = ("CONTRIBUTING.md", "data/labs/example.toml", "data/published/SOURCES.md",
@@ -90,8 +90,8 @@ def _written(notebooks: Mapping[str, Path], address: str) -> Iterator[tuple[str,
         yield f"notebooks/{own.name}", shown(stem, notebooks.get(stem, own), address)
     # In a function of its own, as it has names that Sphinx has too.
     yield "_static/vega.js", f"(() => {{{vega()}\n}})();"
-    yield "_static/charts.js", DRAW
-    yield "_static/style.css", PAPER + (HERE / "style.css").read_text("utf-8")
+    yield "_static/charts.js", filled("draw.js")
+    yield "_static/style.css", filled("paper.css") + (HERE / "style.css").read_text("utf-8")
 
 
 def front_page() -> str:
