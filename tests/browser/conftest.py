@@ -8,9 +8,9 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,9 @@ CELLS = """() => {
   return { ran: cells.filter(model => model.executionCount).length, all: cells.length, failed };
 }"""
 
+CUT_OFF = """all => all.filter(one => one.scrollWidth > one.clientWidth + 1)
+  .map(one => one.innerText.slice(0, 80))"""
+DARK = "() => { jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'}) }"
 # Contrast of letters with what is behind them: the least of those chosen, and whose it is.
 CONTRAST = """chosen => {
   const rgb = text => (text.match(/[\\d.]+/g) || []).map(Number);
@@ -108,7 +111,7 @@ def lab_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             _command(server), cwd=home, env=_environment(home), stdout=log, stderr=log
         )
         try:
-            _wait(server, process)
+            awaited(lambda: answers(server.url("api/status")), process, server.log, 60)
             yield server
         finally:
             process.terminate()
@@ -147,15 +150,20 @@ def _kernels_start_lean(profile: Path) -> None:
     (profile / "ipython_kernel_config.py").write_text(f"c.IPKernelApp.exec_lines = [{said!r}]\n")
 
 
-def _wait(server: Server, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 60
+def awaited(look, process: subprocess.Popen[bytes], log: Path, seconds: float = 120) -> Any:
+    """What `look` finds, once it finds something; the process says why if it never does."""
+    end = time.monotonic() + seconds
     while time.monotonic() < end and process.poll() is None:
-        try:
-            urllib.request.urlopen(server.url("api/status"), timeout=2).close()
-            return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.1)
-    pytest.fail(f"JupyterLab did not start:\n{server.log.read_text()[-3000:]}")
+        with suppress(OSError, ValueError):
+            if found := look():
+                return found
+        time.sleep(0.1)
+    pytest.fail(log.read_text()[-3000:])
+
+
+def answers(address: str) -> bool:
+    urllib.request.urlopen(address, timeout=2).close()
+    return True
 
 
 @pytest.fixture(scope="package")
@@ -199,7 +207,17 @@ class Notebook:
     def open(self, stem: str, **values: object) -> None:
         """Open a copy whose parameters have other values."""
         self._copied(stem, values)
-        # A workspace of its own: no tabs of earlier tests.
+        self._visit(stem)
+
+    def show(self, stem: str, *cells: Any) -> None:
+        """Open a notebook that has nothing but these cells."""
+        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+        whole = nbformat.v4.new_notebook(cells=[*cells], metadata=kernel)
+        (self.server.folder / f"{stem}.ipynb").write_text(json.dumps(whole), "utf-8")
+        self._visit(stem)
+
+    # In a workspace of its own: no tabs of earlier tests.
+    def _visit(self, stem: str) -> None:
         text = f"lab/workspaces/{secrets.token_hex(4)}/tree/{stem}.ipynb"
         self.page.goto(self.server.url(text))
         self.page.wait_for_function(READY, timeout=READY_MS)

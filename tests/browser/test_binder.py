@@ -5,14 +5,12 @@ import os
 import subprocess
 import sys
 import sysconfig
-import time
-import urllib.request
 from pathlib import Path
 
 import pytest
 
 from labkit import studies
-from tests.browser.conftest import CHECKOUT
+from tests.browser.conftest import CHECKOUT, answers, awaited
 
 PROGRAMS = ("chromium",)
 
@@ -62,24 +60,16 @@ def address(built, tmp_path):
         subprocess.Popen(words, cwd=clone, env=environ, stdout=log, stderr=log) as process,
     ):
         try:
-            yield listening(runtime, process, tmp_path / "log")
+            yield awaited(lambda: listening(runtime), process, tmp_path / "log")
         finally:
             process.terminate()
 
 
-def listening(runtime, process, log):
+def listening(runtime):
     """The address of the server, once it answers."""
-    end = time.monotonic() + 120
-    while time.monotonic() < end and process.poll() is None:
-        for file in runtime.glob("jpserver-*.json"):
-            try:
-                url = json.loads(file.read_text())["url"]
-                urllib.request.urlopen(f"{url}api/status").close()
-                return url
-            except (OSError, ValueError):
-                pass
-        time.sleep(0.2)
-    pytest.fail(log.read_text()[-3000:])
+    for file in runtime.glob("jpserver-*.json"):
+        url = json.loads(file.read_text())["url"]
+        return url if answers(f"{url}api/status") else ""
 
 
 def test_the_front_page_is_open_with_its_cards_and_the_list_of_files_shows_notebooks(address, page):

@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from labkit import find_study, studies
 from labkit.changes.journal import hello
 from labkit.lab import opened
 from labkit.running.open_lab import named_results
-from tests.browser.conftest import BOX, CONTRAST, KEPT, _environment
+from tests.browser.conftest import BOX, CONTRAST, CUT_OFF, DARK, KEPT, _environment, awaited
 
 PROGRAMS = ("ethtool",)
 
@@ -48,11 +47,8 @@ FOCUSED = """parts => {
            seen: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2 };
 }"""
 WORDS = f"{FRONT} :is(p, h2, h3, td, th, a, b, span, code)"
-CUT_OFF = """all => all.filter(one => one.scrollWidth > one.clientWidth + 1)
-  .map(one => one.innerText.slice(0, 80))"""
 SHOWN = "() => window.jupyterapp.shell.currentWidget.context.path"
 CELLS = "() => window.jupyterapp.shell.currentWidget.content.widgets.length"
-DARK = "() => { jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'}) }"
 
 
 @pytest.fixture(scope="module")
@@ -84,22 +80,14 @@ def address(home):
              "--LabApp.extension_manager=readonly"]  # fmt: skip
     env = {**_environment(home), "LABKIT_OUT": str(home / "out")}
     with (
-        (home / "said").open("wb") as said,
-        subprocess.Popen(words, cwd=home, env=env, stdout=said, stderr=said) as process,
+        (home / "said").open("wb") as log,
+        subprocess.Popen(words, cwd=home, env=env, stdout=log, stderr=log) as process,
     ):
         try:
-            yield _said(home / "said", process)
+            address, file = re.compile(r"^the front page: (\S+)", re.MULTILINE), home / "said"
+            yield awaited(lambda: address.search(file.read_text()), process, file)[1]
         finally:
             process.send_signal(signal.SIGTERM)
-
-
-def _said(log, process):
-    end = time.monotonic() + 120
-    while time.monotonic() < end and process.poll() is None:
-        if match := re.search(r"^the front page: (\S+)", log.read_text(), re.MULTILINE):
-            return match[1]
-        time.sleep(0.1)
-    pytest.fail(log.read_text()[-3000:])
 
 
 class Keyboard:

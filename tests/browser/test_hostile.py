@@ -5,7 +5,6 @@ element may come of one.
 """
 
 import json
-import secrets
 from functools import partial
 
 import nbformat.v4 as nbf
@@ -19,7 +18,7 @@ from labkit.claim import Verdict
 from labkit.pages import report, score_page, tables
 from labkit.pages.scorecard import scorecard
 from labkit.results import Results, Run
-from tests.browser.conftest import CHECKOUT, READY, READY_MS
+from tests.browser.conftest import CHECKOUT
 from tests.browser.payloads import PAYLOADS, RUN, SHELLS, WHOLE
 
 pytestmark = [
@@ -86,9 +85,8 @@ def verdicts():
 
 
 def test_tables_show_every_payload_as_text(looked):
-    shown = looked(
-        bare(tables.table(rows()).html() + tables.verdict_table(verdicts(), PAYLOADS[0]).html())
-    )
+    both = (tables.table(rows()), tables.verdict_table(verdicts(), PAYLOADS[0]))
+    shown = looked(bare("".join(one.html() for one in both)))
     assert shown.count("&lt;script") >= len(SHELLS)
 
 
@@ -101,19 +99,15 @@ def hostile_charts():
     some = PAYLOADS[:3] + PAYLOADS[17:19] + WHOLE[:13:2]
     for p, q in zip(some, reversed(some), strict=True):
         values = {p: {1: np.arange(1.0, 50)}, "Native": {1: np.arange(1.0, 60)}}
-        words = {"title": p, "note": q, "metric": p}
+        words = {"note": q, "metric": p}
         published = [{"condition": p, "statistic": "median", "value": "3", "source": q}]
         named = {(p, 1): q, ("Native", 1): p}
         yield partial(charts.ladder, values, published, unit=q, runs=named, **words)
+        happened = [charts.Happened(q, 1, 2)]
         yield partial(
-            charts.over_time,
-            {p: ([1, 2], [1, 2])},
-            [charts.Happened(q, 1, 2)],
-            run=q,
-            unit=p,
-            **words,
-        )
-        yield partial(charts.ratios, values, "Native", {p: 1.0}, runs=named, **words)
+            charts.over_time, {p: ([1, 2], [1, 2])}, happened, run=q, unit=p, title=p, **words
+        )  # fmt: skip
+        yield partial(charts.ratios, values, "Native", {p: 1.0}, runs=named, title=p, **words)
         yield partial(charts.spread, values, unit=q, runs=named, **words)
         yield partial(charts.round_trips, np.arange(1.0, 50), unit=p, run=q, **words)
 
@@ -129,26 +123,21 @@ def test_a_saved_page_of_a_chart_runs_nothing_of_its_texts(looked, tmp_path):
         looked(text, "document.querySelector('svg.marks')")
 
 
-def outputs(page):
-    data = [page] if isinstance(page, dict) else page
+def outputs(*data):
     return [nbf.new_output("display_data", data=one) for one in data]
 
 
 def test_a_report_of_hostile_results_runs_nothing(looked, tmp_path):
-    shown = [
-        tables.table(rows())._repr_mimebundle_(),
-        tables.verdict_table(verdicts())._repr_mimebundle_(),
-    ]
+    shown = [one._repr_mimebundle_() for one in (tables.table(rows()),
+                                                 tables.verdict_table(verdicts()))]  # fmt: skip
     shown += [charts.bundle(chart().to_dict()) for chart in list(hostile_charts())[:8]]
     shown += [{"text/html": p, "text/plain": p, "application/javascript": p} for p in PAYLOADS]
     shown += [{"text/markdown": p, "text/latex": p, "text/plain": p} for p in PAYLOADS]
-    shown += [
-        {"application/vnd.jupyter.widget-view+json": {"model_id": p}, "text/plain": p}
-        for p in WHOLE
-    ]
+    view = "application/vnd.jupyter.widget-view+json"
+    shown += [{view: {"model_id": p}, "text/plain": p} for p in WHOLE]
     cells = [nbf.new_markdown_cell("# A bad host"), nbf.new_code_cell("1", execution_count=1)]
     cells[1].outputs = [
-        *outputs(shown), nbf.new_output("stream", text="\n".join(PAYLOADS)),
+        *outputs(*shown), nbf.new_output("stream", text="\n".join(PAYLOADS)),
         nbf.new_output("error", ename=PAYLOADS[0], evalue=PAYLOADS[1], traceback=PAYLOADS),
     ]  # fmt: skip
     file = tmp_path / "executed.ipynb"
@@ -236,12 +225,8 @@ CARRIES = """() => ({ taken: window.taken, bad: [...document.querySelectorAll('*
 def test_the_panels_of_a_hostile_lab_run_nothing_in_jupyterlab(lab_notebook, page, checkout):
     said = []
     page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-    cell = nbf.new_code_cell(PANELS.format(home=str(checkout), formula=FORMULA))
-    whole = nbf.new_notebook(cells=[cell], metadata=kernel)
-    (lab_notebook.server.folder / "panels.ipynb").write_text(json.dumps(whole), "utf-8")
-    page.goto(lab_notebook.server.url(f"lab/workspaces/{secrets.token_hex(4)}/tree/panels.ipynb"))
-    page.wait_for_function(READY, timeout=READY_MS)
+    code = PANELS.format(home=str(checkout), formula=FORMULA)
+    lab_notebook.show("panels", nbf.new_code_cell(code))
     lab_notebook.run_all()
     page.wait_for_selector(".vega-embed canvas, .vega-embed svg.marks")
     page.wait_for_selector("text=/11 of 22 runs/")
@@ -259,15 +244,10 @@ COMMANDING = (
 @pytest.mark.torture
 def test_a_colleagues_notebook_that_is_opened_and_clicked_on_gives_no_commands(lab_notebook, page):
     cells = [nbf.new_markdown_cell(COMMANDING), nbf.new_code_cell("1")]
-    cells[1].outputs = [
-        *outputs([{"text/html": COMMANDING}, {"text/markdown": COMMANDING}]),
-        *outputs({"application/javascript": RUN}),
-    ]
-    file = lab_notebook.server.folder / "sent.ipynb"
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-    file.write_text(json.dumps(nbf.new_notebook(cells=cells, metadata=kernel)), "utf-8")
-    page.goto(lab_notebook.server.url(f"lab/workspaces/{secrets.token_hex(4)}/tree/sent.ipynb"))
-    page.wait_for_function(READY, timeout=READY_MS)
+    cells[1].outputs = outputs(
+        {"text/html": COMMANDING}, {"text/markdown": COMMANDING}, {"application/javascript": RUN}
+    )
+    lab_notebook.show("sent", *cells)
     buttons = page.locator(".jp-Notebook button", has_text="harmless")
     buttons.nth(2).wait_for()
     for number in range(3):

@@ -12,7 +12,7 @@ from labkit.changes.journal import hello
 from labkit.errors import ResultsError
 from labkit.lab import opened
 from labkit.running.open_lab import recorded
-from tests.browser.conftest import CONTRAST, SHOWN
+from tests.browser.conftest import CONTRAST, CUT_OFF, DARK, SHOWN
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -56,11 +56,6 @@ LETTERS = """all => Math.min(...all.flatMap(drawn => {
   return [...drawn.querySelectorAll("text")].map(
     words => scale * parseFloat(getComputedStyle(words).fontSize));
 }))"""
-CUT_OFF = """all => all.filter(one => one.scrollWidth > one.clientWidth + 1)
-  .map(one => one.innerText.slice(0, 80))"""
-DARK = "() => { jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'}) }"
-
-
 DRAWERS = ("LadderPanel", "picture")
 """What draws a chart and is no chart itself."""
 

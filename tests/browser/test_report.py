@@ -155,23 +155,6 @@ def test_without_any_network_charts_of_pages_and_reports_are_drawn(walled, tmp_p
 
 
 @pytest.mark.when_changed("labkit/pages/", "labkit/charts/")
-def test_what_a_host_said_is_shown_and_never_executed(offline, tmp_path):
-    executed, page = tmp_path / "executed.ipynb", tmp_path / "report.html"
-    cells = [nbf.v4.new_markdown_cell("# A bad host"), nbf.v4.new_code_cell(HOSTILE)]
-    nbf.write(nbf.v4.new_notebook(cells=cells), tmp_path / "bad.ipynb")
-    papermill.execute_notebook(
-        str(tmp_path / "bad.ipynb"), str(executed), kernel_name="python3", progress_bar=False,
-        extra_arguments=[LEAN],
-    )  # fmt: skip
-    report.write(executed, page)
-    offline.goto(page.as_uri())
-    offline.wait_for_function("document.querySelectorAll('.labkit-chart[data-live]').length === 1")
-    assert offline.title() == "A bad host"
-    assert offline.locator("img[onerror]").count() == 0
-    assert "taken" in offline.locator("table.labkit").inner_text()
-
-
-@pytest.mark.when_changed("labkit/pages/", "labkit/charts/")
 def test_without_scripts_the_pictures_are_there(chromium, tmp_path):
     executed, page = tmp_path / "executed.ipynb", tmp_path / "report.html"
     nbf.write(nbf.v4.new_notebook(cells=[nbf.v4.new_code_cell(HOSTILE)]), executed)
