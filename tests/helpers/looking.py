@@ -23,7 +23,6 @@ class Doubts:
     `away` and `inside` are the errors by which it is away from 1, and inside of 5 %.
     """
 
-    value: np.ndarray
     apart: np.ndarray
     alike: np.ndarray
     away: np.ndarray
@@ -44,7 +43,7 @@ class Doubts:
                            stdtr(freedom, -(edge - middle) / up))  # fmt: skip
         away = np.abs(at) / np.where(at < 0, up, down)
         inside = np.minimum((at + edge) / down, (edge - at) / up)
-        return cls(at, np.minimum(1, 2 * np.minimum(above, below)), alike, away, inside)
+        return cls(np.minimum(1, 2 * np.minimum(above, below)), alike, away, inside)
 
     def more(self, study, blocks, level):
         """As `verdict.Found.after`: how many more blocks are foreseen to decide it."""
@@ -70,18 +69,17 @@ def in_turn(made, rng, looks, many, samples, by=1.0, at_once=100, q=50):
         parts.append([Doubts.of(a.first(n), b.first(n), q) for n in looks])
     return [
         Doubts(*(np.concatenate([getattr(part[at], name) for part in parts])
-                 for name in ("value", "apart", "alike", "away", "inside")))
+                 for name in ("apart", "alike", "away", "inside")))
         for at in range(len(looks))
     ]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Decided:
-    """Of each study: the blocks that it took, whether it said apart, above 1, or the same."""
+    """Of each study: the blocks that it took, whether it said apart, or the same."""
 
     blocks: np.ndarray
     apart: np.ndarray
-    above: np.ndarray
     alike: np.ndarray
 
     @property
@@ -92,17 +90,16 @@ class Decided:
 
 def decided(found, looks, at, same_at):
     """What these looks decide if each clears its level in `at`, of sameness in `same_at`."""
-    many = len(found[0].value)
+    many = len(found[0].apart)
     blocks, open_ = np.full(many, looks[-1]), np.ones(many, bool)
-    apart, above, alike = (np.zeros(many, bool) for _ in range(3))
+    apart, alike = (np.zeros(many, bool) for _ in range(2))
     for doubts, n, level, same in zip(found, looks, at, same_at, strict=True):
         now_apart = open_ & (doubts.apart <= level)
         now_alike = open_ & ~now_apart & (doubts.alike <= same)
-        above |= now_apart & (doubts.value > 0)
         apart, alike = apart | now_apart, alike | now_alike
         blocks[now_apart | now_alike] = n
         open_ &= ~(now_apart | now_alike)
-    return Decided(blocks, apart, above, alike)
+    return Decided(blocks, apart, alike)
 
 
 def paid(found, looks):
@@ -123,7 +120,7 @@ def until_decided(a, b, budget):
     many = len(a.blocks)
     looks, at = [[] for _ in range(many)], np.full(many, FIRST_BLOCKS)
     blocks = np.zeros(many, int)
-    apart, above, alike = (np.zeros(many, bool) for _ in range(3))
+    apart, alike = (np.zeros(many, bool) for _ in range(2))
     for now in range(FIRST_BLOCKS, budget + 1):
         some = np.flatnonzero((at == now) & (blocks == 0))
         if not some.size:
@@ -137,5 +134,4 @@ def until_decided(a, b, budget):
             if apart[study] or alike[study] or not can_hope(more, budget - now):
                 blocks[study] = now
             at[study] = now + next_step(now, more, budget - now)
-        above[some] = apart[some] & (doubts.value > 0)
-    return Decided(blocks, apart, above, alike & ~apart)
+    return Decided(blocks, apart, alike & ~apart)
