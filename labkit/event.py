@@ -49,11 +49,6 @@ class TimeLine:
         """Start of its first phase."""
         return min(phase.begun for phase in self.phases)
 
-    @property
-    def ended(self) -> float:
-        """End of its last phase."""
-        return max(phase.ended for phase in self.phases)
-
     def rows(self) -> list[dict[str, Any]]:
         """Its phases as rows, in seconds since it began."""
         return [
