@@ -62,14 +62,9 @@ class Comparisons:
     units: str = ""
 
     @property
-    def regressions(self) -> list[Compared]:
-        """The figures that clearly became worse."""
-        return [comparison for comparison in self.each if comparison.outcome == WORSE]
-
-    @property
     def passed(self) -> bool:
         """Whether nothing became worse, and nothing is missing."""
-        return not self.regressions and not self.lost
+        return not self.lost and all(one.outcome != WORSE for one in self.each)
 
 
 @dataclass(frozen=True)

@@ -130,13 +130,11 @@ class Verb:
         examples = [part for part in self.parts if isinstance(part, str)]
         parser.epilog = _format_examples(parser.prog, examples)
         parser.set_defaults(call=self.call, parser=parser)
-        for part in self.parts:
-            if isinstance(part, Argument):
-                parser.add_argument(*part.names, **part.options)
-            elif isinstance(part, tuple):
-                group = parser.add_mutually_exclusive_group()
-                for one in part:
-                    group.add_argument(*one.names, **one.options)
+        for part in (part for part in self.parts if not isinstance(part, str)):
+            is_group = isinstance(part, tuple)
+            into = parser.add_mutually_exclusive_group() if is_group else parser
+            for one in part if isinstance(part, tuple) else (part,):
+                into.add_argument(*one.names, **one.options)
         if self.verbs:
             metavar = self.kind.upper()
             inner = parser.add_subparsers(title=f"{self.kind}s", metavar=metavar, required=True)

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 )  # fmt: skip
 def _columns(args: argparse.Namespace) -> None:
     """List and draw the counters of an esxtop file."""
-    from labkit.charts.counters import counters_over_time
-    from labkit.charts.export import save, save_csv
     from labkit.telemetry.counters import counters, read
     from labkit.telemetry.matching import matching
 
@@ -43,6 +41,9 @@ def _columns(args: argparse.Namespace) -> None:
     alone = [name for name in matches if names.count(name) == 1]
     if not alone:
         raise BadInput(f"{args.file}: several counters have the name {matches[0]!r}")
+    from labkit.charts.counters import counters_over_time
+    from labkit.charts.export import save, save_csv
+
     with busy(f"reading {args.file}"):
         columns = read(args.file, alone)
     files = []

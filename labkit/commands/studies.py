@@ -51,14 +51,16 @@ def _studies(args: argparse.Namespace) -> int:
 
 def _table(args: argparse.Namespace, all_studies: Sequence[Study]) -> str:
     from labkit import studies
-    from labkit.pages import launch
-    from labkit.running.new_study import docs_tool
 
     if args.markdown:
         return studies.markdown()
     if args.deciders:
+        from labkit.running.new_study import docs_tool
+
         return str(docs_tool("who_decides").markdown(all_studies))
     if args.launch:
+        from labkit.pages import launch
+
         return launch.markdown(all_studies, args.launch)
     rows = [(s.name, len(s.conditions), len(s.claims), studies.asks(s)) for s in all_studies]
     lines = [table(rows, ["study", "conditions", "claims", "what it asks"])]

@@ -103,13 +103,13 @@ def _tune(args: argparse.Namespace) -> int:
 
     Without a command, show what the profile would change. Without a profile, list them.
     """
-    from labkit.running.comparing import A, B, Comparing, Side
-
     if not args.profile:
         rows = [_row(file) for file in profiles()]
         cells = [(row["name"], row["what"]) for row in rows]
         tell(args, rows, lambda: table(cells, ["profile", "what it is for"]))
         return 0
+    from labkit.running.comparing import A, B, Comparing, Side
+
     profile = find_profile(args.profile)
     words = words_of(args.words) if args.words else ()
     settings, optional = (profile.settings(kind, args.on) for kind in LISTS)

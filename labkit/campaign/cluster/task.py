@@ -11,6 +11,7 @@ points/0007-lat_ping-<key>/
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -108,7 +109,8 @@ def _see_to(task: Task, scratch: Path) -> None:
                 worker.wait(0)
                 conductor.conduct()
         finally:
-            insistently(courier.send_all)
+            insistently(functools.partial(courier.send_runs, complete=True))
+            insistently(courier.send_tries)
     shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -215,11 +217,6 @@ class Courier:
         for file in sorted(path.glob("[!.]*")):
             if file.suffix in SUFFIXES and file.name not in going_on:
                 self._send(file, file.name)
-
-    def send_all(self) -> None:
-        """Send everything."""
-        self.send_runs(complete=True)
-        self.send_tries()
 
     def _send(self, file: Path, name: str) -> None:
         with suppress(FileNotFoundError):
