@@ -1,6 +1,7 @@
 """What the marked tests need of the machine: where it is lacking they are skipped, and say why."""
 
 import itertools
+import json
 import os
 import signal
 
@@ -12,6 +13,7 @@ from sshd import SSHD, reached, serving, sshd
 from watches import end_below
 
 from labkit.box import this_machine as doctor
+from labkit.cli import main
 from labkit.host import Host
 from labkit.machine.lean import start_lean
 from labkit.transports.local import Local
@@ -165,6 +167,21 @@ def _drawn_anew(request):
     if rng := getattr(request.module, "RNG", None):
         first = FIRST_STATES.setdefault(request.module.__name__, rng.bit_generator.state)
         rng.bit_generator.state = first
+
+
+@pytest.fixture
+def typed(capsys):
+    """The command line: what it prints, as JSON if that is asked for; errors too if it fails."""
+
+    def call(*words, code=0):
+        capsys.readouterr()
+        assert main([*map(str, words)]) == code
+        output = capsys.readouterr()
+        if "--json" in words and output.out:
+            return json.loads(output.out)
+        return output.out + (output.err if code else "")
+
+    return call
 
 
 @pytest.fixture

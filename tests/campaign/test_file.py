@@ -1,7 +1,5 @@
 """A campaign file is refused with its line, or explained point by point."""
 
-import json
-
 import pytest
 from campaigns import written
 
@@ -52,26 +50,24 @@ STUDY = '[[study]]\nname = "lat_vmxnet3"\nlabs = ["recorded"]\n'
     ],
 )
 def test_what_cannot_be_run_is_named_with_its_line_and_what_to_try(
-    tmp_path, capsys, monkeypatch, text, line, said
+    tmp_path, typed, monkeypatch, text, line, said
 ):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
     path = written(tmp_path, text)
-    assert main(["campaign", "check", str(path)]) == 2
-    output = capsys.readouterr().err
+    output = typed("campaign", "check", path, code=2)
     where = f"{path}:{line}: " if line > 1 else f"{path}: "
     assert (where in output and said in output and "hint: " in output) or "secret" in output
     assert main(["campaign", "run", str(path)]) == 2
     assert not (tmp_path / "out" / "campaigns").exists()
 
 
-def test_a_file_that_is_not_there_says_how_to_get_one(tmp_path, capsys):
-    assert main(["campaign", "check", str(tmp_path / "x.toml")]) == 2
-    assert "labkit campaign new x.toml" in capsys.readouterr().err
+def test_a_file_that_is_not_there_says_how_to_get_one(tmp_path, typed):
+    assert "labkit campaign new x.toml" in typed("campaign", "check", tmp_path / "x.toml", code=2)
 
 
 @pytest.mark.slow
 def test_the_file_that_new_writes_can_be_checked_and_is_never_written_over(
-    tmp_path, capsys, monkeypatch
+    tmp_path, typed, capsys, monkeypatch
 ):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
     path = tmp_path / "nightly.toml"
@@ -82,8 +78,7 @@ def test_the_file_that_new_writes_can_be_checked_and_is_never_written_over(
     assert path.read_text() == before
     assert main(["campaign", "new", str(tmp_path / "nightly")]) == 2
     capsys.readouterr()
-    assert main(["campaign", "check", str(path)]) == 0
-    output = capsys.readouterr().out
+    output = typed("campaign", "check", path)
     assert "nightly: 3 points of 2 studies" in output and "All points take about" in output
     assert "duration=2" in output and "its plan" in output
     assert not (tmp_path / "out" / "campaigns").exists()
@@ -113,11 +108,10 @@ def test_points_as_written_stay_in_their_order(tmp_path):
     assert [point.values["duration"] for point in found] == [3, 1, 2]
 
 
-def test_check_as_json_names_every_point_and_its_time(tmp_path, capsys, monkeypatch):
+def test_check_as_json_names_every_point_and_its_time(tmp_path, typed, monkeypatch):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
     path = written(tmp_path, '[[study]]\nname = "lat_vmxnet3"\nsweep.duration = [1, 4]\n')
-    assert main(["campaign", "check", str(path), "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
+    answer = typed("campaign", "check", path, "--json")
     short, long = sorted(answer["points"], key=lambda one: one["values"]["duration"])
     assert short["seconds"] < long["seconds"] and short["by"] == "its plan"
     assert answer["seconds"] == pytest.approx(short["seconds"] + long["seconds"], abs=0.1)

@@ -243,32 +243,29 @@ def test_a_lock_lasts_as_long_as_a_process_that_has_inherited_it(tmp_path, monke
 
 
 @pytest.mark.slow
-def test_other_points_under_a_known_name_are_refused(tmp_path, monkeypatch, capsys):
+def test_other_points_under_a_known_name_are_refused(tmp_path, monkeypatch, typed):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
     made_up(tmp_path, "taken", 2)
     text = (
         'labs = ["recorded"]\nrepetitions = 1\n[[study]]\nname = "lat_ping"\nsweep.count = [600]\n'
     )
     file = written(tmp_path, text, "taken")
-    assert main(["campaign", "run", str(file)]) == 2
-    output = capsys.readouterr().err
+    output = typed("campaign", "run", file, code=2)
     assert "holds a campaign of other points" in output and 'name = "taken-2"' in output
     assert main(["campaign", "check", str(file)]) == 2
 
 
 @pytest.mark.slow
-def test_a_campaign_that_is_half_done_has_a_report_that_says_so(tmp_path, monkeypatch, capsys):
+def test_a_campaign_that_is_half_done_has_a_report_that_says_so(tmp_path, monkeypatch, typed):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
     half = made_up(tmp_path, "half", 2)
     (half.of(half.points[1]) / "attempt-1.json").unlink()
-    assert main(["campaign", "report", "half", "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
+    answer = typed("campaign", "report", "half", "--json")
     assert [one["state"] for one in answer["points"]] == ["finished", "not begun"]
     page = Path(answer["report"]).read_text()
     assert "1 of 2 points have not begun yet" in page and "1 of 2 points are finished" in page
     assert history(half) == [half.points[0].name]
-    assert main(["campaign", "report", str(half.path)]) == 0
-    assert "1 finished, 1 not begun" in capsys.readouterr().out
+    assert "1 finished, 1 not begun" in typed("campaign", "report", half.path)
 
 
 def test_what_a_campaign_is_called_cannot_leave_its_folder_or_its_page(tmp_path, capsys):

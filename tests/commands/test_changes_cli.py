@@ -182,13 +182,12 @@ def test_a_host_says_which_settings_it_supports(labkit):
     assert nic["state"] == "impossible" and "no guest of the box" in nic["why"]
 
 
-def test_without_a_lab_only_what_is_there_is_put_back_and_no_box_is_made(monkeypatch, capsys):
+def test_without_a_lab_only_what_is_there_is_put_back_and_no_box_is_made(monkeypatch, typed):
     monkeypatch.setattr(box, "up", lambda *_, **__: pytest.fail("a box was made"))
     monkeypatch.setattr(box, "names", lambda: [])
     assert main(["restore", "--all"]) == 0
     for verb in ("restore", "journal", "settings"):
-        assert main([verb, "server"]) == 2
-        output = capsys.readouterr().err
+        output = typed(verb, "server", code=2)
         assert "no box is up (labkit box up); for hosts of your own: --lab FILE" in output
 
 
@@ -208,9 +207,8 @@ def test_a_box_of_another_user_is_passed_over_with_a_word(monkeypatch, tmp_path,
     assert "box theirs is another user's" in output and "no box is up" in output
 
 
-def test_a_plan_that_is_not_there_is_not_taken_for_a_study(tmp_path, capsys):
-    assert main(["apply", str(tmp_path / "plan.json")]) == 2
-    assert f"no plan {tmp_path}/plan.json" in capsys.readouterr().err
+def test_a_plan_that_is_not_there_is_not_taken_for_a_study(tmp_path, typed):
+    assert f"no plan {tmp_path}/plan.json" in typed("apply", tmp_path / "plan.json", code=2)
 
 
 def test_hosts_are_named_or_all_are_meant(labkit):

@@ -1,6 +1,5 @@
 """`labkit claims` writes a file of claims, and names all that is wrong in one."""
 
-import json
 import re
 
 import pytest
@@ -9,30 +8,27 @@ from labkit.cli import main
 
 
 @pytest.fixture
-def paper(tmp_path, capsys):
+def paper(tmp_path, typed):
     """A new file of claims."""
     file = tmp_path / "published/my_paper.toml"
     words = ["claims", "new", str(file), "--document", "A Paper", "--url", "https://example.org/p"]
-    assert main(words) == 0
-    assert "my_paper.csv" in capsys.readouterr().out
+    assert "my_paper.csv" in typed(*words)
     return file
 
 
-def test_a_new_file_of_claims_has_each_form_and_can_be_read(paper, capsys):
-    assert main(["claims", "check", str(paper), "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
+def test_a_new_file_of_claims_has_each_form_and_can_be_read(paper, typed):
+    answer = typed("claims", "check", paper, "--json")
     assert [row["form"] for row in answer["claims"]] == [
         "order", "ratio", "in every test", "within a tolerance", "rank order",
     ]  # fmt: skip
     assert answer["conditions"] == ["Container", "Guest", "Native"] and not answer["wrong"]
-    assert main(["claims", "new", str(paper)]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "is there already" in typed("claims", "new", paper, code=2)
 
 
-def test_a_new_file_of_a_document_without_an_address_can_be_read(tmp_path, capsys):
+def test_a_new_file_of_a_document_without_an_address_can_be_read(tmp_path, typed):
     file = tmp_path / "paper.toml"
-    assert main(["claims", "new", str(file), "--document", "A Paper"]) == 0
-    assert main(["claims", "check", str(file)]) == 0, capsys.readouterr().err
+    typed("claims", "new", file, "--document", "A Paper")
+    typed("claims", "check", file)
 
 
 def test_every_claim_that_is_wrong_is_named_and_the_others_are_read(paper, capsys, monkeypatch):
@@ -59,24 +55,20 @@ def test_every_claim_that_is_wrong_is_named_and_the_others_are_read(paper, capsy
     ('under = "Native"', 'under = "VM [vms=4"', "'VM [vms=4' is no condition"),
     ('id = "my-paper-02"', 'id = "../02"', "'../02' is no id"),
 ])  # fmt: skip
-def test_a_claim_that_could_mean_nothing_is_refused_with_its_line(paper, capsys, old, new, message):
+def test_a_claim_that_could_mean_nothing_is_refused_with_its_line(paper, typed, old, new, message):
     paper.write_text(paper.read_text().replace(old, new))
-    assert main(["claims", "check", str(paper)]) == 1
-    error = capsys.readouterr().err
+    error = typed("claims", "check", paper, code=1)
     assert re.search(r"my_paper.toml:\d+: claim ", error) and message in error
 
 
-def test_two_names_that_are_nearly_alike_are_doubted_and_numbered_ones_are_not(paper, capsys):
+def test_two_names_that_are_nearly_alike_are_doubted_and_numbered_ones_are_not(paper, typed):
     paper.write_text(paper.read_text().replace('["Native", "Guest"]', '["native", "VM1", "VM2"]'))
-    assert main(["claims", "check", str(paper), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["doubts"] == [
+    assert typed("claims", "check", paper, "--json")["doubts"] == [
         "'Native' and 'native': is one of them misspelt?"
     ]
 
 
 @pytest.mark.parametrize("name", ["Paper.toml", "paper.txt", "my-paper.toml"])
-def test_a_name_that_no_study_can_have_is_refused(name, tmp_path, capsys):
-    assert main(["claims", "new", str(tmp_path / name)]) == 2
-    assert "is no name for claims" in capsys.readouterr().err
-    assert main(["claims", "check", str(tmp_path / "none.toml")]) == 2
-    assert "cannot be read" in capsys.readouterr().err
+def test_a_name_that_no_study_can_have_is_refused(name, tmp_path, typed):
+    assert "is no name for claims" in typed("claims", "new", tmp_path / name, code=2)
+    assert "cannot be read" in typed("claims", "check", tmp_path / "none.toml", code=2)

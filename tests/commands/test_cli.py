@@ -1,7 +1,6 @@
 """The command line: what it prints, and the exit codes that scripts rely on."""
 
 import argparse
-import json
 import re
 import shlex
 import subprocess
@@ -22,11 +21,12 @@ def test_no_command_prints_what_there_is_and_exits_with_2(capsys):
     assert "labkit doctor" in capsys.readouterr().out
 
 
-def test_a_box_that_is_not_up_is_brought_up_by_the_command_that_is_named(capsys):
+def test_a_box_that_is_not_up_is_brought_up_by_the_command_that_is_named(typed):
     for name, command in (("nobodys", "labkit box up --name nobodys"), ("lab", "labkit box up")):
         assert str(not_up(name)).endswith(command)
-    assert main(["box", "ssh", "--name", "nobodys", "client"]) == 1
-    assert "hint: labkit box up --name nobodys\n" in capsys.readouterr().err
+    assert "hint: labkit box up --name nobodys\n" in typed(
+        "box", "ssh", "--name", "nobodys", "client", code=1
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,15 +40,13 @@ def test_two_forms_of_one_answer_are_refused(capsys, verb, other):
 
 
 @pytest.mark.slow
-def test_missing_packages_are_told_to_machines_too(capsys):
-    assert main(["doctor", "--packages", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == packages()
+def test_missing_packages_are_told_to_machines_too(typed):
+    assert typed("doctor", "--packages", "--json") == packages()
 
 
 @pytest.mark.slow
-def test_studies_as_json_name_their_conditions_claims_and_parameters(capsys):
-    assert main(["studies", "--json"]) == 0
-    (study,) = [s for s in json.loads(capsys.readouterr().out) if s["name"] == "lat_ping"]
+def test_studies_as_json_name_their_conditions_claims_and_parameters(typed):
+    (study,) = [s for s in typed("studies", "--json") if s["name"] == "lat_ping"]
     one = ["Native", "VM-Default", "VM-SRIOV", "VM-Latency-SRIOV"]
     assert study["conditions"] == [*one, *(f"{name} [vms=4]" for name in one[1:])]
     assert len(study["claims"]) == 7
@@ -75,24 +73,22 @@ def test_an_option_of_jupyter_lab_is_answered_with_where_such_options_go(capsys)
     ],
 )  # fmt: skip
 def test_a_parameter_that_a_study_cannot_have_is_refused_before_anything_begins(
-    study, given, why, tmp_path, monkeypatch, capsys
+    study, given, why, tmp_path, monkeypatch, typed
 ):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
     monkeypatch.setattr(Rerun, "execute", lambda *_: pytest.fail("its notebook was started"))
-    assert main(["run", study, "-p", given]) == 2
-    output = capsys.readouterr().err
+    output = typed("run", study, "-p", given, code=2)
     assert why in output and len(output) < 500
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
 def test_results_of_a_study_that_was_never_measured_here_are_the_recorded_ones(
-    tmp_path, monkeypatch, capsys
+    tmp_path, monkeypatch, typed
 ):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
     assert named_results("lat_ping").path == recorded("lat_ping")
-    assert main(["report", "lat_pong"]) == 1
-    assert "labkit results list" in capsys.readouterr().err
+    assert "labkit results list" in typed("report", "lat_pong", code=1)
 
 
 @pytest.mark.slow

@@ -85,46 +85,42 @@ def test_what_an_old_encoding_cannot_write_is_written_as_an_escape(tmp_path):
 
 @pytest.mark.slow
 def test_results_are_listed_in_80_columns_by_names_that_other_verbs_take(
-    tmp_path, monkeypatch, capsys
+    tmp_path, monkeypatch, typed
 ):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
     shutil.copytree(recorded("lat_vmxnet3"), tmp_path / "results/lat_vmxnet3/mine-0a1b2c3d")
-    assert main(["results", "list"]) == 0
-    listed = capsys.readouterr().out
+    listed = typed("results", "list")
     assert "STUDY/mine-0a1b2c3d" in listed and "comes with labkit" in listed
     assert all(len(line) <= 80 for line in listed.splitlines())
     assert main(["results", "verify", "lat_vmxnet3/mine-0a1b2c3d"]) == 0
-    assert main(["results", "verify", "lat_vmxnet3/no-such"]) == 1
-    assert "no results at lat_vmxnet3/no-such" in capsys.readouterr().err
+    assert "no results at lat_vmxnet3/no-such" in typed(
+        "results", "verify", "lat_vmxnet3/no-such", code=1
+    )
 
 
 @pytest.mark.parametrize("columns", ["0", "1", "-7", "wide", "100000"])
-def test_any_width_of_the_terminal_will_do(monkeypatch, capsys, columns):
+def test_any_width_of_the_terminal_will_do(monkeypatch, typed, capsys, columns):
     monkeypatch.setenv("COLUMNS", columns)
-    assert main(["studies"]) == 0
-    assert "lat_ping" in capsys.readouterr().out
+    assert "lat_ping" in typed("studies")
     with pytest.raises(SystemExit):
         main(["run", "--help"])
     assert "labkit run lat_ping --quick" in capsys.readouterr().out
 
 
 @pytest.mark.slow
-def test_where_nothing_can_be_kept_it_says_where_and_how_to_move_it(monkeypatch, capsys):
+def test_where_nothing_can_be_kept_it_says_where_and_how_to_move_it(monkeypatch, typed):
     monkeypatch.setenv("LABKIT_OUT", "/dev/null")
     monkeypatch.setattr(index, "MEMORY", "/dev/null")
-    assert main(["results", "list"]) == 1
-    first, second = capsys.readouterr().err.splitlines()
+    first, second = typed("results", "list", code=1).splitlines()
     assert first.startswith("labkit: /dev/null") and "Not a directory" in first
     assert second == "  hint: LABKIT_OUT names another folder"
 
 
 @pytest.mark.slow
-def test_what_only_reads_needs_no_room_but_memory(monkeypatch, capsys):
+def test_what_only_reads_needs_no_room_but_memory(monkeypatch, typed):
     monkeypatch.setenv("LABKIT_OUT", "/dev/null")
-    assert main(["results", "list"]) == 0
-    assert "lat_ping" in capsys.readouterr().out
-    assert main(["report", "lat_vmxnet3"]) == 1
-    first, second, hint = capsys.readouterr().err.splitlines()
+    assert "lat_ping" in typed("results", "list")
+    first, second, hint = typed("report", "lat_vmxnet3", code=1).splitlines()
     assert first.startswith("labkit: cannot keep /dev/null") and "Not a directory" in second
     assert hint.startswith("  hint: is the disk full?")
 
@@ -196,7 +192,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_broken_lab_file_is_refused_by_its_name(tmp_path, capsys, name):
+def test_a_broken_lab_file_is_refused_by_its_name(tmp_path, typed, name):
     file = tmp_path / name
     whole = WRONG[name]
     if whole is None:
@@ -204,8 +200,7 @@ def test_a_broken_lab_file_is_refused_by_its_name(tmp_path, capsys, name):
     else:
         file.write_bytes(whole.encode() if isinstance(whole, str) else whole)
     for words in (["settings", "server", "--lab", str(file)], ["box", "up", str(file)]):
-        assert main(words) == 2
-        assert file.stem in capsys.readouterr().err
+        assert file.stem in typed(*words, code=2)
 
 
 @pytest.mark.parametrize(
@@ -215,10 +210,9 @@ def test_a_broken_lab_file_is_refused_by_its_name(tmp_path, capsys, name):
      '{"study": "lat_ping", "digest": "", "lab": "box", "steps": [], "condition": []}'],
     ids=lambda text: text[:60],
 )  # fmt: skip
-def test_what_is_no_plan_is_not_applied(tmp_path, capsys, text):
+def test_what_is_no_plan_is_not_applied(tmp_path, typed, text):
     (tmp_path / "plan.json").write_text(text)
-    assert main(["apply", str(tmp_path / "plan.json")]) == 2
-    assert "plan.json is not a plan" in capsys.readouterr().err
+    assert "plan.json is not a plan" in typed("apply", tmp_path / "plan.json", code=2)
 
 
 @pytest.mark.parametrize(
@@ -334,13 +328,12 @@ def test_a_dumb_terminal_gets_no_escapes(tmp_path, term, drawn):
     assert (b"\x1b" in said) is drawn
 
 
-def test_the_label_in_results_of_others_does_not_say_where_a_report_is_written(tmp_path, capsys):
+def test_the_label_in_results_of_others_does_not_say_where_a_report_is_written(tmp_path, typed):
     theirs = tmp_path / "theirs/deep/down"
     shutil.copytree(recorded("lat_vmxnet3"), theirs)
     answer = json.loads((theirs / "study.json").read_text())
     (theirs / "study.json").write_text(json.dumps({**answer, "label": "../../../taken"}))
-    assert main(["report", str(theirs)]) == 2
-    assert "a label holds letters" in capsys.readouterr().err
+    assert "a label holds letters" in typed("report", theirs, code=2)
     assert list(tmp_path.rglob("*taken*")) == []
 
 

@@ -9,7 +9,6 @@ import pytest
 import synthetic
 
 from labkit import studies
-from labkit.cli import main
 from labkit.pages import kept_scores, scorecard
 from labkit.pages.kept_scores import kept_scorecard
 from labkit.results import Results
@@ -114,7 +113,7 @@ def test_where_nothing_can_be_written_nothing_is_kept_and_the_answer_is_the_same
 
 
 @pytest.mark.slow
-def test_the_most_valid_blocks_of_a_lab_count_and_the_others_are_named(folder, capsys):
+def test_the_most_valid_blocks_of_a_lab_count_and_the_others_are_named(folder, typed):
     newer = synthetic.write_results(folder / "lat_ping" / "newer", STUDY, repeats=3, count=100)
     card = scorecard.scorecard(folder)
     judged = [line for line in card.lines if line.evidence]
@@ -122,8 +121,7 @@ def test_the_most_valid_blocks_of_a_lab_count_and_the_others_are_named(folder, c
         (str(folder / "lat_ping" / "a"), 4)
     }
     assert card.others == (f"{newer.path} (3 valid blocks)",)
-    assert main(["scorecard", str(folder), "--all"]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = " ".join(typed("scorecard", folder, "--all").split())
     assert f"{newer.path} (3 valid blocks)" in shown and judged[0].answer in shown
 
 

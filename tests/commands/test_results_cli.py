@@ -7,7 +7,6 @@ import pytest
 import synthetic
 
 from labkit import studies
-from labkit.cli import main
 from labkit.machine.places import HOME
 from labkit.machine.records import digest, listed
 from labkit.running.open_lab import recorded
@@ -26,25 +25,16 @@ def home(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def said(capsys):
-    def say(*words, code=0):
-        assert main(["results", *words]) == code
-        output = capsys.readouterr()
-        return json.loads(output.out) if "--json" in words else output.out + output.err
-
-    return say
+def said(typed):
+    return lambda *words, code=0: typed("results", *words, code=code)
 
 
 @pytest.mark.slow
 def test_results_are_listed_with_how_many_runs_finished(home, said):
     listed = said("list", "--study", "lat-ping", "--json")
     mine = next(row for row in listed if row["path"].startswith(str(home)))
-    assert (mine["label"], mine["finished"], mine["runs"], mine["tier"]) == (
-        "synthetic",
-        12,
-        12,
-        "test",
-    )
+    facts = {"label": "synthetic", "finished": 12, "runs": 12, "tier": "test"}
+    assert facts.items() <= mine.items()
     assert "12 of 12" in said("list")
     assert said("list", "--study", "nothing", "--json") == []
     assert said("list", "--study", "nothing") == "There are no results of nothing here.\n"
@@ -71,11 +61,8 @@ def test_a_bundle_goes_to_another_machine_and_is_asked_there(home, said, monkeyp
     assert "no results at" in said("show", str(home / "out/results/lat_ping/a/runs/no"), code=1)
     monkeypatch.setenv("LABKIT_OUT", str(home / "other"))
     (taken,) = said("import", "lat_ping-a.labkit", "--json")
-    assert taken == {
-        "path": str(home / "other" / "results" / "lat_ping" / "a"),
-        "state": "imported",
-        "left_out": [],
-    }
+    path = str(home / "other" / "results" / "lat_ping" / "a")
+    assert taken == {"path": path, "state": "imported", "left_out": []}
     text = "select condition, count(*) as n from runs group by 1 order by 1"
     found = said("query", text, taken["path"], "--json")
     assert found[0] == {"condition": "Native", "n": 3}
@@ -149,13 +136,11 @@ def test_what_has_one_value_a_run_is_compared_by_its_mean_and_long_facts_stay_on
 
 @pytest.mark.slow
 def test_a_study_that_was_never_measured_here_stands_for_the_recorded_one(
-    monkeypatch, tmp_path, capsys
+    monkeypatch, tmp_path, said
 ):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "nothing"))
-    assert main(["results", "show", "lat_10us", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["path"] == str(recorded("lat_10us"))
-    assert main(["results", "show", "lat_pong"]) == 1
-    assert "no results at lat_pong" in capsys.readouterr().err
+    assert said("show", "lat_10us", "--json")["path"] == str(recorded("lat_10us"))
+    assert "no results at lat_pong" in said("show", "lat_pong", code=1)
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ import synthetic
 
 from labkit import studies
 from labkit.claims import published
-from labkit.cli import main
 from labkit.pages.score_page import page
 from labkit.pages.scorecard import Scorecard, scorecard
 from labkit.pages.tables import Table
@@ -50,7 +49,7 @@ def test_all_claims_are_in_it_once_and_what_was_measured_is_judged(folder):
 
 
 @pytest.mark.slow
-def test_a_frame_and_its_csv_say_of_each_claim_what_was_measured_here(folder, tmp_path, capsys):
+def test_a_frame_and_its_csv_say_of_each_claim_what_was_measured_here(folder, tmp_path, typed):
     card, file = scorecard(folder), tmp_path / "card.csv"
     frame = card.frame()
     assert frame["claim"].to_list() == [line.claim for line in card.lines]
@@ -59,8 +58,7 @@ def test_a_frame_and_its_csv_say_of_each_claim_what_was_measured_here(folder, tm
     assert row["low"] < row["measured"] < row["high"] and row["verdict"] == "holds"
     none = frame.filter(pl.col("evidence") == "")
     assert none["measured"].is_null().all() and not any(none["agrees"])
-    assert main(["scorecard", str(folder), "--csv", str(file)]) == 0
-    assert f"{COUNT} claims" in capsys.readouterr().out
+    assert f"{COUNT} claims" in typed("scorecard", folder, "--csv", file)
     assert pl.read_csv(file)["measured"].to_list() == frame["measured"].to_list()
 
 
@@ -80,7 +78,7 @@ def test_a_claim_that_nothing_measured_says_what_it_would_take_and_what_its_docu
 
 
 @pytest.mark.slow
-def test_lines_can_be_chosen_and_then_show_what_nothing_measured_too(folder, capsys):
+def test_lines_can_be_chosen_and_then_show_what_nothing_measured_too(folder, typed):
     card = scorecard(folder)
 
     def claims(*chosen):
@@ -90,17 +88,12 @@ def test_lines_can_be_chosen_and_then_show_what_nothing_measured_too(folder, cap
     assert "lat-ping-01" in claims("", "holds")
     assert "lat-10us-02" in claims("", "", True) and "lat-ping-01" not in claims("", "", True)
     words = ["scorecard", str(folder), "--study", "vcenter-ha"]
-    assert main(words) == 0
-    shown = capsys.readouterr().out
+    shown = typed(*words)
     assert "vcenter-ha-05: not testable here" in shown and "~ 439 s" in shown
-    assert main([*words, "--disputed", "--json"]) == 0
-    assert [line["claim"] for line in json.loads(capsys.readouterr().out)] == ["vcenter-ha-04"]
-    assert main([*words, "--document", "failover", "--verdict", "holds"]) == 0
-    assert capsys.readouterr().out == "No claim matches.\n"
-    assert main([*words, "--document", "x9"]) == 2
-    assert "Failover" in capsys.readouterr().err
-    assert main([*words[:-1], "vcentre"]) == 2
-    assert "vcenter_ha" in capsys.readouterr().err
+    assert [line["claim"] for line in typed(*words, "--disputed", "--json")] == ["vcenter-ha-04"]
+    assert typed(*words, "--document", "failover", "--verdict", "holds") == "No claim matches.\n"
+    assert "Failover" in typed(*words, "--document", "x9", code=2)
+    assert "vcenter_ha" in typed(*words[:-1], "vcentre", code=2)
 
 
 @pytest.mark.slow
@@ -171,33 +164,29 @@ def test_bundles_are_judged_and_damaged_results_are_named(folder, tmp_path, monk
 
 @pytest.mark.slow
 @pytest.mark.parametrize("margin", ["0", "1.01", "-0.05", "nan"])
-def test_a_margin_of_nothing_or_over_100_percent_is_refused(folder, capsys, margin):
+def test_a_margin_of_nothing_or_over_100_percent_is_refused(folder, typed, margin):
     before = sorted(folder.rglob("*"))
-    assert main(["scorecard", str(folder), f"--margin={margin}"]) == 2
-    assert "a margin lies above 0 and is at most 1 (100 %)" in capsys.readouterr().err
+    assert "a margin lies above 0 and is at most 1 (100 %)" in typed(
+        "scorecard", folder, f"--margin={margin}", code=2
+    )
     assert sorted(folder.rglob("*")) == before
 
 
 @pytest.mark.slow
-def test_it_is_printed_for_people_machines_and_pages(folder, capsys):
-    assert main(["scorecard", str(folder)]) == 0
-    assert f"all {COUNT} claims" in capsys.readouterr().out
-    assert main(["scorecard", str(folder), "--all"]) == 0
-    shown = capsys.readouterr().out
+def test_it_is_printed_for_people_machines_and_pages(folder, typed):
+    assert f"all {COUNT} claims" in typed("scorecard", folder)
+    shown = typed("scorecard", folder, "--all")
     assert "lat-ping-01" in shown and "not testable here" in shown
-    assert main(["scorecard", str(folder), "--json"]) == 0
-    lines = json.loads(capsys.readouterr().out)
+    lines = typed("scorecard", folder, "--json")
     assert {"claim", "verdict", "effect", "low", "high", "runs", "reason", "evidence"} <= set(
         lines[0]
     )
     judged = [line for line in lines if line["looks"]]
     assert judged and all(line["looks"] == [4] and line["spent"] == 0.03 for line in judged)
     assert all(0 <= line["p"] <= line["counted"] <= 1 for line in judged)
-    assert main(["scorecard", str(folder), "--markdown"]) == 0
-    shown = capsys.readouterr().out
+    shown = typed("scorecard", folder, "--markdown")
     assert shown.count("\n| ") == COUNT + 2 + len(DOCUMENTS) + 4
-    assert main(["scorecard", str(folder), "--html"]) == 0
-    shown = capsys.readouterr().out
+    shown = typed("scorecard", folder, "--html")
     assert shown.startswith("<!DOCTYPE html>")
     assert shown.count("<tr><td>") == COUNT
     assert shown.count("<details id=") == len(DOCUMENTS)
@@ -229,9 +218,8 @@ def test_it_shows_itself_in_a_notebook(folder):
     assert isinstance(scorecard(folder).table(), Table)
 
 
-def test_a_folder_without_results_is_no_scorecard(tmp_path, capsys):
-    assert main(["scorecard", str(tmp_path)]) == 1
-    assert f"no results in {tmp_path}" in capsys.readouterr().err.replace("\n", " ")
+def test_a_folder_without_results_is_no_scorecard(tmp_path, typed):
+    assert f"no results in {tmp_path}" in typed("scorecard", tmp_path, code=1).replace("\n", " ")
 
 
 @pytest.mark.slow

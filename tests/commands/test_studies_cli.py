@@ -1,6 +1,5 @@
 """`labkit studies STUDY` shows one, `--write` writes the tables again, `remove` takes one away."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from labkit import studies
-from labkit.cli import main
 
 HOME = Path(__file__).resolve().parents[2]
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "out", "__pycache__", ".*_cache", "tests")
@@ -23,28 +21,25 @@ def labkit(*words, cwd):
     return subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True)
 
 
-def test_one_study_is_shown_in_80_columns(capsys, monkeypatch):
+def test_one_study_is_shown_in_80_columns(typed, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    assert main(["studies", "lat-ping"]) == 0
-    output = capsys.readouterr().out
+    output = typed("studies", "lat-ping")
     assert {"VM-SRIOV", "lat-ping-07", "count"} <= {line.split()[0] for line in output.splitlines()
                                                     if line.strip()}  # fmt: skip
     words = [line for line in output.splitlines() if len(line) > 80 and "/" not in line]
     assert not words
-    assert main(["studies", "lat_ping", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["name"] == "lat_ping"
-    assert main(["studies", "lat_pong"]) == 2
-    assert "lat_ping" in capsys.readouterr().err
+    assert typed("studies", "lat_ping", "--json")["name"] == "lat_ping"
+    assert "lat_ping" in typed("studies", "lat_pong", code=2)
 
 
-def test_conditions_that_only_a_long_run_has_are_told_and_no_two_are_told_alike(capsys):
-    assert main(["studies", "ld_vmotion"]) == 0
-    assert "every=true: VM [rtt=25ms]; VM [rtt=150ms]." in capsys.readouterr().out
+def test_conditions_that_only_a_long_run_has_are_told_and_no_two_are_told_alike(typed):
+    assert "every=true: VM [rtt=25ms]; VM [rtt=150ms]." in typed("studies", "ld_vmotion")
     for name in ("hadoop_v6", "vsan_sapiq"):
         means = [condition.means for condition in studies.find(name).conditions]
         assert len({*means}) == len(means)
-    assert main(["studies", "docker_stream"]) == 0
-    assert all(len(line) <= 80 or "/" in line for line in capsys.readouterr().out.splitlines())
+    assert all(
+        len(line) <= 80 or "/" in line for line in typed("studies", "docker_stream").splitlines()
+    )
 
 
 @pytest.mark.slow
