@@ -1,6 +1,5 @@
 """`labkit campaign compare` finds what became worse, and rarely what did not."""
 
-import json
 import shutil
 from xml.etree import ElementTree
 
@@ -40,16 +39,15 @@ def _there(out, monkeypatch):
     monkeypatch.setenv("LABKIT_OUT", str(out))
 
 
-def compared(capsys, *words):
-    code = main(["campaign", "compare", *words])
-    return code, capsys.readouterr().out
+@pytest.fixture
+def compared(typed):
+    return lambda *words, code=0: typed("campaign", "compare", *words, code=code)
 
 
-def test_a_regression_and_an_improvement_are_found_with_their_intervals(capsys):
-    code, said = compared(capsys, "old", "new", "--json")
-    answer = json.loads(said)
+def test_a_regression_and_an_improvement_are_found_with_their_intervals(compared):
+    answer = compared("old", "new", "--json", code=1)
     found = {one["what"]: one for one in answer["comparisons"]}
-    assert code == 1 and not answer["passed"]
+    assert not answer["passed"]
     worse, better = found[WORSE], found["VM-Default, median"]
     assert worse["outcome"] == "regression" and better["outcome"] == "improvement"
     effect = worse["verdict"]
@@ -60,8 +58,8 @@ def test_a_regression_and_an_improvement_are_found_with_their_intervals(capsys):
     assert "a repetition is the unit" in answer["units"]
 
 
-def test_a_claim_that_holds_no_longer_is_a_regression(capsys):
-    answer = json.loads(compared(capsys, "old", "new", "--json")[1])
+def test_a_claim_that_holds_no_longer_is_a_regression(compared):
+    answer = compared("old", "new", "--json", code=1)
     claims = [one for one in answer["comparisons"] if one["claim"]]
     assert claims
     for claim in claims:
@@ -73,31 +71,29 @@ def test_a_claim_that_holds_no_longer_is_a_regression(capsys):
 
 
 @pytest.mark.parametrize("pair", [("old", "same"), ("alone", "alone-again")])
-def test_what_did_not_change_passes(capsys, pair):
-    code, said = compared(capsys, *pair)
-    assert code == 0 and "regression" not in said
-    assert compared(capsys, *pair, "--markdown")[1].startswith("**Passed: ")
+def test_what_did_not_change_passes(compared, pair):
+    assert "regression" not in compared(*pair)
+    assert compared(*pair, "--markdown").startswith("**Passed: ")
 
 
-def test_with_few_repetitions_it_says_that_sessions_are_not_known(capsys):
-    answer = json.loads(compared(capsys, "alone", "alone-again", "--json")[1])
+def test_with_few_repetitions_it_says_that_sessions_are_not_known(compared):
+    answer = compared("alone", "alone-again", "--json")
     assert "with fewer than 3 repetitions a block is the unit" in answer["units"]
 
 
 @pytest.mark.slow
-def test_a_change_that_is_smaller_than_asked_for_does_not_matter(capsys):
-    _, said = compared(capsys, "old", "new", "--least", "0.9", "--json")
-    found = {load["what"]: load for load in json.loads(said)["comparisons"]}
+def test_a_change_that_is_smaller_than_asked_for_does_not_matter(compared):
+    answer = compared("old", "new", "--least", "0.9", "--json", code=1)
+    found = {load["what"]: load for load in answer["comparisons"]}
     assert found[WORSE]["outcome"] == "the same"
     with pytest.raises(SystemExit, match="2"):
         main(["campaign", "compare", "old", "new", "--least", "5"])
 
 
-def test_a_test_report_has_a_case_for_each_figure_and_fails_for_the_worse(capsys):
-    code, said = compared(capsys, "old", "new", "--junit")
-    root = ElementTree.fromstring(said)
+def test_a_test_report_has_a_case_for_each_figure_and_fails_for_the_worse(compared):
+    root = ElementTree.fromstring(compared("old", "new", "--junit", code=1))
     cases = {one.get("name"): one for one in root.iter("testcase")}
-    assert code == 1 and cases[WORSE].find("failure") is not None
+    assert cases[WORSE].find("failure") is not None
     assert "regression: +" in cases[WORSE].find("failure").get("message")
     assert cases["VM-Default, median"].find("failure") is None
     (suite,) = root
@@ -105,55 +101,51 @@ def test_a_test_report_has_a_case_for_each_figure_and_fails_for_the_worse(capsys
     assert int(suite.get("failures")) == len(failed) < int(suite.get("tests")) == len(cases)
 
 
-def test_a_table_for_a_comment_names_the_regression_first(capsys):
-    said = compared(capsys, "old", "new", "--markdown")[1]
+def test_a_table_for_a_comment_names_the_regression_first(compared):
+    said = compared("old", "new", "--markdown", code=1)
     assert said.startswith("**Failed: new against old: ")
     rows = [line for line in said.splitlines() if line.startswith("| lat")]
     assert "regression" in rows[0] and "share one risk of 5 %" in said
 
 
-def test_a_point_that_is_missing_fails_a_gate(out, capsys):
+def test_a_point_that_is_missing_fails_a_gate(out, compared):
     folder = made_up(out, "half", 1, 5)
     for file in (folder.path / "points").glob("*/attempt-1.json"):
         file.unlink()
-    assert main(["campaign", "compare", "alone", "half"]) == 1
-    assert "have no finished point in common" in capsys.readouterr().err
+    assert "have no finished point in common" in compared("alone", "half", code=1)
     shutil.rmtree(folder.path)
 
 
 @pytest.mark.slow
-def test_points_that_only_the_old_one_has_are_named(out, capsys):
+def test_points_that_only_the_old_one_has_are_named(out, compared):
     both = made_up(out, "both", 1, 6, sweep=[300, 301])
     point = next(one for one in both.points if one.values["count"] == 301)
     one = made_up(out, "one", 1, 7, sweep=[300, 301])
     shutil.rmtree(one.of(next(p for p in one.points if p.values["count"] == 301)))
-    code, said = compared(capsys, "both", "one", "--json")
-    answer = json.loads(said)
-    assert code == 1 and answer["lost"] == [f"lat_ping ({point.said})"]
-    junit = compared(capsys, "both", "one", "--junit")[1]
+    lost = compared("both", "one", "--json", code=1)["lost"]
+    assert lost == [f"lat_ping ({point.said})"]
+    junit = compared("both", "one", "--junit", code=1)
     assert ElementTree.fromstring(junit).find(".//error") is not None
 
 
-def test_a_condition_that_is_measured_no_longer_fails_a_gate(out, capsys):
+def test_a_condition_that_is_measured_no_longer_fails_a_gate(out, compared):
     lacking = made_up(out, "lacking", 1, 8)
     attempt = lacking.attempts(lacking.points[0])[0]
     for run in (lacking.results(attempt) / "runs").glob("*VM-SRIOV-b*"):
         shutil.rmtree(run)
-    code, said = compared(capsys, "alone", "lacking", "--json")
-    assert code == 1 and json.loads(said)["lost"] == ["lat_ping (count=300): VM-SRIOV"]
+    lost = compared("alone", "lacking", "--json", code=1)["lost"]
+    assert lost == ["lat_ping (count=300): VM-SRIOV"]
 
 
 @pytest.mark.slow
-def test_a_folder_that_was_moved_is_compared_as_before(out, tmp_path, capsys):
-    before = compared(capsys, "old", "new", "--json")[1]
+def test_a_folder_that_was_moved_is_compared_as_before(out, tmp_path, compared):
+    before = compared("old", "new", "--json", code=1)
     shutil.copytree(out, tmp_path / "elsewhere")
-    moved = tmp_path / "elsewhere/campaigns/old"
-    assert json.loads(compared(capsys, str(moved), "new", "--json")[1]) == json.loads(before)
+    assert compared(tmp_path / "elsewhere/campaigns/old", "new", "--json", code=1) == before
 
 
-def test_an_unknown_campaign_is_answered_with_the_known_ones(capsys):
-    assert main(["campaign", "compare", "old", "odl"]) == 1
-    assert "known: alone, alone-again, " in capsys.readouterr().err
+def test_an_unknown_campaign_is_answered_with_the_known_ones(compared):
+    assert "known: alone, alone-again, " in compared("old", "odl", code=1)
 
 
 @pytest.mark.parametrize(

@@ -112,15 +112,6 @@ def runs(campaign):
     return found
 
 
-def measured_once(campaign):
-    """Whether each run of each point was finished exactly once."""
-    return all(
-        len({one[:2] for one in run if one[3] == "finished"})
-        == sum(one[3] == "finished" for one in run)
-        for run in runs(campaign).values()
-    )
-
-
 CONTROLLER, WORKER, KERNEL = "labkit campaign", "labkit.campaign.worker", "ipykernel_launcher"
 
 
@@ -174,21 +165,14 @@ def asked(campaign):
     return found
 
 
-def finished_runs(campaign):
-    """Of each point the condition, block and order of the runs that count."""
-    return {
-        name: [run[:3] for run in some if run[3] == "finished"]
-        for name, some in runs(campaign).items()
-    }
-
-
 def insist_whole(out, numbers=(1, 2), kind=""):
     """All points are finished, in their order, each run once, and nobody is left at work."""
     campaign = folder(out)
     assert [int(name[:4]) for name in history(campaign)] == list(numbers)
-    assert measured_once(campaign)
-    wanted = {point.name: [("Native", 1, 1), ("Native", 2, 2)] for point in campaign.points}
-    assert finished_runs(campaign) == wanted and asked(campaign).keys() == wanted.keys()
+    for some in runs(campaign).values():
+        finished = [run[:3] for run in some if run[3] == "finished"]
+        assert finished == [("Native", 1, 1), ("Native", 2, 2)]
+    assert len(asked(campaign)) == len(numbers)
     wait_for(lambda: not processes(out, kind), 20)
     assert [path for path in (out / "campaigns").rglob("*") if "half" in path.name] == []
     for path in out.glob("stores/*/points/*"):

@@ -41,7 +41,7 @@ class DaskHere:
     def scheduler(self):
         words = ["--port", str(self.port), "--host", "127.0.0.1", "--no-dashboard"]
         one = self._begun("distributed.cli.dask_scheduler", *words)
-        wait_for(self._answers)
+        wait_for(lambda: _listens(self.port))
         return one
 
     def worker(self, *labs, env=None):
@@ -51,10 +51,6 @@ class DaskHere:
             "--nthreads", "1", "--host", "127.0.0.1", "--local-directory", str(self.folder),
             *offers, env=env,
         )  # fmt: skip
-
-    def _answers(self):
-        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
-            return True
 
     def _begun(self, module, *words, env=None):
         log = (self.folder / f"dask-{len(self.running)}.log").open("wb")
