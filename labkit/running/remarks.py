@@ -1,17 +1,23 @@
 """Remarks on a study's results that their reader should know."""
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 
 from labkit.gates import generator, watch
 from labkit.results import DESIGN, Results
-from labkit.runs import integrity, link_limit, odd_runs
+from labkit.runs import integrity, odd_runs
 from labkit.statistics import steady
 from labkit.study import Study
 from labkit.workload import Workload
 from labkit.workloads import _pairs as pairs
 
 CLIENT = "client"
+RATE = re.compile(r"(\d+(?:\.\d+)?) ([kMG])bit/s", re.ASCII)
+MBIT = {"k": 1e-3, "M": 1.0, "G": 1e3}
+FULL = 0.9
+"""Of the link's rate: of 1538 bytes on a wire 1448 are data, which is 0.94."""
+STREAM = "throughput"
 
 
 def remarks(study: Study, results: Results) -> list[str]:
@@ -26,7 +32,7 @@ def remarks(study: Study, results: Results) -> list[str]:
     gates = partial(generator.gates_of, loads=study.loads, asked=results.asked)
     odd = odd_runs.remarks(results, blocks, study.unit, gates)
     texts = [*integrity.remarks(results), *lab_faults(results)]
-    texts += link_limit.remarks(results)
+    texts += link_limit(results)
     spoilt = watch.remarks(results, study.loads)
     loads = [*_of_loads(study, results), *steady.told(blocks), *loops]
     return [*draft, *spoilt, *texts, *_older(results), *odd, *loads]
@@ -82,3 +88,22 @@ def lab_faults(results: Results) -> Iterator[str]:
 
 def _network(facts: Mapping[str, str]) -> tuple[str, str]:
     return facts.get("boot", ""), facts.get("network", "")
+
+
+def link_limit(results: Results) -> list[str]:
+    """Name the streams that were as fast as the link: such a rate says nothing of its cost."""
+    links = results.asked.get("lab", {}).get("links", {})
+    shown = {name: RATE.fullmatch(str(link.get("rate", ""))) for name, link in links.items()}
+    rates = {name: float(rate[1]) * MBIT[rate[2]] for name, rate in shown.items() if rate}
+    link, limit = min(rates.items(), key=lambda row: row[1], default=("", 0.0))
+    conditions: dict[str, dict[str, None]] = {}
+    for run in results.finished() if limit else ():
+        for row in run.rows:
+            is_stream = row["unit"] == "Mbit/s" and row["metric"].startswith(STREAM)
+            if is_stream and row["p50"] >= FULL * limit:
+                conditions.setdefault(row["metric"], {})[run.condition] = None
+    return [
+        f"{way} reaches the limit of the link of {link}, {limit:g} Mbit/s, in {', '.join(names)}: "
+        "that hides its cost, so compare the CPU time per gigabyte"
+        for way, names in sorted(conditions.items())
+    ]

@@ -20,12 +20,15 @@ from labkit.errors import LabkitError
 from labkit.lab import Lab
 from labkit.machine.stopping import together
 from labkit.results import Results, stored
-from labkit.running import possible, twin
+from labkit.running import possible
 from labkit.runs.bundle import recorded
 from labkit.runs.capacity import Capacity, capacity
 from labkit.study import FIT, MOST_COUNT, Study
 from labkit.workload import Workload
 
+TWIN = "native"
+"""The role of a bare machine beside a hypervisor that is no Linux."""
+SERVER = "server"
 AROUND_SECONDS = 3.0
 """Beside its load: settings are made and gates are looked at."""
 
@@ -100,8 +103,8 @@ def grown(study: Study, lab: Lab | None) -> Study:
     """
     if lab is None:
         return study
-    if twin.TWIN in lab.hosts:
-        study = twin.beside(study, lab.host("server").guests)
+    if TWIN in lab.hosts:
+        study = with_twin(study, lab.host("server").guests)
     numbers = {
         name: sum(player in lab.hosts for player in numbered(role, MOST_COUNT))
         for name, role in study.grows.items() if study.scale == FIT
@@ -230,3 +233,35 @@ def _before(study: Study) -> Iterator[tuple[Results, Workload]]:
                 if name in knobs_now and knobs_now[name] != 0
             }
             yield results, replace(study.workload, **knobs_then)
+
+
+def with_twin(study: Study, guests: Collection[str]) -> Study:
+    """The study with the twin in the server's place, in each condition that has no guest.
+
+    A study without guests asks about the hypervisor itself, so a twin would answer for another.
+    """
+    conditions = tuple(c if _is_in(c, guests) else _move(c) for c in study.conditions)
+    if not any(_is_in(condition, guests) for condition in study.conditions):
+        return study
+    return replace(study, conditions=conditions)
+
+
+def _is_in(condition: Condition, guests: Collection[str]) -> bool:
+    if condition.in_guest is not None:
+        return condition.in_guest
+    players = {player for role in condition.roles for player in condition.players(role)}
+    return bool(players & {*guests})
+
+
+def _move(condition: Condition) -> Condition:
+    players_of = {role: condition.players(role) for role in (SERVER, *condition.roles)}
+    roles = {
+        role: tuple(TWIN if player == SERVER else player for player in players)
+        for role, players in players_of.items()
+    }
+    there: dict[str, Any] = {"role": TWIN}
+    settings, optional = (
+        tuple(replace(s, **there) if vars(s).get("role") == SERVER else s for s in settings_of)
+        for settings_of in (condition.settings, condition.optional)
+    )
+    return replace(condition, roles=roles, settings=settings, optional=optional)

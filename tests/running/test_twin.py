@@ -12,7 +12,7 @@ from labkit.host import Guest, Host
 from labkit.lab import Lab
 from labkit.results import Results
 from labkit.running import loop, possible, sizes
-from labkit.running.twin import beside
+from labkit.running.sizes import with_twin
 from labkit.transports.local import Local
 
 PROGRAMS = ("fio",)
@@ -22,7 +22,7 @@ TWINNED = {"docker_stream", "docker_netperf", "redis_scaleout", "lat_ping", "dvd
 
 
 def played(name):
-    study = beside(studies.find(name), GUESTS)
+    study = with_twin(studies.find(name), GUESTS)
     return {c.name: (c.players("server"), c.players("host")) for c in study.conditions}
 
 
@@ -35,14 +35,14 @@ def test_what_runs_in_no_guest_runs_on_the_bare_machine_and_what_does_stays():
 
 
 def test_settings_of_the_server_are_those_of_the_bare_machine_there():
-    pinned = beside(studies.find("redis_scaleout"), GUESTS).condition("Native-pinned")
+    pinned = with_twin(studies.find("redis_scaleout"), GUESTS).condition("Native-pinned")
     assert {setting.role for setting in pinned.settings} == {"native"}
 
 
 @pytest.mark.parametrize("name", studies.names())
 def test_a_study_that_compares_nothing_with_a_guest_asks_the_hypervisor_itself(name):
     study = studies.find(name)
-    moved = beside(study, GUESTS)
+    moved = with_twin(study, GUESTS)
     assert moved == study or name in TWINNED or any(c.in_guest for c in study.conditions) or (
         any("guest" in c.players("server") for c in study.conditions)
     )  # fmt: skip

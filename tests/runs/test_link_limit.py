@@ -7,7 +7,7 @@ import pytest
 
 from labkit.results import Results
 from labkit.running.open_lab import recorded
-from labkit.runs import link_limit
+from labkit.running.remarks import link_limit
 
 
 def limited(tmp_path, links, slow=""):
@@ -20,7 +20,7 @@ def limited(tmp_path, links, slow=""):
         share = 0.5 if run.condition == slow else 1
         rows = [{**row, "p50": row["p50"] * share} for row in run.rows]
         results.keep(replace(run, rows=rows), texts)
-    return link_limit.remarks(results)
+    return link_limit(results)
 
 
 def conditions(remark):

@@ -13,7 +13,7 @@ from labkit.condition import Condition
 from labkit.errors import BadInput, LabkitError
 from labkit.host import Guest, Host
 from labkit.machine.places import HOME
-from labkit.running import twin
+from labkit.running import sizes
 from labkit.setting import Setting, way_among
 from labkit.statistics.measurand import Measurand, measurands, plain
 from labkit.study import Study
@@ -42,7 +42,7 @@ GUESTS = {
     **{f"guest{n}".removesuffix("1"): Guest(f"vm{n}", "192.0.2.1") for n in range(1, 9)},
     **{name: Guest(name, "192.0.2.1") for name in LARGE},
 }
-VIRTUAL = ("guest", "client", twin.TWIN, *LARGE)
+VIRTUAL = ("guest", "client", sizes.TWIN, *LARGE)
 """Prefixes of the roles that are plain Linux on any lab."""
 
 
@@ -138,7 +138,7 @@ def _whys(study: Study, claim: Claim, lab: str, machine: Machine) -> Iterator[st
         yield from [claim.hardware] if claim.hardware else []
     if lab == "box":
         yield from _by_emulation(study, claim)
-    study = twin.beside(study, GUESTS) if lab == "ESXi" else study
+    study = sizes.with_twin(study, GUESTS) if lab == "ESXi" else study
     conditions = _conditions(study, claim)
     lacking = [name for name in claim.names() if not _known(name, conditions)]
     yield from [f"no condition {Measurand.of(lacking[0]).at}"] if lacking else []
@@ -220,7 +220,7 @@ def _by_events(
 def _by_kernel(study: Study, claim: Claim, conditions: Sequence[Condition]) -> Iterator[str]:
     asked = {plain(name.metric or study.metric) for name in measurands(claim.names())}
     counted = {plain(name) for load in study.loads for name in load.of_kernel}
-    on_esxi = [c.name for c in conditions if twin.SERVER in c.players("host")]
+    on_esxi = [c.name for c in conditions if sizes.SERVER in c.players("host")]
     if on_esxi and (metrics := sorted(asked & counted)):
         yield f"{on_esxi[0]}: VMkernel has no counters of {metrics[0]}"
 
@@ -229,7 +229,7 @@ def _by_kernel(study: Study, claim: Claim, conditions: Sequence[Condition]) -> I
 def _lacking(study: Study, condition: Condition, lab: str) -> Iterator[str]:
     roles = {player for role in study.workload.roles for player in condition.players(role)}
     in_guest = condition.in_guest or any(role.startswith(("guest", *LARGE)) for role in roles)
-    if lab == "ESXi" and not in_guest and twin.SERVER in roles:
+    if lab == "ESXi" and not in_guest and sizes.SERVER in roles:
         yield f"{condition.name}: VMkernel would answer, no machine"
     stood = {one.instead_of for one in condition.optional}
     for setting in condition.settings:
