@@ -4,7 +4,7 @@ Of several runs (`-x`) it prints only the best, the worst and the mean, which ar
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from labkit.errors import ResultsError
@@ -51,18 +51,14 @@ def _of_text(text: str) -> Iterator[Sample]:
     for title, head, rows in TABLE.findall(text):
         if title.startswith("BEST"):
             raise ResultsError(SEVERAL_RUNS, hint=HINT)
-        columns = [column.strip() for column in re.split(r" {2,}", head.strip())]
-        for line in rows.splitlines():
-            yield from _row(columns[1:], *line.split())
-
-
-# A kind that was not asked for has no latency.
-def _row(columns: Sequence[str], kind: str, *cells: str) -> Iterator[Sample]:
-    if len(cells) != len(columns):
-        raise ResultsError(f"{kind} has {len(cells)} figures under {len(columns)} columns")
-    for column, cell in zip(columns, cells, strict=True):
-        if "---" not in cells[-2] and column not in ("Hits/sec", "Misses/sec"):
-            yield sample(*_name(kind, column), number(cell, f"{kind} {column}"))
+        columns = [column.strip() for column in re.split(r" {2,}", head.strip())][1:]
+        for kind, *cells in map(str.split, rows.splitlines()):
+            if len(cells) != len(columns):
+                raise ResultsError(f"{kind} has {len(cells)} figures under {len(columns)} columns")
+            for column, cell in zip(columns, cells, strict=True):
+                # A kind that was not asked for has no latency.
+                if "---" not in cells[-2] and column not in ("Hits/sec", "Misses/sec"):
+                    yield sample(*_name(kind, column), number(cell, f"{kind} {column}"))
 
 
 def _name(kind: str, column: str) -> tuple[str, str]:

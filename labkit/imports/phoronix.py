@@ -40,8 +40,14 @@ def left_out(text: str) -> str:
 
 
 def _read(text: str) -> Iterator[tuple[str, str, list[float]]]:
+    if "<!DOCTYPE" in text:
+        raise ResultsError("the XML declares a document type; Phoronix writes none")
+    try:
+        tree = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise ResultsError("the XML cannot be read", said=str(error)) from None
     results = [
-        result for result in _tree(text).findall("Result")
+        result for result in tree.findall("Result")
         if _text(result, "DisplayFormat") not in NO_NUMBERS
         and _text(result, "Description") not in NOTES
     ]  # fmt: skip
@@ -50,15 +56,6 @@ def _read(text: str) -> Iterator[tuple[str, str, list[float]]]:
         for system, trials in (_by_system(result, name) or {"": []}).items():
             metric = f"{name} ({system})" if len(systems) > 1 and system else name
             yield metric, _text(result, "Scale"), trials
-
-
-def _tree(text: str) -> Element:
-    if "<!DOCTYPE" in text:
-        raise ResultsError("the XML declares a document type; Phoronix writes none")
-    try:
-        return ElementTree.fromstring(text)
-    except ElementTree.ParseError as error:
-        raise ResultsError("the XML cannot be read", said=str(error)) from None
 
 
 def _text(element: Element, name: str) -> str:

@@ -30,7 +30,10 @@ def read(text: str) -> list[Sample]:
     lines = [line.rsplit("\r", 1)[-1].strip() for line in text.replace("\r\n", "\n").split("\n")]
     if any(line.startswith('"') for line in lines):
         return insist(_csv(lines), "redis-benchmark")
-    return insist(_quiet("\n".join(lines)) or _long(lines), "redis-benchmark")
+    quiet = [_figure(command, head, value)
+             for command, rate, p50 in QUIET.findall("\n".join(lines))
+             for head, value in (("rps", rate), ("p50_latency_ms", p50)) if value]  # fmt: skip
+    return insist(quiet or _long(lines), "redis-benchmark")
 
 
 def _csv(lines: list[str]) -> list[Sample]:
@@ -54,11 +57,6 @@ def _figure(command: str, head: str, value: str, at: str = "") -> Sample:
     if head == "rps":
         return sample(f"{command} throughput{at}", "1/s", figure)
     return sample(f"{command} latency {head.removesuffix('_latency_ms')}{at}", "ms", figure)
-
-
-def _quiet(text: str) -> list[Sample]:
-    return [_figure(command, head, value) for command, rate, p50 in QUIET.findall(text)
-            for head, value in (("rps", rate), ("p50_latency_ms", p50)) if value]  # fmt: skip
 
 
 def _long(lines: list[str]) -> list[Sample]:

@@ -62,10 +62,13 @@ def write(study: Study, module: str) -> Path:
 
 def text(number: int, words: Mapping[str, str]) -> str:
     """The file of a notebook, made of these words."""
-    cells_made = [
-        _cell(f"{number:02d}-{n:02d}", *cell)
-        for n, cell in enumerate(cells(filled("notebook.md", words)), 1)
-    ]
+    cells_made = []
+    for n, (kind, content, mark) in enumerate(cells(filled("notebook.md", words)), 1):
+        tags = {"tags": ["parameters"]} if mark == "parameters" else {}
+        ran: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
+        lines = content.splitlines(keepends=True)
+        cells_made.append({"cell_type": kind, "id": f"{number:02d}-{n:02d}", "metadata": tags,
+                           "source": lines, **ran})  # fmt: skip
     notebook = {"cells": cells_made, "metadata": KERNEL, "nbformat": 4, "nbformat_minor": 5}
     return f"{json.dumps(notebook, indent=1, ensure_ascii=False)}\n"
 
@@ -83,10 +86,3 @@ def cells(text: str) -> Iterator[tuple[str, str, str]]:
         yield "code", code.rstrip("\n"), mark
     if tail := parts[-1].strip():
         yield "markdown", tail, ""
-
-
-def _cell(name: str, kind: str, text: str, mark: str) -> dict[str, Any]:
-    tags = {"tags": ["parameters"]} if mark == "parameters" else {}
-    ran: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
-    lines = text.splitlines(keepends=True)
-    return {"cell_type": kind, "id": name, "metadata": tags, "source": lines, **ran}

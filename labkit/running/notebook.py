@@ -161,7 +161,12 @@ class Rerun:
                 if was_interrupted:
                     raise Stopped("stopped at once; settings may still be in force") from None
                 if not self._signal(signal.SIGINT):
-                    self._forestall()
+                    # A kernel that is just being started would complain of the sockets that we
+                    # take away.
+                    until = time.monotonic() + FORESTALL_SECONDS
+                    while not (self.ended.is_set() or self._pids() or time.monotonic() > until):
+                        time.sleep(0.05)
+                    self._signal(signal.SIGKILL)
                     raise Stopped("stopped before anything started") from None
                 was_interrupted = True
                 ask_to_stop(progress)
@@ -184,13 +189,6 @@ class Rerun:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
         return bool(pids)
-
-    # A kernel that is just being started would complain of the sockets that we take away.
-    def _forestall(self) -> None:
-        until = time.monotonic() + FORESTALL_SECONDS
-        while not self.ended.is_set() and not self._pids() and time.monotonic() < until:
-            time.sleep(0.05)
-        self._signal(signal.SIGKILL)
 
     def _pids(self) -> list[int]:
         pids = [getattr(kernel.provisioner, "pid", None) for kernel in self.kernels]

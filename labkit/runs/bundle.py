@@ -118,7 +118,12 @@ def unpack(bundle: Bundle, folder: Path) -> Results:
             (half / name).parent.mkdir(parents=True, exist_ok=True)
             records.write(half / name, content)
         try:
-            _look(Results.open(half), bundle)
+            results = Results.open(half)
+            if results.study != bundle.study:
+                problem = f"{bundle.path}: its manifest and its results name different studies"
+                raise ResultsError(problem)
+            if wrong := [line for run in results.runs() for line in run.check()]:
+                raise ResultsError(f"{bundle.path}: holds damaged results", said=wrong[0])
         except ResultsError as error:
             what, said = (x.replace(str(half), str(bundle.path)) for x in (error.what, error.said))
             raise ResultsError(what, said=said, hint=error.hint) from None
@@ -243,7 +248,9 @@ def _write(results: Results, file: Path, small: bool, document: Mapping[str, str
     archive, heads = io.BytesIO(), {MANIFEST: records.pretty(manifest), crate.FILE: told_of}
     with zipfile.ZipFile(archive, "x", zipfile.ZIP_STORED) as target:
         for name, content in {**heads, **files}.items():
-            target.writestr(_entry(name), content)
+            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            entry.external_attr, entry.create_system = (stat.S_IFREG | 0o644) << 16, 3
+            target.writestr(entry, content)
     packed_bytes = archive.getvalue()
     file.write_bytes(lzma.compress(packed_bytes, filters=FILTERS) if small else packed_bytes)
     records.sync(file)
@@ -318,20 +325,7 @@ def _insist_same(content: bytes, digest: str, title: str) -> None:
         raise ResultsError(f"{title} is not what was exported (its checksum differs)")
 
 
-def _look(results: Results, bundle: Bundle) -> None:
-    if results.study != bundle.study:
-        raise ResultsError(f"{bundle.path}: its manifest and its results name different studies")
-    if wrong := [line for run in results.runs() for line in run.check()]:
-        raise ResultsError(f"{bundle.path}: holds damaged results", said=wrong[0])
-
-
 def _names(folder: Path) -> list[str]:
     below = records.files_below(folder)
     files = (path for path in below if path.is_file() and not path.is_symlink())
     return [path.relative_to(folder).as_posix() for path in files]
-
-
-def _entry(name: str) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-    entry.external_attr, entry.create_system = (stat.S_IFREG | 0o644) << 16, 3
-    return entry

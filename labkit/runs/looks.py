@@ -61,7 +61,12 @@ def look(results: Results) -> tuple[int, ...]:
     # Of fewer there is no verdict, whatever they show.
     if count < FEWEST_BLOCKS or (before and before[-1] >= count):
         return before
-    _note(results, count)
+    if ledger := _ledger(results):
+        line = {"blocks": count, "runs": _print(results.finished())}
+        with suppress(OSError):
+            ledger.parent.mkdir(exist_ok=True)
+            with ledger.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
     at = datetime.now(UTC).isoformat(timespec="seconds")
     _change(results, blocks=[*before, count], at=[*_read(results)["at"], at][-len(before) - 1 :])
     return (*before, count)
@@ -135,15 +140,6 @@ def _ledger(results: Results) -> Path | None:
 def _print(runs: Iterable[Run]) -> list[str]:
     texts = {json.dumps(sorted(run.raw.values())) for run in runs}
     return sorted(hashlib.sha256(text.encode()).hexdigest()[:12] for text in texts)
-
-
-def _note(results: Results, count: int) -> None:
-    if ledger := _ledger(results):
-        line = {"blocks": count, "runs": _print(results.finished())}
-        with suppress(OSError):
-            ledger.parent.mkdir(exist_ok=True)
-            with ledger.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
 
 
 # Earlier looks at runs that are all among these: at these results, a copy, or an earlier import.
