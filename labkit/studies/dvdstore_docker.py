@@ -22,9 +22,12 @@ FAST = "PostgreSQL set as the document's kit sets it: synchronous_commit and ful
 # Databases are dealt out evenly: each server of a condition has as many as the others.
 def _conditions(databases: int, guests: int) -> tuple[Condition, ...]:
     named, (databases, share) = numbered("guest", guests), _shared(databases or 2 * guests, guests)
-    containers, off = numbered("container", databases), _resting(named)
+    containers = numbered("container", databases)
+    paused = tuple(GuestPower("paused", guest) for guest in named)
     scaled = f"{databases} databases, asked as `way` says"
-    plain: dict[str, Any] = {**off, "expects": BUSY, "in_guest": False}
+    plain: dict[str, Any] = {
+        "optional": paused, "indifferent": unused(named), "expects": BUSY, "in_guest": False,
+    }  # fmt: skip
     native = {**plain, "knobs": {"instances": databases}}
     contained = {**plain, "roles": {"server": containers}}
     on = tuple(GuestPower("on", guest) for guest in named)
@@ -57,11 +60,6 @@ def _shared(databases: int, guests: int) -> tuple[int, int]:
         problem = f"dvdstore_docker: {databases} databases cannot be shared by {guests} guests"
         raise BadInput(problem, hint="a multiple of the guests, such as 16 for 8")
     return databases, databases // guests
-
-
-def _resting(guests: tuple[str, ...]) -> dict[str, Any]:
-    paused = tuple(GuestPower("paused", guest) for guest in guests)
-    return {"optional": paused, "indifferent": unused(guests)}
 
 
 study = Study(

@@ -61,7 +61,9 @@ def bring(engine: str, server: Host) -> None:
 def contents(engine: str) -> tuple[str, ...]:
     """The files of a database and all libraries that they need."""
     files = list(_files(engine))
-    return tuple(sorted({*files, *_libraries(files)}))
+    programs = [file for file in files if "/share/" not in file]
+    result = subprocess.run(["ldd", *programs], capture_output=True, text=True)
+    return tuple(sorted({*files, *LIBRARY.findall(result.stdout)}))
 
 
 @lru_cache(maxsize=2)
@@ -79,9 +81,3 @@ def _files(engine: str) -> Iterator[str]:
     yield from ALWAYS
     for pattern in TREES[engine]:
         yield from (str(path) for path in Path("/").glob(pattern[1:]) if path.is_file())
-
-
-def _libraries(files: list[str]) -> set[str]:
-    programs = [file for file in files if "/share/" not in file]
-    result = subprocess.run(["ldd", *programs], capture_output=True, text=True)
-    return set(LIBRARY.findall(result.stdout))

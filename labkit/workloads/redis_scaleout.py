@@ -253,13 +253,17 @@ class RedisScaleout(Workload):
         rates = [server.rate("cmdstat_get") + server.rate("cmdstat_set") for server in counts]
         used_cpus = sum(server.rate(name) for server in counts for name in COUNTERS[5:])
         placement = {s.metric: s for s in cpu_moves.samples(parts.get("placed", ""))}
+        # A server in a guest counts time that others took from the guest as its own. What the
+        # machine gave is no more than it was busy.
+        given = placement.get("cpus given")
         busy = {side: spent(parts[f"{side} before"], parts[f"{side} after"]) for side in SIDES}
+        used_cpus = min(used_cpus, busy["host"].get("CPUs busy", used_cpus))
         figures = {
             ("throughput", "1/s"): gets + sets,
             ("share of gets", "share"): gets / (gets + sets),
             ("share found", "share"): hits / max(hits + misses, 1e-9),
             ("busiest over mean", "1"): max(rates) * len(rates) / sum(rates),
-            ("cpus of the servers", "1"): _limit_used(used_cpus, placement, busy["host"]),
+            ("cpus of the servers", "1"): given.values[0] if given else used_cpus,
         }  # fmt: skip
         samples = [Sample.single(*name, value) for name, value in figures.items()]
         samples += [placement[name] for name in ("cpus used", "moves") if name in placement]
@@ -267,14 +271,6 @@ class RedisScaleout(Workload):
             if used := busy[side]:
                 samples.append(Sample.single(name, "share", used["CPU share"]))
         return samples
-
-
-# A server in a guest counts time that others took from the guest as its own. What the machine gave
-# is no more than it was busy.
-def _limit_used(used: float, placement: Mapping[str, Sample], host: Mapping[str, float]) -> float:
-    if "cpus given" in placement:
-        return float(placement["cpus given"].values[0])
-    return min(used, host.get("CPUs busy", used))
 
 
 @dataclass(frozen=True)

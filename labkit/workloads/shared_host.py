@@ -139,7 +139,10 @@ class SharedHost(Workload):
         rates = [_rate(parts[f"{role} before"], parts[f"{role} after"]) for role in computing]
         trips = [trip for name in outputs for trip in Sockperf.parse(parts[name] + "\n")]
         host = between(parts["host before"], parts["host after"])
-        guests = _in_order(parts["host before"])
+        # In the order in which they were asked for: the guest that answers is the first.
+        lines = [line for line in parts["host before"].splitlines()
+                 if line.startswith(("task ", "esxtop "))]  # fmt: skip
+        guests = list(dict.fromkeys(line.split()[1] for line in lines))
         ready_of_latency, ready = (
             1000 * host.waited(*some) / host.seconds / len(some)
             for some in (guests[: len(servers)], guests[len(servers) :])
@@ -208,9 +211,3 @@ def _in_step(parts: Mapping[str, str], seconds: float) -> bool:
     if isinstance(host, Between):
         spans.append(host.seconds)
     return max(spans) <= LATE_SECONDS + LATE * seconds
-
-
-# In the order in which they were asked for: the guest that answers is the first.
-def _in_order(look: str) -> list[str]:
-    names = [line.split()[1] for line in look.splitlines() if line.startswith(("task ", "esxtop "))]
-    return list(dict.fromkeys(names))

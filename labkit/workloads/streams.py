@@ -95,16 +95,12 @@ class Streams(Workload):
     def _load(self, test: str) -> Netperf:
         return Netperf(test, self.size, self.duration, self.free)
 
-    @property
-    def _buffers(self) -> Words:
-        size = str(self.buffer)
-        netperf = ("-s", size, "-S", size)
-        return (("-w", size) if self.free else netperf) if self.buffer else ()
-
     # iperf3 has a server for one client, which makes all connections; of netperf each has a client.
     def _stream(self, client: Host, way: str, words: Words, seconds: float) -> dict[str, str]:
         count = self.streams if way == SEND else 1
-        words = (*words, *self._buffers)
+        if self.buffer:
+            size = str(self.buffer)
+            words = (*words, *(("-w", size) if self.free else ("-s", size, "-S", size)))
         if count == 1 or self.free:
             options = ("-P", str(count)) if count > 1 else ()
             return {way: client.check(*words, *options, seconds=seconds)}

@@ -187,8 +187,9 @@ class TeraSort(Workload):
             parts |= looks(hosts, SIDES, "after")
             parts["validate"] = self._job(cluster, "validate", "/sorted", "/checked")
             parts["result"] = cluster.job("fs.FsShell", "-cat", "/checked/part-r-*")
-        return joined({name: _brief(text) if name in CLASSES else text
-                       for name, text in parts.items()})  # fmt: skip
+        for name in CLASSES:
+            parts[name] = "\n".join(filter(LINES.search, parts[name].splitlines()))
+        return joined(parts)
 
     @staticmethod
     def _job(cluster: _hadoop.HadoopCluster, name: str, *words: str) -> str:
@@ -237,10 +238,6 @@ def _number(name: str, text: str) -> int:
     if not match:
         raise ResultsError(f"terasort: the run does not say how many {name}", said=text[:200])
     return int(match[1])
-
-
-def _brief(text: str) -> str:
-    return "\n".join(line for line in text.splitlines() if LINES.search(line))
 
 
 def _check_success(name: str, text: str) -> str:

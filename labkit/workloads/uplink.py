@@ -76,19 +76,16 @@ class Uplink(Workload):
         with ExitStack() as serving:
             for port, words in _servers(peer.address).items():
                 serving.enter_context(serving_at(peer, port, words))
-            parts |= self._apart(peer, server) if self.alone else self._together(peer, server)
-        return joined(parts)
-
-    def _apart(self, peer: Host, server: Host) -> dict[str, str]:
-        limit = 30 + 3 * self.seconds
-        clients = self._clients(peer.address, 0).items()
-        return {KINDS[port]: server.check(*words, seconds=limit) for port, words in clients}
-
-    def _together(self, peer: Host, server: Host) -> dict[str, str]:
-        words = {KINDS[port]: words for port, words in self._clients(peer.address, RAMP).items()}
-        with Fleet(dict.fromkeys(words, server)).together(words) as line:
-            outcomes = line.go(seconds=30 + 3 * self.seconds).check()
-        return {kind: load.stdout.decode("utf-8", "replace") for kind, load in outcomes.items()}
+            clients = self._clients(peer.address, 0 if self.alone else RAMP).items()
+            calls, limit = {KINDS[port]: words for port, words in clients}, 30 + 3 * self.seconds
+            if self.alone:
+                for kind, words in calls.items():
+                    parts[kind] = server.check(*words, seconds=limit)
+                return joined(parts)
+            with Fleet(dict.fromkeys(calls, server)).together(calls) as line:
+                loads = line.go(seconds=limit).check().items()
+        texts = {kind: load.stdout.decode("utf-8", "replace") for kind, load in loads}
+        return joined(parts | texts)
 
     # Streams are there from before the others are measured until they have ended.
     def _clients(self, at: str, ramp: int) -> dict[int, Words]:
@@ -120,7 +117,11 @@ class Uplink(Workload):
         if reservation := int(parts["reserved"]):
             figures["share of reservation", "share"] = storage * WIRE / reservation
         if "migration" not in parts:
-            figures["cpu per byte", "s/GB"] = _cost(parts["bulk"])
+            # The sender's own, in user space and in the kernel, without interrupts' work for it.
+            end = json.loads(parts["bulk"])["end"]
+            busy = float(end["cpu_utilization_percent"]["host_total"]) / 100
+            total = end["sum_sent"]
+            figures["cpu per byte", "s/GB"] = busy * total["seconds"] / (total["bytes"] / 1e9)
         return [Sample.single(*name, value) for name, value in figures.items()]
 
 
@@ -151,10 +152,3 @@ def _read_stream(text: str) -> npt.NDArray[np.float64]:
     if not sum(rates):
         raise ResultsError("iperf3: the stream sent nothing", said=text[-300:])
     return np.array(rates)
-
-
-# The sender's own, in user space and in the kernel; work that interrupts do for it is not in it.
-def _cost(text: str) -> float:
-    end = json.loads(text)["end"]
-    busy, total = float(end["cpu_utilization_percent"]["host_total"]) / 100, end["sum_sent"]
-    return float(busy * total["seconds"] / (total["bytes"] / 1e9))

@@ -1,7 +1,7 @@
 """3D on a remote desktop: the frames that the client sees, of those that the host made."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -102,8 +102,11 @@ class Viewing(Workload):
             ("share seen", "share"): total["frames"] / total["made"],
             ("bandwidth", "kB/s"): total["bytes"] / total["seconds"] / 1e3,
         }
-        return [*(Sample.single(name, unit, value) for (name, unit), value in figures.items()),
-                *_times(rows)]  # fmt: skip
+        samples = [Sample.single(*name, value) for name, value in figures.items()]
+        for metric, key in (("response time", "times"), ("start time", "opened")):
+            if times := [1e3 * float(time) for row in rows for time in row.get(key, ())]:
+                samples.append(Sample(metric, "ms", np.array(times)))
+        return samples
 
     @staticmethod
     def remark(text: str) -> str:
@@ -111,9 +114,3 @@ class Viewing(Workload):
         names = sorted({_desktop.trial(line).get("renderer", "") for line in text.splitlines()})
         renderers = " and ".join(name for name in names if name)
         return f"frames of a desktop were drawn by {renderers}" if renderers else ""
-
-
-def _times(rows: list[dict[str, Any]]) -> Iterator[Sample]:
-    for metric, key in (("response time", "times"), ("start time", "opened")):
-        if times := [1e3 * float(time) for row in rows for time in row.get(key, ())]:
-            yield Sample(metric, "ms", np.array(times))
