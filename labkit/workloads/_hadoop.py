@@ -272,19 +272,15 @@ def _make(at: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
         lib = Path(folder, "lib")
         _fetch(Path(folder), jars())
-        (lib / "classes").write_text("\n".join(_classes(lib)))
+        # Names of classes as `java -Xshare:dump` wants them; a jar's own description has none.
+        names = [name for jar in sorted(lib.glob("*.jar")) if not UNUSED.match(jar.name)
+                 for name in zipfile.ZipFile(jar).namelist()]  # fmt: skip
+        classes = [name.removesuffix(".class") for name in names if name.endswith(".class")
+                   and not name.startswith("META-INF") and "-info" not in name]  # fmt: skip
+        (lib / "classes").write_text("\n".join(classes))
         with tarfile.open(at, "w") as tar:
             for file in sorted(lib.iterdir()):
                 tar.add(file, file.name)
-
-
-# Names of classes as `java -Xshare:dump` wants them; a jar's own description has none.
-def _classes(lib: Path) -> Iterator[str]:
-    for jar in sorted(lib.glob("*.jar")):
-        names = [] if UNUSED.match(jar.name) else zipfile.ZipFile(jar).namelist()
-        for name in names:
-            if name.endswith(".class") and not name.startswith("META-INF") and "-info" not in name:
-                yield name.removesuffix(".class")
 
 
 def _fetch(folder: Path, jars: Jars) -> None:

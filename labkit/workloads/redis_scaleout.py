@@ -135,7 +135,12 @@ class RedisScaleout(Workload):
             front = at[0] if self.servers == 1 else self._balance(hosts["balancer"], at, up)
             self._fill(hosts["client"], front, at)
             up.enter_context(self._load(hosts["client"], front))
-            self._settle(hosts["client"], at)
+            # On a busy machine it takes a while until all of them ask. Who looks next says what
+            # failed.
+            time.sleep(SETTLE_SECONDS)
+            with suppress(CommandFailed):
+                _until(lambda: all("cmdstat_get" in counts_of(hosts["client"], *one) for one in at),
+                       "not all were asked")  # fmt: skip
             parts = self._looks(hosts, at, "before")
             placement = cpu_moves.watched(hosts["host"], self.duration, "redis-server", self.guests)
             parts |= {**self._looks(hosts, at, "after"), "placed": placement}
@@ -219,13 +224,6 @@ class RedisScaleout(Workload):
         command = ("sh", "-c", LOAD, "load", mode, *map(str, processes), *words)
         with served(client, command, ("true",), 20):
             yield
-
-    # On a busy machine it takes a while until all of them ask. Who looks next says what failed.
-    def _settle(self, client: Host, servers: Sequence[tuple[str, int]]) -> None:
-        time.sleep(SETTLE_SECONDS)
-        with suppress(CommandFailed):
-            _until(lambda: all("cmdstat_get" in counts_of(client, *at) for at in servers),
-                   "not all were asked")  # fmt: skip
 
     def _looks(
         self, hosts: Mapping[str, Host], servers: Sequence[tuple[str, int]], moment: str

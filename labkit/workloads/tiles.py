@@ -129,7 +129,11 @@ class TileLoad(Workload):
         name = hashlib.sha256(b"".join(parts_of)).hexdigest()[:16]
         image = f"{own_folder(server, LASTING)}/tiles-{name}"
         if not server.run("test", "-e", image).ok:
-            self._fill(hosts, image)
+            with self._array.made(server):
+                _place(server, "new")
+                with _mount(server), _shop(hosts) as shop:
+                    hosts["client"].check(*_words(shop, "fill"), seconds=READY_SECONDS)
+                _place(server, "keep", image)
         with self._array.made(server, image), _mount(server), ExitStack() as up:
             servers = self._serve(hosts, up)
             self._array.slow_down(server)
@@ -137,14 +141,6 @@ class TileLoad(Workload):
             for number, tiles in enumerate(self._numbers(parts), 1):
                 parts |= self._stretch(hosts, servers, tiles, number)
         return joined(parts)
-
-    def _fill(self, hosts: Mapping[str, Host], image: str) -> None:
-        server = hosts["server"]
-        with self._array.made(server):
-            _place(server, "new")
-            with _mount(server), _shop(hosts) as shop:
-                hosts["client"].check(*_words(shop, "fill"), seconds=READY_SECONDS)
-            _place(server, "keep", image)
 
     # All steps, and more for as long as the limits hold.
     def _numbers(self, parts: Mapping[str, str]) -> Iterator[int]:

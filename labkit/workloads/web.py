@@ -133,13 +133,16 @@ class WebSessions(Workload):
         identity = client.check("sh", "-c", IDENTITY)
         program = f"{own_folder(client)}/web_users-{secrets.token_hex(4)}.py"
         with ExitStack() as up:
-            ports = self._start(hosts, identity, up)
+            servers = self._servers(hosts)
+            contexts = [_serve(host, identity) for host in servers]
+            ports = together(up.enter_context, contexts, len(contexts))
+            at = [(host.address, port) for host, port in zip(servers, ports, strict=True)]
             client.put(beside(__file__, "_web_users.py").encode(), program, 0o644)
             up.callback(client.run, "rm", "-f", program)
             starts = dict.fromkeys(self.shapes.split(), self.start)
             for count in self._steps:
                 for shape in starts:
-                    task = self._request(shape, ports[:count], identity) | {"start": starts[shape]}
+                    task = self._request(shape, at[:count], identity) | {"start": starts[shape]}
                     name = f"{shape}, servers {count}"
                     parts |= self._stretch(hosts, name, count, ("python3", program), task)
                     starts[shape] = max(self.start, task["sessions"])
@@ -181,14 +184,6 @@ class WebSessions(Workload):
             "identity": certificate[0], "seconds": self.duration, "most": 10_000,
             **{name: getattr(self, name) for name in fields},
         }  # fmt: skip
-
-    def _start(
-        self, hosts: Mapping[str, Host], identity: str, up: ExitStack
-    ) -> list[tuple[str, int]]:
-        servers = self._servers(hosts)
-        contexts = [_serve(host, identity) for host in servers]
-        ports = together(up.enter_context, contexts, len(contexts))
-        return [(host.address, port) for host, port in zip(servers, ports, strict=True)]
 
     def behind(self, text: str) -> float | None:
         """The share of pages that were asked for too late to tell, where it was largest."""
