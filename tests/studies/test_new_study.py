@@ -115,7 +115,8 @@ def test_nothing_is_written_where_one_of_the_files_is_there(monkeypatch, tmp_pat
 
 def test_the_cells_that_notebooks_share_are_those_of_the_skeleton():
     """Each study's notebook has each of them, unless it takes its lab or tables in another way."""
-    notebooks = [path for path in sorted((HOME / "notebooks").glob("*.ipynb")) if studied(path)]
+    notebooks = [path for path in sorted((HOME / "notebooks").glob("*.ipynb"))
+                 if path.stem[3:].replace("-", "_") in studies.names()]  # fmt: skip
     text = (draft_notebook.SKELETON / "notebook.md").read_text("utf-8")
     shared = [code for _, code, mark in draft_notebook.cells(text) if mark == "shared"]
     lacking = dict.fromkeys(shared, 0)
@@ -127,7 +128,3 @@ def test_the_cells_that_notebooks_share_are_those_of_the_skeleton():
     assert sum(not count for count in lacking.values()) >= 3, lacking
     # Studies that scale with the lab, or have a free tool to fall back on, fit themselves to it.
     assert max(lacking.values()) <= 2 * len(notebooks) / 3, lacking
-
-
-def studied(path):
-    return path.stem[3:].replace("-", "_") in studies.names()

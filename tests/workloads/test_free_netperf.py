@@ -66,11 +66,6 @@ def without(study):
     return lab_of(study, usual=Sees("here", fewer=("netperf", "netserver")))
 
 
-def alone(name):
-    """The study with one condition, that any host can do."""
-    return replace(studies.find(name), conditions=(Condition("Native", "m", "h"),), claims=())
-
-
 @pytest.mark.slow
 def test_its_figures_are_those_that_sockperf_prints_itself():
     load = Netperf(size=1, duration=1, free=True)
@@ -141,7 +136,8 @@ def test_what_would_ask_the_study_s_own_tool_once_more_is_left_out():
 @pytest.mark.parametrize("name", ["docker_netperf", "lat_netperf"])
 def test_such_a_study_runs_and_its_results_are_read_as_the_study_s(tmp_path, monkeypatch, name):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
-    study = alone(name)
+    one = (Condition("Native", "m", "h"),)  # that any host can do
+    study = replace(studies.find(name), conditions=one, claims=())
     lab = without(study)
     quick = sizes.fitted(replace(study, workload=replace(study.workload, duration=1)), lab)
     results = study_results(quick, lab, "loopback", label="free")

@@ -250,7 +250,8 @@ def test_each_claim_is_judged_both_ways_on_hosts_and_some_in_a_box(
     (asked,) = [one for one in study.claims if one.id == f"specweb-{claim}"]
     guests = [condition.name for condition in study.conditions if condition.in_guest]
     made = {"Native": "real kernel", **dict.fromkeys(guests, "emulated guest")}
-    hosts = {"hosts": {name: {"cpus": "4"} for name in ("server", *SERVERS, *named("guest"))}}
+    names = ("server", *SERVERS, "guest", *(f"guest{n}" for n in range(2, 7)))
+    hosts = {"hosts": {name: {"cpus": "4"} for name in names}}
     small = {"accelerator": "tcg", "hosts": {name: {"cpus": "1"} for name in hosts["hosts"]}}
     for planted, wanted in ((holding, HOLDS), (failing, CONTRADICTED)):
         levels = [next((x for part, x in planted.items() if part in name), 1)
@@ -260,11 +261,6 @@ def test_each_claim_is_judged_both_ways_on_hosts_and_some_in_a_box(
         box = results(tmp_path, "root", lab=small, kernels=made)
         verdict = judged(study, asked.id, levels, box).verdict
         assert verdict == (wanted if boxed else NOT_TESTABLE)
-
-
-def named(kind):
-    """Six roles of a lab."""
-    return [f"{kind}{n}".removesuffix("1") for n in range(1, 7)]
 
 
 @pytest.mark.slow
