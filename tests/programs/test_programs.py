@@ -11,7 +11,7 @@ from labkit.errors import BadInput, Unknown
 from labkit.programs import declared as reading
 from labkit.programs import packages as table
 from labkit.programs.declared import declared, declared_under, of_class
-from labkit.workloads.netperf import Netperf
+from labkit.workloads.sockperf import Sockperf
 
 PROGRAMS = ("ping", "strace")  # in texts that are looked through
 HOME = Path(__file__).parents[2]
@@ -134,7 +134,7 @@ def test_an_unknown_program_is_answered_with_the_nearest():
 
 
 def test_the_module_of_a_class_declares_for_it():
-    assert of_class(Netperf) == ("netperf", "netserver")
+    assert of_class(Sockperf) == ("onload", "sockperf")
     assert of_class(int) == ()
 
 

@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from synthetic import write_results
+from synthetic import ping_text, values, write_results
 
 from labkit import studies
 from labkit.errors import ResultsError
@@ -114,7 +114,8 @@ def test_a_run_of_another_seed_put_among_the_others_is_named(results, tmp_path):
     asked = json.loads((other.path / "study.json").read_text()) | {"seed": 2}
     shutil.rmtree(other.path)
     Results.begin(other.path, {k: v for k, v in asked.items() if k != "format"})
-    made = Results.open(other.path).keep(Run("Native", 4, 40, "finished"), {"ping.txt": "x"})
+    text = ping_text(values("Native", 4))
+    made = Results.open(other.path).keep(Run("Native", 4, 40, "finished"), {"ping.txt": text})
     shutil.copytree(made.path, results.path / "runs" / made.path.name)
     with pytest.raises(ResultsError, match=r"040-Native-b4: was measured for another question"):
         judge(STUDY, results)
