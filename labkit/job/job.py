@@ -99,22 +99,17 @@ class Job:
         self, offset: int = 0, stream: str = "out", *, tell: Tell = silent,
         patience: float = PATIENCE_SECONDS,
     ) -> Iterator[bytes]:  # fmt: skip
-        """The output from `offset` on, as it comes, until nothing of the job is left."""
-        for part in self.parts(offset, stream, tell=tell, patience=patience):
-            yield part.content
+        """The output from `offset` on, as it comes, until nothing of the job is left.
 
-    def parts(
-        self, offset: int = 0, stream: str = "out", *, tell: Tell = silent,
-        patience: float = PATIENCE_SECONDS,
-    ) -> Iterator[Part]:  # fmt: skip
-        """Yield like `follow`, each part with its offset: beyond the cap, a gap is between two."""
+        Beyond the cap a gap is between two parts, and is told.
+        """
         pause = PAUSES[0]
         while True:
             status, part = self._look(stream, offset, PART, tell=tell, patience=patience)
             if part.content:
                 if part.offset > offset:
                     tell(f"{self}: {part.offset - offset} bytes of output were not kept")
-                yield part
+                yield part.content
                 offset, pause = part.end, PAUSES[0]
             elif status.over and not status.alive:
                 return
@@ -141,15 +136,6 @@ class Job:
         words = (*RUNNER, "forget", self.folder)
         hint = "end it first: job.cancel()"
         _run(self.host, f"forget job {self.key}", words, ANSWER_SECONDS, hint)
-
-    def __enter__(self) -> Job:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Left with the block, it is cancelled; without a block it outlives all of us."""
-        status = self.status()
-        if status.alive or not status.over:
-            self.cancel()
 
     def __str__(self) -> str:
         return f"{self.host.name}: job {self.key}"
