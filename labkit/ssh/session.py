@@ -1,6 +1,5 @@
 """A connection, and one session on it: the streams of a shell."""
 
-import math
 import threading
 import time
 from collections import Counter, deque
@@ -38,8 +37,6 @@ class Connection:
     held: int = 0
     asked: int = 0
     closed: deque[float] = field(default_factory=lambda: deque(maxlen=SESSIONS))
-    round_trip: float = math.inf
-    asked_about: bool = False
     refused: Counter[object] = field(default_factory=Counter)
     """In how many ways no shell came up there that could run many commands, and for whom."""
     resting: bool = False

@@ -5,7 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, field
 
@@ -21,8 +21,6 @@ RETRY_SECONDS = 0.02
 SETTLE_SECONDS = 0.5
 # So that silence is noticed in 20 s, of which the kernel takes about 11 (TCP_USER_TIMEOUT).
 SILENT_SECONDS = 8.0
-# A way as long as this is known from the sessions that were opened; a shorter one is asked about.
-LONG_SECONDS = 0.05
 
 
 @dataclass
@@ -68,8 +66,6 @@ class Sessions:
             start = time.monotonic()
             try:
                 channel = connection.client.open_session(timeout=seconds)
-                took = time.monotonic() - start
-                connection.round_trip = min(connection.round_trip, took)
                 self._count(connection, held=1)
                 return Session(self.closed, connection, channel)
             except LOSSES as error:
@@ -114,19 +110,13 @@ class Sessions:
         """Seconds to sshd and back, by a request that every server has to answer."""
         self._apart()
         with self._lock:
-            connection = self.usable()
-            is_known = LONG_SECONDS < connection.round_trip < math.inf or connection.asked_about
-            if not is_known:
-                start = time.monotonic()
-                try:
+            while True:
+                connection, start = self.usable(), time.monotonic()
+                with suppress(*LOSSES):
                     connection.client.global_request("keepalive@openssh.com", wait=True)
-                except LOSSES:
-                    self.drop(connection)
-                if not connection.client.is_active():  # how long that took is no round trip
-                    return self.round_trip()
-                connection.round_trip = time.monotonic() - start
-                connection.asked_about = True
-            return connection.round_trip
+                if connection.client.is_active():  # how long a loss took is no round trip
+                    return time.monotonic() - start
+                self.drop(connection)
 
     @property
     def reached_at(self) -> str:

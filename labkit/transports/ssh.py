@@ -58,7 +58,7 @@ class Ssh(ThroughShell):
         return self._all.reached_at
 
     def round_trip(self) -> float:
-        """Seconds to the host's sshd and back, measured once on each connection."""
+        """Seconds to the host's sshd and back."""
         return self._all.round_trip()
 
     def rest(self) -> None:
