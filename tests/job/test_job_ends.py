@@ -218,5 +218,5 @@ def test_all_jobs_are_listed_and_attached_to_by_key(place):
     listed = detached.listed(place.host, place.spool)
     assert listed[job].code == 1
     assert detached.attach(place.host, "listed", place.spool) == job
-    with pytest.raises(Unknown, match=r"known: .*listed"):
+    with pytest.raises(Unknown, match=r"(?s)known: .*listed"):
         detached.attach(place.host, "absent", place.spool)

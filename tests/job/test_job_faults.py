@@ -43,7 +43,7 @@ def spool(tmp_path):
 def shared():
     """A folder that every user may write to; pytest's own are for their owner."""
     with TemporaryDirectory() as folder:
-        Path(folder).chmod(0o777)
+        Path(folder).chmod(0o1777)
         yield Path(folder)
 
 
