@@ -101,7 +101,7 @@ class Job:
     ) -> Iterator[bytes]:  # fmt: skip
         """The output from `offset` on, as it comes, until nothing of the job is left.
 
-        Beyond the cap a gap is between two parts, and is told.
+        Beyond the cap something is missing between two parts; `tell` is called with its size.
         """
         pause = PAUSES[0]
         while True:

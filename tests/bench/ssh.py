@@ -30,9 +30,8 @@ PACKAGES = [*TOOLS, "ansible-core", "pyinfra"]
 EIGHTS = ["labkit", "asyncssh", "mitogen"]
 # What starts nothing for `true` is no tool that anybody could use; it shows the way alone.
 ANSWERING = "labkit-answering"
-# As the shell on the host starts a program where its name could mean something else, and as dash
-# does where it cannot: by a copy of itself, or not.
-BY_COPY, DIRECTLY = "(exec /bin/true </dev/null 2>&1)", "/bin/true </dev/null 2>&1"
+# As the shell on the host starts a program: by a copy of itself.
+BY_COPY = "(exec /bin/true </dev/null 2>&1)"
 FLEETS = ["paramiko", "parallel-ssh", "asyncssh"]
 # One that looks for ssh-agents, or for the user's own files, would measure those.
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "ANSIBLE_HOST_KEY_CHECKING": "True"}
@@ -179,8 +178,7 @@ def has_ended(where):
 def on_one_connection(python):
     with hosts(1) as where:
         near = in_turn(python, where, COMMANDS, ["labkit", *TOOLS])
-        floor, direct = on_this_machine(BY_COPY), on_this_machine(DIRECTLY)
-        many = on_this_machine(DIRECTLY, 8)
+        floor, many = on_this_machine(BY_COPY), on_this_machine(BY_COPY, 8)
         eight = in_turn(python, where, 8 * COMMANDS, EIGHTS, "eight")
         words = in_turn(python, where, COMMANDS, [ANSWERING, *TOOLS], "words")
     with hosts(1, ROUND_TRIP) as where:
@@ -193,8 +191,6 @@ def on_one_connection(python):
     # What a command costs the host itself bounds what any tool can reach.
     yield at_most("command-floor", "seconds a command on one connection", 1 / ours,
                   "fork and exec by a shell, no SSH", floor, 2)  # fmt: skip
-    yield at_most("direct-floor", "seconds a command on one connection", 1 / ours,
-                  "vfork and exec by a shell, no SSH", direct, 2)  # fmt: skip
     for tool, target in (("asyncssh", 2.5), ("mitogen", 1)):
         yield at_least(f"eight-{tool}", "commands a second on one connection, eight at once",
                        1 / eight["labkit"], tool, 1 / eight[tool], target)  # fmt: skip
