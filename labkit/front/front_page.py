@@ -81,11 +81,6 @@ class FrontPage:
         self.lab.begin()
         self.worker.begin("Looking at results and judging claims", self.look)
 
-    def wait(self) -> None:
-        """Wait until all that was begun is done."""
-        for worker in (self.runner, self.lab.worker, self.worker, self.results.worker):
-            worker.wait()
-
     def look(self) -> str:
         """List the results, then judge the claims on them."""
         self.known.shelved = shelf()

@@ -233,12 +233,6 @@ class DialPanel:
         self._thread = threading.Thread(target=self._measure, daemon=True)
         self._thread.start()
 
-    def end(self) -> None:
-        """Stop, and wait until every setting is back."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-
     def say(self, words: str) -> None:
         """Show these words below the dials."""
         self.words.value = status(safe(words))

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import altair as alt
 import ipywidgets as widgets  # type: ignore[import-untyped]
@@ -28,9 +28,6 @@ from labkit.pages.tables import Table, conditions, table
 from labkit.results import Results
 from labkit.running.open_lab import note
 from labkit.study import Study
-
-if TYPE_CHECKING:
-    import polars as pl
 
 BATCH = "LABKIT_BATCH"
 LOOK_SECONDS = 10.0
@@ -147,10 +144,6 @@ class LadderPanel:
             percentiles=percentiles, scale=scale, metric=self.study.metric, unit=self.study.unit,
             note=self.note, among=list(self.measured), runs=self.runs,
         )  # fmt: skip
-
-    def frame(self) -> pl.DataFrame:
-        """A polars data frame of what the picture shows."""
-        return charts.frame(self.chart())
 
     def save(self, chart: alt.LayerChart | None = None) -> list[Path]:
         """Write the picture as PNG and SVG, and its numbers as CSV; return the files."""

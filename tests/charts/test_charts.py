@@ -28,6 +28,7 @@ from drawn import (
 from labkit import charts, kernels
 from labkit.charts import look
 from labkit.charts.cell import LINE
+from labkit.charts.shared_line import shared_line
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.verdict import REAL_KERNEL
 
@@ -268,7 +269,7 @@ def test_a_dip_of_a_millisecond_in_a_million_values_is_drawn():
 @pytest.mark.parametrize(("draw", "nothing"), [
     (charts.over_time, {}), (charts.cores, []), (charts.over_time, {"a": ([], [])}),
     (charts.over_time, {"a": ([1, 2], [1])}), (charts.over_time, {"a": ([1.0], [float("nan")])}),
-    (partial(charts.ratios, native="a"), {}),
+    (partial(charts.ratios, native="a"), {}), (partial(shared_line, line=500), {}),
 ])  # fmt: skip
 def test_what_cannot_be_drawn_is_refused(draw, nothing):
     with pytest.raises(BadInput):

@@ -107,7 +107,7 @@ def test_a_failure_is_shown_and_the_panel_can_start_again(lab, monkeypatch):
     panel = DialPanel(lab)
     monkeypatch.setattr(panel.dialling, "refusals", list)
     panel.begin()
-    panel.end()
+    panel._thread.join()
     assert "Failed: " in panel.words.value
     assert not panel.start.disabled and panel.stop.disabled
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from labkit.charts.shared_line import shared_line
-from labkit.errors import BadInput, Unknown
+from labkit.errors import Unknown
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.pages.dial_panel import PRESENT, would_be
@@ -50,11 +49,6 @@ def test_figures_are_means_of_each_kind_and_turns_keep_those_before(lab):
     ]
     rows = dials.picture().to_dict()["datasets"].values()
     assert [row["rate"] for part in rows for row in part if "rate" in row] == [150, 151, 152]
-
-
-def test_nothing_measured_is_no_picture():
-    with pytest.raises(BadInput, match="nothing was measured"):
-        shared_line({}, 500)
 
 
 def test_without_a_lab_the_panel_says_what_each_turn_would_change(lab, capsys):

@@ -70,7 +70,7 @@ def test_a_query_and_results_are_a_frame_and_a_csv_file(monkeypatch, tmp_path, r
 
 @pytest.mark.slow
 def test_what_a_chart_shows_is_a_frame(study, results):
-    found = LadderPanel(results, study).frame()
+    found = charts.frame(LadderPanel(results, study).chart())
     assert set(found["condition"].drop_nulls()) >= set(study.blocks(results))
     assert {"layer", "value"} <= set(found.columns) and found["layer"].n_unique() > 1
 
