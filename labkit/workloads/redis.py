@@ -132,8 +132,8 @@ class Redis(Workload):
         return limited(self.files, ("timeout", "-k", "2", str(limit), *words))
 
     def _looks(self, hosts: Mapping[str, Host], port: int, moment: str) -> dict[str, str]:
-        info = counts_of(hosts["server"], hosts["server"].address, port)
-        return {**looks(hosts, SIDES, moment), f"info {moment}": info}
+        parts, server = looks(hosts, SIDES, moment), hosts["server"]
+        return parts | {f"info {moment}": counts_of(server, server.address, port)}
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
