@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from labkit import errors
-from labkit.changes.lease import Lease, Owner
+from labkit.changes.lease import Owner
 from labkit.errors import ResultsError
 from labkit.machine import records
+from labkit.machine.process import LabkitProcess
 
 TEMPORARY = "labkit-campaign-"
 """Prefix of the names of folders for temporary files."""
@@ -70,8 +71,8 @@ class Attempt:
     @property
     def alive(self) -> bool:
         """Whether its process may still be at work, as far as this machine can say."""
-        lease = Lease("", "", self.controller, self.pid, self.started, self.boot, "", "", "")
-        return self.state == BEGUN and not lease.ended
+        process = LabkitProcess("", self.controller, self.pid, self.started, self.boot)
+        return self.state == BEGUN and not process.ended
 
     def ended(self, state: str, reason: str = "", kind: str = "") -> Attempt:
         """The same, now that it has ended."""

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from labkit.machine.process import LabkitProcess
+from labkit.machine.process import NOT_SEEN, LabkitProcess
 
 
 @dataclass(frozen=True)
@@ -29,37 +29,24 @@ class Owner:
 
 
 @dataclass(frozen=True)
-class Lease:
-    """A host's record of its owner; `since` is by the host's clock."""
+class Lease(LabkitProcess):
+    """A host's record of the process that owns it; `since` is by the host's clock."""
 
-    token: str
-    name: str
-    controller: str
-    pid: str
-    started: str
-    boot: str
-    since: str
-    study: str
-    host_boot: str
+    token: str = NOT_SEEN
+    since: str = NOT_SEEN
+    study: str = NOT_SEEN
+    host_boot: str = NOT_SEEN
 
     @classmethod
-    def told(cls, fields: Sequence[str]) -> Lease:
+    def told(cls, words: Sequence[str]) -> Lease:
         """The lease of an answer; what a torn line lacks is `?`."""
-        return cls(*(*fields, *"?????????")[:9])
+        token, name, controller, pid, started, boot, *rest = (*words, *9 * NOT_SEEN)[:9]
+        return cls(name, controller, pid, started, boot, token, *rest)
 
     def is_of(self, owner: Owner) -> bool:
         """Whether the same process has it."""
         keys = ("name", "controller", "pid", "started", "boot")
         return all(getattr(self, key) == getattr(owner, key) for key in keys)
 
-    @property
-    def ended(self) -> bool:
-        """Whether its process ran on this very machine and runs no more, as far as can be seen."""
-        return self._process.ended
-
-    @property
-    def _process(self) -> LabkitProcess:
-        return LabkitProcess(self.name, self.controller, self.pid, self.started, self.boot)
-
     def __str__(self) -> str:
-        return f"{self._process} since {self.since}, for {self.study}"
+        return f"{super().__str__()} since {self.since}, for {self.study}"

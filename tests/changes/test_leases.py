@@ -72,7 +72,7 @@ def holding(bench, **asked):
 def lease_of(owner):
     """What a host would say of its lease."""
     name, controller, pid, started, boot, study, token = astuple(owner)
-    return Lease(token, name, controller, pid, started, boot, "12:00", study, "boot")
+    return Lease(name, controller, pid, started, boot, token, "12:00", study, "boot")
 
 
 @pytest.mark.parametrize("change", [
