@@ -6,8 +6,9 @@ Each prints as up to three lines: what happened and where, the tool's last words
 from __future__ import annotations
 
 import difflib
+import shlex
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 
@@ -22,6 +23,15 @@ def sendable(text: object) -> bool:
         return isinstance(text, str) and b"\0" not in text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return False
+
+
+LONGEST_COMMAND = 240
+
+
+def command_line(words: Sequence[str]) -> str:
+    """A command for an error: on one line, and a long one without its middle."""
+    line, half = " ".join(shlex.join(words).split()), LONGEST_COMMAND // 2
+    return line if len(line) <= LONGEST_COMMAND else f"{line[:half]} ... {line[-half:]}"
 
 
 LAST_WORDS = 3

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from labkit import files
 from labkit import job as detached
-from labkit.errors import CommandFailed, HostError
+from labkit.errors import CommandFailed, HostError, command_line
 from labkit.job import Job, JobStatus, Tell, silent
 from labkit.machine.process import LabkitProcess
 from labkit.programs.packages import installable
@@ -58,8 +58,8 @@ class Completed:
 
     @property
     def command(self) -> str:
-        """The command as a shell would read it."""
-        return shlex.join(self.words)
+        """The command as a shell would read it; a long one without its middle."""
+        return command_line(self.words)
 
     @property
     def signal(self) -> str:

@@ -2,11 +2,10 @@
 
 import hashlib
 import secrets
-import shlex
 import stat
 from pathlib import Path
 
-from labkit.errors import BadInput, HostError, readable
+from labkit.errors import BadInput, HostError, command_line, readable
 from labkit.files.pipe import Carries
 from labkit.files.place import Place, twice
 from labkit.machine.scripts import beside
@@ -37,7 +36,7 @@ def _send(host: Carries, place: Place, words: tuple[str, ...], content: bytes | 
     try:
         result = host.run(*words, stdin=content, seconds=SECONDS)
     except HostError as error:  # nobody wants to read the script
-        problem = error.what.replace(readable(shlex.join(words)), f"the copying of {place.path}")
+        problem = error.what.replace(readable(command_line(words)), f"the copying of {place.path}")
         raise type(error)(problem, said=error.said, hint=error.hint) from error
     if result.code:
         hint = ""

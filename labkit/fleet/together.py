@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from labkit.errors import HostError, TimedOut
+from labkit.errors import HostError, TimedOut, command_line
 from labkit.files import Pipe
 from labkit.fleet import clock
 from labkit.fleet.clock import ClockReading
@@ -95,7 +95,7 @@ class Armed:
             watch.cancel()
         if late.is_set():
             raise TimedOut(
-                f"{self.host.name}: `{shlex.join(self.words)}` had not ended at its deadline",
+                f"{self.host.name}: `{command_line(self.words)}` had not ended at its deadline",
                 hint="it was stopped; allow more time with seconds=",
             )
         text, _, start_text = text.rstrip("\n").rpartition("\n")
@@ -113,7 +113,7 @@ class Armed:
             content += part
             if len(content) > MOST_OUTPUT:
                 raise HostError(
-                    f"{self.host.name}: `{shlex.join(self.words)}` printed more than"
+                    f"{self.host.name}: `{command_line(self.words)}` printed more than"
                     f" {MOST_OUTPUT} bytes",
                     hint="have it write to a file on the host",
                 )
@@ -155,9 +155,9 @@ def served(host: Host, words: Sequence[str], ready: Sequence[str], seconds: int)
                 f"was not ready after {seconds} s" if code == 8 else "ended before it was ready"
             )
             raise HostError(
-                f"{host.name}: `{shlex.join(words)}` {reason}",
+                f"{host.name}: `{command_line(words)}` {reason}",
                 said=text,
-                hint=f"`{shlex.join(ready)}` has to succeed while it runs in the foreground",
+                hint=f"`{command_line(ready)}` has to succeed while it runs in the foreground",
             )
         pipe.patience = math.inf
         with _ending(pipe):

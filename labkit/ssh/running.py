@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from labkit.errors import HostError, OutcomeUnknown, TimedOut
+from labkit.errors import HostError, OutcomeUnknown, TimedOut, command_line
 from labkit.host import Completed, Line
 from labkit.ssh.shell import Gone, Kept, Late, Shell, ShellCommand, cut
 
@@ -128,7 +127,7 @@ class Running:
 
     @property
     def _text(self) -> str:
-        return shlex.join(self.words)
+        return command_line(self.words)
 
     def _late(self, was_stopped: bool) -> TimedOut:
         if not self._shell.up:

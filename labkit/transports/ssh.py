@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
-from labkit.errors import NothingRun, TimedOut
+from labkit.errors import NothingRun, TimedOut, command_line
 from labkit.ssh.connection import CONNECT_SECONDS, Address
 from labkit.ssh.session import SESSIONS, Session
 from labkit.ssh.sessions import Sessions
@@ -74,7 +74,7 @@ class Ssh(ThroughShell):
         with self._all.turn(seconds) as wait_seconds:
             if wait_seconds is None:
                 raise TimedOut(
-                    f"{self.name}: `{shlex.join(words)}` was not started within {seconds:g} s",
+                    f"{self.name}: `{command_line(words)}` was not started within {seconds:g} s",
                     said=f"{SESSIONS} commands of ours were still running there",
                     hint="allow more time with seconds=, or fewer at once",
                 )

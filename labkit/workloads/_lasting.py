@@ -5,12 +5,11 @@ the job's key says which run it is of, under which changes, and which command it
 """
 
 import hashlib
-import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from labkit.errors import CommandFailed, TimedOut
+from labkit.errors import CommandFailed, TimedOut, command_line
 from labkit.fleet.fleet import AT_ONCE
 from labkit.host import Host
 from labkit.job import Job, JobStatus, State
@@ -123,7 +122,7 @@ def ended(host: Host, name: object, words: Callable[[], Words], seconds: float) 
         end(job)
         raise
     job.forget()
-    command = f"{host.name}: `{shlex.join(words_asked)}`" if words_asked else str(job)
+    command = f"{host.name}: `{command_line(words_asked)}`" if words_asked else str(job)
     return JobEnd(command, status, *(part.decode("utf-8", "replace") for part in outputs))
 
 

@@ -3,7 +3,7 @@
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from labkit.errors import BadInput, LabkitError, Unknown, last_words
+from labkit.errors import BadInput, LabkitError, Unknown, command_line, last_words
 
 
 def test_an_error_prints_as_three_lines():
@@ -61,3 +61,11 @@ def test_a_notebook_shows_the_message_and_not_our_code(capsys):
     shell.run_cell("from labkit.errors import LabkitError\nraise LabkitError('it broke', hint='x')")
     output = capsys.readouterr().out
     assert "it broke" in output and "hint: x" in output and "Traceback" not in output
+
+
+def test_a_long_command_stands_on_one_line_without_its_middle():
+    script = "for n in 1 2; do\n  true\ndone"
+    assert command_line(["sh", "-c", script, "a b"]) == "sh -c 'for n in 1 2; do true done' 'a b'"
+    line = command_line(["python3", "x" * 5000, "last"])
+    assert line.startswith("python3 xxx") and line.endswith("xxx last") and " ... " in line
+    assert len(line) < 250
