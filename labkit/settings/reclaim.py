@@ -71,8 +71,10 @@ class Reclaim(_OfMemory):
 
     word, on = "reclaims", RECLAIMED
     gaps: ClassVar = {
-        "esxi": "VMkernel reclaims when its memory runs short",
-        "kvm": "the host reclaims when its memory runs short, and has to have swap",
+        "esxi": "VMkernel reclaims when its memory runs short; what keeps it from that is "
+        "FullReservation",
+        "kvm": "the host reclaims when its memory runs short, and has to have swap; "
+        "<memoryBacking><locked/> in the machine's definition keeps it from that, by hand",
     }
     reclaimed: bool = field(default=True, metadata=switch(LEFT_ALONE, RECLAIMED))
     guest: str = field(default=FIRST, metadata=GUEST)
