@@ -123,6 +123,7 @@ class StudyPanel:
     _failure: BaseException | None = field(default=None, repr=False)
     _view: _View | None = field(default=None, repr=False)
     _kept: StayingOutput | None = field(default=None, repr=False)
+    _lanes: tuple[dict[str, int], int] | None = field(default=None, repr=False)
     _figures: Figures | None = field(default=None, repr=False)
 
     async def run(self) -> Results:
@@ -177,7 +178,7 @@ class StudyPanel:
             if self.lab is None:
                 self._print_remarks()
             return
-        self._kept = StayingOutput()
+        self._kept, self._lanes = StayingOutput(), None
         if self.lab is not None:
             self._view = _View(self.start, self.stop)
             self._view.draw(present)
@@ -198,10 +199,11 @@ class StudyPanel:
         name, knobs = load.pop("name", ""), ", ".join(f"{k}={v}" for k, v in load.items())
         return f"{text} (recorded {dates}".rstrip() + (f", {name}({knobs}))" if name else ")")
 
-    # A table, as widgets are blank in a saved notebook.
+    # A table, as widgets are blank in a saved notebook; made anew when a run has come.
     def _keep(self, at: Standing) -> None:
-        if self._kept is None:
+        if self._kept is None or self._lanes == (at.lanes, at.repeats):
             return
+        self._lanes = at.lanes, at.repeats
         meanings = {row["condition"]: row["here"] for row in conditions(self.study, self.results)}
         rows = [
             {"condition": name, "here": meanings.get(name, ""), "runs": f"{count} of {at.repeats}",
@@ -285,9 +287,8 @@ class StudyPanel:
         present = self._present(words, state)
         if self._view is not None:
             self._view.draw(present)
-        if not active and self._view is not None:
             self._keep(present)
-        elif not active:
+        else:
             print(f"{words}: {present.done} of {present.of} runs")
             self._print_remarks()
 

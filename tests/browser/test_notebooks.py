@@ -217,6 +217,8 @@ def test_a_study_that_is_stopped_in_the_middle_leaves_its_hosts_as_they_were(lab
         before = state(lab)
         lab_notebook.open("01-lat-ping", where=own_box, label="stopped", count=1000)
         lab_notebook.run_until("/[1-9] of 20 runs/")
+        # The table below the bars counts with them.
+        page.wait_for_selector("text=/lat_ping: [1-9] of 20 runs are there/", timeout=20_000)
         lab_notebook.shoot("01-lat-ping-running", "StudyPanel(study")
         # The panel of dials above it has such a button too.
         page.click(".jp-Cell:has-text('StudyPanel(study') button:has-text('Stop')")
