@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
@@ -47,7 +48,7 @@ def parse_json(content: bytes, name: str, *, unique: bool = True, large: int = 1
         if content.count(b"[") + content.count(b"{") > MOST_LISTS * large:
             raise ValueError(f"it has more than {MOST_LISTS * large} lists and objects")
         pairs = _check_unique if unique else dict
-        read = json.loads(content, object_pairs_hook=pairs, parse_constant=_no_number)
+        read = json.loads(content, object_pairs_hook=pairs, parse_constant=finite)
         _shallow(read)
     except (ValueError, RecursionError) as error:
         raise ResultsError(f"{name}: cannot be read", said=str(error)) from None
@@ -207,8 +208,11 @@ def _check_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _no_number(word: str) -> None:
-    raise ValueError(f"{word} is not a number")
+def finite(word: str) -> float:
+    """A number in JSON; NaN and what is too large for any float are refused by a ValueError."""
+    if not math.isfinite(number := float(word)):
+        raise ValueError(f"{word} is not a number")
+    return number
 
 
 def _shallow(document: Any) -> None:

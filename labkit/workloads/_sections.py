@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from labkit.errors import ResultsError
+from labkit.machine.records import finite
 
 # What it begins with comes first: that is found by far faster than the beginnings of lines.
 HEAD = re.compile(r"=== (?<=^=== )(\S.*?) ===$", re.MULTILINE)
@@ -31,7 +32,7 @@ def parted(text: str, *names: str) -> dict[str, str]:
 def read_object(text: str, problem: str) -> dict[str, Any]:
     """The object of JSON that a text is; any other text is refused."""
     try:
-        return {**json.loads(text)}
+        return {**json.loads(text, parse_float=finite, parse_constant=finite)}
     except (ValueError, TypeError) as error:
         raise ResultsError(problem, said=f"{text[-300:]}: {error}") from None
 

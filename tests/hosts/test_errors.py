@@ -66,6 +66,6 @@ def test_a_notebook_shows_the_message_and_not_our_code(capsys):
 def test_a_long_command_stands_on_one_line_without_its_middle():
     script = "for n in 1 2; do\n  true\ndone"
     assert command_line(["sh", "-c", script, "a b"]) == "sh -c 'for n in 1 2; do true done' 'a b'"
-    line = command_line(["python3", "x" * 5000, "last"])
-    assert line.startswith("python3 xxx") and line.endswith("xxx last") and " ... " in line
+    line = command_line(["users", "x" * 5000, "last"])
+    assert line.startswith("users xxx") and line.endswith("xxx last") and " ... " in line
     assert len(line) < 250

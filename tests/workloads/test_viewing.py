@@ -16,7 +16,7 @@ import pytest
 from figures import figures
 
 from labkit.changes.in_force import applied
-from labkit.errors import HostError
+from labkit.errors import HostError, ResultsError
 from labkit.host import Host
 from labkit.lab import opened
 from labkit.results import Results, Run
@@ -277,3 +277,10 @@ def test_over_a_slower_line_the_client_sees_less_of_what_the_host_makes(programs
                 shares[rate] = figures(Viewing, Viewing(load="Solid Edge viewer").run(pair))
     assert shares[2]["performance"] < 0.5 * shares[50]["performance"]
     assert shares[2]["share seen"] < 0.5 * shares[50]["share seen"]
+
+
+def test_a_time_too_large_for_any_float_is_refused():
+    line = '{"application": "reader", "frames": 7, "made": 9, "bytes": 10, "seconds": 2.0}'
+    assert Viewing.parse(line)
+    with pytest.raises(ResultsError, match="a trial cannot be read"):
+        Viewing.parse(line.replace("2.0", '2.0, "times": [0.1, 1e999]'))
