@@ -92,7 +92,7 @@ def answer(
     if is_stored(place := str(values["where"])):
         beside.submit(_read_ahead, study, place)
     try:
-        rerun.execute(line.tell)
+        rerun.execute(line.tell, line.say)
     finally:
         beside.shutdown(wait=False)  # whoever stops it waits for no import
     line.say("writing the report")
@@ -178,7 +178,7 @@ def rendered(study: Study, facts: Answer) -> str:
     parts = [
         study.title,
         paragraph(facts.answer),
-        paragraph(f"{facts.note}. These are not the figures of hardware.") if facts.note else "",
+        paragraph(f"{facts.note}. {_about(facts.note)}".rstrip()) if facts.note else "",
         "\n".join(map(paragraph, facts.controls)),
         _describe_figures(study, facts.rows),
         _judge(facts.verdicts),
@@ -189,6 +189,11 @@ def rendered(study: Study, facts: Answer) -> str:
         f"cost      {facts.cost}",
     ]
     return readable("\n\n".join(part for part in parts if part))
+
+
+# Of a lab that runs all by its own kernel nothing is emulated.
+def _about(note: str) -> str:
+    return "Emulated figures are none of hardware." if "emulated" in note.lower() else ""
 
 
 # The figure and the reasons share the column that wraps.

@@ -19,6 +19,8 @@ SHORT = 21
 """Letters of a text that stays on one line: as many as the longest name of a claim has."""
 COLUMN, NARROW = 45, 55
 """The most letters that a column asks for, and those that fit side by side in a narrow cell."""
+FIGURE = 32
+"""Letters that a figure with its interval has at most."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,16 @@ class Table:
 
     def html(self) -> str:
         """The table as HTML; only this function makes HTML of what hosts say."""
-        kind = ("verdicts" if self.head == VERDICTS else "stacked") if self.wide else ""
-        return filled("table.html", table=self, kind=kind, chips=CHIPS, short=SHORT)
+        return filled("table.html", table=self, kind=self._kind, chips=CHIPS, short=SHORT)
+
+    # Figures are to be compared down a column; words of a narrow cell are to be read.
+    @property
+    def _kind(self) -> str:
+        if not self.wide:
+            return ""
+        cells = (cell for row in self.rows for cell in row[1:])
+        figures = len(self.head) > 2 and all(len(cell) <= FIGURE for cell in cells)
+        return "verdicts" if self.head == VERDICTS else "figures" if figures else "stacked"
 
     @property
     def _above(self) -> str:
@@ -99,8 +109,11 @@ def table(rows: Iterable[Mapping[str, object]], head: Sequence[str] = ()) -> Tab
     return Table(names, tuple(tuple(_text(n, row.get(n, "")) for n in names) for row in rows_read))
 
 
+# The unit 1 says nothing beside a number.
 def _text(column: str, value: object) -> str:
-    return shown(str(value)) if column == "unit" else str(value)
+    if column == "unit":
+        return "" if value == "1" else shown(str(value))
+    return str(value)
 
 
 def verdict_table(verdicts: Iterable[Verdict], note: str = "") -> Table:

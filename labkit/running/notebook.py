@@ -131,11 +131,16 @@ class Rerun:
     ended: threading.Event = field(default_factory=threading.Event)
     kernels: list[AsyncKernelManager] = field(default_factory=list)
 
-    def execute(self, tell: Callable[[Progress], None]) -> None:
-        """Execute to the end; an interrupt lets the study put its settings back first."""
+    def execute(
+        self, tell: Callable[[Progress], None], say: Callable[[str], None] = lambda _: None
+    ) -> None:  # fmt: skip
+        """Execute to the end; an interrupt lets the study put its settings back first.
+
+        `say` hears what is done before the study has results, and `tell` how far it is then.
+        """
         with own_place.temporary(WATCHING, self.temporary) as folder, answering():
             threading.Thread(target=self._papermill, args=(folder,), daemon=True).start()
-            was_interrupted = self._watch(folder / PROGRESS, tell)
+            was_interrupted = self._watch(folder / PROGRESS, tell, say)
         if isinstance(self.failure, DeadKernelError):
             lines = left_over.put_back(str(self.values.get("where", "")), self.results)
             problem = "the kernel of the notebook died; labkit tried to put its changes back"
@@ -151,12 +156,14 @@ class Rerun:
             raise Stopped(f"stopped after {self.target.name} had finished", hint=f"{self.target}")
 
     # An event, as Thread.join that was interrupted takes a thread that lives for dead (3.11).
-    def _watch(self, progress: Path, tell: Callable[[Progress], None]) -> bool:
+    def _watch(
+        self, progress: Path, tell: Callable[[Progress], None], say: Callable[[str], None]
+    ) -> bool:  # fmt: skip
         was_interrupted, count = False, 0
         while not self.ended.is_set():
             try:
                 self.ended.wait(LOOK_SECONDS)
-                count = self._tell_new(progress, count, tell)
+                count = self._tell_new(progress, count, tell, say)
             except KeyboardInterrupt:
                 if was_interrupted:
                     raise Stopped("stopped at once; settings may still be in force") from None
@@ -170,13 +177,19 @@ class Rerun:
                     raise Stopped("stopped before anything started") from None
                 was_interrupted = True
                 ask_to_stop(progress)
-        self._tell_new(progress, count, tell)
+        self._tell_new(progress, count, tell, say)
         return was_interrupted
 
-    def _tell_new(self, progress: Path, count: int, tell: Callable[[Progress], None]) -> int:
+    def _tell_new(
+        self, progress: Path, count: int, tell: Callable[[Progress], None],
+        say: Callable[[str], None],
+    ) -> int:  # fmt: skip
         lines = progress.read_text("utf-8").splitlines(keepends=True) if progress.exists() else []
         records_read = [json.loads(line) for line in lines if line.endswith("\n")]
         for line in records_read[count:]:
+            if "step" in line:
+                say(line["step"])
+                continue
             self.results = Path(line["results"])
             tell(Progress(**line["progress"]))
         return len(records_read)

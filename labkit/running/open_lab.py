@@ -26,6 +26,7 @@ from labkit.running.loop import check_repeats
 from labkit.runs import bundle, integrity
 from labkit.runs.bundle import recorded
 from labkit.runs.facts import READ, of_run, parse
+from labkit.runs.progress import step_to_file
 from labkit.study import DOCUMENT, FIT, SCALES, Study, insist_study
 
 T = TypeVar("T")
@@ -51,7 +52,7 @@ def open_lab(place: str | Path, made_for: Study | str = "") -> Lab | None:
     if place == "box":
         if isinstance(made_for, Study):
             lacking.check_box(made_for)
-        return Lab.read(box.up(topology, made_of=topology) if topology else box.up())
+        return Lab.read(box.up(topology or "lab", step_to_file, made_of=topology))
     return Lab.read(file_of(place))
 
 

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -46,7 +46,15 @@ def stop_asked() -> bool:
 
 def to_file(progress: Progress, results: Results) -> None:
     """Append to the file that $LABKIT_PROGRESS names, if it does."""
+    _append({"results": str(results.path), "progress": asdict(progress)})
+
+
+def step_to_file(text: str) -> None:
+    """Append what is done before there are results, such as bringing a box up."""
+    _append({"step": text})
+
+
+def _append(line: Mapping[str, object]) -> None:
     if name := os.environ.get(PROGRESS_VARIABLE):
-        line = {"results": str(results.path), "progress": asdict(progress)}
         with open(name, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")

@@ -180,6 +180,16 @@ def test_a_wide_table_has_nothing_off_screen_in_a_narrow_cell(page):
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_a_wide_table_of_figures_scrolls_below_its_first_column_in_a_narrow_cell(page):
+    row = {"condition": "VM-Default", **{f"metric {n}": "1.23 (1.02 to 1.45)" for n in range(5)}}
+    page.set_viewport_size({"width": 360, "height": 700})
+    page.set_content(f"<body style='margin:0'>{table([row]).html()}</body>")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.evaluate("document.querySelector('.labkit-table').scrollLeft = 200")
+    first, second = (page.locator("td").nth(n).bounding_box() for n in (0, 1))
+    assert first["x"] == 0 and second["x"] < 0, "the first column stays, the others go below it"
+
+
 def test_a_claim_in_a_narrow_cell_begins_with_its_verdict_and_says_it_in_whole_lines(page):
     texts = ("x-01", "this is lower than that", "so much " * 20, "not testable here", "why " * 30)
     for width, beside in ((1200, False), (740, True), (360, False)):

@@ -18,6 +18,7 @@ PLAIN = re.compile(r"\d us\b")
 
 def test_a_column_of_units_is_shown_as_people_write_them():
     assert "µs" in (shown := table([{"value": "3", "unit": "us"}]).text()) and " us" not in shown
+    assert table([{"metric": "threads", "value": 1, "unit": "1"}]).rows == (("threads", "1", ""),)
 
 
 def test_results_are_shown_in_µs_and_told_to_machines_in_us(capsys):

@@ -16,7 +16,7 @@ from labkit.errors import ResultsError
 from labkit.judging import judge
 from labkit.machine.places import HOME
 from labkit.pages import report, report_head, tables, terminal
-from labkit.pages.answer import given
+from labkit.pages.answer import _about, given
 from labkit.reason import Reason, What
 from labkit.running import notebook as campaign
 from labkit.running.open_lab import named_results
@@ -272,6 +272,23 @@ def test_a_wide_table_stacks_in_a_narrow_cell_and_each_cell_says_its_column():
     for column in tables.VERDICTS:
         assert f'data-label="{column}"' in wide
     assert "@container" in wide and "@container" not in tables.table([{"a": 1, "b": 2}]).html()
+
+
+def test_columns_of_figures_stay_columns_in_a_narrow_cell():
+    row = {"condition": "a long name of a condition", **{f"metric {n}": "1.23 (1.02 to 1.45)"
+                                                        for n in range(5)}}  # fmt: skip
+    page = tables.table([row]).html()
+    assert 'class="labkit figures"' in page and "overflow-x: auto" in page
+    assert "@container" not in page and "sticky" in page
+    assert 'class="labkit stacked"' in tables.table([{**row, "metric 1": "words " * 9}]).html()
+
+
+@pytest.mark.parametrize(("note", "said"), [
+    ("Emulated: one machine, guests by UML", True), ("One machine. VM: emulated guest (x)", True),
+    ("One machine. All conditions: real kernel", False),
+])  # fmt: skip
+def test_only_of_an_emulated_lab_figures_are_called_none_of_hardware(note, said):
+    assert ("none of hardware" in _about(note)) == said
 
 
 @pytest.mark.slow

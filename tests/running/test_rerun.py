@@ -1,5 +1,6 @@
 """Papermill reruns tell the truth about how they ended."""
 
+import json
 import os
 import signal
 import subprocess
@@ -11,7 +12,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from labkit.errors import BadInput, KernelDied, Stopped, Unknown, Unreachable
-from labkit.running import notebook
+from labkit.running import notebook, open_lab
+from labkit.runs.progress import PROGRESS_VARIABLE
 
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
@@ -38,6 +40,26 @@ def test_a_notebook_runs_with_its_parameters_and_its_source_stays(tmp_path):
     assert executed.cells[-1].outputs[0].text == "10\n"
     assert "outputs" not in (tmp_path / "in.ipynb").read_text().replace('"outputs": []', "")
     assert [file.name for file in (tmp_path / "made").iterdir()] == ["out.ipynb"]
+
+
+@pytest.mark.slow
+def test_what_is_done_before_there_are_results_is_said(tmp_path):
+    said, code = [], "from labkit.runs.progress import step_to_file\nstep_to_file('making a guest')"
+    run = notebook.Rerun(written(tmp_path, code), tmp_path / "made" / "out.ipynb", {"n": 5})
+    run.execute(lambda _: pytest.fail("there is no run yet"), said.append)
+    assert said == ["making a guest"]
+
+
+def test_whoever_waits_for_a_box_is_told_what_it_does(tmp_path, monkeypatch):
+    def up(name, tell, made_of):
+        tell(f"making {name}")
+        return tmp_path / "lab.toml"
+
+    (tmp_path / "lab.toml").write_text('[hosts.server]\ncontrol = "192.0.2.1"\n')
+    monkeypatch.setattr(open_lab.box, "up", up)
+    monkeypatch.setenv(PROGRESS_VARIABLE, str(tmp_path / "progress"))
+    open_lab.open_lab("box").close()
+    assert json.loads((tmp_path / "progress").read_text()) == {"step": "making lab"}
 
 
 @pytest.mark.slow
