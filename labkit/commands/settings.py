@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from labkit.commands._lab import lab, one_there
 from labkit.commands._verb import JSON, arg, busy, tell, verb
+from labkit.errors import BadInput
 from labkit.pages.terminal import table
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ def _settings(args: argparse.Namespace) -> int:
     """List settings; with a host, list those it supports."""
     from labkit.settings import errors, kinds_of_setting
 
+    if not args.host and args.lab != "box":
+        problem = f"of which host of {args.lab}?"
+        raise BadInput(problem, hint="name one of its roles: labkit settings server --lab FILE")
     if not args.host:
         rows = [
             {"name": kind.__name__, "what": (inspect.getdoc(kind) or "").split("\n")[0]}

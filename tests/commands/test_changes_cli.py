@@ -182,6 +182,11 @@ def test_a_host_says_which_settings_it_supports(labkit):
     assert nic["state"] == "impossible" and "no guest of the box" in nic["why"]
 
 
+def test_settings_of_a_lab_are_those_of_a_host_that_is_named(typed):
+    said = typed("settings", "--lab", "hosts.toml", code=2)
+    assert "of which host of hosts.toml?" in said and "labkit settings server --lab" in said
+
+
 def test_without_a_lab_only_what_is_there_is_put_back_and_no_box_is_made(monkeypatch, typed):
     monkeypatch.setattr(box, "up", lambda *_, **__: pytest.fail("a box was made"))
     monkeypatch.setattr(box, "names", lambda: [])
