@@ -107,5 +107,11 @@ def _changes(comparison: Compared) -> tuple[str, str]:
 
 
 def _risk(result: Comparisons) -> str:
-    parts = (result.units, one_risk(comparison.verdict.among for comparison in result.each))
+    together = max((comparison.verdict.among for comparison in result.each), default=0)
+    risk, without = one_risk([together]), len(result.each) - together
+    if without and risk:
+        lack = "lacks" if without == 1 else "lack"
+        number = f"{without} of {len(result.each)} comparisons {lack} values for a test"
+        risk = f"{number}. {risk.replace('comparisons', 'others')}"
+    parts = (result.units, risk)
     return " ".join(f"{capital(part.rstrip('.'))}." for part in parts if part)

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -97,8 +98,10 @@ def _summarize(points: Sequence[Told]) -> str:
 
 
 def _facts(points: Sequence[Told]) -> str:
-    began = sorted(point["began"] for point in points if point["began"])
-    days = " to ".join(dict.fromkeys(at[:16].replace("T", " ") for at in began[:1] + began[-1:]))
+    tries = [(datetime.fromisoformat(p["began"]), p["seconds"]) for p in points if p["began"]]
+    ends = [at + timedelta(seconds=seconds) for at, seconds in tries]
+    times = [min(at for at, _ in tries), max(ends)] if tries else []
+    days = " to ".join(dict.fromkeys(f"{at:%Y-%m-%d %H:%M}" for at in times))
     work = spoken(sum(point["seconds"] for point in points))
     period = f"Measured {days} UTC, {work} of work. " if days else ""
     return f"{period}Made by labkit {__version__}; the folder opens anywhere, without a network."

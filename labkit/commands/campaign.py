@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -117,7 +117,7 @@ def _run(args: argparse.Namespace) -> int:
         finally:
             line.draw("writing the report")
             index = write(folder)
-    _show(args, folder, index)
+    _show(args, folder, index, _boxes(folder))
     if conductor.late:
         return LATE
     return SOME_FAILED if conductor.failed else 0
@@ -151,12 +151,14 @@ def _report(args: argparse.Namespace) -> None:
     _show(args, folder, index)
 
 
-def _show(args: argparse.Namespace, folder: CampaignFolder, index: Path) -> None:
+def _show(
+    args: argparse.Namespace, folder: CampaignFolder, index: Path, more: Sequence[str] = ()
+) -> None:  # fmt: skip
     from labkit.campaign.folder import told
     from labkit.campaign.shown import ended
 
     content = {**told(folder), "report": str(index)}
-    lines = [ended(content), f"report    {index}", *_boxes(folder)]
+    lines = [ended(content), f"report    {index}", *more]
     tell(args, content, lambda: readable("\n".join(lines)))
 
 

@@ -1,5 +1,6 @@
 """`labkit campaign compare` finds what became worse, and rarely what did not."""
 
+import re
 import shutil
 from xml.etree import ElementTree
 
@@ -10,6 +11,7 @@ from campaigns import made_up
 from labkit.campaign import compare_forms
 from labkit.campaign.compare import compare
 from labkit.cli import main
+from labkit.commands import campaign
 from labkit.machine.units import more_is_better
 
 pytestmark = [
@@ -56,6 +58,21 @@ def test_a_regression_and_an_improvement_are_found_with_their_intervals(compared
     assert 8 < among <= len(answer["comparisons"]), "all that can be tested share one risk"
     assert found["Native, median"]["outcome"] in ("the same", "not clearly other")
     assert "a repetition is the unit" in answer["units"]
+
+
+def test_comparisons_without_a_test_are_counted_beside_those_that_share_the_risk(compared):
+    answer, said = compared("old", "new", "--json", code=1), compared("old", "new", code=1)
+    among = max(one["verdict"]["among"] for one in answer["comparisons"])
+    number, words = len(answer["comparisons"]), " ".join(said.split())
+    assert among < number and f": {number} comparisons: " in words
+    assert re.search(rf"{number - among} of {number} comparisons lacks? values for a test", words)
+    assert f"All {among} others share one risk" in words
+
+
+def test_a_report_of_what_ran_before_speaks_of_no_box(typed, monkeypatch):
+    monkeypatch.setattr(campaign, "_boxes", lambda _: ["box       stays up"])
+    said = typed("campaign", "report", "old")
+    assert "report    " in said and "stays up" not in said
 
 
 def test_a_claim_that_holds_no_longer_is_a_regression(compared):

@@ -18,6 +18,7 @@ from labkit.campaign.foreseen import Foreseen, best_known, earlier, together
 from labkit.campaign.places import Needs, held
 from labkit.campaign.points import CampaignPoint
 from labkit.campaign.queue import Waiting, to_begin
+from labkit.campaign.report import _facts
 from labkit.campaign.shown import standing
 from labkit.changes.in_force import in_force
 from labkit.cli import main
@@ -55,6 +56,13 @@ def test_every_point_is_finished_with_its_notebook_and_its_verdicts(done):
         assert json.loads((own / "answer.json").read_text())["study"] == one["study"]
         assert Path(one["results"], "study.json").is_file()
     assert processes(out) == []
+
+
+def test_the_time_of_a_report_ends_with_the_point_that_ended_last():
+    began = {"2026-01-02T19:42:10.000+00:00": 120.0, "2026-01-02T19:38:00.000+00:00": 60.0, "": 0.0}
+    said = _facts([{"began": at, "seconds": seconds} for at, seconds in began.items()])
+    assert said.startswith("Measured 2026-01-02 19:38 to 2026-01-02 19:44 UTC, 3 min of work.")
+    assert _facts([{"began": "", "seconds": 0.0}]).startswith("Made by labkit ")
 
 
 class Asks(HTMLParser):
