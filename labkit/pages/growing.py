@@ -4,10 +4,11 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from labkit.charts.tradeoff import mean_of
 from labkit.machine.units import figure, shown
 from labkit.pages.filled import safe
 from labkit.statistics.interval import Interval, lacking
-from labkit.statistics.percentiles import interval
+from labkit.statistics.percentiles import count, interval
 from labkit.statistics.pooled import Values
 
 WIDE, HIGH, EDGE = 200, 16, 6
@@ -23,7 +24,10 @@ LINE = (
 
 @dataclass(frozen=True)
 class Median:
-    """The median so far of a condition in words, and where its marks stand."""
+    """The median so far of a condition in words, and where its marks stand.
+
+    Where each run gives one figure it is the mean of the runs, as in reports and tables.
+    """
 
     text: str
     value: float | None = None
@@ -31,6 +35,8 @@ class Median:
     """The ends of the interval; None while there is none to be drawn."""
     each: tuple[float, ...] = ()
     """The median of each block, where these are too few for an interval."""
+    single: bool = False
+    """Whether each run gives one figure."""
 
     @property
     def marks(self) -> tuple[float, ...]:
@@ -42,14 +48,15 @@ def median(blocks: Mapping[int, Values], unit: str) -> Median:
     """The median of these blocks, with its interval once there are two of them."""
     if not blocks:
         return Median("no figure")
-    estimate = interval(blocks, 50)
+    single = count(blocks) == len(blocks)
+    estimate = mean_of(blocks, unit) if single else interval(blocks, 50)
     text = f"{figure(estimate.value)} {shown(unit)}".strip()
     if len(blocks) < 2:
-        return Median(text, estimate.value)
+        return Median(text, estimate.value, single=single)
     low, high = estimate.least, estimate.most
     bounds = None if low is None or high is None else (low, high)
     return Median(f"{text}, {estimate.ends(figure)}{_width(estimate, len(blocks))}", estimate.value,
-                  bounds, estimate.each)  # fmt: skip
+                  bounds, estimate.each, single)  # fmt: skip
 
 
 def _width(estimate: Interval, blocks: int) -> str:

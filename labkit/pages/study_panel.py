@@ -205,9 +205,11 @@ class StudyPanel:
             return
         self._lanes = at.lanes, at.repeats
         meanings = {row["condition"]: row["here"] for row in conditions(self.study, self.results)}
+        single = at.figures and all(found.single for found in at.figures.values())
+        of = "" if single else "median "
         rows = [
             {"condition": name, "here": meanings.get(name, ""), "runs": f"{count} of {at.repeats}",
-             f"median {self.study.metric}": at.figures.get(name, NONE_YET).text}
+             of + self.study.metric: at.figures.get(name, NONE_YET).text}
             for name, count in at.lanes.items()
         ]  # fmt: skip
         page = replace(table(rows), caption=f"{self._count(at)}.")

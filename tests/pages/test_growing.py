@@ -40,6 +40,12 @@ def test_the_picture_grows_from_a_mark_to_blocks_and_to_an_interval():
     assert re.fullmatch(r"[\d.]+ µs, [\d.]+ to [\d.]+ \(\d+% wide\)", enough.text)
 
 
+def test_of_one_figure_a_run_the_mean_is_told_as_in_reports():
+    found = median({n: np.array([x]) for n, x in enumerate((10.0, 11.0, 10.0, 13.0))}, "us")
+    assert found.value == 11 and found.text.startswith("11 µs, ") and found.single
+    assert not median(blocks(100, 4), "us").single
+
+
 def test_far_apart_the_scale_is_logarithmic_and_all_marks_are_inside():
     drawn = lines({name: Median(name, 10.0**n) for n, name in enumerate("ABC")})
     a, b, c = (places(drawn[name])[0] for name in "ABC")

@@ -10,6 +10,7 @@ import pytest
 import synthetic
 
 from labkit import charts, find_study
+from labkit.charts.points import means
 from labkit.errors import CommandFailed, Stopped
 from labkit.gates import watch
 from labkit.host import Host
@@ -23,6 +24,7 @@ from labkit.pages.study_panel import StudyPanel
 from labkit.results import Results, Run
 from labkit.running.open_lab import named_results
 from labkit.runs.progress import Progress
+from labkit.statistics.measurand import plain
 from labkit.statistics.percentiles import interval
 from labkit.transports.local import Local
 
@@ -295,6 +297,18 @@ def test_panel_table_and_chart_show_the_same_number(tmp_path, watched):
         assert said in " ".join(kept.split())
         marks = {r["value"] for r in drawn if r["condition"] == name and r["runs"]}
         assert {figure(mark) for mark in marks} == {figure(found.value)}
+
+
+@pytest.mark.slow
+def test_of_one_figure_a_run_panel_and_table_show_the_same_mean(watched):
+    study = find_study("docker_netperf")
+    results = named_results(str(HOME / "data" / "recorded" / "docker_netperf.labkit"))
+    panel = StudyPanel(study, None, results)
+    panel.show()
+    kept = " ".join(panel._kept.data["text/plain"].split())
+    assert f"median {study.metric}" not in kept and study.metric in kept
+    for row in means(study, results, plain(study.metric)):
+        assert f"{row['mean']} µs, {row['95 % interval']}" in kept
 
 
 @pytest.mark.slow
