@@ -41,7 +41,8 @@ MOST_NAMED = 5
 """A picture over time draws at most POINTS evenly spaced values, and the SLOWEST besides."""
 
 V5 = "application/vnd.vegalite.v5+json"
-V5_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.20.1.json"
+# Of no release: Vega-Embed warns of a newer one than that which draws, and JupyterLab has 5.6.
+V5_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 LETTERS = 14
 """Pixels."""
 # Text and axes get no colour here, so that JupyterLab's dark theme can choose one.

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 
 import altair as alt
 import numpy as np
@@ -39,6 +40,15 @@ from labkit.verdict import REAL_KERNEL
 def test_it_compiles_for_the_vega_of_jupyterlab_and_of_reports(name, version):
     spec = shown(PICTURES[name]())[charts.V5]
     assert vl_convert.vegalite_to_vega(spec, vl_version=version)["marks"]
+
+
+def test_its_schema_is_of_no_release_that_jupyterlab_would_warn_of():
+    """Vega-Embed warns in the console of each picture that is of a newer release than itself."""
+    file = Path(sys.prefix) / "share/jupyter/lab/static/third-party-licenses.json"
+    brought = {row["name"]: row["versionInfo"] for row in json.loads(file.read_text())["packages"]}
+    asked = re.search(r"/v([\d.]+)\.json$", charts.V5_SCHEMA)[1].split(".")
+    there = brought["vega-lite"].split(".")
+    assert asked[0] == there[0] and [*map(int, asked)] <= [*map(int, there)]
 
 
 @pytest.mark.slow
