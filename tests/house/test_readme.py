@@ -160,3 +160,9 @@ def test_a_container_for_development_is_set_up_by_a_target_of_the_makefile():
     described = json.loads((HOME / ".devcontainer/devcontainer.json").read_text("utf-8"))
     target = re.search(r"&& make (\w+)$", described["postCreateCommand"])[1]
     assert f"\n{target}:" in (HOME / "Makefile").read_text("utf-8")
+
+
+@pytest.mark.parametrize("word", ["retransmission", "uninstall", "grafana", "prometheus"])
+def test_words_that_people_search_for_are_on_a_page(word):
+    pages = (HOME / "notebooks/docs").glob("*.md")
+    assert [page.name for page in pages if word in page.read_text("utf-8").lower()]
