@@ -10,6 +10,8 @@ from labkit.box.this_machine import Report
 from labkit.check import OK, Finding, Subject
 from labkit.checks.conditions import conditions
 from labkit.lab import Lab
+from labkit.programs.packages import absent, installable, package_of
+from labkit.running.preparing import THIS_MACHINE, needed
 from labkit.study import Study
 
 YES, PARTLY, NO, NOT_CLEAR = "yes", "in part", "no", "not known"
@@ -41,9 +43,19 @@ def quiet_now() -> tuple[bool, str]:
 def on_this_machine(study: Study, machine: Report) -> Readiness:
     """The readiness if no lab is open: whether this machine can make the lab in a box needed."""
     if machine.tier in IN_A_BOX:
+        if packages := _lacks(study):
+            words = f"runs here in the lab in a box, in part: it lacks {', '.join(packages)}"
+            return Readiness(PARTLY, words, shlex.join(["labkit", "prepare", study.name]))
         up = shlex.join(["labkit", "box", "up", *([study.topology] if study.topology else [])])
         return Readiness(YES, "can run here in the lab in a box", up)
     return Readiness(NO, NEEDS_HOSTS, machine.next)
+
+
+# Where a tool is not free, a free one takes its place.
+def _lacks(study: Study) -> list[str]:
+    programs = filter(installable, absent(needed([study], None)[THIS_MACHINE]))
+    packages = (package_of(program) for program in programs)
+    return list(dict.fromkeys(package.name for package in packages if not package.source))
 
 
 def on_lab(lab: Lab, answering: Iterable[str]) -> tuple[dict[str, Readiness], str]:

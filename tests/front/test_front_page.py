@@ -152,7 +152,19 @@ def test_a_card_counts_the_newest_verdict_of_each_claim(results):
     assert "; the document says " in answer and f"<b>Found:</b> {html.escape(answer)}" in page
 
 
-def test_without_a_lab_a_card_says_what_this_machine_can_do_and_the_command_for_it():
+def test_without_a_lab_a_card_names_the_packages_that_its_study_lacks(monkeypatch):
+    lacks = {"redis-server", "netperf"}
+    monkeypatch.setattr(readiness, "absent", lambda programs: [*lacks.intersection(programs)])
+    machine = replace(this_machine.examine(), tier="root")
+    found = readiness.on_this_machine(find_study("redis_scaleout"), machine)
+    assert (found.state, found.fix) == ("in part", "labkit prepare redis_scaleout")
+    assert "it lacks redis-server" in found.words
+    free = readiness.on_this_machine(find_study("lat_netperf"), machine)
+    assert free.state == "yes", "there are free tools in its place"
+
+
+def test_without_a_lab_a_card_says_what_this_machine_can_do_and_the_command_for_it(monkeypatch):
+    monkeypatch.setattr(readiness, "absent", lambda _: [])
     study, machine = find_study("redis_scaleout"), this_machine.examine()
     able = readiness.on_this_machine(study, replace(machine, tier="root"))
     assert (able.state, able.fix) == ("yes", f"labkit box up {study.topology}")
