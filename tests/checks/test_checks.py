@@ -275,7 +275,7 @@ def test_a_small_host_behind_dropbear_is_looked_at_as_any_other(tmp_path, monkey
     assert {"tools", "load", "disk", "clock"} <= {one.check for one in found}
 
 
-def test_conditions_are_told_once_for_each_reason_and_none_of_them_is_the_next_thing_to_mend():
+def test_conditions_are_told_once_for_each_reason_and_never_the_next_thing_to_mend():
     lacks = "cannot be measured: the lab has no host for it: no guest"
     found = [
         Finding("ok", "root", where="client", check="root"),

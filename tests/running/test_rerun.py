@@ -50,7 +50,7 @@ def test_what_is_done_before_there_are_results_is_said(tmp_path):
     assert said == ["making a guest"]
 
 
-def test_whoever_waits_for_a_box_is_told_what_it_does(tmp_path, monkeypatch):
+def test_whoever_waits_for_a_box_hears_its_steps(tmp_path, monkeypatch):
     def up(name, tell, made_of):
         tell(f"making {name}")
         return tmp_path / "lab.toml"
