@@ -26,7 +26,7 @@ def _settings(args: argparse.Namespace) -> int:
     from labkit.settings import errors, kinds_of_setting
 
     if not args.host and args.lab != "box":
-        problem = f"of which host of {args.lab}?"
+        problem = f"no host of {args.lab} is named"
         raise BadInput(problem, hint="name one of its roles: labkit settings server --lab FILE")
     if not args.host:
         rows = [

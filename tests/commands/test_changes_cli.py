@@ -184,7 +184,7 @@ def test_a_host_says_which_settings_it_supports(labkit):
 
 def test_settings_of_a_lab_are_those_of_a_host_that_is_named(typed):
     said = typed("settings", "--lab", "hosts.toml", code=2)
-    assert "of which host of hosts.toml?" in said and "labkit settings server --lab" in said
+    assert "no host of hosts.toml is named" in said and "labkit settings server --lab" in said
 
 
 def test_without_a_lab_only_what_is_there_is_put_back_and_no_box_is_made(monkeypatch, typed):
