@@ -193,7 +193,7 @@ def rendered(study: Study, facts: Answer) -> str:
 
 # Of a lab that runs all by its own kernel nothing is emulated.
 def _about(note: str) -> str:
-    return "Emulated figures are none of hardware." if "emulated" in note.lower() else ""
+    return "Emulated figures are not those of hardware." if "emulated" in note.lower() else ""
 
 
 # The figure and the reasons share the column that wraps.

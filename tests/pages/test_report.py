@@ -288,7 +288,7 @@ def test_columns_of_figures_stay_columns_in_a_narrow_cell():
     ("One machine. All conditions: real kernel", False),
 ])  # fmt: skip
 def test_only_of_an_emulated_lab_figures_are_called_none_of_hardware(note, said):
-    assert ("none of hardware" in _about(note)) == said
+    assert ("not those of hardware" in _about(note)) == said
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ PICTURES = HOME / "notebooks/pictures/studies"
 HEAD = """# Gallery
 
 What each study showed in its recorded run, in a lab in a box. Each picture opens the notebook.
-Guests are emulated there: their figures are none of hardware.
+Guests are emulated there: their figures are not those of hardware.
 """
 HINT = ".venv/bin/python notebooks/docs/site/gallery.py"
 BUNDLE = re.compile(r"<!-- (\w+): (\w+) -->")
