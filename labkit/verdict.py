@@ -128,12 +128,12 @@ def verdict_on(
     )  # fmt: skip
 
 
-def one_risk(among: Iterable[int]) -> str:
+def one_risk(among: Iterable[int], noun: str = "comparisons") -> str:
     """The remark under verdicts that were made together; empty if there was one comparison."""
     together = max(among, default=0)
     if together < 2:
         return ""
-    return f"All {together} comparisons share one risk of 5 % of a wrong verdict (Holm)."
+    return f"All {together} {noun} share one risk of 5 % of a wrong verdict (Holm)."
 
 
 def wanting(waiting: Sequence[Found], finding: Found) -> list[Reason]:

@@ -108,10 +108,10 @@ def _changes(comparison: Compared) -> tuple[str, str]:
 
 def _risk(result: Comparisons) -> str:
     together = max((comparison.verdict.among for comparison in result.each), default=0)
-    risk, without = one_risk([together]), len(result.each) - together
+    without = len(result.each) - together
+    risk, number = one_risk([together], "others" if without else "comparisons"), ""
     if without and risk:
         lack = "lacks" if without == 1 else "lack"
         number = f"{without} of {len(result.each)} comparisons {lack} values for a test"
-        risk = f"{number}. {risk.replace('comparisons', 'others')}"
-    parts = (result.units, risk)
+    parts = (result.units, number, risk)
     return " ".join(f"{capital(part.rstrip('.'))}." for part in parts if part)
