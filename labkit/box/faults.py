@@ -43,14 +43,14 @@ T = TypeVar("T")
 
 def _fault(method: Callable[P, Iterator[T]]) -> Callable[P, AbstractContextManager[T]]:
     """Make it here as root, or else in the user namespace of the box."""
-    here = contextmanager(method)
+    as_context = contextmanager(method)
 
     @wraps(method)
     def make(*words: P.args, **named: P.kwargs) -> AbstractContextManager[Any]:
         faults, *others = words
         assert isinstance(faults, Faults)
         if needs.is_root():
-            return here(*words, **named)
+            return as_context(*words, **named)
         if Rootless(faults.name).alive:
             return faults._made_in_there(method.__name__, others, named)
         raise BoxError("the faults of a box need root", hint="use sudo")

@@ -49,9 +49,9 @@ class Kernel:
         """The modules that a guest needs, each after those that it depends on."""
         listed = self.modules / "modules.builtin"
         lines = listed.read_text().splitlines() if listed.exists() else []
-        there = {*self._files(), *(_word(Path(line).name) for line in lines)}
+        drivers = {*self._files(), *(_word(Path(line).name) for line in lines)}
         for name in DRIVERS:
-            if name not in there:
+            if name not in drivers:
                 raise BoxError(f"the kernel {self.image} has no {name}", hint=HINT)
         return self._with_theirs((*DRIVERS, *EXTRAS))
 

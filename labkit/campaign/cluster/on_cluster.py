@@ -200,8 +200,8 @@ class OnCluster(Workplace):
         self.news.wait(seconds)
         self.news.clear()
         time.sleep(BATCH_SECONDS)
-        there = [name for name, far in self.working.items() if far.fetched and far.fetched.done()]
-        for name in there:
+        names = [name for name, far in self.working.items() if far.fetched and far.fetched.done()]
+        for name in names:
             del self.working[name]
         if time.monotonic() > self._counted + COUNT_SECONDS and self.client.status == "running":
             self._counted = time.monotonic()

@@ -90,14 +90,17 @@ def versions(client: Any) -> Mapping[str, Any]:
 
 def insist_alike(parties: Mapping[str, Any]) -> None:
     """Refuse a cluster with other versions, which would fail in stranger ways."""
-    here = {**_versions(parties["client"]), "labkit": __version__}
+    versions = {**_versions(parties["client"]), "labkit": __version__}
     for name, party in {"the scheduler": parties["scheduler"], **parties["workers"]}.items():
-        there = _versions(party)
+        versions_of_party = _versions(party)
         if name == "the scheduler":
-            there["labkit"] = __version__  # which it does not need
-        for part in (part for part in PARTS if there.get(part) != here.get(part)):
-            remedy = COMMAND if part == "labkit" else f"pip install '{part}=={here[part]}'"
-            problem = f"{part} is {there.get(part) or 'missing'} on {name}, {here[part]} here"
+            versions_of_party["labkit"] = __version__  # which it does not need
+        for part in PARTS:
+            version = versions_of_party.get(part)
+            if version == versions.get(part):
+                continue
+            remedy = COMMAND if part == "labkit" else f"pip install '{part}=={versions[part]}'"
+            problem = f"{part} is {version or 'missing'} on {name}, {versions[part]} here"
             raise UnlikeVersions(problem, hint=f"the same everywhere: {remedy}")
 
 
