@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 from labkit.errors import BadInput, Unknown
@@ -13,6 +14,8 @@ from labkit.machine.places import HOME, first_file
 from labkit.machine.units import shown
 
 NO_UNIT = "unit not printed"
+LOW, HIGH = "range_low", "range_high"
+"""Statistics of the two ends of a range."""
 FOLDER = HOME / "data" / "published"
 KIND = "published"
 """Folder of claims and figures in a workspace."""
@@ -43,9 +46,25 @@ class PrintedFigure:
     @property
     def about(self) -> str:
         """The quantity that it is a figure of, in words."""
-        at = f"{self.x_name.replace('_', ' ')} {self.x}" if self.x_name else ""
-        parts = (self.metric.replace("_", " "), self.percentile, at.replace(";", ", "))
+        parts = (self.metric.replace("_", " "), self.percentile, self.at)
         return ", ".join(part for part in parts if part)
+
+    @property
+    def at(self) -> str:
+        """The point that it was measured at: `vms 4`."""
+        at = f"{self.x_name.replace('_', ' ')} {self.x}" if self.x_name else ""
+        return at.replace(";", ", ")
+
+    @property
+    def statistic_shown(self) -> str:
+        """Its statistic for people; the ends of a range are said by its value."""
+        return "" if self.statistic in (LOW, HIGH) else self.statistic
+
+    @property
+    def unit_shown(self) -> str:
+        """Its unit for people."""
+        unit = self.unit
+        return f"({unit})" if unit == NO_UNIT else shown(unit.replace("percent", "%"))
 
 
 def folders() -> list[Path]:
@@ -112,13 +131,19 @@ def _fits(figure: PrintedFigure, choice: str) -> bool:
 
 # The two ends of a range are two rows of the file.
 def _describe(group: Sequence[PrintedFigure]) -> list[str]:
-    highs = {f.condition: f.value for f in group if f.statistic.startswith("range_high")}
-    parts = []
-    for f in group:
-        if f.statistic.startswith("range_high"):
-            continue
-        to = f" to {highs[f.condition]}" if f.statistic.startswith("range_low") else ""
-        name = f.condition.replace(";", ", ")
-        unit = f"({f.unit})" if f.unit == NO_UNIT else shown(f.unit.replace("percent", "%"))
-        parts.append(f"{name} {f.relation} {f.value}{to} {unit}")
-    return parts
+    lines = []
+    for row, high in with_ends(group):
+        to = f" to {high}" if high else ""
+        name = row.condition.replace(";", ", ")
+        lines.append(f"{name} {row.relation} {row.value}{to} {row.unit_shown}")
+    return lines
+
+
+def with_ends(group: Sequence[PrintedFigure]) -> list[tuple[PrintedFigure, str]]:
+    """The figures, a range once, each with the upper end of its range; that is empty for others."""
+    key = attrgetter("condition", "x", "metric")
+    highs = {key(row): row.value for row in group if row.statistic.startswith(HIGH)}
+    return [
+        (row, highs[key(row)] if row.statistic.startswith(LOW) else "")
+        for row in group if not row.statistic.startswith(HIGH)
+    ]  # fmt: skip

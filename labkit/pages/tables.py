@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labkit.changes.plan import Plan
+from labkit.claims.printed import figures, with_ends
 from labkit.errors import readable
 from labkit.machine.units import shown
 from labkit.pages import terminal
@@ -19,6 +20,8 @@ SHORT = 21
 """Letters of a text that stays on one line: as many as the longest name of a claim has."""
 COLUMN, NARROW = 45, 55
 """The most letters that a column asks for, and those that fit side by side in a narrow cell."""
+RELATIONS = {"=": "", "~": "about", "<": "below", ">": "above", "<=": "at most", ">=": "at least"}
+"""Words for the relation of a printed figure to the true one."""
 FIGURE = 32
 """Letters that a figure with its interval has at most."""
 
@@ -114,6 +117,20 @@ def _text(column: str, value: object) -> str:
     if column == "unit":
         return "" if value == "1" else shown(str(value))
     return str(value)
+
+
+def document_table(study: Study, metric: str = "") -> Table:
+    """The figures that the study's document prints, one a line; `metric` chooses those of one."""
+    rows = [row for row in figures(study.name) if metric in ("", row.metric)]
+    lines = [
+        {"condition": row.condition.replace(";", ", "), "at": row.at,
+         "figure": ", ".join(filter(None, (row.metric.replace("_", " "), row.statistic_shown))),
+         "value": " ".join(filter(None, (
+             RELATIONS[row.relation], row.value, f"to {high}" if high else "", row.unit_shown))),
+         "source": row.source.split("; ", 1)[-1]}
+        for row, high in with_ends(rows)
+    ]  # fmt: skip
+    return table(lines, [name for name in lines[0] if any(line[name] for line in lines)])
 
 
 def verdict_table(verdicts: Iterable[Verdict], note: str = "") -> Table:
