@@ -164,7 +164,7 @@ def a_run_is_stopped_and_leaves_nothing(keyboard, card, lab):
     page.wait_for_selector("text=/lat_ping on .* [1-9] of \\d+ runs/", timeout=200_000)
     keyboard.shoot("running")
     card.get_by_role("button", name="Stop").click()
-    ended = f"{FRONT} .lk-said:text-matches('^lat_ping on .*(stopped[.]|finished|failed)')"
+    ended = f"{FRONT} .lk-said:text-matches('^lat_ping on [^:]*: (stopped|finished;|failed)')"
     page.wait_for_selector(ended, timeout=200_000)
     assert page.locator(ended).inner_text().endswith(": stopped.")
     card.get_by_role("button", name="Run").wait_for()
