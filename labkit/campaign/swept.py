@@ -12,8 +12,8 @@ from labkit import studies
 from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.points import CampaignPoint
 from labkit.charts import bundle, ends
+from labkit.charts.curves import swept
 from labkit.charts.look import rounded
-from labkit.charts.swept import swept
 from labkit.charts.tradeoff import of_metric
 from labkit.errors import LabkitError
 from labkit.machine.units import shown

@@ -4,9 +4,9 @@ Start with `latency.py`; `look.py` holds colours and axes.
 """
 
 from labkit.charts.compared import Changed, changes, ratios
+from labkit.charts.curves import sizing, speed_ups
 from labkit.charts.export import frame, save
-from labkit.charts.heat import cores
-from labkit.charts.latency import ladder, named, spread
+from labkit.charts.latency import ladder, named, round_trips, spread, thinned
 from labkit.charts.look import (
     COLOURS,
     EMBEDDED,
@@ -21,10 +21,7 @@ from labkit.charts.look import (
     enable,
     svg,
 )
-from labkit.charts.one_run import round_trips, thinned
-from labkit.charts.over_time import Happened, over_time
-from labkit.charts.scaled_out import speed_ups
-from labkit.charts.sizing import sizing
+from labkit.charts.over_time import Happened, cores, over_time
 
 __all__ = [
     "COLOURS", "EMBEDDED", "PERCENTILES", "POINTS", "SCALES", "SHAPES", "SLOWEST", "V5",

@@ -1,8 +1,8 @@
-"""Pictures that compare: each condition beside native, more workers beside one, what a pause is."""
+"""Ratios: each condition beside native, new results beside old, one kind of run beside another."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,13 +29,13 @@ from labkit.charts.look import (
 )
 from labkit.errors import BadInput, LabkitError, Unknown
 from labkit.machine.units import capital, figure
-from labkit.statistics import percentiles
 from labkit.statistics.estimate import estimated
 from labkit.statistics.interval import within
 from labkit.statistics.quantity import Quantity, Statistic
 from labkit.verdict import MARGIN, check_margin
 
-COLOUR = COLOURS[3]
+NOISE, ALIKE = ("this lab's noise", "noise,"), ("the same within the margin", "within")
+"""What is shaded around 1, in words and in few words."""
 
 
 def ratios(
@@ -61,64 +61,56 @@ def ratios(
     Where conditions have different bases, `native` names each one's, and `under` is their title.
     """
     check_margin(margin)
-    margin = margin or (None if noise else MARGIN)
     insist(blocks)
     bases = _bases(native, blocks)
-    base_name, names = under or str(native), [*bases]
+    base_name, known = under or str(native), titles or {}
     quotients = [measured_ratio(n, by, blocks, statistic, runs) for n, by in bases.items()]
     rows, numbers = ends.reaching(quotients, 1.0), (published or {}).items()
-    paper: Rows = [{"condition": n, "value": v} for n, v in numbers if n in names]
-    known = titles or {}
+    paper: Rows = [{"condition": n, "value": v} for n, v in numbers if n in bases]
     for row in (*rows, *paper):
         row["condition"] = known.get(row["condition"], row["condition"])
-    names = [known.get(name, name) for name in names]
-    bands = [band for band in (noise, margin) if band]
+    names = [known.get(name, name) for name in bases]
+    bands = ((NOISE, noise), (ALIKE, margin or (None if noise else MARGIN)))
+    shaded = {words: band for words, band in bands if band}
     tips = [tip("condition"), tip("value", ".4~f", f"over {base_name}"), interval_tip(),
             tip("from", title="measured"), tip("runs")]  # fmt: skip
-    x = alt.X("value:Q", title=f"{metric}, {base_name} = 1", axis=_label(rows, paper, bands))
-    chart = over_one(
-        rows, alt.Y("condition:N", sort=names, title=None), x.scale(**even(rows)), tips,
-        bands=bands, paper=paper, color=colour(names).legend(None), shape=shape(names).legend(None),
+    axis = _label(rows, paper, [*shaded.values()])
+    x = alt.X("value:Q", title=f"{metric}, {base_name} = 1", axis=axis).scale(**_even(rows))
+    return over_one(
+        rows, alt.Y("condition:N", sort=names, title=None), x, tips, shaded=shaded, paper=paper,
+        color=colour(names).legend(None), shape=shape(names).legend(None), note=note,
+        height=max(60, 36 * len(names)), text=f"{metric} over {base_name}",
+        title=title or f"{capital(metric)}, relative to {base_name}",
     )  # fmt: skip
-    text = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
-    legend, marks = _legend(rows, paper, noise, margin)
-    title = title or f"{capital(metric)}, relative to {base_name}"
-    sentence = f"{metric} over {base_name}: {text}"
-    return framed(chart, max(60, 36 * len(names)), title, legend, note, sentence, marks)
 
 
 def over_one(
-    rows: Rows, y: alt.Y, x: alt.X, tips: Sequence[alt.Tooltip], *, color: Any,
-    paper: Rows | None = None, bands: Iterable[float] = (), **channels: Any,
+    rows: Rows, y: alt.Y, x: alt.X, tips: Sequence[alt.Tooltip], *, color: Any, height: int,
+    title: str, text: str, note: str, shaded: Mapping[tuple[str, str], float], paper: Rows,
+    **channels: Any,
 ) -> alt.LayerChart:  # fmt: skip
     """Ratios with their intervals beside a dashed line at 1, and the document's as diamonds.
 
-    Each of the `bands` is shaded: so far from 1 it is no finding.
+    So far from 1 as what is `shaded`, a ratio is no finding.
     """
+    field = y.shorthand.partition(":")[0]
     base = alt.Chart(inline(rows)).encode(y=y, color=color)
     line = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
-    diamonds = alt.Chart(inline(paper or [])).mark_point(
+    diamonds = alt.Chart(inline(paper)).mark_point(
         shape="diamond", size=90, fill=GREY, stroke="white", opacity=1
     )
-    names = [tip(y.shorthand.partition(":")[0]), tip("value", ",~f", "the document's")]
-    return alt.LayerChart(layer=[
-        *(_shade(band, x) for band in bands), line,
+    names = [tip(field), tip("value", ",~f", "the document's")]
+    chart = alt.LayerChart(layer=[
+        *(_shade(band, x) for band in shaded.values()), line,
         *ends.bars_and_marks(rows, base, x, tips, **channels),
         *([diamonds.encode(x=x, y=y, tooltip=names)] if paper else []),
     ])  # fmt: skip
-
-
-def _legend(
-    rows: Rows, document: Rows, noise: float | None, margin: float | None
-) -> tuple[str, list[str]]:
-    diamonds = "Diamonds: the document's. " if document else ""
-    legend = f"{diamonds}{ends.legend(rows)}"
-    legend += f"Shaded: this lab's noise, {100 * noise:.2g} %. " if noise else ""
-    legend += f"Shaded: the same within the margin, {100 * margin:.2g} %." if margin else ""
-    marks = ["◆ the document"] * bool(document)
-    marks += [f"grey: noise, {100 * noise:.2g} %"] if noise else []
-    marks += [f"grey: within {100 * margin:.2g} %"] if margin else []
-    return legend.strip(), [*marks, *ends.brief(rows)]
+    greys = [(f"Shaded: {words}, {100 * band:.2g} %.", f"grey: {few} {100 * band:.2g} %")
+             for (words, few), band in shaded.items()]  # fmt: skip
+    texts = (", ".join(filter(None, (f"{row[field]} {figure(row['value'])}", row.get("verdict"))))
+             for row in rows)  # fmt: skip
+    key = [*ends.key([], paper), *greys, *ends.key(rows)]
+    return framed(chart, height, title, key, note, f"{text}: {'; '.join(texts)}")
 
 
 def _bases(native: str | Mapping[str, str], blocks_of: Mapping[str, Blocks]) -> dict[str, str]:
@@ -141,16 +133,14 @@ def _label(rows: Rows, document: Rows, bands: Sequence[float]) -> alt.Axis:
 
 
 # A half is as far from 1 as the double, where nothing is in the way: an interval may end below 0.
-def even(rows: Rows) -> dict[str, Any]:
-    """The scale of an axis of ratios."""
+def _even(rows: Rows) -> dict[str, Any]:
     above = all(end > 0 for row in rows for end in ends.drawn_of(row))
     return {"type": "log", "nice": False, "padding": 12} if above else {"zero": False}
 
 
 def measured_ratio(
-    name: str, under: str, blocks_of: Mapping[str, percentiles.Blocks], q: Statistic,
-    runs_named: Runs | None,
-) -> dict[str, Any]:  # fmt: skip
+    name: str, under: str, blocks_of: Mapping[str, Blocks], q: Statistic, runs_named: Runs | None
+) -> dict[str, Any]:
     """The row of one condition over another: value, interval, and what it was made of."""
     sides = {"a": blocks_of[name], "b": blocks_of[under]}
     count, runs = sum(map(len, sides["a"].values())), len(sides["a"])
@@ -160,14 +150,14 @@ def measured_ratio(
     except LabkitError as error:
         raise BadInput(f"{name} cannot be compared with {under}", said=error.what) from None
     i = e.interval()
-    bar = ends.bar(i, e.blocks)
     texts = "; over ".join(runs_of(runs_named, side, blocks_of[side]) for side in (name, under))
-    return {"condition": name, "value": rounded(i.value), **bar, "from": about, "runs": texts}
+    return {"condition": name, "value": rounded(i.value), **ends.bar(i, e.blocks), "from": about,
+            "runs": texts}  # fmt: skip
 
 
 def _shade(noise: float, x: alt.X) -> alt.Chart:
-    ends: Rows = [{"value": rounded(1 / (1 + noise)), "to": rounded(1 + noise)}]
-    band: alt.Chart = alt.Chart(inline(ends)).mark_rect(color=GREY, opacity=0.2)
+    rows: Rows = [{"value": rounded(1 / (1 + noise)), "to": rounded(1 + noise)}]
+    band: alt.Chart = alt.Chart(inline(rows)).mark_rect(color=GREY, opacity=0.2)
     return band.encode(x=x, x2="to:Q")
 
 
@@ -188,23 +178,17 @@ def changes(figures: Sequence[Changed], *, note: str = "") -> alt.LayerChart:
     """Each figure as new over old; shaded is what counts as the same, 5 %."""
     if not figures:
         raise BadInput("nothing to draw: no figure is above 0 in both results")
-    quotients = [
-        {"figure": change.figure, "value": rounded(change.value), "verdict": change.verdict,
-         **ends.between(change.low, change.high, _ends(change), change.each)}
-        for change in figures
-    ]  # fmt: skip
+    quotients = []
+    for change in figures:
+        words = within(change.each, change.low, change.high, "{:.3g}".format)
+        bar = ends.between(change.low, change.high, words, change.each)
+        quotients.append({"figure": change.figure, "value": rounded(change.value),
+                          "verdict": change.verdict, **bar})  # fmt: skip
     rows = ends.reaching(quotients, 1.0)
     tips = [tip("figure"), tip("value", ".3~f", "new over old"), interval_tip(), tip("verdict")]
-    x = alt.X("value:Q", title="new over old (log scale)").scale(**even(rows))
+    x = alt.X("value:Q", title="new over old (log scale)").scale(**_even(rows))
     y = alt.Y("figure:N", sort=[change.figure for change in figures], title=None)
-    chart = over_one(rows, y, x, tips, bands=[MARGIN], color=alt.value(COLOUR))
-    sentence = "; ".join(f"{r['figure']} {figure(r['value'])}, {r['verdict']}" for r in rows)
-    legend = f"{ends.legend(rows)}Shaded: the same within the margin, {100 * MARGIN:.2g} %."
-    return framed(
-        chart, max(60, 26 * len(figures)), "New over old", legend, note,
-        f"New over old: {sentence}", [f"grey: within {100 * MARGIN:.2g} %", *ends.brief(rows)],
+    return over_one(
+        rows, y, x, tips, color=alt.value(COLOURS[3]), height=max(60, 26 * len(figures)),
+        title="New over old", text="New over old", note=note, shaded={ALIKE: MARGIN}, paper=[],
     )  # fmt: skip
-
-
-def _ends(change: Changed) -> str:
-    return within(change.each, change.low, change.high, "{:.3g}".format)

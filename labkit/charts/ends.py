@@ -14,9 +14,10 @@ from labkit.statistics.interval import Interval, lacking
 
 BEYOND = 1.25
 """An arrow ends so far beyond everything else that is drawn."""
-ARROWS = "Arrows: no limit on that side. "
-BARS = "Bars: 95 % intervals. "
-TICKS = "Ticks: each block, where these are too few for an interval. "
+DIAMONDS = ("Diamonds: the document's.", "◆ the document")
+BARS = ("Bars: 95 % intervals.", "bars: 95 %")
+ARROWS = ("Arrows: no limit on that side.", "arrows: no limit")
+TICKS = ("Ticks: each block, where these are too few for an interval.", "ticks: each block")
 
 
 def bar(interval: Interval | None, blocks: int) -> dict[str, Any]:
@@ -31,7 +32,7 @@ def bar(interval: Interval | None, blocks: int) -> dict[str, Any]:
         return between(None, None, interval.ends(figure), interval.each)
     lack = lacking(low, high, blocks)
     within = "" if low is None and high is None else interval.ends(figure)
-    words = ", ".join(part for part in (within, lack) if part)
+    words = ", ".join(filter(None, (within, lack)))
     return {**between(low, high, words), "less": low is None, "more": high is None}
 
 
@@ -71,10 +72,9 @@ def bars_and_marks(
     axis = "x" if isinstance(at, alt.X) else "y"
     bars = base.mark_rule(strokeWidth=2).encode(**{axis: "low:Q", f"{axis}2": "high:Q"})
     dots = base.mark_point(filled=True, opacity=1, size=size)
-    channels[axis] = at
     return [
         bars.encode(tooltip=list(tips)).transform_filter("isValid(datum.low)"),
-        dots.encode(**channels, tooltip=list(tips)),
+        dots.encode(**channels, **{axis: at}, tooltip=list(tips)),
         *beside_bars(rows, base, axis, tips),
     ]
 
@@ -97,20 +97,14 @@ def beside_bars(
     if not blocks:
         return arrows
     ticks = base.mark_tick(orient="vertical" if axis == "x" else "horizontal", size=12, thickness=1)
-    return [*arrows, ticks.properties(data=inline(blocks)).encode(**{axis: "block:Q"},
-                                                                  tooltip=list(tips))]  # fmt: skip
+    ticks = ticks.properties(data=inline(blocks))
+    return [*arrows, ticks.encode(**{axis: "block:Q"}, tooltip=list(tips))]
 
 
-def brief(rows: Rows) -> list[str]:
-    """The same in few words."""
-    words = legend(rows)
-    pairs = ((BARS, "bars: 95 %"), (ARROWS, "arrows: no limit"), (TICKS, "ticks: each block"))
-    return [text for sentence, text in pairs if sentence in words]
-
-
-def legend(rows: Rows) -> str:
-    """The legend's words on bars, arrows and ticks, as far as there are any."""
+def key(rows: Rows, document: object = None) -> list[tuple[str, str]]:
+    """The key of diamonds, if there is a `document`, and of bars, arrows and ticks if there are."""
     bars = any(row.get("low") is not None or row.get("high") is not None for row in rows)
     arrows = any(row.get("less") or row.get("more") for row in rows)
     ticks = any(row.get("each") for row in rows)
-    return BARS * bars + ARROWS * arrows + TICKS * ticks
+    pairs = ((document, DIAMONDS), (bars, BARS), (arrows, ARROWS), (ticks, TICKS))
+    return [pair for there, pair in pairs if there]

@@ -1,4 +1,4 @@
-"""Pictures of latency: the ladder of percentiles, the whole distribution."""
+"""Pictures of latency: the ladder of percentiles, the whole distribution, one run by itself."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import altair as alt
 import numpy as np
+import numpy.typing as npt
 
 from labkit.charts import ends
 from labkit.charts.look import (
+    COLOURS,
     GREY,
     PERCENTILES,
+    POINTS,
+    SLOWEST,
     Blocks,
     Rows,
     Runs,
+    Values,
     colour,
     dash,
     fading,
@@ -22,6 +27,7 @@ from labkit.charts.look import (
     inline,
     insist,
     interval_tip,
+    of_run,
     rounded,
     run_of,
     runs_of,
@@ -30,8 +36,10 @@ from labkit.charts.look import (
     tip,
     with_runs,
 )
+from labkit.errors import BadInput
 from labkit.machine.units import capital, figure, shown
 from labkit.statistics import percentiles as stats
+from labkit.statistics.steady import WORTH_TELLING, steady
 
 SHARE = "share of requests answered within the time shown"
 MOST_TICKS = 12
@@ -83,16 +91,10 @@ def ladder(
     ]
     texts = [f"{r['condition']} {r['percentile']} {figure(r['value'])}" for r in rows]
     text = f"Percentiles of the {metric}, in {shown(unit)}: {'; '.join(texts)}"
-    marks = ["◆ the document"] * bool(paper) + ends.brief(rows)
-    title, chart = f"{capital(metric)} by percentile", alt.LayerChart(layer=layers)
-    return framed(chart, 340, title, _legend(rows, paper, ticks), note, text, marks)
-
-
-def _legend(rungs: Rows, document: Rows, single_runs: Rows) -> str:
-    hollow = "" if all(row["enough"] for row in rungs) else "Hollow: too few values for one."
-    of_document = "Diamonds: the document's. " * bool(document)
-    ticks = "Ticks: single runs. " * bool(single_runs)
-    return f"{of_document}{ends.legend(rungs)}{ticks}{hollow}".rstrip()
+    key = ends.key(rows, paper) + [("Ticks: single runs.", "")] * bool(ticks)
+    key += [("Hollow: too few values for one.", "")] * (not all(row["enough"] for row in rows))
+    chart = alt.LayerChart(layer=layers)
+    return framed(chart, 340, f"{capital(metric)} by percentile", key, note, text)
 
 
 def spread(
@@ -228,3 +230,64 @@ def _slower(blocks: Blocks) -> list[tuple[float, float, int]]:
         (rounded(values[at]), round(float(n / count), 7), int(owner[at]))
         for n, at in zip(above, order[count - above], strict=True)
     ]
+
+
+def round_trips(
+    values: Values,
+    *,
+    metric: str = "round trip",
+    unit: str = "us",
+    run: str = "",
+    note: str = "",
+) -> alt.LayerChart:
+    """One run from its first value to its last; of many, some are drawn, the slowest always.
+
+    Where a warm-up ends is marked; nothing is cut. `run` says which run it was.
+    """
+    if not len(values):
+        raise BadInput("nothing to draw: the run has no values")
+    if not np.isfinite(values).all():
+        raise BadInput("some values of the run are not numbers")
+    indices = thinned(values)
+    typical, worst = stats.percentile(values, 50), float(values.max())
+    rows = [{"n": int(n) + 1, "value": rounded(values[n])} for n in indices]
+    base, of = of_run(alt.Chart(inline(rows)), run)
+    dots = (
+        base
+        .mark_point(size=14, filled=True, opacity=1, color=COLOURS[0], aria=False)
+        .encode(
+            x=alt.X("n:Q", title="request, in the order sent").scale(nice=False)
+            .axis(tickCount=6),
+            y=alt.Y("value:Q", **time_axis(metric, unit, "log", rows)),
+            tooltip=[
+                tip("n", ",", "request"), tip("value", ",.1f", f"{metric} ({shown(unit)})"),
+                *of,
+            ],
+        )
+    )  # fmt: skip
+    line = alt.Chart(inline([{"value": rounded(typical)}])).mark_rule(
+        color=COLOURS[1], strokeDash=[6, 4], strokeWidth=2
+    )
+    warm = steady(values)
+    cut = warm.cut if warm.share_cut >= WORTH_TELLING else 0
+    text = (
+        f"{len(values):,} values of one run; median {figure(typical)} {shown(unit)} "
+        f"(dashed), slowest {figure(worst)} {shown(unit)}"
+    )
+    layers = [dots, line.encode(y="value:Q")]
+    if cut:
+        text += f"; {'warm-up' if warm.steady else 'not steady'} until request {cut:,} (dotted)"
+        end = alt.Chart(inline([{"n": cut}]))
+        layers.append(end.mark_rule(color=GREY, strokeDash=[2, 3], strokeWidth=2).encode(x="n:Q"))
+    title = f"One run, request by request{f': {run}' if run else ''}"
+    chart = alt.LayerChart(layer=layers)
+    return framed(chart, 260, title, text, note, f"{metric} over time: {text}")
+
+
+def thinned(values: Values) -> npt.NDArray[np.intp]:
+    """The indices of the values to draw: one at each regular step, and all of the slowest."""
+    step = max(1, math.ceil(len(values) / POINTS))
+    if step == 1:
+        return np.arange(len(values))
+    slowest = np.argsort(values)[-SLOWEST:]
+    return np.unique(np.concatenate([np.arange(0, len(values), step), slowest]))

@@ -22,6 +22,8 @@ Blocks = Mapping[int, Values]
 Rows = list[dict[str, Any]]
 Runs = Mapping[tuple[str, int], str]
 """Condition and block -> the name of the run, shown when the mouse is over its mark."""
+Key = Sequence[tuple[str, str]]
+"""Sentences about the marks of a picture, each with its few words for a narrow cell."""
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 SCALES = ("log", "linear")
@@ -225,19 +227,20 @@ AnyChart = TypeVar("AnyChart", alt.Chart, alt.LayerChart)
 
 
 def framed(
-    picture: AnyChart, height: int, title: str, subtitle: str, note: str, text: str,
-    marks: Sequence[str] = (),
-) -> AnyChart:  # fmt: skip
-    """The picture at its size and under its title and the lab's note, with a sentence for ears.
+    picture: AnyChart, height: int, title: str, key: Key | str, note: str, text: str
+) -> AnyChart:
+    """The picture at its size, under its title, the lab's note and the key of its marks.
 
-    In a cell one line below the title has only what fits of the note's brief form and `marks`.
+    `text` is a sentence for ears. In a cell one line below the title has only what fits of the
+    note's brief form and the few words of the key.
     """
-    about = {"lab": note, "picture": subtitle.strip()}
-    brief = [note.brief if isinstance(note, Note) else note, *(marks or [subtitle.strip()])]
+    pairs = [(key, key)] if isinstance(key, str) else key
+    subtitle = " ".join(sentence for sentence, _ in pairs)
+    brief = [note.brief if isinstance(note, Note) else note, *(words for _, words in pairs)]
     full_title = alt.TitleParams(_lines(title), subtitle=[*_lines(note), *_lines(subtitle)])
     complete: AnyChart = picture.properties(
-        width=WIDTH, height=height, title=full_title,
-        description=f"{text}. {note}".strip(), usermeta={"about": about, "brief": brief},
+        width=WIDTH, height=height, title=full_title, description=f"{text}. {note}".strip(),
+        usermeta={"about": {"lab": note, "picture": subtitle}, "brief": brief},
     )  # fmt: skip
     return complete
 

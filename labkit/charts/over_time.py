@@ -1,12 +1,15 @@
-"""Pictures over time: what was reached while something happened, and who got how much of a line.
+"""Pictures over time: what was reached while something happened, counters, how busy CPUs were.
 
 A million values are binned here, before they are drawn: the mean of each bin is the line, and its
 smallest and largest are the band, so no dip is lost.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import altair as alt
 import numpy as np
@@ -28,11 +31,19 @@ from labkit.charts.look import (
 )
 from labkit.errors import BadInput
 from labkit.machine.units import capital, figure, shown
+from labkit.telemetry.matching import short
+
+if TYPE_CHECKING:
+    from labkit.telemetry.counters import Columns
 
 HEIGHT, LOW, APART = 280, 170, 26
 """Pixels of a picture of one panel, of each of several, and between these."""
 LINES, LETTER = 5, 9
 """Lines for the names of what happened, and the pixels of a letter, axes reckoned in."""
+MOST_COUNTERS = 12
+"""More lines than these cannot be seen apart."""
+MOST_ROWS = 1200
+"""Of more stretches of CPUs, some are put together."""
 
 Series = Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]
 """Name -> moments in seconds, and the value at each."""
@@ -126,7 +137,6 @@ def _bin(name: str, at: npt.ArrayLike, values: npt.ArrayLike) -> Rows:
     ]  # fmt: skip
 
 
-# What is stacked has to be of the same moments.
 def marked(
     events: Sequence[Happened], x: alt.X, moments: Sequence[float], tips: Sequence[alt.Tooltip]
 ) -> list[alt.Chart]:
@@ -166,3 +176,68 @@ def _place(rows: Rows, first: float, last: float) -> dict[tuple[int, bool], Rows
             label = f"{row['event']} →" if to_left else f"← {row['event']}"
             labels.setdefault((line, to_left), []).append({**row, "label": label})
     return labels
+
+
+def counters_over_time(columns: Columns, *, title: str = "", note: str = "") -> alt.LayerChart:
+    """Each counter as a line, over the seconds since the first moment of the file."""
+    if len(columns.names) > MOST_COUNTERS:
+        number = len(columns.names)
+        problem = f"{number} counters are too many for one picture, which takes {MOST_COUNTERS}"
+        raise BadInput(problem, hint="name fewer, such as one guest or one counter")
+    counter, names = short(columns.names)
+    at = (columns.times - columns.times[0]) / np.timedelta64(1, "s")
+    series = {
+        name: (at[is_there := np.isfinite(values)], values[is_there])
+        for name, values in zip(names, columns.values.T, strict=True)
+    }
+    unit = "%" if counter.startswith("%") else "as printed"
+    metric = counter.removeprefix("%").strip() or "value"
+    return over_time(series, metric=metric, unit=unit, title=title, note=note)
+
+
+def cores(rows: Rows, *, run: str = "", note: str = "") -> alt.Chart:
+    """A row for each CPU, from the run's begin to its end: the darker, the busier.
+
+    `rows` are those of `labkit.probes.cpu_time.over_time`; `run` says which run it was.
+    """
+    if not rows:
+        raise BadInput("nothing to draw: this run holds no CPU time")
+    cpus = sorted({row["cpu"] for row in rows}, key=lambda name: int(name.removeprefix("cpu")))
+    base, of = of_run(alt.Chart(inline(_fewer_stretches(rows))), run)
+    picture = base.mark_rect().encode(
+        x=alt.X("begun:Q", title="seconds since the run began").scale(nice=False),
+        x2="ended:Q",
+        y=alt.Y("cpu:N", sort=cpus, title=None),
+        color=alt.Color("busy:Q", title="busy").scale(scheme="blues", domain=[0, 1])
+        .legend(orient="top", format="%", gradientLength=200),
+        tooltip=[tip("cpu"), tip("begun", ".1f", "from (s)"), tip("ended", ".1f", "to (s)"),
+                 tip("busy", ".0%"), tip("stolen", ".1%"), *of],
+    )  # fmt: skip
+    text = f"Busy on average: {', '.join(f'{cpu} {_mean_busy(rows, cpu):.0%}' for cpu in cpus)}"
+    height, title = max(60, 24 * len(cpus)), "How busy each CPU was"
+    chart: alt.Chart = framed(picture, height, title, "", note, text)
+    return chart
+
+
+def _mean_busy(rows: Rows, cpu: str) -> float:
+    spans = [(row["ended"] - row["begun"], row["busy"]) for row in rows if row["cpu"] == cpu]
+    total = sum(seconds for seconds, _ in spans)
+    return sum(seconds * busy for seconds, busy in spans) / total if total else 0.0
+
+
+# Neighbours of one CPU become one, weighted by their length.
+def _fewer_stretches(rows: Rows) -> Rows:
+    at_once = -(-len(rows) // MOST_ROWS)
+    if at_once < 2:
+        return rows
+    rows_kept: Rows = []
+    for cpu in dict.fromkeys(row["cpu"] for row in rows):
+        of_cpu = [row for row in rows if row["cpu"] == cpu]
+        groups = (of_cpu[n : n + at_once] for n in range(0, len(of_cpu), at_once))
+        rows_kept += [
+            {"cpu": cpu, "begun": group[0]["begun"], "ended": group[-1]["ended"],
+             "busy": round(_mean_busy(group, cpu), 4),
+             "stolen": max(row["stolen"] for row in group)}
+            for group in groups
+        ]  # fmt: skip
+    return rows_kept

@@ -41,8 +41,8 @@ def _columns(args: argparse.Namespace) -> None:
     alone = [name for name in matches if names.count(name) == 1]
     if not alone:
         raise BadInput(f"{args.file}: several counters have the name {matches[0]!r}")
-    from labkit.charts.counters import counters_over_time
     from labkit.charts.export import save, save_csv
+    from labkit.charts.over_time import counters_over_time
 
     with busy(f"reading {args.file}"):
         columns = read(args.file, alone)

@@ -63,7 +63,7 @@ def _scorecard(args: argparse.Namespace) -> None:
     elif args.markdown:
         print(card.markdown(), end="")
     elif args.html:
-        from labkit.pages.score_page import page
+        from labkit.pages.scorecard import page
 
         print(page(card), end="")
     else:

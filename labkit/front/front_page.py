@@ -25,7 +25,7 @@ from labkit.front.shelf import shelf
 from labkit.pages.filled import filled
 from labkit.pages.kept_scores import kept_scorecard
 from labkit.pages.lab_panel import alone, show
-from labkit.pages.score_page import body
+from labkit.pages.scorecard import body
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 

@@ -70,7 +70,7 @@ def _row(results: Results, line: ScoreLine) -> dict[str, Any]:
         "claim": line.claim, "statement": line.statement, "source": line.source,
         "form": line.form, "tested": [_describe_test(comparison) for comparison in comparisons],
         "tolerance": list(dict.fromkeys(_tolerance(c, claim) for c in comparisons)),
-        "verdict": line.verdict, "measured": figure, "printed": document_figure, "why": line.reason,
+        "verdict": line.verdict, "measured": figure, "printed": document_figure, "why": line.why,
         "dispute": line.dispute, "runs": len(runs), "seconds": round(_seconds(runs), 1),
     }  # fmt: skip
 

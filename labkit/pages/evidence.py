@@ -7,6 +7,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from labkit import controls, imports, kernels, studies
 from labkit.claim import Claim, NotHere
@@ -59,7 +60,7 @@ def _with_claims(judgements: Judgements, names: Iterable[str]) -> Judgements:
         try:
             if name not in lines_of and name not in refusals:
                 about = _about(name)
-                lines_of[name] = tuple(_fill(about, c, c.not_testable(_not_yet(c, name)))
+                lines_of[name] = tuple(_line(c.not_testable(_not_yet(c, name)), c, about)
                                        for c in claims.of(name))  # fmt: skip
                 if name in studies.names():
                     studies.find(name)
@@ -96,17 +97,16 @@ def _judge(evidence: Evidence, margin: float | None) -> list[ScoreLine]:
     study, results = evidence.study, Results.open(Path(evidence.folder)).read_once()
     claims_of = {claim.id: claim for claim in claims.of(study)}
     verdicts, answer = _verdicts(results, claims_of, margin)
-    lab = results.asked.get("lab", {})
+    lab, on = results.asked.get("lab", {}), results.asked.get("kernels", {})
     scale = f", scale {results.asked['scale']}" if "scale" in results.asked else ""
-    on = results.asked.get("kernels", {})
-    about = replace(
-        _about(study), lab=f"{lab.get('name', '')}{scale}",
-        tier=str(lab.get("tier", "")), evidence=evidence.folder, when=evidence.when,
-        controls=" ".join(controls.said_of(results)), runs=len(results.finished()),
-        answer=answer, blocks=evidence.blocks,
-    )  # fmt: skip
+    about = {
+        **_about(study), "lab": f"{lab.get('name', '')}{scale}", "tier": str(lab.get("tier", "")),
+        "evidence": evidence.folder, "when": evidence.when, "answer": answer,
+        "controls": " ".join(controls.said_of(results)), "runs": len(results.finished()),
+        "blocks": evidence.blocks,
+    }  # fmt: skip
     kernel_of = {n: ", ".join(kernels.labels(c.names(), on)) for n, c in claims_of.items()}
-    return [_fill(replace(about, kernel=kernel_of[v.claim]), claims_of[v.claim], v)
+    return [_line(v, claims_of[v.claim], {**about, "kernel": kernel_of[v.claim]})
             for v in verdicts]  # fmt: skip
 
 
@@ -128,9 +128,9 @@ def _verdicts(
     return verdicts, sentence(reading, verdicts)
 
 
-def _about(study: str) -> ScoreLine:
+def _about(study: str) -> dict[str, Any]:
     paper = claims.published(study)
-    return ScoreLine(paper.document, study, url=paper.url)
+    return {"document": paper.document, "study": study, "url": paper.url, "blocks": 0}
 
 
 def _not_yet(claim: Claim, study: str) -> Reason:
@@ -144,10 +144,7 @@ def _not_yet(claim: Claim, study: str) -> Reason:
     return Reason(What.NO_STUDY, (study, *claim.names()), of)
 
 
-def _fill(about: ScoreLine, claim: Claim, v: Verdict) -> ScoreLine:
-    return replace(
-        about, claim=v.claim, statement=v.statement, form=v.form, verdict=v.verdict,
-        effect=v.effect, low=v.low, high=v.high, published=v.published, reasons=v.reasons,
-        source=v.source, dispute=claim.dispute, prints=claim.prints, p=v.p, counted=v.counted,
-        looks=v.looks, spent=v.spent, given_up=v.given_up, local=v.local,
-    )  # fmt: skip
+# What its comparisons were decided by before is of no use to a reader.
+def _line(verdict: Verdict, claim: Claim, about: Mapping[str, Any]) -> ScoreLine:
+    of_claim = {"dispute": claim.dispute, "prints": claim.prints}
+    return ScoreLine(**{**vars(verdict), "comparisons": {}, **of_claim, **about})

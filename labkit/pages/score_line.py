@@ -1,12 +1,12 @@
 """One line of the scorecard: a claim on one lab, as a value that JSON keeps and gives back."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from labkit.lab import describe
 from labkit.machine.units import figure
-from labkit.reason import Reason, What, why
+from labkit.reason import Reason, What
 from labkit.results import IMPORTS
 from labkit.statistics.comparison import Effect
 from labkit.statistics.interval import within
@@ -18,6 +18,7 @@ from labkit.verdict import (
     SAME,
     UNDECIDED,
     LocalFigure,
+    Verdict,
 )
 
 WORDS = (HOLDS, CONTRADICTED, SAME, UNDECIDED, NOT_TESTABLE)
@@ -28,59 +29,34 @@ ALL_WORDS = (*WORDS, NO_RUN, NO_STUDY_YET)
 
 
 @dataclass(frozen=True)
-class ScoreLine:
-    """One claim on one lab; `evidence` is the folder of results that the verdict rests on."""
+class ScoreLine(Verdict):
+    """A verdict on one lab; `evidence` is the folder of results that it rests on.
 
-    document: str
-    study: str
-    claim: str = ""
-    statement: str = ""
-    form: str = ""
-    verdict: str = NOT_TESTABLE
-    effect: float | None = None
-    low: float | None = None
-    high: float | None = None
-    published: float | None = None
-    runs: int = 0
-    reasons: tuple[Reason, ...] = ()
+    Its `blocks` are the valid blocks of these results.
+    """
+
+    document: str = ""
+    study: str = ""
+    url: str = ""
+    """The place where the document can be read."""
+    dispute: str = ""
+    prints: str = ""
     lab: str = ""
     tier: str = ""
     kernel: str = ""
-    source: str = ""
-    dispute: str = ""
-    prints: str = ""
     evidence: str = ""
     when: str = ""
+    runs: int = 0
     controls: str = ""
     """The results of the lab's controls."""
-    p: float | None = None
-    """A field of a verdict, as are those below."""
-    counted: float | None = None
-    looks: tuple[int, ...] = ()
-    spent: float | None = None
-    given_up: str = ""
-    local: LocalFigure | None = None
-    """The measured figure, whether or not it tests the claim."""
     answer: str = ""
     """The answer to the study that the evidence gives, in one sentence."""
-    blocks: int = 0
-    """The number of valid blocks of the evidence."""
-    url: str = ""
-    """The place where the document can be read."""
-
-    @property
-    def reason(self) -> str:
-        """Its reasons in words; the figure that was measured here stands beside them."""
-        return why(self.reasons, self.local.effect if self.local else None)
-
-    @property
-    def what(self) -> What:
-        """The first of its reasons."""
-        return self.reasons[0].what
 
     def told(self) -> dict[str, Any]:
         """All of it for JSON."""
-        return {**asdict(self), "reason": self.reason, "measured": str(self.local or "")}
+        told = super().told()
+        reason = told.pop("why")
+        return {**told, "reason": reason}
 
 
 @dataclass(frozen=True)
@@ -125,13 +101,13 @@ def best(evidence: Iterable[Evidence], names: Collection[str]) -> list[Evidence]
 def line_of(fields: Mapping[str, Any]) -> ScoreLine:
     """The line that `asdict` made these fields of, and JSON has kept."""
     local = fields["local"] and LocalFigure(**_with_effect(fields["local"]))
+    blocks = {name: tuple(fields[name]) for name in ("looks", "each")}
     reasons = tuple(
         Reason(**{**_with_effect(reason), "what": What(reason["what"]),
                   "about": tuple(reason["about"])})
         for reason in fields["reasons"]
     )  # fmt: skip
-    looks = tuple(fields["looks"])
-    return ScoreLine(**{**fields, "reasons": reasons, "looks": looks, "local": local})
+    return ScoreLine(**{**fields, **blocks, "reasons": reasons, "local": local})
 
 
 def _with_effect(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,7 +128,7 @@ def in_columns(line: ScoreLine) -> dict[str, Any]:
         "each": list(effect.each) if effect else [],
         "printed": effect.printed if effect else line.published,
         "unit": local.unit if local else "", "blocks": line.blocks,
-        "lab": line.lab, "tier": line.tier, "reason": line.reason, "answer": line.answer,
+        "lab": line.lab, "tier": line.tier, "reason": line.why, "answer": line.answer,
         "evidence": line.evidence,
     }  # fmt: skip
 
@@ -162,7 +138,7 @@ def counts_as(line: ScoreLine) -> str:
     if line.evidence or line.verdict != NOT_TESTABLE:
         return line.verdict
     words = {What.NO_STUDY: NO_STUDY_YET, What.UNMEASURED: NO_RUN}
-    return words.get(line.what, NOT_TESTABLE)
+    return words.get(line.reasons[0].what, NOT_TESTABLE)
 
 
 def is_real(line: ScoreLine) -> bool:

@@ -1,4 +1,7 @@
-"""The scorecard: each claim of each document, on each lab that has measured it."""
+"""The scorecard: each claim of each document, on each lab that has measured it.
+
+It shows itself in a notebook, in a terminal, and as a page with each claim a click away.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from labkit.errors import WIDE, Unknown, readable
 from labkit.lab import describe
 from labkit.machine.units import capital
 from labkit.pages import terminal
+from labkit.pages.filled import filled
 from labkit.pages.score_line import (
     ALL_WORDS,
     Judgements,
@@ -215,7 +219,7 @@ def card_of(judgements: Judgements, study: str = "") -> Scorecard:
 def _row(line: ScoreLine) -> tuple[str, ...]:
     effect, document = found_and_printed(line)
     lab = f"{line.lab} ({ran_on(line)})" if line.lab else ""
-    reason = f"{line.reason} [disputed: {line.dispute}]" if line.dispute else line.reason
+    reason = f"{line.why} [disputed: {line.dispute}]" if line.dispute else line.why
     runs = str(line.runs) if line.runs else ""
     return (
         line.claim, line.statement, line.verdict, effect, document, runs, lab, reason,
@@ -235,8 +239,8 @@ def _group(lines: Sequence[ScoreLine]) -> str:
 
 
 def _paragraph(line: ScoreLine) -> str:
-    reasons = [f"Judged: {line.reason}"] if line.reason else []
-    reason = [capital(line.reason)] if line.verdict == NOT_TESTABLE else reasons
+    reasons = [f"Judged: {line.why}"] if line.why else []
+    reason = [capital(line.why)] if line.verdict == NOT_TESTABLE else reasons
     figures = [f"Measured here: {line.local}"] if line.local else []
     document = f"Printed ({line.source}): {line.prints or NO_FIGURE}"
     disputes = [f"Disputed: {line.dispute}"] if line.dispute else []
@@ -297,3 +301,61 @@ def _strongest(title: str, says: str, lines: Sequence[ScoreLine]) -> str:
 def plain(card: Scorecard) -> list[dict[str, object]]:
     """The output of `labkit scorecard --json`."""
     return [line.told() for line in card.lines]
+
+
+def page(card: Scorecard) -> str:
+    """The whole page; it needs no network and holds no script."""
+    return filled("scorecard.html", title="Scorecard", **_parts(card))
+
+
+def body(card: Scorecard) -> str:
+    """The same without its head, to stand in another page."""
+    return filled("score_parts.html", **_parts(card))
+
+
+def _parts(card: Scorecard) -> dict[str, Any]:
+    best = card.of_best()
+    documents = [
+        _part(name, [*lines], [line for line in best if line.document == name])
+        for name, lines in groupby(card.lines, key=lambda line: line.document)
+    ]
+    labs = Counter(_machine(line) for line in card.lines if line.evidence)
+    return {
+        "total": len(best), "beside": dict(Counter(x.local.says for x in best if x.local)),
+        "totals": _counted(best), "documents": documents,
+        "labs": [lab for lab, _ in labs.most_common()], "caption": card.caption(),
+        "controls": dict(sorted({x.lab: x.controls for x in card.lines if x.controls}.items())),
+    }  # fmt: skip
+
+
+# Boxes of one tier are one machine, whatever their topology.
+def _machine(line: ScoreLine) -> str:
+    return line.lab if line.tier in ("hosts", IMPORTS) else describe(line.tier)
+
+
+def _part(name: str, lines: Sequence[ScoreLine], best: Sequence[ScoreLine]) -> dict[str, Any]:
+    labs = defaultdict[str, list[ScoreLine]](list)
+    for line in filter(lambda line: line.evidence, lines):
+        labs[_machine(line)].append(line)
+    return {
+        "title": name, "url": lines[0].url, "best": _counted(best),
+        "labs": {lab: _counted(lines_of_lab) for lab, lines_of_lab in labs.items()},
+        "answers": [*dict.fromkeys(line.answer for line in lines if line.answer)],
+        "lines": [_html_row(x) for x in sorted(lines, key=lambda x: ALL_WORDS.index(x.verdict))],
+    }  # fmt: skip
+
+
+def _counted(lines: Sequence[ScoreLine]) -> dict[str, int]:
+    counts = Counter(map(counts_as, lines))
+    return {word: counts[word] for word in ALL_WORDS if counts[word]}
+
+
+def _html_row(line: ScoreLine) -> dict[str, Any]:
+    figure, document = found_and_printed(line)
+    address = Path(line.evidence).resolve().as_uri() if line.evidence else ""
+    return {
+        "statement": line.statement, "claim": line.claim, "source": line.source,
+        "verdict": line.verdict, "figure": figure, "printed": document, "reason": line.why,
+        "prints": line.prints or NO_FIGURE, "dispute": line.dispute, "where": address,
+        "lab": f"{line.lab} ({ran_on(line)})", "runs": line.runs, "when": line.when[:10],
+    }  # fmt: skip

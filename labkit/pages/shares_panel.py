@@ -10,7 +10,7 @@ from typing import ClassVar
 import altair as alt
 import numpy as np
 
-from labkit.charts.shared_line import KINDS, shared_line
+from labkit.charts.bars import KINDS, shared_line
 from labkit.pages.dial_panel import Dialling, DialPanel, Dials, Values, complete
 from labkit.setting import Setting
 from labkit.settings.egress import NetIoControl, Traffic

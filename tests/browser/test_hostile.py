@@ -15,8 +15,7 @@ from nbconvert.filters import markdown2html
 
 from labkit import charts, studies
 from labkit.claim import Verdict
-from labkit.pages import report, score_page, tables
-from labkit.pages.scorecard import scorecard
+from labkit.pages import report, scorecard, tables
 from labkit.results import Results, Run
 from tests.browser.conftest import CHECKOUT
 from tests.browser.payloads import PAYLOADS, RUN, SHELLS, WHOLE
@@ -158,9 +157,9 @@ def test_the_scorecard_of_a_hostile_lab_runs_nothing(looked, tmp_path):
         for way in (p, f"'{p}"):
             claimed = {"ways": {"latency": [way]}, "study": "docker_netperf"}
             imported(tmp_path / f"i{n}{way == p}", p, claimed)
-    card = scorecard(tmp_path)
+    card = scorecard.scorecard(tmp_path)
     assert card.unread and any(line.tier == "imported" for line in card.lines)
-    shown = looked(score_page.page(card))
+    shown = looked(scorecard.page(card))
     assert shown.count("&lt;script") > len(card.unread) and "<script" not in shown
     looked(bare(card.html()))
     looked(bare(markdown2html(card.markdown())))

@@ -12,9 +12,8 @@ import pytest
 
 from labkit import charts, find_study
 from labkit.judging import judge
-from labkit.pages import report, score_page
+from labkit.pages import report, scorecard
 from labkit.pages.report_head import head_of
-from labkit.pages.scorecard import scorecard
 from labkit.pages.tables import VERDICTS, Table, table
 from labkit.running.notebook import LEAN
 from labkit.running.open_lab import stored_results
@@ -113,7 +112,9 @@ def in_the_dark_and_on_paper(page, screenshots) -> None:
 
 
 def test_a_scorecard_is_four_screens_at_most_before_anything_is_unfolded(page, tmp_path):
-    (tmp_path / "card.html").write_text(score_page.page(scorecard(study="lat_ping")), "utf-8")
+    (tmp_path / "card.html").write_text(
+        scorecard.page(scorecard.scorecard(study="lat_ping")), "utf-8"
+    )
     for width in (1400, 800):
         page.set_viewport_size({"width": width, "height": 900})
         page.goto((tmp_path / "card.html").as_uri())

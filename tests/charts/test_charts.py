@@ -28,8 +28,8 @@ from drawn import (
 
 from labkit import charts, kernels
 from labkit.charts import look
+from labkit.charts.bars import shared_line
 from labkit.charts.cell import LINE
-from labkit.charts.shared_line import shared_line
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.verdict import REAL_KERNEL
 

@@ -83,14 +83,14 @@ def test_what_is_lacking_is_named_by_the_import_and_by_the_verdict(capsys):
     (damaged / "study.json").write_text("{")
     line = judged(named_results("docker_fio"))["docker-fio-02"]
     assert line.verdict == "not testable here"
-    assert line.reason.startswith("not measured: VM [load=write]; import")
+    assert line.why.startswith("not measured: VM [load=write]; import")
 
 
 def test_a_study_that_cannot_be_run_says_what_to_import(monkeypatch):
     monkeypatch.setattr(studies, "names", list)
     (line, *_) = [x for x in scorecard(study="specweb_15vm").lines if x.claim[-2:] == "02"]
-    assert "(throughput, in Gbit/s)" in line.reason
-    assert line.reason.endswith("labkit results import --study specweb_15vm")
+    assert "(throughput, in Gbit/s)" in line.why
+    assert line.why.endswith("labkit results import --study specweb_15vm")
 
 
 def test_a_file_without_what_is_claimed_is_answered_with_what_it_has(capsys):
@@ -175,10 +175,10 @@ def test_medians_that_runs_tell_are_judged_by_their_mean_and_no_other_percentile
     lines = judged(imports.take_in("netperf", files, "b", claimed))
     assert lines["lat-netperf-03"].verdict == "holds"
     means = "; each run has one value, and their mean is judged"
-    assert lines["lat-netperf-03"].reason.endswith(means)
+    assert lines["lat-netperf-03"].why.endswith(means)
     files = {f"{name} [vms=4]": each for name, each in files.items()}
     line = judged(imports.take_in("netperf", files, "c", claimed))["lat-netperf-05"]
-    assert line.verdict == "not testable here" and "one value each" in line.reason
+    assert line.verdict == "not testable here" and "one value each" in line.why
 
 
 def test_files_that_tell_one_figure_in_two_units_are_refused(home):

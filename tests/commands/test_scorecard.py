@@ -11,7 +11,7 @@ import synthetic
 
 from labkit import studies
 from labkit.claims import published
-from labkit.pages.score_page import page
+from labkit.pages.scorecard import page
 from labkit.pages.scorecard import Scorecard, scorecard
 from labkit.pages.tables import Table
 from labkit.reason import What
@@ -44,7 +44,7 @@ def test_all_claims_are_in_it_once_and_what_was_measured_is_judged(folder):
     assert judged.keys() == {claim.id for claim in STUDY.claims}
     assert judged["lat-ping-01"].verdict == "holds"
     assert judged["lat-ping-01"].runs == 16
-    assert "not measured" in judged["lat-ping-03"].reason
+    assert "not measured" in judged["lat-ping-03"].why
     assert card.counts().rows[-1][:3] == ("all", str(COUNT), str(whole(card).count(": holds\n")))
 
 
@@ -70,7 +70,7 @@ def test_a_claim_that_nothing_measured_says_what_it_would_take_and_what_its_docu
     monkeypatch.setattr(studies, "names", lambda: others)
     lines = {line.claim: line for line in scorecard(folder).lines}
     web = lines["specweb-directpath-02"]
-    assert web.reason.startswith("labkit has no study of it yet; it would have to measure score:")
+    assert web.why.startswith("labkit has no study of it yet; it would have to measure score:")
     assert "VMDirectPath = 62296 score" in web.prints and " % " in web.prints
     assert lines["docker-netperf-03"].prints.endswith("~ 9 to 10 µs")
     assert lines["lat-feature-05"].prints == ""
@@ -110,8 +110,8 @@ def test_guests_that_share_a_cpu_of_their_own_are_judged_where_each_has_another(
         for copy in (small, large, real)
     )
     assert emulated.verdict == "not testable here"
-    assert emulated.reason.startswith("not the document's here: ")
-    assert "no CPU for each of the four guests" in emulated.reason
+    assert emulated.why.startswith("not the document's here: ")
+    assert "no CPU for each of the four guests" in emulated.why
     assert {grown.verdict, judged.verdict} <= {"holds", "contradicted", "undecided"}
 
 
@@ -231,7 +231,7 @@ def test_what_has_no_study_and_what_was_not_measured_is_no_verdict_and_emulated_
     rows = {row[0]: dict(zip(table.head[1:], row[1:], strict=True)) for row in table.rows}
     every = {name: int(number or 0) for name, number in rows["all"].items()}
     lines = card.lines
-    unstudied = sum(line.what is What.NO_STUDY for line in lines)
+    unstudied = sum(line.reasons[0].what is What.NO_STUDY for line in lines)
     assert every["no study yet"] == unstudied and every["claims"] == COUNT
     assert every["not testable here"] + every["not measured yet"] + unstudied == sum(
         line.verdict == "not testable here" for line in lines

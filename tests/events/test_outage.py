@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from labkit.charts.outage import detection
+from labkit.charts.curves import detection
 from labkit.errors import BadInput, ResultsError
 from labkit.events import _outage
 from labkit.events.host_failure import HostFailure

@@ -7,7 +7,7 @@ import pytest
 import synthetic
 
 from labkit import charts
-from labkit.charts.shared_line import shared_line
+from labkit.charts.bars import shared_line
 
 MEASURED = synthetic.measured()
 PUBLISHED = [

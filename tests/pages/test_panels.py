@@ -10,7 +10,7 @@ import pytest
 import synthetic
 
 from labkit import charts, find_study
-from labkit.charts.points import means
+from labkit.charts.tradeoff import means
 from labkit.errors import CommandFailed, Stopped
 from labkit.gates import watch
 from labkit.host import Host

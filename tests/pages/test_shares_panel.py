@@ -48,7 +48,7 @@ def test_figures_are_means_of_each_kind_and_turns_keep_those_before(lab):
         "before the last turn: storage 150, bulk 151, migration 152 Mbit/s"
     ]
     rows = dials.picture().to_dict()["datasets"].values()
-    assert [row["rate"] for part in rows for row in part if "rate" in row] == [150, 151, 152]
+    assert [row["size"] for part in rows for row in part if "size" in row] == [150, 151, 152]
 
 
 def test_without_a_lab_the_panel_says_what_each_turn_would_change(lab, capsys):

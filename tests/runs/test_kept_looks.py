@@ -93,7 +93,7 @@ def test_the_scorecard_takes_no_look_while_runs_are_to_be_made(results):
     looks.set_unfinished(results, unfinished=True)
     lines = scorecard(results.path, study="lat_ping").lines
     assert {line.verdict for line in lines} == {"undecided"} and looks.taken(results) == ()
-    assert "still to be made" in lines[0].reason
+    assert "still to be made" in lines[0].why
     looks.set_unfinished(results, unfinished=False)
     scorecard(results.path, study="lat_ping")
     assert looks.taken(results) == (3,)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from labkit import find_study
-from labkit.charts.two_tools import beside
+from labkit.charts.tradeoff import beside
 from labkit.results import Results, Run
 from labkit.runs.overhead import Overhead, overhead
 from labkit.workload import Sample, row
