@@ -234,8 +234,8 @@ def framed(
     `text` is a sentence for ears. In a cell one line below the title has only what fits of the
     note's brief form and the few words of the key.
     """
-    pairs = [(key, key)] if isinstance(key, str) else key
-    subtitle = " ".join(sentence for sentence, _ in pairs)
+    pairs: Key = [(key, key)] if isinstance(key, str) else key
+    subtitle: str = " ".join(sentence for sentence, _ in pairs)
     brief = [note.brief if isinstance(note, Note) else note, *(words for _, words in pairs)]
     full_title = alt.TitleParams(_lines(title), subtitle=[*_lines(note), *_lines(subtitle)])
     complete: AnyChart = picture.properties(

@@ -1,9 +1,13 @@
 """A part of the front page that changes: HTML whose links open in JupyterLab."""
 
+import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
 
 import ipywidgets as widgets  # type: ignore[import-untyped]
+from markupsafe import Markup
 
 from labkit.errors import LabkitError
 from labkit.pages.filled import safe
@@ -102,3 +106,14 @@ def button(text: str, hint: str, icon: str = "") -> widgets.Button:
     widget = widgets.Button(description=text, tooltip=hint, icon=icon)
     widget.layout.width, widget.layout.flex = "auto", "0 0 auto"
     return widget
+
+
+def href(file: Path) -> str:
+    """The way from the notebook that runs this to a file, as a link of a page."""
+    return quote(os.path.relpath(file, Path.cwd()))
+
+
+def link(file: Path, text: str, label: str = "") -> Markup:
+    """A link to a file; `label` is what a screen reader calls it."""
+    about = Markup(' aria-label="{}"').format(safe(label)) if label else ""
+    return Markup(f'<a href="{safe(href(file))}"{about}>{safe(text)}</a>')

@@ -3,22 +3,21 @@
 import base64
 import hashlib
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from urllib.parse import quote
 
 from markupsafe import Markup
 
 from labkit import studies
+from labkit.front.area import href
 from labkit.front.readiness import NO, NOT_CLEAR, PARTLY, YES, Readiness
-from labkit.front.shelf import Shelved, newest
+from labkit.front.results import Shelved, newest
 from labkit.machine.places import HOME, out
-from labkit.pages.filled import CHIPS, filled, safe
+from labkit.pages.filled import CHIPS, filled
 from labkit.pages.score_line import NO_RUN, NO_STUDY_YET, counts_as
 from labkit.pages.scorecard import Scorecard
 from labkit.pages.tables import Table
@@ -180,17 +179,6 @@ def lessons() -> dict[str, Path]:
 def _title(file: Path) -> str:
     first = json.loads(file.read_text("utf-8"))["cells"][0]["source"]
     return "".join(first).splitlines()[0].lstrip("# ")
-
-
-def href(file: Path) -> str:
-    """The way from the notebook that runs this to a file, as a link of a page."""
-    return quote(os.path.relpath(file, Path.cwd()))
-
-
-def link(file: Path, text: str, label: str = "") -> Markup:
-    """A link to a file; `label` is what a screen reader calls it."""
-    about = Markup(' aria-label="{}"').format(safe(label)) if label else ""
-    return Markup(f'<a href="{safe(href(file))}"{about}>{safe(text)}</a>')
 
 
 def cards_html(cards: Iterable[StudyCard], lessons_of: Mapping[str, Path]) -> str:

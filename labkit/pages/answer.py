@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from labkit import kernels
 from labkit.errors import LabkitError, readable
 from labkit.gates import watch
 from labkit.judging import judged
@@ -18,7 +19,7 @@ from labkit.machine.units import figure
 from labkit.machine.units import shown as shown_unit
 from labkit.pages.report_head import ReportHead, head_of
 from labkit.pages.terminal import narrow_table, paragraph, table
-from labkit.results import Results
+from labkit.results import IMPORTS, Results
 from labkit.running import notebook
 from labkit.running.open_lab import check_parameters, is_stored, note, stored_results
 from labkit.running.remarks import remarks
@@ -33,6 +34,7 @@ from labkit.study import Study
 from labkit.verdict import Verdict, looked, one_risk
 
 HEADS = {50.0: "median"}
+NOT_HARDWARE = "Emulated figures are not those of hardware."
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Answer:
     """The time that the finished runs took beside their measuring."""
     controls: list[str] = field(default_factory=list)
     """The results of the lab's controls, a sentence each."""
+    emulated: bool = False
+    """Whether some of it was measured where other things stand for hardware."""
 
     def insist(self) -> None:
         """Raise if most runs were lost; stored results were measured before, and judged only."""
@@ -143,8 +147,16 @@ def _read(
         results=str(results.path), notebook=str(target), report=str(target.with_suffix(".html")),
         rows=_rows(study, results), verdicts=[verdict.told() for verdict in verdicts],
         runs=[str(run.path) for run in results.runs()], remarks=remarks(study, results),
-        controls=list(head.controls), cost=str(overhead(results)),
+        controls=list(head.controls), cost=str(overhead(results)), emulated=_is_emulated(results),
     )  # fmt: skip
+
+
+# Of a lab that runs all by its own kernel nothing is emulated.
+def _is_emulated(results: Results) -> bool:
+    lab, on = results.asked["lab"], results.asked.get("kernels", {})
+    if lab["tier"] in ("hosts", IMPORTS):
+        return False
+    return any(map(kernels.is_emulated, on.values())) if on else lab["accelerator"] != "kvm"
 
 
 def _rows(study: Study, results: Results) -> list[dict[str, Any]]:
@@ -178,7 +190,7 @@ def rendered(study: Study, facts: Answer) -> str:
     parts = [
         study.title,
         paragraph(facts.answer),
-        paragraph(f"{facts.note}. {_about(facts.note)}".rstrip()) if facts.note else "",
+        paragraph(f"{facts.note}. {NOT_HARDWARE * facts.emulated}".rstrip()) if facts.note else "",
         "\n".join(map(paragraph, facts.controls)),
         _describe_figures(study, facts.rows),
         _judge(facts.verdicts),
@@ -189,11 +201,6 @@ def rendered(study: Study, facts: Answer) -> str:
         f"cost      {facts.cost}",
     ]
     return readable("\n\n".join(part for part in parts if part))
-
-
-# Of a lab that runs all by its own kernel nothing is emulated.
-def _about(note: str) -> str:
-    return "Emulated figures are not those of hardware." if "emulated" in note.lower() else ""
 
 
 # The figure and the reasons share the column that wraps.

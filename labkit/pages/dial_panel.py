@@ -4,7 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import altair as alt
 import ipywidgets as widgets  # type: ignore[import-untyped]
@@ -17,7 +17,6 @@ from labkit.changes.plan import plan
 from labkit.charts.look import COLOURS, GREY, framed, inline, tip
 from labkit.errors import BadInput, Unknown
 from labkit.lab import Lab
-from labkit.machine.units import shown
 from labkit.pages.filled import safe
 from labkit.pages.lab_panel import alone, show, status, wrapped
 from labkit.pages.staying import StayingOutput
@@ -29,12 +28,11 @@ from labkit.settings.guest_power import GuestPower
 from labkit.settings.halting import Halting
 from labkit.settings.neighbour import PLACES, Neighbour
 from labkit.statistics.percentiles import percentile
-from labkit.workload import Sample, Workload
+from labkit.workload import Workload
 from labkit.workloads.ping import Ping
 
 Values = npt.NDArray[np.float64]
-Dials = Mapping[str, tuple[str, ...]]
-DIALS: Dials = {
+DIALS: Mapping[str, tuple[str, ...]] = {
     "NIC path": ("bridge", "direct"),
     "batching and merging": ("on", "off"),
     "CPU": ("shared", "owned"),
@@ -42,19 +40,10 @@ DIALS: Dials = {
     "neighbour": ("none", "busy", "memory"),
 }
 """The mechanisms, each with what it can be; the first is how a guest comes."""
+NEEDS = ("client", "server", "guest")
 RUNS_SHOWN = 10
 BINS = 40
 PRESENT, BEFORE = "now", "before the last turn"
-
-
-def complete(dials: Dials, position: Mapping[str, str]) -> dict[str, str]:
-    """All dials, those of `position` turned; what is no dial, or no position of it, is refused."""
-    for dial, choice in position.items():
-        if dial not in dials:
-            raise Unknown("dial", dial, dials)
-        if choice not in dials[dial]:
-            raise Unknown(f"position of {dial}", choice, dials[dial])
-    return {dial: choices[0] for dial, choices in dials.items()} | dict(position)
 
 
 @dataclass
@@ -65,29 +54,29 @@ class Dialling:
     of the hosts, and are put back when `measure` ends, however it ends.
     """
 
-    dials: ClassVar[Dials] = DIALS
-    needs: ClassVar[tuple[str, ...]] = ("client", "server", "guest")
-
     lab: Lab
     workload: Workload = field(default_factory=lambda: Ping(count=300))
-    roles: Mapping[str, str] = field(default_factory=lambda: {"server": "guest"})
-    position: dict[str, str] = field(default_factory=dict)
+    position: dict[str, str] = field(default_factory=lambda: {d: c[0] for d, c in DIALS.items()})
     now: deque[Values] = field(default_factory=lambda: deque(maxlen=RUNS_SHOWN))
     before: deque[Values] = field(default_factory=lambda: deque(maxlen=RUNS_SHOWN))
     measured: int = 0
 
     def __post_init__(self) -> None:
         self._turn = threading.Lock()
-        self.position = {dial: choices[0] for dial, choices in self.dials.items()} | self.position
 
     @staticmethod
     def settings(position: Mapping[str, str], apart: bool = True) -> list[Setting]:
-        """The settings that positions of its dials mean on the host that runs the guest.
+        """The settings that positions of dials mean on the host that runs the guest.
 
         A guest that owns its CPU has its neighbour on the others, if they can be `apart`. If not,
         it halts, as nothing else would run there any more.
         """
-        choices = complete(DIALS, position)
+        for dial, choice in position.items():
+            if dial not in DIALS:
+                raise Unknown("dial", dial, DIALS)
+            if choice not in DIALS[dial]:
+                raise Unknown(f"position of {dial}", choice, DIALS[dial])
+        choices = {dial: choices[0] for dial, choices in DIALS.items()} | dict(position)
         prompt = choices["batching and merging"] == "off"
         owns = choices["CPU"] == "owned"
         awake = choices["idle guest"] == "stays awake" and (apart or not owns)
@@ -97,22 +86,6 @@ class Dialling:
             ExclusiveCpu(owns),
             Neighbour(choices["neighbour"], PLACES[apart and owns]),
             *[Halting(False)] * awake,
-        ]
-
-    @staticmethod
-    def figures(samples: list[Sample]) -> Values:
-        """The values that one measurement adds to the picture."""
-        return samples[0].values
-
-    def picture(self, note: str = "") -> alt.LayerChart:
-        """The last answers, and those before the last turn."""
-        return histogram(self.values(), note=note)
-
-    def words(self) -> list[str]:
-        """The same in words."""
-        return [
-            f"{name}: median {percentile(v, 50):.0f}, 99 % {percentile(v, 99):.0f} µs"
-            for name, v in self.values().items()
         ]
 
     def turn(self, dial: str, choice: str) -> None:
@@ -126,26 +99,27 @@ class Dialling:
 
     def refusals(self) -> list[str]:
         """The reasons why this lab can turn no dial; empty if it can turn all."""
-        if missing := [r for r in self.needs if r not in self.lab.hosts]:
+        if missing := [r for r in NEEDS if r not in self.lab.hosts]:
             return [f"the lab has no {', '.join(missing)}"]
         steps = plan(self.settings(self.position), self.lab.hosts).steps
         return [step.why for step in steps if step.why]
 
-    def measure(self, stop: threading.Event, tell: Callable[[str], None], limit: int = 0) -> None:
-        """Measure until stopped, or `limit` times; then everything is put back."""
-        hosts = {role: self.lab.host(self.roles.get(role, role)) for role in self.workload.roles}
+    def measure(self, stop: threading.Event, tell: Callable[[str], None]) -> None:
+        """Measure the guest until stopped; then everything is put back."""
+        roles = {role: "guest" if role == "server" else role for role in self.workload.roles}
+        hosts = {role: self.lab.host(name) for role, name in roles.items()}
         with in_force(self.lab.hosts, "dials") as changes:
-            texts: dict[str, str] = {}
+            last: dict[str, str] = {}
             apart = not plan([Neighbour("busy", PLACES[1])], self.lab.hosts).steps[0].why
-            while not stop.is_set() and (not limit or self.measured < limit):
+            while not stop.is_set():
                 with self._turn:
                     goal, into = dict(self.position), self.now
-                if goal != texts:
+                if goal != last:
                     tell("turning the dial")
                     changes.move_to(self.settings(goal, apart))
-                    texts = goal
+                    last = goal
                 # An answer from before a turn belongs to what was before it.
-                into.append(self.figures(self.workload.parse(self.workload.run(hosts))))
+                into.append(self.workload.parse(self.workload.run(hosts))[0].values)
                 self.measured += 1
                 tell(f"{self.measured} measurements")
 
@@ -156,7 +130,7 @@ class Dialling:
         return {name: np.concatenate(runs) for name, runs in runs_of.items() if runs}
 
 
-def histogram(values: Mapping[str, Values], unit: str = "us", note: str = "") -> alt.LayerChart:
+def histogram(values: Mapping[str, Values], note: str = "") -> alt.LayerChart:
     """Shares of the answers by how long they took, on a logarithmic scale."""
     if not values:
         raise BadInput("nothing to draw: nothing was measured yet")
@@ -168,7 +142,7 @@ def histogram(values: Mapping[str, Values], unit: str = "us", note: str = "") ->
         for name, value in values.items()
         for a, b, count in zip(edges, edges[1:], np.histogram(value, edges)[0], strict=False)
     ]  # fmt: skip
-    x = alt.X("low:Q", title=f"round trip ({shown(unit)})").scale(type="log", nice=False)
+    x = alt.X("low:Q", title="round trip (µs)").scale(type="log", nice=False)
     x = x.axis(format=",~f", tickCount=6)
     base = alt.Chart(inline(rows)).encode(x=x, x2="high:Q", y=alt.Y("share:Q", title="share"))
     colours = alt.Scale(domain=[PRESENT, BEFORE], range=[COLOURS[0], GREY])
@@ -183,17 +157,17 @@ def histogram(values: Mapping[str, Values], unit: str = "us", note: str = "") ->
     text = "; ".join(f"{name}: median {percentile(v, 50):.0f}" for name, v in values.items())
     return framed(
         alt.LayerChart(layer=[bars]), 220, "The last answers", "Grey: before the last turn.", note,
-        f"Round trips in {shown(unit)}, {text}",
+        f"Round trips in µs, {text}",
     )  # fmt: skip
 
 
-def would_be(kind: type[Dialling] = Dialling) -> Table:
+def would_be() -> Table:
     """The dials with their positions, and the settings that each position asks for."""
-    usual = kind.settings({})
+    usual = Dialling.settings({})
     rows = [
         (dial, f"{choices[0]} to {choice}",
-         "; ".join(str(x) for x in kind.settings({dial: choice}) if x not in usual))
-        for dial, choices in kind.dials.items() for choice in choices[1:]
+         "; ".join(str(x) for x in Dialling.settings({dial: choice}) if x not in usual))
+        for dial, choices in DIALS.items() for choice in choices[1:]
     ]  # fmt: skip
     return Table(("dial", "turned from", "what it changes on the server"), tuple(rows))
 
@@ -201,10 +175,8 @@ def would_be(kind: type[Dialling] = Dialling) -> Table:
 class DialPanel:
     """The dials as widgets; Start measures until Stop, which puts every setting back."""
 
-    kind: ClassVar[type[Dialling]] = Dialling
-
     def __init__(self, lab: Lab | None) -> None:
-        self.dialling = self.kind(lab) if lab else None
+        self.dialling = Dialling(lab) if lab else None
         self.note = "Emulated: one machine" if lab and lab.emulated else ""
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -214,7 +186,7 @@ class DialPanel:
         self.start.on_click(lambda _: self.begin())
         self.stop.on_click(lambda _: self._stop.set())
         self.stop.disabled = True
-        self.dials = {dial: self._dial(dial, choices) for dial, choices in self.kind.dials.items()}
+        self.dials = {dial: self._dial(dial, choices) for dial, choices in DIALS.items()}
 
     @property
     def running(self) -> bool:
@@ -250,9 +222,9 @@ class DialPanel:
     def _ipython_display_(self) -> None:
         if self.dialling is None:
             print("dials: a recorded run has none to turn; they need a lab. There they would be:")
-            show(would_be(self.kind))
+            show(would_be())
         elif alone():
-            print(f"dials: {', '.join(self.kind.dials)}; nobody is here to turn them")
+            print(f"dials: {', '.join(DIALS)}; nobody is here to turn them")
         else:
             show(self.view())
             self.picture.show({"text/plain": "No answers yet: press Start dials."})
@@ -278,6 +250,9 @@ class DialPanel:
 
     def _tell(self, words: str) -> None:
         assert self.dialling is not None
-        self.say("; ".join([words, *self.dialling.words()]))
-        if self.dialling.values() and not words.startswith("turning"):
-            self.picture.show(charts.bundle(self.dialling.picture(self.note).to_dict()))
+        values = self.dialling.values()
+        medians = (f"{name}: median {percentile(v, 50):.0f}, 99 % {percentile(v, 99):.0f} µs"
+                   for name, v in values.items())  # fmt: skip
+        self.say("; ".join([words, *medians]))
+        if values:
+            self.picture.show(charts.bundle(histogram(values, self.note).to_dict()))

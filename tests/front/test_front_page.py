@@ -22,13 +22,12 @@ from labkit.box import this_machine
 from labkit.changes.in_force import in_force
 from labkit.changes.journal import hello
 from labkit.errors import BadInput, CommandFailed, Unknown
-from labkit.front import cards, lab_now, opening, readiness
+from labkit.front import area, cards, lab_section, opening, readiness
 from labkit.front.area import Area, Speaker, Worker
 from labkit.front.cards import Known, cards_html, cards_table
 from labkit.front.front_page import FrontPage
 from labkit.front.lab_section import LabSection
-from labkit.front.results_section import ResultsSection, listed_html
-from labkit.front.shelf import report_file, shelf
+from labkit.front.results import ResultsSection, listed_html, shelf
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.machine.places import HOME
@@ -107,11 +106,11 @@ def results(tmp_path, monkeypatch):
 def section(lab, monkeypatch):
     """The section of the lab, with a lab that needs no file."""
     monkeypatch.setattr(Lab, "read", classmethod(lambda cls, path: lab))
-    monkeypatch.setattr(lab_now.box, "names", list)
-    lab_section = LabSection(lambda: None)
-    lab_section.choice.value = "lab.toml"
-    lab_section.worker.wait()
-    return lab_section
+    monkeypatch.setattr(lab_section.box, "names", list)
+    made = LabSection(lambda: None)
+    made.choice.value = "lab.toml"
+    made.worker.wait()
+    return made
 
 
 def test_each_study_has_a_card_with_its_document_its_sections_and_its_notebook():
@@ -189,10 +188,10 @@ def test_on_a_lab_a_card_says_which_conditions_it_can_measure_and_why_not_the_ot
 def test_a_host_says_who_holds_it_and_that_is_no_leftover(lab, file):
     with in_force({"server": lab.host("server")}, "a study") as changes:
         changes.move_to([Knob(str(file), "new")])
-        server, client = lab_now.hosts_now(lab)
+        server, client = lab_section.hosts_now(lab)
         assert server.held.endswith("for a study") and server.unfinished == ()
-        assert client.state == f"no answer: far: no route {BAD}"
-    server, _ = lab_now.hosts_now(lab)
+        assert client.facts["state"] == f"no answer: far: no route {BAD}"
+    server, _ = lab_section.hosts_now(lab)
     assert (server.held, server.unfinished) == ("", ())
 
 
@@ -215,13 +214,13 @@ def test_the_restore_button_puts_back_what_a_killed_process_has_left(section, cr
 @pytest.mark.slow
 def test_a_restore_that_is_refused_says_by_whom_and_what_to_try(lab, file):
     with changing(file):
-        ok, lines = lab_now.put_back(lab.host("server"))
+        ok, lines = lab_section.put_back(lab.host("server"))
     assert not ok and "is held by" in lines[0]
     assert lines[-1].lstrip().startswith("hint: ") and file.read_text() == "new\n"
 
 
 def test_a_lab_file_that_is_not_there_is_an_error_with_a_hint(monkeypatch, tmp_path):
-    monkeypatch.setattr(lab_now.box, "names", list)
+    monkeypatch.setattr(lab_section.box, "names", list)
     section = LabSection(lambda: None)
     section.choice.value = str(tmp_path / "none.toml")
     section.worker.wait()
@@ -293,7 +292,7 @@ def test_a_report_that_is_not_there_is_written_and_linked_to(results):
     browser.report.click()
     browser.worker.wait()
     one = browser.chosen[0]
-    assert one.report == report_file(one) and one.report.stat().st_size > 10_000
+    assert one.report == one.report_file and one.report.stat().st_size > 10_000
     assert f"{one.report.name}</a>" in browser.found.html and changed == [True]
     assert [of.report for of in shelf() if of.path == one.path] == [one.report]
 
@@ -326,11 +325,11 @@ def test_an_error_nobody_thought_of_is_said_and_the_page_goes_on():
 
 
 def test_what_is_shown_again_is_not_drawn_again():
-    area = Area()
-    area.show("<p>a</p>")
-    before = area.widget.outputs
-    area.show("<p>a</p>")
-    assert area.widget.outputs is before
+    shown = Area()
+    shown.show("<p>a</p>")
+    before = shown.widget.outputs
+    shown.show("<p>a</p>")
+    assert shown.widget.outputs is before
 
 
 @pytest.mark.when_changed("labkit/front/", "labkit/pages/")
@@ -375,8 +374,8 @@ def test_results_in_the_checkout_are_shown_with_the_checkout(monkeypatch):
 
 def test_links_lead_from_where_the_notebook_runs(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert cards.href(tmp_path / "reports" / "a b.html") == "reports/a%20b.html"
-    assert cards.href(Path("/x")) == os.path.relpath("/x", tmp_path)
+    assert area.href(tmp_path / "reports" / "a b.html") == "reports/a%20b.html"
+    assert area.href(Path("/x")) == os.path.relpath("/x", tmp_path)
 
 
 def test_jupyterlab_saves_widgets_and_asks_the_internet_for_nothing():

@@ -9,9 +9,8 @@ import pytest
 
 from labkit.front.area import Speaker
 from labkit.front.cards import Known, card_html, first_picture
-from labkit.front.front_page import FrontPage, Tiles
+from labkit.front.front_page import FrontPage, Runner, Tiles
 from labkit.front.readiness import NO, YES, Readiness, quiet_now
-from labkit.front.runner import Runner
 from labkit.lab import LOCAL_LAB, Lab
 
 

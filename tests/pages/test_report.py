@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import nbformat
 import nbformat.v4 as nbf
@@ -16,7 +17,7 @@ from labkit.errors import ResultsError
 from labkit.judging import judge
 from labkit.machine.places import HOME
 from labkit.pages import report, report_head, tables, terminal
-from labkit.pages.answer import _about, given
+from labkit.pages.answer import _is_emulated, given
 from labkit.reason import Reason, What
 from labkit.running import notebook as campaign
 from labkit.running.open_lab import named_results
@@ -283,12 +284,15 @@ def test_columns_of_figures_stay_columns_in_a_narrow_cell():
     assert 'class="labkit stacked"' in tables.table([{**row, "metric 1": "words " * 9}]).html()
 
 
-@pytest.mark.parametrize(("note", "said"), [
-    ("Emulated: one machine, guests by UML", True), ("One machine. VM: emulated guest (x)", True),
-    ("One machine. All conditions: real kernel", False),
+@pytest.mark.parametrize(("asked", "emulated"), [
+    ({"lab": {"tier": "root", "accelerator": "uml"}}, True),
+    ({"lab": {"tier": "root", "accelerator": "kvm"}}, False),
+    ({"lab": {"tier": "hosts", "accelerator": ""}}, False),
+    ({"lab": {"tier": "root"}, "kernels": {"A": "real kernel", "B": "emulated guest (x)"}}, True),
+    ({"lab": {"tier": "root"}, "kernels": {"A": "real kernel"}}, False),
 ])  # fmt: skip
-def test_only_of_an_emulated_lab_figures_are_called_none_of_hardware(note, said):
-    assert ("not those of hardware" in _about(note)) == said
+def test_only_of_an_emulated_lab_figures_are_called_none_of_hardware(asked, emulated):
+    assert _is_emulated(SimpleNamespace(asked=asked)) is emulated
 
 
 @pytest.mark.slow

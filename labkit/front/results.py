@@ -1,26 +1,122 @@
-"""The results on the front page: listed, chosen by a word, their reports, two compared."""
+"""The results on the front page: listed, chosen by a word, reported, and two of them compared."""
 
+import io
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import ipywidgets as widgets  # type: ignore[import-untyped]
 
+from labkit import studies
 from labkit.errors import BadInput, Unknown
-from labkit.front.area import Area, Speaker, Worker, button, heading
-from labkit.front.cards import link
-from labkit.front.shelf import Shelved, compared_page, write_report
+from labkit.front.area import Area, Speaker, Worker, button, heading, link
+from labkit.machine.places import HOME
+from labkit.pages.answer import answer, given, report_of
 from labkit.pages.filled import filled, safe
 from labkit.pages.lab_panel import wrapped
+from labkit.pages.old_and_new import old_and_new
 from labkit.pages.score_line import ScoreLine, counts_as
+from labkit.pages.terminal import ProgressLine
+from labkit.results import IMPORTS
+from labkit.running.open_lab import named_results
+from labkit.runs.index import open_store
 
 MOST_ROWS = 40
-Show = Callable[[], None]
+LISTING = """
+select results.path, study, label, lab, tier, damaged, count(runs.id) as runs,
+  count(*) filter (where state = 'finished') as finished, max(nullif(started, '')) as last
+from results left join runs on runs.results = results.id
+group by results.id order by last desc, results.path
+"""
+
+
+@dataclass(frozen=True)
+class Shelved:
+    """One execution of a study, as the list of results shows it."""
+
+    path: Path
+    study: str
+    label: str
+    lab: str
+    tier: str
+    runs: int
+    finished: int
+    when: str
+    damaged: str = ""
+
+    @property
+    def recorded(self) -> bool:
+        """Whether it came with labkit."""
+        return self.path.is_relative_to(HOME / "data")
+
+    @property
+    def called(self) -> str:
+        """Its label, or the name of its folder."""
+        return "recorded" if self.recorded else self.label or self.path.name
+
+    @property
+    def made(self) -> str:
+        """The source of its figures: real hosts, an emulated lab, another tool."""
+        kinds = {"hosts": "real hosts", IMPORTS: "imported", "": "unknown lab"}
+        return kinds.get(self.tier, "emulated")
+
+    @property
+    def name(self) -> str:
+        """Its name in a choice."""
+        return f"{self.study}, {self.called}, {self.when[:16].replace('T', ' ')}".rstrip(", ")
+
+    @property
+    def report_file(self) -> Path:
+        """The file that its report is written to."""
+        return report_of(self.study, self.called, self.path)
+
+    @property
+    def report(self) -> Path | None:
+        """Its report, if one was written."""
+        return self.report_file if self.report_file.is_file() else None
+
+    def has(self, words: Sequence[str]) -> bool:
+        """Whether each of these words is in its study, label or lab."""
+        text = " ".join((self.study, self.label, self.lab, self.made, self.path.name)).lower()
+        return all(word.lower().replace("-", "_") in text.replace("-", "_") for word in words)
+
+
+def shelf() -> list[Shelved]:
+    """List all results of this machine and those that come with labkit, newest first."""
+    return [
+        Shelved(
+            Path(row["path"]), row["study"] or "?", row["label"] or "", row["lab"] or "?",
+            row["tier"] or "", row["runs"], row["finished"], row["last"] or "",
+            row["damaged"] or "",
+        )
+        for row in open_store().query(LISTING)
+    ]  # fmt: skip
+
+
+def newest(items: Sequence[Shelved]) -> dict[str, Shelved]:
+    """Return the newest results of each study: those of this machine, else the recorded ones."""
+    oldest_first = [item for item in reversed(items) if item.finished]
+    in_turn = sorted(oldest_first, key=lambda item_of: (not item_of.recorded, item_of.when))
+    return {item.study: item for item in in_turn}
+
+
+def write_report(item: Shelved) -> Path:
+    """Write the report of results that have none; seconds, as their notebook runs."""
+    if item.study not in studies.names():
+        hint = f"as a page: labkit scorecard {item.path} --html"
+        raise BadInput(f"{item.path} has no notebook", hint=hint)
+    results, file = named_results(str(item.path)), item.report_file
+    values = given(item.study, str(results.path), results.asked, file.stem)
+    silent = ProgressLine(io.StringIO())
+    answer(studies.find(item.study), values, silent, target=file.with_suffix(".ipynb"))
+    return file
 
 
 class ResultsSection:
     """All results of this machine; `changed` is called when a report was written."""
 
-    def __init__(self, on_change: Show) -> None:
+    def __init__(self, on_change: Callable[[], None]) -> None:
         self.shelved: Sequence[Shelved] = ()
         self.lines: Sequence[ScoreLine] = ()
         self._changed = on_change
@@ -59,8 +155,7 @@ class ResultsSection:
 
     def show(self) -> None:
         """List what the filter leaves, and offer it to be chosen."""
-        names = tuple(names_of(self.chosen))
-        self.new.options = self.old.options = names
+        self.new.options = self.old.options = tuple(names_of(self.chosen))
         self.listed.show(listed_html(self.chosen, len(self.shelved), self.lines))
 
     def write(self) -> str:
@@ -75,9 +170,10 @@ class ResultsSection:
     def set_beside(self) -> str:
         """Compare the chosen results with the older ones."""
         new, old = self._pick(self.new.value), self._pick(self.old.value)
+        both = old_and_new(named_results(str(old.path)), named_results(str(new.path)))
         self.found.show(
             f"<h3>{safe(new.name)}, compared to {safe(old.name)}</h3>"
-            f'<div class="lk-scroll">{compared_page(new, old)}</div>'
+            f'<div class="lk-scroll">{both.section()}</div>'
         )
         return "Compared; the table is below."
 
@@ -100,9 +196,7 @@ def names_of(items: Sequence[Shelved]) -> dict[str, Shelved]:
     return by_name
 
 
-def listed_html(
-    items: Sequence[Shelved], among: int, lines: Sequence[ScoreLine] = ()
-) -> str:  # fmt: skip
+def listed_html(items: Sequence[Shelved], among: int, lines: Sequence[ScoreLine] = ()) -> str:
     """The newest of these as a table, with their verdicts and a link to each report.
 
     Of the results of one lab those with the most blocks are judged.
@@ -114,10 +208,8 @@ def listed_html(
         counts_of[line.study, line.when][counts_as(line)] += 1
     rows = [
         {
-            "study": item.study,
-            "name": "recorded" if item.recorded else item.label or item.path.name,
+            "study": item.study, "name": item.called, "lab": f"{item.lab} ({item.made})",
             "measured": item.when[:16].replace("T", " "),
-            "lab": f"{item.lab} ({item.made})",
             "runs": f"{item.finished} of {item.runs}{'; DAMAGED' * bool(item.damaged)}",
             "verdicts": ", ".join(f"{n} {w}" for w, n in counts_of[item.study, item.when].items()),
             "report": link(item.report, "open", f"Open the report: {name}")

@@ -10,7 +10,7 @@ import shops
 
 from labkit.errors import CommandFailed
 from labkit.host import Host
-from labkit.pages.live_orders import watched
+from labkit.pages.live import watch_orders
 from labkit.transports.local import Local
 from labkit.workloads import _database
 from labkit.workloads.dvdstore import DvdStore, seconds_in
@@ -38,7 +38,7 @@ def seen(picture):
 
 def test_a_picture_with_more_seconds_is_shown_again_and_again_while_the_run_goes_on(kept):
     load, shown = DvdStore(users=2, duration=4, warm_up=2, buffers=32), []
-    text = watched(
+    text = watch_orders(
         load,
         {"client": HERE, "server": HERE},
         lambda picture: shown.append((seen(picture), time.monotonic())),
@@ -57,5 +57,5 @@ def test_a_run_that_fails_says_so_and_shows_what_there_is(kept):
         os.kill(int(pid), signal.SIGKILL)
 
     with pytest.raises(CommandFailed) as error:
-        watched(load, {"client": HERE, "server": HERE}, killed)
+        watch_orders(load, {"client": HERE, "server": HERE}, killed)
     assert "closed the connection during the run" in error.value.said
