@@ -15,11 +15,11 @@ import altair as alt
 import numpy as np
 import numpy.typing as npt
 
-from labkit.charts.cell import WIDTH
 from labkit.charts.look import (
     GREY,
     LETTERS,
     POINTS,
+    WIDTH,
     Rows,
     colour,
     dash,

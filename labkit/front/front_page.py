@@ -15,7 +15,7 @@ from IPython.display import display
 from markupsafe import Markup
 
 from labkit.box import this_machine
-from labkit.front import cards, readiness
+from labkit.front import cards
 from labkit.front.area import Area, Speaker, Worker, button, heading
 from labkit.front.cards import (
     JUDGING,
@@ -23,14 +23,13 @@ from labkit.front.cards import (
     StudyCard,
     card_html,
     cards_html,
-    cards_table,
     lessons_html,
 )
 from labkit.front.lab_section import LabSection
 from labkit.front.results import ResultsSection, shelf
 from labkit.pages.filled import filled
 from labkit.pages.kept_scores import kept_scorecard
-from labkit.pages.lab_panel import alone, show
+from labkit.pages.lab_panel import alone
 from labkit.pages.scorecard import body
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -141,7 +140,7 @@ class FrontPage:
 
     def begin(self) -> None:
         """Look at everything again, while the page stays free."""
-        quiet, words = readiness.quiet_now()
+        quiet, words = cards.quiet_now()
         self.light.say(words, bad=not quiet)
         self.lab.begin()
         self.worker.begin("Looking at results and judging claims", self.look)
@@ -177,12 +176,13 @@ class FrontPage:
         """The view shown if there are no widgets: a saved notebook on another page."""
         known = self.known.cards()
         page = filled("front.html", cards=Markup(cards_html(known, self.lessons)))
-        return {"text/html": page, "text/plain": cards_table(known).text()}
+        text = "\n".join(f"{card.title}: {card.last_run}" for card in known)
+        return {"text/html": page, "text/plain": text}
 
     def _ipython_display_(self) -> None:
         if alone():
             self.known.shelved, self.known.score = shelf(), kept_scorecard()
-            show(cards_table(self.known.cards()))
+            display(self.snapshot(), raw=True)  # type: ignore[no-untyped-call]
             return
         view = self.view()
         bundle = {VIEW: {"version_major": 2, "version_minor": 0, "model_id": view.model_id}}
@@ -191,7 +191,7 @@ class FrontPage:
 
     # The lab decides what can run here, and so does this machine where no lab is open.
     def _of_lab(self) -> None:
-        self.known.ready = readiness.of_all(
+        self.known.ready = cards.of_all(
             self.known.studies, self.machine, self.lab.lab, self.lab.answering
         )
         self._show_cards()
@@ -203,10 +203,10 @@ class FrontPage:
     # can be no lab, the recorded run is judged again.
     def _place_of(self, study: str) -> str:
         lab, ready = self.lab.lab, (self.known.ready or {}).get(study)
-        fits = ready is None or ready.state != readiness.NO
+        fits = ready is None or ready.state != cards.NO
         if lab is not None and (fits or not lab.emulated):
             return str(lab.path)
-        return "box" if self.machine.tier in readiness.IN_A_BOX else "recorded"
+        return "box" if self.machine.tier in cards.IN_A_BOX else "recorded"
 
     def _at_work(self) -> None:
         self._show_cards()

@@ -18,8 +18,7 @@ from labkit.charts.look import COLOURS, GREY, framed, inline, tip
 from labkit.errors import BadInput, Unknown
 from labkit.lab import Lab
 from labkit.pages.filled import safe
-from labkit.pages.lab_panel import alone, show, status, wrapped
-from labkit.pages.staying import StayingOutput
+from labkit.pages.lab_panel import StayingOutput, alone, show, status, wrapped
 from labkit.pages.tables import Table
 from labkit.setting import Setting
 from labkit.settings.exclusive_cpu import ExclusiveCpu

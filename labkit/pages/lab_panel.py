@@ -12,7 +12,7 @@ from typing import Any
 
 import altair as alt
 import ipywidgets as widgets  # type: ignore[import-untyped]
-from IPython.display import display
+from IPython.display import DisplayHandle, display
 
 from labkit import charts
 from labkit.errors import LabkitError
@@ -20,12 +20,12 @@ from labkit.host import Host
 from labkit.lab import Lab, describe
 from labkit.machine.stopping import together
 from labkit.pages.filled import safe
-from labkit.pages.staying import StayingOutput
 from labkit.pages.tables import Table, conditions, table
 from labkit.results import Results
 from labkit.running.open_lab import note
 from labkit.study import Study
 
+Show = Callable[[object], None]
 BATCH = "LABKIT_BATCH"
 LOOK_SECONDS = 10.0
 COLUMNS = ("role", "address", "state", "kernel", "cpus")
@@ -49,6 +49,34 @@ def alone() -> bool:
 def show(thing: object) -> None:
     """Display something below the cell that runs."""
     display(thing)  # type: ignore[no-untyped-call]
+
+
+def new_display() -> Show:
+    """Make a place for pictures below the cell that runs; each takes that of the one before."""
+    handle = display(display_id=True)  # type: ignore[no-untyped-call]
+    return handle.update if handle else lambda _: None
+
+
+class StayingOutput:
+    """Shown once where its cell runs, and replaced in its place after that.
+
+    A widget is a blank where no kernel is: a saved notebook, nbconvert, a page that shows it.
+    """
+
+    def __init__(self) -> None:
+        self.data: dict[str, Any] = {}
+        self._handle: DisplayHandle | None = None
+
+    def show(self, data: Mapping[str, Any]) -> None:
+        """Show this, by MIME type, in place of what was there."""
+        if self._handle is not None and data == self.data:
+            return
+        self.data = dict(data)
+        options: dict[str, Any] = {"raw": True, "metadata": charts.EMBEDDED}
+        if self._handle is None:
+            self._handle = display(self.data, display_id=True, **options)  # type: ignore[no-untyped-call]
+        else:
+            self._handle.update(self.data, **options)  # type: ignore[no-untyped-call]
 
 
 def look(host: Host, role: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from labkit.errors import CommandFailed
 from labkit.event import Happening, happening
 from labkit.host import Host
 from labkit.lab import Lab
-from labkit.pages.staying import Show, new_display
+from labkit.pages.lab_panel import Show, new_display
 from labkit.study import Study
 from labkit.workloads.dvdstore import DvdStore, seconds_in
 

@@ -19,7 +19,6 @@ from labkit.errors import ResultsError
 from labkit.machine.places import HOME
 from labkit.pages import tables
 from labkit.pages.filled import filled
-from labkit.pages.folding import folded, living
 from labkit.pages.report_head import ReportHead
 from labkit.running.notebook import TITLE
 
@@ -27,6 +26,15 @@ from labkit.running.notebook import TITLE
 INERT = ("text/plain", "image/png", "image/jpeg", "image/svg+xml")
 NO_SERVERS = ("require_js_url", "mathjax_url", "mermaid_js_url", "jquery_url")
 SCRIPT = re.compile(r"<script\b.*?</script\s*>", re.DOTALL | re.IGNORECASE)
+
+OPEN = ("What we see", "What the document says", "What it means")
+"""The sections that a reader of results came for; the others are a click away."""
+ABOUT = "About this lesson"
+CELL = re.compile(r'(?=<div class="jp-Cell )')
+HEADINGS = re.compile(r"<h2\b([^>]*)>(.*?)</h2>", re.DOTALL)
+LINK = re.compile(r'<a\b[^>]*?href="([^"]*)"[^>]*>(.*?)</a>', re.DOTALL)
+AWAY = ("https://", "http://", "mailto:")
+TAG = re.compile(r"<[^>]+>")
 
 HEADING = 'id="What-we-see"'
 ABOVE = '<p><a href="#labkit-chart">The chart stands at the top of this page.</a></p>'
@@ -93,8 +101,8 @@ def write(notebook: Path, report: Path, head: ReportHead = NO_HEAD) -> None:
     page = SCRIPT.sub("", _exporter().from_notebook_node(document, BESIDE)[0])
     before, main, body = page.partition("<main>")
     chart = insets.first(body)
-    lesson, end, after = living(body).rpartition("</main>")
-    page = f"{before}{main}{folded(lesson)}{end}{after}"
+    lesson, end, after = _living(body).rpartition("</main>")
+    page = f"{before}{main}{_folded(lesson)}{end}{after}"
     top = filled(
         "report_top.html", title=title, wrong=wrong, head=Markup(head.html(chart)),
         version=__version__, name=notebook.name,
@@ -182,3 +190,45 @@ def _put(page: str, mark: str, instead: str) -> str:
             f"nbconvert made a page without {mark}", hint="it may be of another version"
         )
     return f"{before}{instead}{after}"
+
+
+# The cells of a page below their headings; of what has no heading nothing is changed.
+def _folded(body: str) -> str:
+    before, *cells = CELL.split(body)
+    if not HEADINGS.search(body):
+        return body
+    sections: list[tuple[str, str, list[str]]] = [("", ABOUT, [])]
+    for cell in cells:
+        if match := HEADINGS.search(cell):
+            sections.append((match[1], _words(match[2]), []))
+            cell = cell.replace(match[0], "", 1)
+        sections[-1][2].append(cell)
+    return before + "".join(_section(tag, name, "".join(cells)) for tag, name, cells in sections)
+
+
+# The page in which only links are left that lead somewhere from any folder.
+def _living(page: str) -> str:
+    ids = set(re.findall(r'\bid="([^"]*)"', page))
+
+    def link(match: re.Match[str]) -> str:
+        inside = match[1].startswith("#") and match[1][1:] in ids
+        if inside or match[1].startswith(AWAY):
+            return match[0]
+        return f"<span>{match[2]}</span>"
+
+    return LINK.sub(link, page)
+
+
+# What the heading had in its tag, so that links find it.
+def _section(tag: str, name: str, inside: str) -> str:
+    texts = "".join(cell for cell in CELL.split(inside) if "jp-MarkdownCell" in cell)
+    kind = ""
+    if "jp-OutputArea-output" not in inside and not _words(texts):
+        kind = " only-code" if "jp-CodeCell" in inside else " empty"
+    attribute = " open" if name in OPEN else ""
+    summary = f"<summary{tag}>{name}</summary>"
+    return f'<details class="lesson{kind}"{attribute}>{summary}{inside}</details>'
+
+
+def _words(html: str) -> str:
+    return TAG.sub("", html).replace("¶", "").strip()

@@ -11,11 +11,14 @@ from labkit.results import IMPORTS
 from labkit.statistics.comparison import Effect
 from labkit.statistics.interval import within
 from labkit.verdict import (
+    AGREES,
     CONTRADICTED,
+    DIFFERS,
     HOLDS,
     NOT_TESTABLE,
     REAL_KERNEL,
     SAME,
+    UNCLEAR,
     UNDECIDED,
     LocalFigure,
     Verdict,
@@ -26,6 +29,9 @@ NO_STUDY_YET = "no study yet"
 NO_RUN = "not measured yet"
 ALL_WORDS = (*WORDS, NO_RUN, NO_STUDY_YET)
 """Categories of claims: one that could be tested but was not has no verdict."""
+FIGURE_WORDS = {AGREES: " agree", DIFFERS: " differ", UNCLEAR: " unclear"}
+VERDICT_WORDS = {HOLDS: " hold", CONTRADICTED: " contr.", SAME: " same", UNDECIDED: " open"}
+"""Words above the columns of a screen."""
 
 
 @dataclass(frozen=True)

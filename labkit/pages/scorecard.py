@@ -19,6 +19,8 @@ from labkit.pages import terminal
 from labkit.pages.filled import filled
 from labkit.pages.score_line import (
     ALL_WORDS,
+    FIGURE_WORDS,
+    VERDICT_WORDS,
     Judgements,
     ScoreLine,
     best,
@@ -31,18 +33,7 @@ from labkit.pages.score_line import (
 from labkit.pages.tables import Table
 from labkit.results import IMPORTS
 from labkit.runs.index import chosen, found
-from labkit.verdict import (
-    AGREES,
-    CONTRADICTED,
-    DIFFERS,
-    HOLDS,
-    NOT_TESTABLE,
-    REAL_KERNEL,
-    SAME,
-    UNCLEAR,
-    UNDECIDED,
-    check_margin,
-)
+from labkit.verdict import AGREES, DIFFERS, NOT_TESTABLE, REAL_KERNEL, check_margin
 
 if TYPE_CHECKING:
     import polars as pl
@@ -62,8 +53,6 @@ OF_TOOLS = (
 )
 SPARES_NOTE = "Not counted, as others of the same lab have more valid blocks or are newer"
 
-FIGURE_WORDS = {AGREES: " agree", DIFFERS: " differ", UNCLEAR: " unclear"}
-VERDICT_WORDS = {HOLDS: " hold", CONTRADICTED: " contr.", SAME: " same", UNDECIDED: " open"}
 HEADS = (*FIGURE_WORDS.values(), *VERDICT_WORDS.values(), " n/t")
 NAME = WIDE - sum(map(len, HEADS))
 LEGEND = (

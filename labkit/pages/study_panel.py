@@ -6,7 +6,7 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -21,10 +21,9 @@ from labkit.lab import Lab
 from labkit.machine.units import spoken
 from labkit.pages.filled import safe
 from labkit.pages.growing import Median, lines, median
-from labkit.pages.lab_panel import alone, show, status, wrapped
-from labkit.pages.staying import StayingOutput
+from labkit.pages.lab_panel import StayingOutput, alone, show, status, wrapped
 from labkit.pages.tables import conditions, table
-from labkit.results import Results, Run
+from labkit.results import Results
 from labkit.running import loop
 from labkit.running.remarks import remarks
 from labkit.runs.overhead import overhead
@@ -65,47 +64,24 @@ class Standing:
 
 def standing(
     study: Study, results: Results, repeats: int, words: str, state: str,
-    figures: Figures | None = None,
+    values: dict[Path, Values] | None = None,
 ) -> Standing:  # fmt: skip
-    """Read a study's standing from its results; `figures` keeps what was read before."""
+    """Read a study's standing from its results; `values` keeps those of runs read before."""
     runs = [run for run in results.finished() if run.block <= repeats]
-    pairs = {(run.condition, run.block) for run in runs}
     refusals = results.asked.get("refused", {})
     # A condition may be younger than results that are shown.
     names_asked = results.asked.get("conditions") or [c.name for c in study.conditions]
     names = [c.name for c in study.conditions if c.name in names_asked and c.name not in refusals]
-    lanes = {name: sum(1 for condition, _ in pairs if condition == name) for name in names}
-    figures_of = (figures or Figures(study)).of([run for run in runs if run.condition in names])
-    return Standing(
-        lanes, repeats, words, state, {n: figures_of[n] for n in names if n in figures_of}
-    )
-
-
-@dataclass
-class Figures:
-    """The median of each condition so far; each run is read once, however often it is asked."""
-
-    study: Study
-    _values: dict[Path, Values] = field(default_factory=dict)
-    _told: dict[tuple[Path, ...], Median] = field(default_factory=dict)
-
-    def of(self, runs: Sequence[Run]) -> dict[str, Median]:
-        """Condition -> its median so far, from these runs."""
-        by_condition: dict[str, list[Run]] = {}
-        for run in runs:
-            by_condition.setdefault(run.condition, []).append(run)
-        return {name: self._median(blocks) for name, blocks in by_condition.items()}
-
-    def _median(self, runs: Sequence[Run]) -> Median:
-        paths = tuple(run.path for run in runs)
-        if paths not in self._told:
-            for run in runs:
-                if run.path not in self._values:
-                    self._values[run.path] = self.study.sample(run).values
-            values_of = {run.block: self._values[run.path] for run in runs}
-            blocks = {block: values for block, values in values_of.items() if values.size}
-            self._told[paths] = median(blocks, self.study.unit)
-        return self._told[paths]
+    runs_of = {name: [run for run in runs if run.condition == name] for name in names}
+    lanes = {name: len({run.block for run in runs_of[name]}) for name in names}
+    known = {} if values is None else values
+    for run in (run for name in names for run in runs_of[name] if run.path not in known):
+        known[run.path] = study.sample(run).values
+    figures = {
+        name: median({r.block: known[r.path] for r in of if known[r.path].size}, study.unit)
+        for name, of in runs_of.items() if of
+    }  # fmt: skip
+    return Standing(lanes, repeats, words, state, figures)
 
 
 @dataclass
@@ -124,7 +100,8 @@ class StudyPanel:
     _view: _View | None = field(default=None, repr=False)
     _kept: StayingOutput | None = field(default=None, repr=False)
     _lanes: tuple[dict[str, int], int] | None = field(default=None, repr=False)
-    _figures: Figures | None = field(default=None, repr=False)
+    _values: dict[Path, Values] = field(default_factory=dict, repr=False)
+    _standing: Standing | None = field(default=None, repr=False)
 
     async def run(self) -> Results:
         """Measure what is missing and return the results; Stop and an interrupt end it cleanly.
@@ -215,17 +192,18 @@ class StudyPanel:
         page = replace(table(rows), caption=f"{self._count(at)}.")
         self._kept.show(page._repr_mimebundle_())
 
+    # Medians are reckoned again when a run has come.
     def _present(self, words: str, state: str) -> Standing:
-        latest = max((run.block for run in self.results.finished()), default=0)
+        runs = self.results.finished()
+        if self._standing and self._standing.done == len(runs):
+            return replace(self._standing, words=words, state=state)
+        latest = max((run.block for run in runs), default=0)
         # Nothing will be added to what is recorded; until it is decided, nobody knows how much.
         repeats = max(latest, 1) if isinstance(self.repeats, str) else self.repeats
         if self.lab is None:
             repeats = latest or repeats
-        self._figures = self._figures or Figures(self.study)
-        present = standing(self.study, self.results, repeats, words, state, self._figures)
-        if state == "running" and present.done == present.of:
-            return replace(present, words="putting settings back")
-        return present
+        self._standing = standing(self.study, self.results, repeats, words, state, self._values)
+        return self._standing
 
     # The study works in a thread, so that an interrupt never hits it while it puts settings back.
     def _begin(self) -> None:
@@ -283,16 +261,17 @@ class StudyPanel:
         return "; ".join(parts), "finished"
 
     def _tell(self, words: str, state: str) -> None:
-        active = state in ("running", "stopping")
-        if active and self._view is None:
+        if state in ("running", "stopping") and self._view is None:
             return
         present = self._present(words, state)
-        if self._view is not None:
-            self._view.draw(present)
-            self._keep(present)
-        else:
+        if self._view is None:
             print(f"{words}: {present.done} of {present.of} runs")
             self._print_remarks()
+            return
+        if state == "running" and present.done == present.of:
+            present = replace(present, words="putting settings back")
+        self._view.draw(present)
+        self._keep(present)
 
 
 class _View:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from labkit import box, find_study
+from labkit import box
 from labkit.running.notebook import LEAN
 
 # The last is for the driver, a program of Node.js.
@@ -39,49 +39,20 @@ SETTINGS["@jupyterlab/notebook-extension:tracker"] = {"windowingMode": "none"}
 SHOWN = ".jp-NotebookPanel:not(.lm-mod-hidden)"
 # On CPUs that other tests use as well.
 READY_MS = 120_000
-READY = """() => {
-  const panel = window.jupyterapp?.shell?.currentWidget;
-  return panel?.sessionContext?.session?.kernel?.status === "idle";
-}"""
-STANDING = """() => {
-  const panel = window.jupyterapp.shell.currentWidget, session = panel?.sessionContext?.session;
-  const told = [...document.querySelectorAll(".jp-Dialog")].map(one => one.innerText);
-  return { path: panel?.context?.path, kernel: session?.kernel?.status, told };
-}"""
-# What the page knows of the notebook: cells that ran, cells that failed, cells in all.
-CELLS = """() => {
-  const cells = window.jupyterapp.shell.currentWidget.content.widgets
-    .map(widget => widget.model).filter(model => model.type === "code");
-  const failed = cells.flatMap(model => model.toJSON().outputs)
-    .filter(output => output.output_type === "error").map(output => output.evalue);
-  return { ran: cells.filter(model => model.executionCount).length, all: cells.length, failed };
-}"""
 
-CUT_OFF = """all => all.filter(one => one.scrollWidth > one.clientWidth + 1)
-  .map(one => one.innerText.slice(0, 80))"""
+
+def script(name: str) -> str:
+    """A function of JavaScript, to be called in a page."""
+    return (Path(__file__).parent / "js" / f"{name}.js").read_text("utf-8")
+
+
+READY = script("ready")
+STANDING = script("standing")
+CELLS = script("cells")
+
+CUT_OFF = script("cut_off")
 DARK = "() => { jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'}) }"
-# Contrast of letters with what is behind them: the least of those chosen, and whose it is.
-CONTRAST = """chosen => {
-  const rgb = text => (text.match(/[\\d.]+/g) || []).map(Number);
-  const shine = ([r, g, b]) => [r, g, b].map(v => v / 255)
-    .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-    .reduce((all, v, i) => all + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const behind = node => {
-    for (; node; node = node.parentElement) {
-      const [r, g, b, a = 1] = rgb(getComputedStyle(node).backgroundColor);
-      if (r !== undefined && a > 0.9) return [r, g, b];
-    }
-    return [255, 255, 255];
-  };
-  const words = [...document.querySelectorAll(chosen)]
-    .filter(one => one.getClientRects().length && one.textContent.trim());
-  return words.map(one => {
-    const style = getComputedStyle(one);
-    const colour = rgb(one instanceof SVGElement ? style.fill : style.color);
-    const both = [shine(colour), shine(behind(one))].sort((a, b) => b - a);
-    return [(both[0] + 0.05) / (both[1] + 0.05), one.textContent.trim().slice(0, 80)];
-  }).sort((a, b) => a[0] - b[0])[0];
-}"""
+CONTRAST = script("contrast")
 
 
 @dataclass(frozen=True)
@@ -256,29 +227,25 @@ class Notebook:
 
     def run_all(self, seconds: float = 120) -> None:
         """Run all cells; the first that fails fails the test."""
+        self._run(lambda cells: cells["ran"] == cells["all"], "the last cell", seconds)
+
+    def run_until(self, pattern: str, seconds: float = 120) -> None:
+        """Run all cells until one shows a text; one that fails fails the test."""
+        shown = self.page.locator(f"text={pattern}")
+        self._run(lambda _: shown.count(), pattern, seconds)
+
+    def _run(self, there: Callable[[dict[str, Any]], object], what: str, seconds: float) -> None:
         # Not awaited: awaiting a command inside evaluate hangs.
         self.page.evaluate("() => { jupyterapp.commands.execute('notebook:run-all-cells') }")
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             cells = self.page.evaluate(CELLS)
             assert not cells["failed"], cells
-            if cells["ran"] == cells["all"]:
-                return
-            self.page.wait_for_timeout(200)
-        pytest.fail(f"the notebook was not through after {seconds} s: {cells}")
-
-    def run_until(self, pattern: str, seconds: float = 120) -> None:
-        """Run all cells until one shows a text; one that fails fails the test."""
-        self.page.evaluate("() => { jupyterapp.commands.execute('notebook:run-all-cells') }")
-        end, shown = time.monotonic() + seconds, self.page.locator(f"text={pattern}")
-        while time.monotonic() < end:
-            cells = self.page.evaluate(CELLS)
-            assert not cells["failed"], cells
-            if shown.count():
+            if there(cells):
                 return
             self.page.wait_for_timeout(100)
         self.page.screenshot(path=self.screenshots / "not-shown.png")
-        pytest.fail(f"no {pattern} after {seconds} s: {cells}")
+        pytest.fail(f"no {what} after {seconds} s: {cells}")
 
     def shoot(self, name: str, text: str) -> None:
         """Scroll to the cell that holds `text`; where pictures are asked for, keep one."""
@@ -299,23 +266,6 @@ def own_box() -> Iterator[str]:
     """The lab.toml of a box that only these tests use."""
     yield str(box.up(BOX))
     box.down(BOX)
-
-
-@pytest.fixture(scope="session")
-def checkout() -> Path:
-    return CHECKOUT
-
-
-@pytest.fixture(scope="session")
-def stored(tmp_path_factory) -> str:
-    """Results to read: the recorded ones, or made-up ones where none are recorded yet."""
-    if (CHECKOUT / "data" / "recorded" / "lat_ping.labkit").exists():
-        return "recorded"
-    sys.path.insert(0, str(CHECKOUT / "tests/helpers"))
-    import synthetic
-
-    folder = tmp_path_factory.mktemp("stored")
-    return str(synthetic.write_results(folder, find_study("lat_ping")).path)
 
 
 @pytest.fixture(scope="session")

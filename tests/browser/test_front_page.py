@@ -16,7 +16,16 @@ from labkit import find_study, studies
 from labkit.changes.journal import hello
 from labkit.lab import opened
 from labkit.running.open_lab import named_results
-from tests.browser.conftest import BOX, CONTRAST, CUT_OFF, DARK, KEPT, _environment, awaited
+from tests.browser.conftest import (
+    BOX,
+    CONTRAST,
+    CUT_OFF,
+    DARK,
+    KEPT,
+    _environment,
+    awaited,
+    script,
+)
 
 PROGRAMS = ("ethtool",)
 
@@ -36,16 +45,7 @@ with opened(Path(sys.argv[1])) as lab, in_force(lab.hosts, "a study that crashed
 """
 FRONT = ".labkit-front"
 PARTS = f"{FRONT} :is(a, button, input, summary)"
-# What has the focus: its place among the parts that are shown, its name, and whether it is seen.
-FOCUSED = """parts => {
-  const one = document.activeElement;
-  const all = [...document.querySelectorAll(parts)].filter(part => part.checkVisibility());
-  const style = getComputedStyle(one);
-  const named = one.getAttribute("aria-label") || one.innerText || one.title
-    || [...(one.labels || [])].map(label => label.innerText).join(" ");
-  return { kind: one.tagName, place: all.indexOf(one), of: all.length, named: named.trim(),
-           seen: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2 };
-}"""
+FOCUSED = script("focused")
 WORDS = f"{FRONT} :is(p, h2, h3, td, th, a, b, span, code)"
 SHOWN = "() => window.jupyterapp.shell.currentWidget.context.path"
 CELLS = "() => window.jupyterapp.shell.currentWidget.content.widgets.length"

@@ -17,7 +17,7 @@ from labkit import charts, studies
 from labkit.claim import Verdict
 from labkit.pages import report, scorecard, tables
 from labkit.results import Results, Run
-from tests.browser.conftest import CHECKOUT
+from tests.browser.conftest import CHECKOUT, script
 from tests.browser.payloads import PAYLOADS, RUN, SHELLS, WHOLE
 
 pytestmark = [
@@ -26,19 +26,7 @@ pytestmark = [
     pytest.mark.when_changed("labkit/pages/", "labkit/charts/", "labkit/claims/"),
 ]
 
-# What the pages hold of their own accord; anything else came of a payload.
-FOUND = """() => {
-const LINKS = ['href', 'xlink:href', 'src', 'action', 'formaction', 'data'];
-return ({
-  taken: window.taken, title: document.title,
-  bad: [...document.querySelectorAll('*')].filter(e =>
-    [...e.attributes].some(a => /^on/i.test(a.name)
-      || (LINKS.includes(a.name) && /^\\s*javascript:/i.test(a.value)))
-    || ['IFRAME','OBJECT','EMBED','MARQUEE','VIDEO','AUDIO','BASE'].includes(e.tagName)
-    || (e.tagName === 'FORM' && e.className !== 'vega-bindings')
-    || (e.tagName === 'IMG' && !e.src.startsWith('data:'))
-    || e.dataset.commandlinkerCommand).map(e => e.outerHTML.slice(0, 200)),
-}) }"""
+FOUND = script("found")
 
 
 @pytest.fixture
@@ -212,19 +200,14 @@ from tests.browser.payloads import PAYLOADS, WHOLE
 
 show([*PAYLOADS[:4], *PAYLOADS[17:20], *WHOLE[:3], {formula!r}])"""
 FORMULA = "$$\\href{javascript:window.taken=1}{x}$$"
-# JupyterLab has elements of its own, so only those count that carry what a payload does.
-CARRIES = """() => ({ taken: window.taken, bad: [...document.querySelectorAll('*')].filter(e =>
-  [...e.attributes].some(a => (/^on/i.test(a.name) && a.value.includes('taken'))
-    || (/href|src|action/i.test(a.name) && /^\\s*javascript:.*taken/i.test(a.value)))
-  || (e.tagName === 'SCRIPT' && e.textContent === 'window.taken=1'))
-  .map(e => e.outerHTML.slice(0, 200)) })"""
+CARRIES = script("carries")
 
 
 @pytest.mark.torture
-def test_the_panels_of_a_hostile_lab_run_nothing_in_jupyterlab(lab_notebook, page, checkout):
+def test_the_panels_of_a_hostile_lab_run_nothing_in_jupyterlab(lab_notebook, page):
     said = []
     page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
-    code = PANELS.format(home=str(checkout), formula=FORMULA)
+    code = PANELS.format(home=str(CHECKOUT), formula=FORMULA)
     lab_notebook.show("panels", nbf.new_code_cell(code))
     lab_notebook.run_all()
     page.wait_for_selector(".vega-embed canvas, .vega-embed svg.marks")

@@ -12,7 +12,7 @@ from labkit.changes.journal import hello
 from labkit.errors import ResultsError
 from labkit.lab import opened
 from labkit.running.open_lab import recorded
-from tests.browser.conftest import CONTRAST, CUT_OFF, DARK, SHOWN
+from tests.browser.conftest import CONTRAST, CUT_OFF, DARK, SHOWN, script
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -24,39 +24,12 @@ OPENED = ("00-start-here", "01-lat-ping")
 """Each of these is opened by a test of its own."""
 MOST = 3600
 """Words of a notebook that has run: 18 minutes at 200 a minute. Numbers of tables are looked up."""
-WORDS = """() => {
-  const count = text => (text.match(/\\S*\\p{L}\\S*/gu) || []).length;
-  const shown = html => {
-    const page = new DOMParser().parseFromString(html, "text/html");
-    page.querySelectorAll("style, script").forEach(node => node.remove());
-    page.querySelectorAll("td, th, p").forEach(node => node.append(" "));
-    return page.body.textContent;
-  };
-  const said = ({ data, text }) => {
-    if (!data) return [text || ""].flat().join("");
-    if (Object.keys(data).some(kind => /vega|widget/.test(kind))) return "";
-    return data["text/html"] ? shown([data["text/html"]].flat().join(""))
-                             : [data["text/plain"] || ""].flat().join("");
-  };
-  return window.jupyterapp.shell.currentWidget.content.widgets
-    .map(widget => widget.model.toJSON())
-    .flatMap(({ source, outputs }) => [[source].flat().join(""), ...(outputs || []).map(said)])
-    .map(count).reduce((all, one) => all + one, 0);
-}"""
+WORDS = script("words")
 SMALLEST = 360
 """So many pixels wide is a cell beside the list of files in a window of 800."""
-FITTING = f"""() => [...document.querySelectorAll({DRAWN!r})].every(drawn => {{
-  const [cell, size] = [drawn.closest(".jp-OutputArea-output"), drawn.getBoundingClientRect()];
-  const whole = drawn.viewBox.baseVal;
-  return size.width <= cell.clientWidth && cell.scrollWidth <= cell.clientWidth
-    && Math.abs(size.width / size.height - whole.width / whole.height) < 0.05;
-}})"""
-LETTERS = """all => Math.min(...all.flatMap(drawn => {
-  const scale = drawn.getBoundingClientRect().width / drawn.viewBox.baseVal.width;
-  return [...drawn.querySelectorAll("text")].map(
-    words => scale * parseFloat(getComputedStyle(words).fontSize));
-}))"""
-DRAWERS = ("LadderPanel", "picture")
+FITTING = script("fitting")
+LETTERS = script("letters")
+DRAWERS = ("LadderPanel", "orders")
 """What draws a chart and is no chart itself."""
 
 
@@ -145,11 +118,11 @@ def all_drawn(notebook, stem: str, charts: int) -> None:
     assert notebook.page.strayed == []
 
 
-def test_every_cell_runs_every_chart_is_drawn_and_nothing_leaves_this_machine(lab_notebook, stored):
-    lab_notebook.open("00-start-here", where=stored)
+def test_every_cell_runs_every_chart_is_drawn_and_nothing_leaves_this_machine(lab_notebook):
+    lab_notebook.open("00-start-here", where="recorded")
     lab_notebook.run_all()
     all_drawn(lab_notebook, "00-start-here", len(CHARTS["00-start-here"]))
-    lab_notebook.open_beside("01-lat-ping", where=stored)
+    lab_notebook.open_beside("01-lat-ping", where="recorded")
     lab_notebook.run_all()
     all_drawn(lab_notebook, "01-lat-ping", len(CHARTS["01-lat-ping"]))
     choices_change_the_ladder(lab_notebook)
@@ -200,7 +173,7 @@ def charts_fit_into_a_narrow_window(lab_notebook) -> None:
     page = lab_notebook.page
     for width in (1280, 1024, 800):
         page.set_viewport_size({"width": width, "height": 900})
-        page.wait_for_function(FITTING)
+        page.wait_for_function(FITTING, arg=DRAWN)
         lab_notebook.shoot(f"narrow-{width}", "What we see")
     sizes = page.locator(DRAWN).evaluate_all(
         "all => all.map(one => one.getBoundingClientRect().width)"

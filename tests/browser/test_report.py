@@ -17,7 +17,7 @@ from labkit.pages.report_head import head_of
 from labkit.pages.tables import VERDICTS, Table, table
 from labkit.running.notebook import LEAN
 from labkit.running.open_lab import stored_results
-from tests.browser.conftest import BROWSERS, CONTRAST
+from tests.browser.conftest import BROWSERS, CHECKOUT, CONTRAST, script
 
 PROGRAMS = ("unshare",)
 
@@ -49,15 +49,15 @@ def offline(page):
 
 
 def test_the_report_of_a_study_draws_its_charts_from_one_file(
-    offline, stored, tmp_path, screenshots, checkout, monkeypatch
+    offline, tmp_path, screenshots, monkeypatch
 ):
     monkeypatch.setenv("LABKIT_BATCH", "1")
     executed, page = tmp_path / "executed.ipynb", tmp_path / "report.html"
     papermill.execute_notebook(
-        str(checkout / "notebooks" / "01-lat-ping.ipynb"), str(executed), {"where": stored},
+        str(CHECKOUT / "notebooks" / "01-lat-ping.ipynb"), str(executed), {"where": "recorded"},
         kernel_name="python3", progress_bar=False, extra_arguments=[LEAN],
     )  # fmt: skip
-    study, results = find_study("lat_ping"), stored_results("lat_ping", stored)
+    study, results = find_study("lat_ping"), stored_results("lat_ping", "recorded")
     report.write(executed, page, head_of(study, results, judge(study, results)))
     assert page.stat().st_size <= 2_000_000
     asked = []
@@ -85,12 +85,7 @@ def test_the_report_of_a_study_draws_its_charts_from_one_file(
 
 
 READ = "p, td, th, li, h1, h2, h3, h4, summary, label, a, b, span, code, small"
-COLOURS_OF = """selector => {
-  const [one] = document.querySelectorAll(selector);
-  const style = getComputedStyle(one);
-  return [style.color, style.fill, style.backgroundColor].map(
-    text => (text.match(/\\d+/g) || []).slice(0, 3).map(Number));
-}"""
+COLOURS_OF = script("colours_of")
 
 
 def in_the_dark_and_on_paper(page, screenshots) -> None:

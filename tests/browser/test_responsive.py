@@ -11,23 +11,11 @@ import numpy as np
 import pytest
 
 from labkit import box, find_study
-from tests.browser.conftest import BOX, SHOWN
+from tests.browser.conftest import BOX, SHOWN, script
 
 pytestmark = [pytest.mark.browser, pytest.mark.box, pytest.mark.torture]
 
-WATCH = """() => {
-  window.seen = { keys: [], longest: 0 };
-  let last = performance.now();
-  const frame = now => {
-    seen.longest = Math.max(seen.longest, now - last);
-    last = now;
-    requestAnimationFrame(frame);
-  };
-  requestAnimationFrame(frame);
-  new PerformanceObserver(list => list.getEntries().filter(one => one.name === "keydown")
-    .forEach(one => seen.keys.push(one.duration))
-  ).observe({ type: "event", durationThreshold: 16 });
-}"""
+WATCH = script("watch")
 KEYS, PAUSE_MS = 100, 80
 GOOD_MS, LONGEST_MS = 200, 1_000
 FRAME_MS = 16

@@ -11,8 +11,7 @@ import synthetic
 
 from labkit import studies
 from labkit.claims import published
-from labkit.pages.scorecard import page
-from labkit.pages.scorecard import Scorecard, scorecard
+from labkit.pages.scorecard import Scorecard, page, scorecard
 from labkit.pages.tables import Table
 from labkit.reason import What
 from labkit.running.open_lab import recorded

@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from labkit.front.area import Speaker
-from labkit.front.cards import Known, card_html, first_picture
+from labkit.front.cards import NO, YES, Known, Readiness, card_html, first_picture, quiet_now
 from labkit.front.front_page import FrontPage, Runner, Tiles
-from labkit.front.readiness import NO, YES, Readiness, quiet_now
 from labkit.lab import LOCAL_LAB, Lab
 
 

@@ -86,15 +86,6 @@ def test_no_cell_of_a_study_is_silent_where_there_is_no_lab(path):
 
 
 @every_notebook
-def test_it_is_valid_and_of_the_current_format(path):
-    notebook = read(path)
-    nbformat.validate(notebook)
-    assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
-    assert notebook.metadata.kernelspec.name == "python3"
-    assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
-
-
-@every_notebook
 def test_the_headings_are_the_fixed_ones_under_one_title(path):
     text = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == LESSONS.get(stem(path), HEADINGS)
@@ -124,29 +115,23 @@ def test_the_first_code_cell_and_no_other_is_the_parameters_plain_literals_each_
 
 
 @every_notebook
-def test_prose_comes_before_every_code_cell(path):
-    cells = read(path).cells
-    assert cells[0].cell_type == "markdown"
-    for before, cell in itertools.pairwise(cells):
+def test_it_is_valid_has_prose_before_each_small_cell_that_defines_nothing_and_no_output(path):
+    notebook, cells = read(path), code_cells(path)
+    nbformat.validate(notebook)
+    assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
+    assert notebook.metadata.kernelspec.name == "python3"
+    assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
+    assert notebook.cells[0].cell_type == "markdown"
+    for before, cell in itertools.pairwise(notebook.cells):
         assert not before.cell_type == cell.cell_type == "code", cell.source
-
-
-@every_notebook
-def test_cells_are_small_and_define_nothing(path):
-    cells = code_cells(path)
     assert (8 if stem(path) in LESSONS else 12) <= len(cells) <= 25
     for cell in cells:
-        assert cell.source.strip()
+        assert cell.source.strip() and not cell.outputs and cell.execution_count is None
         # Each parameter has a line of its own.
         assert len(cell.source.splitlines()) <= (14 if cell.metadata.get("tags") else 12)
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.ExceptHandler)
         assert not any(isinstance(node, kinds) for node in ast.walk(tree(cell))), cell.source
         assert not re.search(r"^\s*[%!]", cell.source, re.MULTILINE), "no magic, no shell"
-
-
-@every_notebook
-def test_no_output_and_no_count_is_committed(path):
-    assert all(not cell.outputs and cell.execution_count is None for cell in code_cells(path))
 
 
 @pytest.mark.slow

@@ -5,9 +5,12 @@ import re
 import threading
 from types import SimpleNamespace
 
+import nbformat.v4 as nbf
 import numpy as np
 import pytest
 import synthetic
+from nbclient import NotebookClient
+from nbconvert.exporters import HTMLExporter
 
 from labkit import charts, find_study
 from labkit.charts.tradeoff import means
@@ -17,11 +20,13 @@ from labkit.host import Host
 from labkit.lab import Lab
 from labkit.machine.places import HOME
 from labkit.machine.units import figure
-from labkit.pages import lab_panel, study_panel
+from labkit.pages import lab_panel, study_panel, tables
 from labkit.pages.dial_panel import DialPanel
+from labkit.pages.growing import EDGE, WIDE, Median, lines, median
 from labkit.pages.lab_panel import LabPanel, LadderPanel
 from labkit.pages.study_panel import StudyPanel
 from labkit.results import Results, Run
+from labkit.running.notebook import LEAN
 from labkit.running.open_lab import named_results
 from labkit.runs.progress import Progress
 from labkit.statistics.measurand import plain
@@ -111,32 +116,17 @@ def test_nobody_is_there_in_plain_python_nor_in_a_batch(monkeypatch):
 
 
 @pytest.mark.slow
-def test_alone_a_study_prints_two_short_lines_and_returns_its_results(lab, results, capsys):
+def test_alone_a_study_prints_two_short_lines_and_measures_nothing_twice(lab, results, capsys):
+    assert asyncio.run(StudyPanel(Counting(), None, results).run()) is results
+    assert "(recorded)" in capsys.readouterr().out
     assert asyncio.run(StudyPanel(Counting(), lab, results, repeats=3).run()) is results
     first, last = capsys.readouterr().out.splitlines()
     assert first == "counting: 0 of 6 runs are there"
     assert last.startswith("Finished in") and last.endswith("6 of 6 runs")
-
-
-@pytest.mark.slow
-def test_run_again_measures_nothing_anew(lab, results, capsys):
-    for _ in range(2):
-        asyncio.run(StudyPanel(Counting(), lab, results, repeats=2).run())
-    assert len(results.runs()) == 4
-    assert "4 of 4 runs are there" in capsys.readouterr().out
-
-
-def test_without_a_lab_the_recorded_runs_are_returned_at_once(results, capsys):
-    assert asyncio.run(StudyPanel(Counting(), None, results).run()) is results
-    assert "(recorded)" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_recorded_runs_are_all_that_there_will_be_whatever_is_asked_for(lab, results, capsys):
-    asyncio.run(StudyPanel(Counting(), lab, results, repeats=2).run())
-    capsys.readouterr()
+    asyncio.run(StudyPanel(Counting(), lab, results, repeats=3).run())
+    assert len(results.runs()) == 6 and "6 of 6 runs are there" in capsys.readouterr().out
     asyncio.run(StudyPanel(Counting(), None, results, repeats=5).run())
-    assert "4 of 4 runs are there (recorded)" in capsys.readouterr().out
+    assert "6 of 6 runs are there (recorded)" in capsys.readouterr().out, "there will be no more"
 
 
 @pytest.mark.slow
@@ -212,20 +202,18 @@ def test_conditions_that_the_lab_refuses_have_no_lane(tmp_path):
 
 
 def test_each_lane_says_its_median_so_far_its_few_runs_and_from_the_fourth_how_sure_it_is(results):
-    for block, median in ((1, 60.0), (2, 66.0)):
-        rows = ({"metric": "round trip", "p50": median}, {"metric": "netperf p50", "p50": 9.0})
-        results.keep(Run("A", block, block, "finished", rows=rows), {"a.txt": "x"})
-    slow = {"metric": "round trip", "p50": 2431.7}
-    results.keep(Run("B", 1, 3, "finished", rows=(slow, rows[1])), {"a.txt": "x"})
-    now = study_panel.standing(Counting(), results, 5, "", "running")
-    assert now.figures["B"].text == "2,432 µs" and list(now.figures) == ["A", "B"]
-    assert now.figures["A"].text.endswith(" µs, blocks: 60, 66")
-    for block, median in ((3, 60.0), (4, 66.0)):
-        rows = ({"metric": "round trip", "p50": median},)
-        results.keep(Run("A", block, block + 2, "finished", rows=rows), {"a.txt": "x"})
-    now = study_panel.standing(Counting(), results, 5, "", "running")
+    def keep(name, block, median):
+        rows = ({"metric": "netperf p50", "p50": 9.0}, {"metric": "round trip", "p50": median})
+        results.keep(Run(name, block, block, "finished", rows=rows), {"a.txt": "x"})
+        return study_panel.standing(Counting(), results, 5, "", "running").figures
+
+    keep("A", 1, 60.0), keep("B", 1, 2431.7)
+    now = keep("A", 2, 66.0)
+    assert list(now) == ["A", "B"] and now["B"].text == "2,432 µs"
+    assert now["A"].text.endswith(" µs, blocks: 60, 66")
+    keep("A", 3, 60.0)
     shown = r"(\S+) µs, (\S+) to (\S+) \(.* wide\)"
-    value, low, high = re.match(shown, now.figures["A"].text).groups()
+    value, low, high = re.match(shown, keep("A", 4, 66.0)["A"].text).groups()
     assert 60 <= float(value) <= 66 and float(low) < 60 and float(high) > 66
 
 
@@ -332,3 +320,91 @@ def test_status_words_are_told_to_who_listens(lab, results, watched):
     assert 'aria-live="polite"' in dials.words.value
     names = [b.description for b in (panel._view.start, panel._view.stop, dials.start, dials.stop)]
     assert len(set(names)) == 4
+
+
+RANDOM = np.random.default_rng(3)
+
+
+def blocks(middle, number):
+    """So many blocks of latencies around a middle."""
+    return {n: middle * RANDOM.lognormal(0, 0.1, 200) for n in range(number)}
+
+
+def places(line):
+    """Where the large mark of a line stands, its small ones, and its bar."""
+    circles = re.findall(r'<circle cx="([\d.]+)" cy="\d+" r="(\d)"', line)
+    (large,) = (float(x) for x, r in circles if r == "4")
+    bar = re.search(r'd="M([\d.]+) \d+H([\d.]+)" stroke-width', line)
+    small = [float(x) for x, r in circles if r == "2"]
+    return large, small, tuple(map(float, bar.groups())) if bar else ()
+
+
+def test_two_times_as_slow_stands_two_times_as_far_from_the_left():
+    drawn = lines({"A": median(blocks(100, 1), "us"), "B": median(blocks(200, 1), "us")})
+    (a, *_), (b, *_) = places(drawn["A"]), places(drawn["B"])
+    assert (b - EDGE) / (a - EDGE) == pytest.approx(2, rel=0.1) and b == WIDE - EDGE
+
+
+def test_the_picture_grows_from_a_mark_to_blocks_and_to_an_interval():
+    one, few, enough = (median(blocks(100, n), "us") for n in (1, 2, 6))
+    assert places(lines({"A": one})["A"])[1:] == ([], ())
+    at, each, bar = places(lines({"A": few})["A"])
+    assert len(each) == 2 and bar == ()
+    at, each, (low, high) = places(lines({"A": enough})["A"])
+    assert each == [] and EDGE < low < at < high <= WIDE - EDGE
+    assert re.fullmatch(r"[\d.]+ µs, [\d.]+ to [\d.]+ \(\d+% wide\)", enough.text)
+
+
+def test_of_one_figure_a_run_the_mean_is_told_as_in_reports():
+    found = median({n: np.array([x]) for n, x in enumerate((10.0, 11.0, 10.0, 13.0))}, "us")
+    assert found.value == 11 and found.text.startswith("11 µs, ") and found.single
+    assert not median(blocks(100, 4), "us").single
+
+
+def test_far_apart_the_scale_is_logarithmic_and_all_marks_are_inside():
+    drawn = lines({name: Median(name, 10.0**n) for n, name in enumerate("ABC")})
+    a, b, c = (places(drawn[name])[0] for name in "ABC")
+    assert (a, b, c) == pytest.approx((EDGE, WIDE / 2, WIDE - EDGE))
+
+
+def test_what_has_no_figure_is_a_line_without_marks_and_words_are_never_markup():
+    drawn = lines({"A": median({}, "us"), "<b>": Median("<i>odd</i>", 1.0)})
+    assert "circle" not in drawn["A"] and drawn["A"].endswith("no figure")
+    assert "<i>" not in drawn["<b>"]
+
+
+# A notebook that was saved and is opened again, or converted, shows what its panels showed.
+CELLS = """
+from labkit import find_study
+from labkit.pages.lab_panel import LadderPanel
+from labkit.pages.study_panel import StudyPanel
+from labkit.running.open_lab import stored_results
+
+study = find_study("lat_10us")
+results = stored_results("lat_10us", "recorded")
+---
+panel = StudyPanel(study, None, results)
+results = await panel.run()
+---
+ladder = LadderPanel(results, study)
+ladder
+---
+ladder.draw(lambda: ladder.chart((50,)))
+"""
+
+
+@pytest.mark.slow
+def test_each_panel_leaves_its_picture_and_its_numbers(monkeypatch):
+    monkeypatch.delenv("LABKIT_BATCH", raising=False)
+    notebook = nbf.new_notebook(cells=[nbf.new_code_cell(c.strip()) for c in CELLS.split("---")])
+    client = NotebookClient(notebook, kernel_name="python3", timeout=300, extra_arguments=[LEAN])
+    client.execute()
+    _, study, ladder, _ = ([o["data"] for o in cell.outputs] for cell in notebook.cells)
+    assert any("runs are there (recorded" in data["text/plain"] for data in study)
+    assert any(tables.MIME in data for data in study)
+    pictures = [data for data in ladder if charts.V5 in data]
+    assert len(pictures) == 1 and pictures[0]["image/svg+xml"].lstrip().startswith("<svg")
+    # The last cell has drawn it anew, in the place where it was.
+    assert "median" in pictures[0]["text/plain"] and "99 %" not in pictures[0]["text/plain"]
+    page, _ = HTMLExporter(template_name="lab").from_notebook_node(notebook)
+    assert "runs are there (recorded" in page and 'src="data:image/svg+xml;base64,' in page

@@ -21,6 +21,7 @@ from labkit.pages.answer import _is_emulated, given
 from labkit.reason import Reason, What
 from labkit.running import notebook as campaign
 from labkit.running.open_lab import named_results
+from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, UNDECIDED
 
 BAD = '</script><script>alert("taken")</script><img src=x onerror=alert(1)>'
 
@@ -56,34 +57,29 @@ def verdict(word, why="it was measured"):
     return Verdict(*about, word, reasons, *[None] * 4, 5, "Figure 3")
 
 
+CHART = shown(charts.round_trips(np.arange(1, 99.0)))
+
+
 @pytest.mark.slow
-def test_it_asks_no_server_for_anything(tmp_path):
-    page = written(tmp_path, shown(charts.round_trips(np.arange(1, 99.0))))
+def test_it_asks_no_server_for_anything_and_only_scripts_of_our_own_are_in_it(tmp_path):
+    page = written(tmp_path, CHART)
     without = re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL)
     assert not re.findall(r"""(?:src|href)=["'](?:https?:)?//""", without)
     assert not re.findall(r"url\((?!['\"]?(?:data:|#))", without)
     assert "default-src 'none'" in page.partition("<style")[0]
-
-
-@pytest.mark.slow
-def test_only_scripts_of_our_own_are_in_it(tmp_path):
-    page = written(tmp_path, shown(charts.round_trips(np.arange(1, 99.0))))
     nonce = re.search(r"script-src 'nonce-([^']+)'", page)[1]
     heads = re.findall(r"<script\b[^>]*>", page)
     assert set(heads) == {f'<script nonce="{nonce}">', '<script type="application/json">'}
 
 
 @pytest.mark.slow
-def test_charts_share_one_bundle_and_are_there_as_pictures_too(tmp_path):
-    chart = shown(charts.round_trips(np.arange(1, 99.0)))
-    one, two = written(tmp_path, chart), written(tmp_path, chart, chart)
-    assert len(two) - len(one) < 100_000 < len(one)
+def test_charts_share_one_bundle_and_are_there_as_pictures_for_any_screen_and_paper(tmp_path):
+    one, two = written(tmp_path, CHART), written(tmp_path, CHART, CHART)
+    assert len(two) - len(one) < 100_000 < len(one) and len(one.encode()) <= 2_000_000
     assert two.count('class="labkit-chart"') == 2 and two.count("<svg") >= 2
-
-
-@pytest.mark.slow
-def test_a_report_without_charts_carries_no_bundle(tmp_path):
-    assert len(written(tmp_path, display(text__plain="42"))) < 600_000
+    assert len(written(tmp_path, display(text__plain="42"))) < 600_000, "no bundle without charts"
+    assert "prefers-color-scheme: dark" in one and "color-scheme: light dark" in one
+    assert "@media print" in one and "fill: currentColor" in one
 
 
 @pytest.mark.slow
@@ -116,8 +112,7 @@ def test_the_head_says_all_that_a_reader_asks_first(tmp_path):
     results = named_results(str(HOME / "data" / "recorded" / "lat_10us.labkit"))
     study = studies.find("lat_10us")
     head = report_head.head_of(study, results, judge(study, results))
-    chart = shown(charts.round_trips(np.arange(1, 99.0)))
-    top = written(tmp_path, chart, head=head).partition("<main>")[0].rpartition("<h1>")[2]
+    top = written(tmp_path, CHART, head=head).partition("<main>")[0].rpartition("<h1>")[2]
     run = results.finished()[0]
     wanted = ["Found: ", "<svg", "Verdicts: ", "lat-10us-01",
               run.started[:10], "Linux", run.facts["versions"]["labkit"],
@@ -169,28 +164,15 @@ def test_the_lesson_is_folded_and_what_was_seen_is_open(tmp_path):
 
 
 @pytest.mark.slow
-def test_no_link_of_a_report_is_dead(tmp_path):
-    chart = shown(charts.round_trips(np.arange(1, 99.0)))
-    page = re.sub(r"<script\b.*?</script>", "", lesson(tmp_path, chart), flags=re.DOTALL)
+def test_the_chart_of_what_we_see_stands_in_the_head_and_once_and_no_link_is_dead(tmp_path):
+    whole = lesson(tmp_path, CHART)
+    top, _, rest = whole.partition("<main>")
+    assert top.count('class="labkit-chart"') == 1 and 'class="labkit-chart"' not in rest
+    page = re.sub(r"<script\b.*?</script>", "", whole, flags=re.DOTALL)
     links = re.findall(r'<a\b[^>]*href="([^"]*)"', page)
     inside = [link[1:] for link in links if link.startswith("#")]
     assert {link for link in links if not link.startswith("#")} == {"https://example.org/"}
     assert "labkit-chart" in inside and [one for one in inside if f'id="{one}"' not in page] == []
-
-
-@pytest.mark.slow
-def test_the_chart_of_what_we_see_stands_in_the_head_and_once(tmp_path):
-    page = lesson(tmp_path, shown(charts.round_trips(np.arange(1, 99.0))))
-    top, _, rest = page.partition("<main>")
-    assert top.count('class="labkit-chart"') == 1 and 'class="labkit-chart"' not in rest
-
-
-@pytest.mark.slow
-def test_a_report_is_for_light_and_dark_screens_and_for_paper(tmp_path):
-    page = written(tmp_path, shown(charts.round_trips(np.arange(1, 99.0))))
-    assert "prefers-color-scheme: dark" in page and "color-scheme: light dark" in page
-    assert "@media print" in page and "fill: currentColor" in page
-    assert len(page.encode()) <= 2_000_000
 
 
 def test_the_title_is_the_notebooks_and_stands_once(tmp_path):
@@ -303,9 +285,49 @@ def test_blocks_that_are_wanting_are_told_in_minutes():
     judged = [v for v in judge(studies.find("lat_ping"), results) if v.more]
     assert judged, "one is undecided"
     for one in judged:
-        minutes = int(
-            re.search(
-                r"(?:about|more than) \d+ more blocks?(?: of this size)?, (\d+) min", one.why
-            )[1]
+        minutes = re.search(
+            r"(?:about|more than) \d+ more blocks?(?: of this size)?, (\d+) min", one.why
         )
-        assert minutes == max(1, round(one.more * a_block / 60))
+        assert int(minutes[1]) == max(1, round(one.more * a_block / 60))
+
+
+HEAD = ["round trip", "median", "90 %", "99 %", "99.9 %", "99.99 %", "document's median"]
+
+
+@pytest.mark.parametrize("conditions", [1, 2, 7])
+def test_a_table_of_wide_rows_fits_and_loses_nothing(conditions, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    rows = [(f"VM-Latency-{n}", *(f"{n}{q} (100 to 2000)" for q in range(5)), "20")
+            for n in range(conditions)]  # fmt: skip
+    shown = terminal.narrow_table(rows, HEAD)
+    assert max(map(len, shown.splitlines())) <= 80
+    assert all(cell in shown for row in rows for cell in row)
+
+
+def test_a_table_that_fits_stays_as_it_is(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    rows = [("Native", "9", "10", "12", "15", "~20", "18")]
+    assert terminal.narrow_table(rows, HEAD) == terminal.table(rows, HEAD)
+
+
+def told(word, effect, low, high, statement, *each, says=""):
+    return {"verdict": word, "effect": effect, "low": low, "high": high, "statement": statement,
+            "each": each, "local": {"says": says} if says else None}  # fmt: skip
+
+
+LOOSE = told(HOLDS, 0.5, 0.2, 0.9, "loose")
+
+
+@pytest.mark.parametrize(("verdicts", "said"), [
+    ([LOOSE, told(CONTRADICTED, 3.0, 2.9, 3.1, "clear"), told(NOT_TESTABLE, *[None] * 3, "other")],
+     "of 3 claims 1 holds, 1 is contradicted, 1 cannot be tested here. "
+     "Decided most clearly: clear. This is contradicted."),
+    ([LOOSE, told(HOLDS, 3.0, None, None, "few", 2.9, 3.0, 3.1)],
+     "of 2 claims 2 hold. Decided most clearly: few. This holds."),
+    ([told(UNDECIDED, 0.9, 0.5, 1.5, "loose")], "the claim could not be decided by so few runs."),
+    ([told(NOT_TESTABLE, 0.9, 0.5, 1.5, "x", says=s) for s in ("agrees", "differs", "differs")],
+     "none of the 3 claims can be tested on this lab. Of the figures measured here, beside the "
+     "document's, 1 agrees, 2 differ."),
+])  # fmt: skip
+def test_the_claim_that_was_decided_most_clearly_is_what_was_found(verdicts, said):
+    assert report_head.finding(verdicts) == f"Found: {said}"

@@ -78,8 +78,8 @@ def test_what_a_chart_shows_is_a_frame(study, results):
 @pytest.mark.slow
 def test_the_numbers_of_a_chart_are_saved_as_csv(study, results, tmp_path):
     chart = LadderPanel(results, study).chart()
-    file = charts.save(chart, tmp_path / "ladder.csv")
-    assert pl.read_csv(file, infer_schema_length=None).height == charts.frame(chart).height
+    saved = charts.save(chart, tmp_path / "ladder.csv")
+    assert pl.read_csv(saved, infer_schema_length=None).height == charts.frame(chart).height
 
 
 def test_columns_are_a_frame_with_their_times_and_names_of_their_own(file):  # noqa: F811

@@ -21,7 +21,7 @@ from book_links import title
 
 from labkit import studies
 from labkit.charts import V5
-from labkit.charts.cell import SIGN
+from labkit.charts.look import SIGN
 from labkit.judging import judged
 from labkit.judging.finding import sentence
 from labkit.judging.reading import Reading
