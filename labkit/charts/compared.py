@@ -35,7 +35,7 @@ from labkit.statistics.quantity import Quantity, Statistic
 from labkit.verdict import MARGIN, check_margin
 
 NOISE, ALIKE = ("this lab's noise", "noise,"), ("the same within the margin", "within")
-"""What is shaded around 1, in words and in few words."""
+"""Reasons to shade a band around 1, in words and in few words."""
 
 
 def ratios(

@@ -103,7 +103,7 @@ class OldAndNew:
         return "\n\n".join(filter(None, parts)) + "\n"
 
     def section(self) -> str:
-        """As HTML, to stand in a page; the chart has the figures above 0, as new over old."""
+        """HTML to stand in a page; its chart has the figures above 0, as new over old."""
         figures = [
             Changed(f"{s.condition}, {_statistic(s)}", v.effect, v.low, v.high,
                     compared.OUTCOMES[v.verdict], v.each)
