@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @verb(
     " | each study, with its numbers of conditions and claims",
     "lat_ping | its conditions, claims and parameters",
+    "lat_ping --deciders | the kinds of lab that can decide each of its claims",
     "--json | also the parameters for `labkit run -p`",
     "--launch https://github.com/you/labkit | links that open your copy's notebooks on Binder",
     arg("study", "STUDY", "show only this one", nargs="?"),
@@ -33,7 +34,8 @@ def _studies(args: argparse.Namespace) -> int:
 
     if args.study:
         study = studies.find(args.study)
-        tell(args, _plain(study), lambda: _describe(study))
+        show = _who_decides if args.deciders else _describe
+        tell(args, _plain(study), lambda: show(study))
         return 0
     if args.write:
         from labkit.running.new_study import write_tables
@@ -80,6 +82,13 @@ def _plain(study: Study) -> dict[str, Any]:
         "claims": [claim.id for claim in study.claims],
         "notebook": str(file), "parameters": notebook.parameters(file),
     }  # fmt: skip
+
+
+def _who_decides(study: Study) -> str:
+    from labkit.running.new_study import docs_tool
+
+    rows = docs_tool("who_decides").rows([study])
+    return table([list(row.values()) for row in rows], list(rows[0]))
 
 
 # What one wants to know before it is run: where it is, what it asks, what can be changed.

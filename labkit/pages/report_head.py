@@ -14,9 +14,11 @@ from labkit.claims import published
 from labkit.gates import around
 from labkit.pages.filled import filled
 from labkit.pages.tables import Table
+from labkit.reason import span
 from labkit.results import Results
 from labkit.running import notebook
 from labkit.running.open_lab import note
+from labkit.statistics.percentiles import MOST_BLOCKS
 from labkit.study import Study
 from labkit.verdict import (
     AGREES,
@@ -45,12 +47,21 @@ BESIDE = {
 
 
 @dataclass(frozen=True)
+class NextStep:
+    """A step that readers can take about claims that are open, and the command for it."""
+
+    words: str
+    command: str
+
+
+@dataclass(frozen=True)
 class ReportHead:
     """One sentence, the verdict on each claim, the controls, and facts by name."""
 
     finding: str
     answer: str = ""
     """The answer to the study's question, in one sentence."""
+    step: NextStep | None = None
     verdicts: tuple[tuple[str, str, str], ...] = ()
     """Of each claim its name, the verdict, and the statement."""
     controls: tuple[str, ...] = ()
@@ -77,6 +88,7 @@ def head_of(
     return ReportHead(
         finding([verdict.told() for verdict in verdicts]),
         answer,
+        next_step(study.name, verdicts),
         tuple((v.claim, v.verdict, v.statement) for v in verdicts),
         tuple(controls.said_of(results)),
         tuple((name, fact) for name, fact in _facts(study, results).items() if fact),
@@ -104,6 +116,34 @@ def finding(verdicts: Sequence[Mapping[str, Any]]) -> str:
         f"Found: of {number} claims {text}. "
         f"{lead}: {clear['statement']}. This {WENT[clear['verdict']][0]}."
     )
+
+
+def next_step(study: str, verdicts: Sequence[Verdict]) -> NextStep | None:
+    """The run that may decide another claim, or the page that says which labs can; None if none."""
+    undecided = [v for v in verdicts if v.verdict == UNDECIDED and v.more]
+    if times := [(time, v.claim) for v in undecided if (time := _minutes(v))]:
+        minutes, claim = min(times)
+        repeats = f'"until decided in {minutes} minutes"'
+        words = f"Next: a run of about {span(minutes)} may decide {claim}:"
+        return NextStep(words, f"labkit run {study} -p repeats={repeats}")
+    if undecided:
+        words = (
+            f"Next: more than {MOST_BLOCKS} repeats decide nothing more here. See which labs can:"
+        )
+    elif any(v.verdict == NOT_TESTABLE for v in verdicts):
+        words = "Next: see which labs can test the claims that this one cannot:"
+    else:
+        return None
+    return NextStep(words, f"labkit studies {study} --deciders")
+
+
+# Of a new run, with as many blocks as there are and those that lack; 0 where that is too long.
+def _minutes(verdict: Verdict) -> int:
+    more = verdict.more or 0
+    seconds = max((reason.seconds for reason in verdict.reasons), default=0.0)
+    if not seconds or more > MOST_BLOCKS:
+        return 0
+    return math.ceil(seconds * (verdict.blocks + more) / more / 60)
 
 
 # What was measured, where no verdict says so.

@@ -107,6 +107,13 @@ def test_any_width_of_the_terminal_will_do(monkeypatch, typed, capsys, columns):
     assert "labkit run lat_ping --quick" in capsys.readouterr().out
 
 
+def test_the_labs_that_decide_the_claims_of_one_study_are_a_table_of_it_alone(typed):
+    head, *lines = typed("studies", "docker_redis", "--deciders").splitlines()
+    assert head.split()[:2] == ["claim", "box"]
+    claims = [line.split()[0] for line in lines if line.startswith("docker-")]
+    assert claims == [f"docker-redis-{n:02}" for n in range(1, 10)]
+
+
 @pytest.mark.slow
 def test_where_nothing_can_be_kept_it_says_where_and_how_to_move_it(monkeypatch, typed):
     monkeypatch.setenv("LABKIT_OUT", "/dev/null")

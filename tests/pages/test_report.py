@@ -117,7 +117,7 @@ def test_the_head_says_all_that_a_reader_asks_first(tmp_path):
     head = report_head.head_of(study, results, judge(study, results))
     top = written(tmp_path, CHART, head=head).partition("<main>")[0].rpartition("<h1>")[2]
     run = results.finished()[0]
-    wanted = ["Found: ", "<svg", "Verdicts: ", "lat-10us-01",
+    wanted = ["Found: ", "Next: ", "<svg", "Verdicts: ", "lat-10us-01",
               run.started[:10], "Linux", run.facts["versions"]["labkit"],
               "labkit run lat_10us", f"-p seed={results.asked['seed']}",
               "Controls of this lab"]  # fmt: skip
@@ -125,6 +125,22 @@ def test_the_head_says_all_that_a_reader_asks_first(tmp_path):
     assert -1 not in places and places == sorted(places)
     for claim in study.claims:
         assert f"<small>{claim.id}</small>" in top
+
+
+def test_a_reader_is_told_what_to_do_about_claims_that_are_open():
+    """The shortest run that may decide one, else the labs that can; nothing, where all is known."""
+    soon, late = Reason(What.UNCLEAR, more=15, seconds=600.0), Reason(What.UNCLEAR, more=900)
+    undecided = replace(verdict("undecided"), reasons=(soon,), more=15, blocks=5)
+    slow = replace(undecided, reasons=(replace(soon, seconds=6000.0),))
+    hopeless = replace(undecided, reasons=(late,), more=900)
+    untestable, known = verdict("not testable here"), verdict("holds")
+
+    step = report_head.next_step("lat_ping", [slow, undecided, untestable])
+    assert step.command == 'labkit run lat_ping -p repeats="until decided in 14 minutes"'
+    for verdicts in ([hopeless, known], [untestable]):
+        step = report_head.next_step("lat_ping", verdicts)
+        assert step.command == "labkit studies lat_ping --deciders"
+    assert report_head.next_step("lat_ping", [known]) is None
 
 
 def test_the_command_of_a_report_asks_for_the_load_that_was_measured():
