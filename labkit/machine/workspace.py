@@ -8,7 +8,6 @@ entry points of an installed package (`labkit.studies`, `labkit.workloads`, ...)
     published/NAME.toml claims, with the figures of their document in NAME.csv
     notebooks/NAME.ipynb
     recorded/NAME.labkit
-    profiles/NAME.toml  named sets of settings, for `labkit tune`
 
 What is wrong with one of them is kept as an error to show, and the others go on.
 """
