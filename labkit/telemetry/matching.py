@@ -24,7 +24,7 @@ def matching(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
             parts = sorted({(PARTS.fullmatch(name) or ["", "", name])[2] for name in names})
             if len(parts) <= MOST_KNOWN:
                 raise Unknown("counter", pattern, parts)
-            hint = "`labkit columns FILE` lists them all"
+            hint = "`counters(FILE)` lists them all"
             raise BadInput(f"no counter of {len(names)} has {pattern!r} in its name", hint=hint)
         matches |= dict.fromkeys(fitting)
     return list(matches)

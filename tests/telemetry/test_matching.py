@@ -2,8 +2,11 @@
 
 import pytest
 
+from labkit.charts.over_time import counters_over_time
 from labkit.errors import BadInput, Unknown
+from labkit.telemetry.counters import read
 from labkit.telemetry.matching import matching, short
+from tests.telemetry.test_columns import csv_of
 
 NAMES = [rf"\\esx1\Group Cpu({n}:{vm})\{what}" for n, vm in ((7, "web"), (8, "db[1]"))
          for what in ("% Used", "% Ready")]  # fmt: skip
@@ -28,3 +31,9 @@ def test_short_names_leave_out_what_is_the_same_for_all_and_stay_different():
     assert short(NAMES)[0] == "" and short(NAMES)[1][0] == r"Group Cpu(7:web)\% Used"
     two = [r"\\h\Group Cpu(7:web)\% Used", r"\\h\Group Cpu(8:web)\% Used"]
     assert short(two) == ("% Used", ["Group Cpu(7:web)", "Group Cpu(8:web)"])
+
+
+def test_too_many_lines_for_one_picture_are_refused(tmp_path):
+    (tmp_path / "many.csv").write_text(csv_of([["1"] * 30] * 3))
+    with pytest.raises(BadInput, match="30 counters are too many for one picture"):
+        counters_over_time(read(tmp_path / "many.csv"))
