@@ -37,7 +37,7 @@ Measured = Mapping[str, Blocks]
 
 @dataclass(frozen=True)
 class Compared:
-    """One figure of one point in both campaigns; `was` and `is_now` are verdicts, for a claim."""
+    """One figure of one point in both campaigns; of a claim, `old` and `new` are its verdicts."""
 
     point: str
     what: str
@@ -46,8 +46,8 @@ class Compared:
     ratio: bool
     """Whether the effect is new over old; a claim's figure is compared by its difference."""
     claim: str = ""
-    was: str = ""
-    is_now: str = ""
+    old: str = ""
+    new: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Comparisons:
 
     a: str
     b: str
-    each: tuple[Compared, ...]
+    comparisons: tuple[Compared, ...]
     lost: tuple[str, ...] = ()
     why_not: tuple[str, ...] = ()
     units: str = ""
@@ -64,7 +64,7 @@ class Comparisons:
     @property
     def passed(self) -> bool:
         """Whether nothing became worse, and nothing is missing."""
-        return not self.lost and all(one.outcome != WORSE for one in self.each)
+        return not self.lost and all(figure.outcome != WORSE for figure in self.comparisons)
 
 
 @dataclass(frozen=True)
@@ -88,14 +88,14 @@ class _Pair:
 
 
 @dataclass(frozen=True)
-class _Comparison:
-    """One comparison that is asked for: what it is about, and the claim that it is of."""
+class _Question:
+    """One comparison of a pair: what it is about on both sides, and the claim that it is of."""
 
     pair: _Pair
     what: str
     statistic: Statistic
-    new: str
     old: str
+    new: str
     ratio: bool = False
     claim: str = ""
 
@@ -109,27 +109,27 @@ class _Comparison:
 def compare(a: CampaignFolder, b: CampaignFolder, margin: float = MARGIN) -> Comparisons:
     """Find what changed from `a` to `b`; changes below `margin` (0.05 is 5 %) do not matter."""
     pairs, lost = _pairs(a, b)
-    asked: list[_Comparison] = []
+    questions: list[_Question] = []
     blocks_of: dict[str, Blocks] = {}
     why_not: list[str] = []
     for pair in pairs:
         try:
             old, new = _measure(pair, pair.old, a, -1), _measure(pair, pair.new, b, 1)
-            asked += _ask(pair, old, new)
+            questions += _ask(pair, old, new)
         except LabkitError as error:
             why_not.append(f"{pair.name}: {error.what}")
             continue
         lost += [f"{pair.name}: {name}" for name in old if name not in new and ": " not in name]
         for side, measured in (("old", old), ("new", new)):
             blocks_of |= {pair.side(name, side): blocks for name, blocks in measured.items()}
-    if not asked:
+    if not questions:
         problem = f"{a.name} and {b.name} have no finished point in common"
         raise ResultsError(problem, said="\n".join(why_not), hint="labkit campaign report NAME")
-    verdicts = judge([one.order(n) for n, one in enumerate(asked)], blocks_of)
-    each = (_compare(one, verdict, margin) for one, verdict in zip(asked, verdicts, strict=True)
-            if verdict.verdict != NOT_TESTABLE)  # fmt: skip
-    units = sorted({_unit(comparison.pair) for comparison in asked})
-    return Comparisons(a.name, b.name, tuple(each), tuple(lost), tuple(why_not), "; ".join(units))
+    verdicts = judge([question.order(n) for n, question in enumerate(questions)], blocks_of)
+    figures = [_compare(*judged, margin) for judged in zip(questions, verdicts, strict=True)]
+    testable = tuple(figure for figure in figures if figure.verdict.verdict != NOT_TESTABLE)
+    units = sorted({_unit(question.pair) for question in questions})
+    return Comparisons(a.name, b.name, testable, tuple(lost), tuple(why_not), "; ".join(units))
 
 
 def _unit(pair: _Pair) -> str:
@@ -145,51 +145,48 @@ def _unit(pair: _Pair) -> str:
 def _pairs(a: CampaignFolder, b: CampaignFolder) -> tuple[list[_Pair], list[str]]:
     old, new = _attempts(a), _attempts(b)
     if len({lab for _, lab in old}) == len({lab for _, lab in new}) == 1:
-        old, new = ({(ask, ""): of for (ask, _), of in side.items()} for side in (old, new))
+        old, new = ({(text, ""): of for (text, _), of in side.items()} for side in (old, new))
     pairs: list[_Pair] = []
     lost: list[str] = []
-    for (question, lab), tries in old.items():
-        point = tries[0][0]
+    for (question, lab), (point, attempts) in old.items():
         values = f" ({point.said})" if point.said else ""
         name = f"{point.study}{values}{f' on {lab}' if lab else ''}"
-        if (question, lab) not in new:
+        if (question, lab) in new:
+            later = new[question, lab][1]
+            pairs.append(_Pair(len(pairs), name, studies.find(point.study), attempts, later))
+        else:
             lost.append(name)
-            continue
-        before, after = ([tried for _, tried in of] for of in (tries, new[question, lab]))
-        pairs.append(_Pair(len(pairs), name, studies.find(point.study), before, after))
     return pairs, lost
 
 
 def _attempts(
     folder: CampaignFolder,
-) -> dict[tuple[str, str], list[tuple[CampaignPoint, Attempt]]]:
-    attempts_of: dict[tuple[str, str], list[tuple[CampaignPoint, Attempt]]] = defaultdict(list)
+) -> dict[tuple[str, str], tuple[CampaignPoint, list[Attempt]]]:
+    found: dict[tuple[str, str], tuple[CampaignPoint, list[Attempt]]] = {}
     for point in sorted(folder.points, key=lambda p: (p.study, p.said, p.repetition)):
         if attempt := folder.finished(point):
-            attempts_of[point.question, point.place].append((point, attempt))
-    return attempts_of
+            found.setdefault((point.question, point.place), (point, []))[1].append(attempt)
+    return found
 
 
 # What was measured on both sides, and is to be compared. Names alone are compared by their ratio,
 # anything else by its difference.
-def _ask(pair: _Pair, old: Measured, new: Measured) -> Iterator[_Comparison]:
-    names = [name for name in old if name in new]
-    for name in (name for name in names if ": " not in name):
+def _ask(pair: _Pair, old: Measured, new: Measured) -> Iterator[_Question]:
+    both = {name: old[name] for name in old if name in new}
+    for name in (name for name in both if ": " not in name):
         blocks = [*old[name].values(), *new[name].values()]
         ratio = all((np.asarray(values) > 0).all() for values in blocks)
-        sides = pair.side(name, "new"), pair.side(name, "old")
+        sides = pair.side(name, "old"), pair.side(name, "new")
         for q in _statistics(blocks):
-            yield _Comparison(pair, f"{name}, {_statistic(q)}", q, *sides, ratio)
+            yield _Question(pair, f"{name}, {_statistic(q)}", q, *sides, ratio)
     verdicts = {v["claim"]: v["verdict"] for v in (*pair.old[0].verdicts, *pair.new[0].verdicts)}
     for claim in pair.study.claims:
-        if verdicts.get(claim.id, NOT_TESTABLE) == NOT_TESTABLE:
-            continue
-        if claim.missing({name: old[name] for name in names}):
+        if verdicts.get(claim.id, NOT_TESTABLE) == NOT_TESTABLE or claim.missing(both):
             continue
         for what in (comparison.what for comparison in claim.comparisons()):
             title = f"{claim.id}: {what.shown}, {_statistic(what.statistic)}"
-            sides = _rename(what, pair, "new"), _rename(what, pair, "old")
-            yield _Comparison(pair, title, what.statistic, *sides, claim=claim.id)
+            sides = _rename(what, pair, "old"), _rename(what, pair, "new")
+            yield _Question(pair, title, what.statistic, *sides, claim=claim.id)
 
 
 # Where each run gives one value there is only their mean; a session has several.
@@ -232,17 +229,18 @@ def _measure(
 
 
 # A claim's figure is neither good nor bad; that it holds no longer is what somebody should know.
-def _compare(asked: _Comparison, verdict: Verdict, margin: float) -> Compared:
-    pair, claim, change = asked.pair, asked.claim, _change(verdict, margin, asked.ratio)
-    if claim:
-        was, is_now = (_usual(attempts, claim) for attempts in (pair.old, pair.new))
-        outcomes = {(HOLDS, CONTRADICTED): WORSE, (CONTRADICTED, HOLDS): BETTER}
-        outcome = outcomes.get((was, is_now), change) if change == CHANGE else change
-        return Compared(pair.name, asked.what, outcome, verdict, False, claim, was, is_now)
+def _compare(question: _Question, verdict: Verdict, margin: float) -> Compared:
+    pair, claim, ratio = question.pair, question.claim, question.ratio
+    outcome, old, new = _change(verdict, margin, ratio), "", ""
     better = more_is_better(pair.study.metric, pair.study.unit)
-    if change == CHANGE and better is not None:
-        change = BETTER if (verdict.verdict == CONTRADICTED) == better else WORSE
-    return Compared(pair.name, asked.what, change, verdict, asked.ratio)
+    if claim:
+        old, new = (_usual(attempts, claim) for attempts in (pair.old, pair.new))
+        if outcome == CHANGE:
+            fates = {(HOLDS, CONTRADICTED): WORSE, (CONTRADICTED, HOLDS): BETTER}
+            outcome = fates.get((old, new), CHANGE)
+    elif outcome == CHANGE and better is not None:
+        outcome = BETTER if (verdict.verdict == CONTRADICTED) == better else WORSE
+    return Compared(pair.name, question.what, outcome, verdict, ratio, claim, old, new)
 
 
 # The verdict that most repetitions came to.

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from xml.etree import ElementTree
 
 import pytest
 import synthetic
@@ -80,10 +79,10 @@ def test_a_claim_that_holds_no_longer_is_a_regression(compared):
     claims = [one for one in answer["comparisons"] if one["claim"]]
     assert claims
     for claim in claims:
-        lost = claim["was"] == "holds" and claim["is_now"] == "contradicted"
+        lost = claim["old"] == "holds" and claim["new"] == "contradicted"
         assert (claim["outcome"] == "regression") <= lost
     assert any(claim["outcome"] == "regression" for claim in claims), [
-        (claim["claim"], claim["was"], claim["is_now"], claim["outcome"]) for claim in claims
+        (claim["claim"], claim["old"], claim["new"], claim["outcome"]) for claim in claims
     ]
 
 
@@ -105,17 +104,6 @@ def test_a_change_that_is_smaller_than_asked_for_does_not_matter(compared):
     assert found[WORSE]["outcome"] == "the same"
     with pytest.raises(SystemExit, match="2"):
         main(["campaign", "compare", "old", "new", "--least", "5"])
-
-
-def test_a_test_report_has_a_case_for_each_figure_and_fails_for_the_worse(compared):
-    root = ElementTree.fromstring(compared("old", "new", "--junit", code=1))
-    cases = {one.get("name"): one for one in root.iter("testcase")}
-    assert cases[WORSE].find("failure") is not None
-    assert "regression: +" in cases[WORSE].find("failure").get("message")
-    assert cases["VM-Default, median"].find("failure") is None
-    (suite,) = root
-    failed = [case for case in cases.values() if case.find("failure") is not None]
-    assert int(suite.get("failures")) == len(failed) < int(suite.get("tests")) == len(cases)
 
 
 def test_a_table_for_a_comment_names_the_regression_first(compared):
@@ -141,8 +129,6 @@ def test_points_that_only_the_old_one_has_are_named(out, compared):
     shutil.rmtree(one.of(next(p for p in one.points if p.values["count"] == 301)))
     lost = compared("both", "one", "--json", code=1)["lost"]
     assert lost == [f"lat_ping ({point.said})"]
-    junit = compared("both", "one", "--junit", code=1)
-    assert ElementTree.fromstring(junit).find(".//error") is not None
 
 
 def test_a_condition_that_is_measured_no_longer_fails_a_gate(out, compared):
@@ -182,6 +168,8 @@ def test_equal_campaigns_are_rarely_called_unlike(tmp_path, monkeypatch):
         a = made_up(tmp_path, f"a{number}", 3, 1000 + 40 * number)
         b = made_up(tmp_path, f"b{number}", 3, 1020 + 40 * number)
         found = compare(a, b, 0.0)
-        wrong += any(one.outcome in ("regression", "improvement", "changed") for one in found.each)
+        wrong += any(
+            one.outcome in ("regression", "improvement", "changed") for one in found.comparisons
+        )
         assert compare_forms.found(found)
     assert wrong <= 8, "of 60 at a risk of 5 %, nine and more happen once in 300"
