@@ -209,14 +209,6 @@ class ResultsError(LabkitError):
     """Stored results are missing, damaged or too new."""
 
 
-class StoreRefused(ResultsError):
-    """The store of a campaign cannot be written or read now."""
-
-
-class NoCredentials(StoreRefused):
-    """The store asks who we are, and nothing here says so."""
-
-
 class ClusterError(LabkitError):
     """A Dask cluster cannot run this; the message says what it lacks."""
 

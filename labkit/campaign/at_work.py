@@ -9,19 +9,17 @@ import subprocess
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO
 
 from labkit.campaign.attempts import BEGUN, DIED, STOPPED, Attempt
 from labkit.campaign.folder import CampaignFolder
-from labkit.campaign.places import Needs
 from labkit.campaign.points import CampaignPoint
 from labkit.errors import last_words
 from labkit.machine import lean
 
-WORKER = "labkit.campaign.worker"
+WORKER, PUT_BACK = "labkit.campaign.worker", "put-back"
 GRACE_SECONDS = 120.0
 """For so long a point that is stopped may put settings back; then it is asked once more."""
 
@@ -30,8 +28,8 @@ GRACE_SECONDS = 120.0
 class PointAtWork(ABC):
     """A point at work, here or elsewhere."""
 
+    folder: CampaignFolder
     point: CampaignPoint
-    needs: Needs
     begun: float = field(default_factory=time.monotonic)
     said: str = "getting ready"
     seconds_left: float | None = None
@@ -68,27 +66,23 @@ class PointAtWork(ABC):
 class AtWork(PointAtWork):
     """One point at work, in a process of its own."""
 
-    folder: CampaignFolder
     number: int
     process: subprocess.Popen[bytes]
 
     @classmethod
-    def begin(
-        cls, folder: CampaignFolder, point: CampaignPoint, number: int, words: Sequence[str] = ()
-    ) -> AtWork:
+    def begin(cls, folder: CampaignFolder, point: CampaignPoint, *, put_back: bool) -> AtWork:
         """Start it; it has a session of its own, so that Ctrl-C is for its conductor to pass on."""
         path = folder.of(point)
         path.mkdir(parents=True, exist_ok=True)
-        at = str(folder.path), str(point.number), str(number)
-        command = lean.words(WORKER, *at, *words)
+        number = 1 + max((tried.number for tried in folder.attempts(point)), default=0)
+        words = str(folder.path), str(point.number), str(number), *[PUT_BACK] * put_back
         with (path / f"attempt-{number}.log").open("wb") as log:
             process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-                start_new_session=True,
+                lean.words(WORKER, *words), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=log, start_new_session=True,
                 env={**os.environ, "LABKIT_OUT": str(folder.path.parents[1])},
             )  # fmt: skip
-        at_work = cls(point=point, needs=Needs.of(point.lab), folder=folder, number=number,
-                  process=process)  # fmt: skip
+        at_work = cls(folder=folder, point=point, number=number, process=process)
         threading.Thread(target=at_work._listen, args=(process.stdout,), daemon=True).start()
         return at_work
 
@@ -118,29 +112,19 @@ class AtWork(PointAtWork):
             return None
         if self.process.stdin:
             self.process.stdin.close()
-        path = self.folder.of(self.point)
-        file = path / f"attempt-{self.number}.json"
-        attempt = Attempt.read(file) if file.exists() else Attempt.begin(self.number, "")
-        if attempt.state == BEGUN:
-            attempt.clear()
-            attempt = self._died(attempt).keep(path)
-        return attempt
+        if done := self.folder.finished(self.point):  # perhaps by another, while it waited
+            return done
+        last = [Attempt.begin(self.number), *self.folder.attempts(self.point)][-1]
+        attempt = last if last.number >= self.number else Attempt.begin(self.number)
+        return self._died(attempt) if attempt.state == BEGUN else attempt
 
     # It could write nothing down any more.
     def _died(self, attempt: Attempt) -> Attempt:
+        path = self.folder.of(self.point)
         if self.asked:
-            return attempt.ended(STOPPED, self.why, "Stopped")
+            return attempt.settle(path, STOPPED, self.why, "Stopped")
         code = self.process.returncode
         cause = f"signal {-code}" if code < 0 else f"exit code {code}"
-        log = self.folder.of(self.point) / f"attempt-{self.number}.log"
-        text = last_words(log.read_text("utf-8", "replace"))
-        return attempt.ended(DIED, "\n".join(filter(None, [f"its process ended: {cause}", text])))
-
-
-def clean(folder: CampaignFolder, point: CampaignPoint, attempt: Attempt) -> Attempt:
-    """Write down that an attempt has died whose conductor died too, and remove what it left."""
-    path = folder.of(point)
-    attempt.clear()
-    for half in path.glob(".*"):
-        half.unlink(missing_ok=True)
-    return attempt.ended(DIED, "its process was killed, or the machine went down").keep(path)
+        log = (path / f"attempt-{self.number}.log").read_text("utf-8", "replace")
+        reason = [f"its process ended: {cause}", last_words(log)]
+        return attempt.settle(path, DIED, "\n".join(filter(None, reason)))

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from labkit import errors
-from labkit.changes.lease import Owner
 from labkit.errors import ResultsError
 from labkit.machine import records
-from labkit.machine.process import LabkitProcess
 
 TEMPORARY = "labkit-campaign-"
 """Prefix of the names of folders for temporary files."""
@@ -34,10 +31,6 @@ class Attempt:
     number: int
     state: str
     began: str
-    controller: str = ""
-    pid: str = ""
-    started: str = ""
-    boot: str = ""
     temporary: str = ""
     """The folder for its temporary files, to be removed after its death."""
     seconds: float = 0.0
@@ -46,48 +39,53 @@ class Attempt:
     results: str = ""
     verdicts: Sequence[Mapping[str, Any]] = ()
     remarks: Sequence[str] = ()
-    note: str = ""
-    versions: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def begin(cls, number: int, temporary: str) -> Attempt:
+    def begin(cls, number: int, temporary: str = "") -> Attempt:
         """The attempt of this process, beginning now."""
-        owner = Owner.me("campaign")
-        moment = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return cls(
-            number, BEGUN, moment, owner.controller, owner.pid, owner.started, owner.boot, temporary
-        )
+        return cls(number, BEGUN, datetime.now(UTC).isoformat(timespec="milliseconds"), temporary)
 
     @classmethod
     def read(cls, file: Path) -> Attempt:
-        """Read an attempt from a file."""
-        fields = records.read_json(file)
+        """Read an attempt from a file; what another labkit has written beside it is left out."""
+        record, known = records.read_json(file), {own.name for own in fields(cls)}
         try:
-            return cls(**fields)
+            return cls(**{name: value for name, value in record.items() if name in known})
         except TypeError as error:
             problem = f"{file}: is not an attempt of this labkit"
             raise ResultsError(problem, said=str(error)) from None
 
     @property
-    def alive(self) -> bool:
-        """Whether its process may still be at work, as far as this machine can say."""
-        process = LabkitProcess("", self.controller, self.pid, self.started, self.boot)
-        return self.state == BEGUN and not process.ended
+    def may_pass(self) -> bool:
+        """Whether what ended it may be gone the next time."""
+        error = getattr(errors, self.kind, None)
+        if not isinstance(error, type):
+            return self.state == DIED
+        return issubclass(error, PASSING) and not issubclass(error, LASTING)
+
+    @property
+    def leaves_settings(self) -> bool:
+        """Whether settings may still be in force, as nobody put them back."""
+        return self.state in (BEGUN, DIED) or self.kind == "KernelDied"
 
     def ended(self, state: str, reason: str = "", kind: str = "") -> Attempt:
         """The same, now that it has ended."""
         took = datetime.now(UTC) - datetime.fromisoformat(self.began)
         return replace(self, state=state, why=reason, kind=kind, seconds=took.total_seconds())
 
-    def clear(self) -> None:
-        """Remove the temporary files of a process that has died."""
-        folder = Path(self.temporary)
-        if folder.name.startswith(TEMPORARY) and folder.parent == Path(tempfile.gettempdir()):
-            shutil.rmtree(folder, ignore_errors=True)
+    def settle(self, folder: Path, state: str, reason: str, kind: str = "") -> Attempt:
+        """Write down the end of a process that could not do so, and remove what it has left."""
+        temporary = Path(self.temporary)
+        if temporary.name.startswith(TEMPORARY) and temporary.parent == Path(tempfile.gettempdir()):
+            shutil.rmtree(temporary, ignore_errors=True)
+        for half in folder.glob(".*"):
+            half.unlink(missing_ok=True)
+        return self.ended(state, reason, kind).keep(folder)
 
     def keep(self, folder: Path) -> Attempt:
         """Write it down, safe on disk when this returns."""
         with records.keeping(f"what became of {folder.name}"):
+            folder.mkdir(parents=True, exist_ok=True)
             records.write(folder / f"attempt-{self.number}.json", records.pretty(asdict(self)))
         return self
 
@@ -96,20 +94,6 @@ def attempts(folder: Path) -> list[Attempt]:
     """All attempts at the point of a folder, the first one first."""
     files = folder.glob("attempt-*.json")
     return sorted(map(Attempt.read, files), key=lambda attempt: attempt.number)
-
-
-def make_safe(*files: Path) -> None:
-    """Have files survive a power cut, with their names."""
-    for file in files:
-        records.sync(file)
-    for folder in {os.path.dirname(file) for file in files}:
-        records.sync(Path(folder))
-
-
-def passes(kind: str) -> bool:
-    """Whether an error of this class may be gone the next time."""
-    error = getattr(errors, kind, None)
-    return isinstance(error, type) and issubclass(error, PASSING) and not issubclass(error, LASTING)
 
 
 def pause(tries: int) -> float:

@@ -2,22 +2,18 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from labkit.campaign.at_work import AtWork, PointAtWork, clean
-from labkit.campaign.attempts import BEGUN, DIED, FINISHED, Attempt, passes, pause
+from labkit.campaign.at_work import AtWork, PointAtWork
+from labkit.campaign.attempts import FINISHED, Attempt, pause
 from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.foreseen import Foreseen, together
-from labkit.campaign.places import WAITS, Needs
+from labkit.campaign.places import WAITS, Needs, Queue, Taken, Waiting, to_begin
 from labkit.campaign.points import CampaignPoint
-from labkit.campaign.queue import Queue, Taken, Waiting, to_begin
-from labkit.campaign.worker import PUT_BACK
-from labkit.errors import Busy, Stopped
+from labkit.errors import Stopped
 
 LOOK_SECONDS, SHOW_SECONDS = 0.1, 0.5
-ORPHAN_SECONDS = 180.0
-"""For so long a process that lost its conductor may put settings back."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +38,9 @@ class Workplace:
         """The room for points at once, while none is at work."""
         return Taken()
 
-    def begin(
-        self, folder: CampaignFolder, point: CampaignPoint, number: int, words: Sequence[str]
-    ) -> PointAtWork:
-        """Begin a point."""
-        return AtWork.begin(folder, point, number, words)
+    def begin(self, folder: CampaignFolder, point: CampaignPoint, *, put_back: bool) -> PointAtWork:
+        """Begin a point, perhaps by putting back what a dead attempt has left."""
+        return AtWork.begin(folder, point, put_back=put_back)
 
     def wait(self, seconds: float) -> None:
         """Wait so long, or until something has ended."""
@@ -74,6 +68,7 @@ class Conductor:
     """Whether the deadline came first."""
     dirty: set[str] = field(default_factory=set)
     """Labs on which an attempt has died, so that settings may still be in force."""
+    _needs: dict[str, Needs] = field(default_factory=dict)
     _tries: Counter[str] = field(default_factory=Counter)
     _begun: float = field(default_factory=time.monotonic)
     _said: dict[str, str] = field(default_factory=dict)
@@ -95,40 +90,24 @@ class Conductor:
             problem = f"stopped; {self.finished} of {of} points are finished"
             raise Stopped(problem, hint=f"`labkit campaign run` {goes_on}") from None
 
-    # What finished is never begun again; what died is written down as that.
+    # What finished is never begun again.
     def _gather(self) -> None:
-        needs = {lab: self.at.needs(lab) for lab in {point.lab for point in self.folder.points}}
+        self._needs = {lab: self.at.needs(lab) for lab in {p.lab for p in self.folder.points}}
         last: dict[str, Attempt] = {}
         for point in self.folder.points:
-            tries = [self._settle(point, attempt) for attempt in self.folder.attempts(point)]
-            of_lab = [last[point.lab]] if point.lab in last else []
-            if of_lab or tries:
-                last[point.lab] = max([*of_lab, *tries], key=lambda tried: tried.began)
-            if any(tried.state == FINISHED for tried in tries):
+            tries = self.folder.attempts(point)
+            for attempt in tries:
+                if point.lab not in last or attempt.began > last[point.lab].began:
+                    last[point.lab] = attempt
+            if any(attempt.state == FINISHED for attempt in tries):
                 self.finished += 1
             else:
-                self.waiting.add(self._waiting(point, needs[point.lab]))
-        self.dirty |= {lab for lab, attempt in last.items() if _leaves_settings(attempt)}
+                self._wait_for(point)
+        self.dirty |= {lab for lab, attempt in last.items() if attempt.leaves_settings}
 
-    def _waiting(self, point: CampaignPoint, needs: Needs, after: float = 0.0) -> Waiting:
-        return Waiting(point, needs, after, self.foreseen[point.name].seconds)
-
-    # Its conductor has died, and it ends by itself as soon as it has noticed.
-    def _settle(self, point: CampaignPoint, attempt: Attempt) -> Attempt:
-        until, is_announced = time.monotonic() + ORPHAN_SECONDS, False
-        while attempt.alive:
-            if not is_announced:
-                self.note(f"{point.name}: waiting for process {attempt.pid} of an earlier run")
-            is_announced = True
-            if time.monotonic() > until:
-                problem = f"process {attempt.pid} of an earlier run is still at {point.name}"
-                raise Busy(problem, hint=f"wait, or end it: kill {attempt.pid}")
-            time.sleep(LOOK_SECONDS)
-            attempt = self.folder.attempts(point)[attempt.number - 1]
-        if attempt.state != BEGUN:
-            return attempt
-        latest = self.folder.attempts(point)[attempt.number - 1]
-        return latest if latest.state != BEGUN else clean(self.folder, point, attempt)
+    def _wait_for(self, point: CampaignPoint, after: float = 0.0) -> None:
+        seconds = self.foreseen[point.name].seconds
+        self.waiting.add(Waiting(point, self._needs[point.lab], after, seconds))
 
     def _step(self) -> None:
         for worker in list(self.working):
@@ -158,16 +137,16 @@ class Conductor:
                 worker.stop("the deadline came first")
 
     def _begin_more(self) -> None:
-        working, room = [worker.needs for worker in self.working], self.at.taken()
+        working = [self._needs[worker.point.lab] for worker in self.working]
+        room = self.at.taken()
         heads = self.waiting.heads(room.at_most)
         for waiting in to_begin(heads, working, time.monotonic(), room):
             self.waiting.take(waiting)
             point = waiting.point
             self._tries[point.name] += 1
-            number = 1 + max((tried.number for tried in self.folder.attempts(point)), default=0)
-            words = [PUT_BACK] if point.lab in self.dirty else []
+            put_back = point.lab in self.dirty
             self.dirty.discard(point.lab)
-            self.working.append(self.at.begin(self.folder, point, number, words))
+            self.working.append(self.at.begin(self.folder, point, put_back=put_back))
 
     def _end(self, worker: PointAtWork, attempt: Attempt) -> None:
         point = worker.point
@@ -178,13 +157,11 @@ class Conductor:
             self._expected += self.foreseen[point.name].seconds
             self.note(f"{point.title}: finished in {attempt.seconds:.0f} s{_verdicts(attempt)}")
             return
-        if _leaves_settings(attempt):
+        if attempt.leaves_settings:
             self.dirty.add(point.lab)
         tries = self._tries[point.name]
-        may_pass = attempt.state == DIED or passes(attempt.kind)
-        if may_pass and tries <= self.retries and not worker.asked:
-            after = time.monotonic() + pause(tries)
-            self.waiting.add(self._waiting(point, worker.needs, after))
+        if attempt.may_pass and tries <= self.retries and not worker.asked:
+            self._wait_for(point, time.monotonic() + pause(tries))
             self.note(f"{point.title}: {reason}; again in {pause(tries):.0f} s")
             return
         if not self.late:
@@ -223,7 +200,7 @@ class Conductor:
             rest = worker.seconds_left
             if rest is None:
                 rest = pace * self.foreseen[worker.point.name].seconds - worker.seconds
-            times.append((worker.needs, max(rest, 0.0)))
+            times.append((self._needs[worker.point.lab], max(rest, 0.0)))
         return together(times)
 
 
@@ -231,7 +208,3 @@ def _verdicts(attempt: Attempt) -> str:
     counts = Counter(str(kept["verdict"]) for kept in attempt.verdicts)
     text = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     return f"; {text}" if text else ""
-
-
-def _leaves_settings(attempt: Attempt) -> bool:
-    return attempt.state == DIED or attempt.kind == "KernelDied"

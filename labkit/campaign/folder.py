@@ -27,7 +27,7 @@ from labkit.machine import records
 from labkit.machine.places import out
 
 FORMAT = 1
-NO_ATTEMPT = Attempt(0, "not begun", "")
+NOT_BEGUN = Attempt(0, "not begun", "")
 LARGE = 8
 """A campaign of very many points is written in a file that is larger than others."""
 
@@ -73,11 +73,6 @@ class CampaignFolder:
             hint = f'give this one another name: name = "{campaign.name}-2"'
             raise BadInput(f"{path} holds a campaign of other points: {odd}", hint=hint)
         return existing
-
-    @classmethod
-    def alone(cls, at: Path, name: str, point: CampaignPoint) -> CampaignFolder:
-        """The folder of a single point of a campaign, below another folder of measurements."""
-        return cls(at / "campaigns" / name, name, (point,), "", "")._keep()
 
     def _keep(self) -> CampaignFolder:
         content = {
@@ -137,7 +132,7 @@ def told(folder: CampaignFolder) -> dict[str, Any]:
     rows = []
     for point in folder.points:
         tries = folder.attempts(point)
-        last = [NO_ATTEMPT, *tries][-1]
+        last = [NOT_BEGUN, *tries][-1]
         shown = next((tried for tried in tries if tried.state == FINISHED), last)
         rows.append(
             {**asdict(point), "name": point.name, "attempts": len(tries), "state": shown.state,

@@ -20,7 +20,16 @@ from pathlib import Path
 from typing import TextIO
 
 from labkit import studies
-from labkit.campaign.attempts import FAILED, FINISHED, STOPPED, TEMPORARY, Attempt, make_safe
+from labkit.campaign.at_work import PUT_BACK
+from labkit.campaign.attempts import (
+    BEGUN,
+    DIED,
+    FAILED,
+    FINISHED,
+    STOPPED,
+    TEMPORARY,
+    Attempt,
+)
 from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.places import WAITS, Needs, held
 from labkit.campaign.points import CampaignPoint
@@ -35,7 +44,6 @@ from labkit.running.left_over import put_back_on
 from labkit.running.open_lab import open_lab
 from labkit.runs.progress import Progress
 
-PUT_BACK = "put-back"
 LEASED = ("client", "server")
 """The hosts whose leases are looked at first; guests may be off, and are asked nothing."""
 LOOK_SECONDS = 2.0
@@ -70,9 +78,20 @@ def main(words: list[str]) -> None:
     threading.Thread(target=_until_alone, daemon=True).start()
     folder = CampaignFolder.open(Path(words[0]))
     point = folder.numbered(int(words[1]))
-    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as temporary:
-        attempt = Attempt.begin(int(words[2]), temporary)
-        _work(folder, point, attempt, wire, PUT_BACK in words[3:])
+    path = folder.of(point)
+    with (
+        held(path, Needs.of(point.lab), wire.say) as locks,
+        tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as temporary,
+    ):
+        # A name that is made in a folder shows all others in it, whichever machine made them.
+        with tempfile.NamedTemporaryFile(dir=path, prefix="."):
+            tries = folder.attempts(point)
+        for attempt in (tried for tried in tries if tried.state == BEGUN):
+            attempt.settle(path, DIED, "its process was killed, or its machine went down")
+        if not folder.finished(point):
+            number = max([int(words[2]), *(1 + tried.number for tried in tries)])
+            attempt = Attempt.begin(number, temporary)
+            _work(folder, point, attempt, wire, locks, PUT_BACK in words[3:])
 
 
 def _until_alone() -> None:
@@ -84,30 +103,28 @@ def _until_alone() -> None:
 
 def _work(
     folder: CampaignFolder, point: CampaignPoint, attempt: Attempt, wire: ToConductor,
-    putting_back: bool,
+    locks: tuple[int, ...], putting_back: bool,
 ) -> None:  # fmt: skip
     path = folder.of(point)
-    path.mkdir(parents=True, exist_ok=True)
     _set_aside(path, attempt)
     attempt.keep(path)
     try:
-        with held(Needs.of(point.lab), wire.say) as locks:
-            attempt = Attempt.begin(attempt.number, attempt.temporary).keep(path)
-            if not point.stored:
-                _get_ready(point, putting_back, wire)
-            reply = answer(
-                studies.find(point.study), point.given(folder.name), wire,
-                target=path / NOTEBOOK, keeps=locks, temporary=Path(attempt.temporary),
-            )  # fmt: skip
+        if not point.stored:
+            _get_ready(point, putting_back, wire)
+        reply = answer(
+            studies.find(point.study), point.given(folder.name), wire,
+            target=path / NOTEBOOK, keeps=locks, temporary=Path(attempt.temporary),
+        )  # fmt: skip
         _hear_no_more()
         # Safe on disk before the attempt says that it has finished.
         with records.keeping(f"the answer of {path.name}"):
             records.write(path / ANSWER, records.pretty(asdict(reply)))
-            make_safe(path / NOTEBOOK, path / PAGE)
+            for file in (path / NOTEBOOK, path / PAGE, path):
+                records.sync(file)
         reply.insist()
         end = replace(
             attempt.ended(FINISHED), results=reply.results, verdicts=reply.verdicts,
-            remarks=reply.remarks, note=reply.note,
+            remarks=reply.remarks,
         )  # fmt: skip
         if Path(end.results).is_relative_to(out()):  # which may be moved as a whole
             end = replace(end, results=os.path.relpath(end.results, out()))
@@ -131,8 +148,6 @@ def _hear_no_more() -> None:
 
 # A notebook that came to no end is kept under the number of its attempt.
 def _set_aside(path: Path, attempt: Attempt) -> None:
-    for half in path.glob(".*"):
-        half.unlink()
     (path / PAGE).unlink(missing_ok=True)
     if (path / NOTEBOOK).exists():
         (path / NOTEBOOK).replace(path / f"attempt-{attempt.number - 1}.ipynb")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from labkit.commands._verb import JSON, Verb, arg, at_least_one, busy, flag, tell
 from labkit.errors import BadInput, readable
 from labkit.machine.places import PACKAGE
-from labkit.pages.terminal import progress_line
+from labkit.pages.terminal import ProgressLine, progress_line
 
 if TYPE_CHECKING:
     from labkit.campaign.conductor import Workplace
@@ -81,8 +81,6 @@ def _check(args: argparse.Namespace) -> None:
          "run on the Dask cluster of this scheduler; each worker offers its labs"),
      arg("--local", "N", "run on a Dask cluster of N workers that is made on this machine",
          type=at_least_one, default=0)),
-    arg("--store", "URL", "where workers keep results: a shared folder, or s3://BUCKET/FOLDER"
-        " (default: out/stores)"),
     JSON,
 )  # fmt: skip
 def _run(args: argparse.Namespace) -> int:
@@ -100,17 +98,12 @@ def _run(args: argparse.Namespace) -> int:
     from labkit.campaign.shown import standing
 
     campaign = Campaign.read(args.file)
-    cluster = _cluster(args)
     folder = CampaignFolder.begin(campaign, points.points(campaign))
-    far = bool(args.scheduler or args.local)  # there each worker tries again, and has the limit
-    with (
-        folder.held(), progress_line() as line,
-        cluster(folder, campaign.retries, campaign.limit, line.note) as at,
-    ):  # fmt: skip
+    with folder.held(), progress_line() as line, _workplace(args, folder, line) as at:
         line.draw("getting ready")
         conductor = Conductor(
             folder, foreseen(folder.points), lambda state: line.draw(standing(state)), line.note,
-            0 if far else campaign.retries, campaign.deadline, None if far else campaign.limit, at,
+            campaign.retries, campaign.deadline, campaign.limit, at,
         )  # fmt: skip
         try:
             conductor.conduct()
@@ -123,17 +116,16 @@ def _run(args: argparse.Namespace) -> int:
     return SOME_FAILED if conductor.failed else 0
 
 
-def _cluster(args: argparse.Namespace) -> Callable[..., AbstractContextManager[Workplace]]:
+def _workplace(
+    args: argparse.Namespace, folder: CampaignFolder, line: ProgressLine
+) -> AbstractContextManager[Workplace]:
     from labkit.campaign.conductor import Workplace
 
-    if args.scheduler or args.local:
-        from labkit.campaign.cluster.on_cluster import Cluster
+    if not (args.scheduler or args.local):
+        return nullcontext(Workplace())
+    from labkit.campaign.cluster import Cluster
 
-        return Cluster(args.scheduler, args.local, args.store).joined
-    if args.store:
-        problem = "--store is for a campaign on a cluster"
-        raise BadInput(problem, hint="add --scheduler ADDRESS, or --local N")
-    return lambda *_: nullcontext(Workplace())
+    return Cluster(args.scheduler, args.local).joined(folder, line.note)
 
 
 @CAMPAIGN.verb(
@@ -186,12 +178,12 @@ def _share(word: str) -> float:
 
 @CAMPAIGN.verb(
     "monday tuesday | exit code 1 if a figure is clearly worse, or a point is missing",
-    "monday tuesday --junit >changes.xml | as test reports of continuous integration",
+    "monday tuesday --markdown >>$GITHUB_STEP_SUMMARY | for a page of continuous integration",
     arg("a", "A", "the old campaign: its name, file or folder"),
     arg("b", "B", "the new campaign, given like A"),
     arg("--least", "SHARE",
         "smallest change that matters (default 0.05: 5 %% of the old figure)", type=_share),
-    (flag("--markdown", "print Markdown, for a comment"), flag("--junit", "print JUnit XML"), JSON),
+    (flag("--markdown", "print Markdown, for a comment"), JSON),
 )  # fmt: skip
 def _compare(args: argparse.Namespace) -> int:
     """Find regressions and improvements from A to B."""
@@ -204,6 +196,5 @@ def _compare(args: argparse.Namespace) -> int:
         margin = MARGIN if args.least is None else args.least
         result = compare(named_campaign(args.a), named_campaign(args.b), margin)
     form = compare_forms.markdown if args.markdown else compare_forms.text
-    form = compare_forms.junit if args.junit else form
     tell(args, compare_forms.plain(result), lambda: form(result))
     return 0 if result.passed else 1

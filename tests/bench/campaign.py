@@ -21,8 +21,7 @@ from labkit.campaign import report
 from labkit.campaign.asked import Campaign
 from labkit.campaign.attempts import FINISHED, Attempt
 from labkit.campaign.folder import CampaignFolder, told
-from labkit.campaign.places import Needs
-from labkit.campaign.queue import Waiting, to_begin
+from labkit.campaign.places import Needs, Waiting, to_begin
 from labkit.machine.stopping import stop_politely
 from labkit.running import notebook
 
@@ -49,7 +48,7 @@ def main(asked):
 
 
 def on_all_stub_labs(folder):
-    """Ever more stub labs, each with its own store."""
+    """Ever more stub labs, each with a folder of its own."""
     for labs in LABS:
         yield from on_stub_labs(folder / str(labs), labs)
 
@@ -119,7 +118,7 @@ def of_size(folder):
     many = CampaignFolder.begin(campaign, points)
     for point in points:
         many.of(point).mkdir(parents=True)
-        Attempt.begin(1, "").ended(FINISHED).keep(many.of(point))
+        Attempt.begin(1).ended(FINISHED).keep(many.of(point))
     waiting = [Waiting(point, Needs(frozenset([point.name]))) for point in points]
     busy = [Needs(frozenset([str(n)])) for n in range(7)]
     limits = {

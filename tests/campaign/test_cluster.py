@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -16,82 +15,29 @@ from campaigns import (
     folder,
     insist_whole,
     labkit,
-    made_up,
     processes,
     wait_for,
     written,
 )
-from dask_here import dask_here, s3_here
+from dask_here import dask_here
 
 from labkit import __version__, errors
-from labkit.campaign.attempts import DIED, FINISHED, Attempt
-from labkit.campaign.cluster import scheduler
-from labkit.campaign.cluster.on_cluster import gather
-from labkit.campaign.cluster.store import COMMAND, CampaignStore
-from labkit.machine import records
+from labkit.campaign import scheduler
+from labkit.campaign.attempts import DIED, FINISHED
+from labkit.campaign.scheduler import COMMAND
 
 LONG = 300
 """So many processes begin one after the other that a busy machine takes its time."""
 RECORDED = 'labs = ["recorded"]\n[[study]]\nname = "lat_vmxnet3"\n'
 
 
-@pytest.fixture(scope="module")
-def s3():
-    """A real S3 server with a bucket; its environment is that of this process meanwhile."""
-    with s3_here("labkit") as env, pytest.MonkeyPatch.context() as patch:
-        for name, value in env.items():
-            patch.setenv(name, value)
-        yield env
-
-
-@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.slow)])
-def kept(request, tmp_path):
-    """A store of each kind, with nothing in it."""
-    if request.param == "folder":
-        return CampaignStore.open(str(tmp_path / "store"))
-    request.getfixturevalue("s3")
-    return CampaignStore.open(f"s3://labkit/{tmp_path.name}")
-
-
-def test_a_store_gives_back_what_was_written_last(kept):
-    kept.prove()
-    kept.put("points/a/files/x", b"1")
-    kept.put("points/a/files/x", b"2")
-    assert kept.read("points/a/files/x") == b"2" and kept.read("points/b") is None
-    kept.put("points/a/attempt-1.json", b"{}")
-    assert kept.below("points/a") == ["points/a/attempt-1.json", "points/a/files/x"]
-    assert kept.below("points/b") == []
-
-
-@pytest.mark.slow
-def test_what_is_wrong_with_a_store_is_said_by_class(s3, tmp_path, monkeypatch):
-    with pytest.raises(errors.StoreRefused, match="make the bucket first"):
-        CampaignStore.open("s3://nobodys/x").prove()
-    (tmp_path / "file").write_text("")
-    with pytest.raises(errors.StoreRefused, match="cannot be used"):
-        CampaignStore.open(str(tmp_path / "file" / "x")).prove()
-    with pytest.raises(errors.BadInput, match="is not a store"):
-        CampaignStore.open("nothing://x")
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    store_of = CampaignStore.open("s3://labkit/other")
-    store_of.fs.clear_instance_cache()
-    with pytest.raises(errors.NoCredentials, match="AWS_PROFILE"):
-        CampaignStore.open("s3://labkit/other").prove()
-
-
 def test_without_the_packages_the_command_that_brings_them_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(
         errors.NotInstalled, match=r"checkout of labkit: pip install -e '\.\[cluster\]'"
-    ):
+    ) as error:
         scheduler.connected("tcp://127.0.0.1:1")
-    monkeypatch.setitem(sys.modules, "fsspec", None)
-    with pytest.raises(errors.NotInstalled) as error:
-        CampaignStore.open("s3://x/y")
-    assert error.value.exit_code == 2 and COMMAND in str(error.value)
+    assert error.value.exit_code == 2
 
 
 @pytest.mark.when_changed("labkit/campaign/")
@@ -100,8 +46,6 @@ def test_an_address_without_a_scheduler_is_refused(tmp_path):
     file = written(tmp_path, RECORDED)
     result = labkit("campaign", "run", file, "--scheduler", "tcp://127.0.0.1:9", out=tmp_path)
     assert result.returncode == 1 and "no scheduler answers at tcp://127.0.0.1:9" in result.stderr
-    alone = labkit("campaign", "run", file, "--store", "/x", out=tmp_path)
-    assert alone.returncode == 2 and "--scheduler ADDRESS" in alone.stderr
 
 
 def told(here, *workers):
@@ -150,9 +94,9 @@ def test_a_lab_that_no_worker_or_two_workers_offer_is_refused(tmp_path):
 
 @pytest.mark.when_changed("labkit/campaign/")
 @pytest.mark.slow
-def test_a_campaign_on_workers_made_here_is_as_one_without_them(s3, tmp_path):
+def test_a_campaign_on_workers_made_here_is_as_one_without_them(tmp_path):
     file, out = written(tmp_path, RECORDED), tmp_path / "out"
-    words = ("campaign", "run", file, "--local", "1", "--store", f"s3://labkit/{tmp_path.name}")
+    words = ("campaign", "run", file, "--local", "1")
     result = labkit(*words, "--json", out=out)
     assert result.returncode == 0, result.stderr
     (point,) = json.loads(result.stdout)["points"]
@@ -162,10 +106,9 @@ def test_a_campaign_on_workers_made_here_is_as_one_without_them(s3, tmp_path):
     assert Path(answer["notebook"]) == own / "notebook.ipynb" and (own / "notebook.html").exists()
     assert Path(answer["report"]).is_file()
     assert (out / "campaigns/small/report/index.html").is_file()
-    again = labkit(*words, out=tmp_path / "elsewhere")
-    assert again.returncode == 0 and "finished in" not in again.stderr, "another machine sees it"
+    again = labkit(*words, out=out)
+    assert again.returncode == 0 and "finished in" not in again.stderr
     wait_for(lambda: not processes(out), 20)
-    assert not [*out.glob("cluster/*/*")]
 
 
 # `test_any_death.py` has the same at random moments.
@@ -180,7 +123,7 @@ def test_a_killed_worker_and_a_scheduler_that_is_lost_change_nothing(lab, tmp_pa
         wait_for(lambda: processes(out, WORKER), LONG)
         worker.kill()
         dask.worker("lab-loopback")
-        wait_for(lambda: [*out.glob("stores/*/points/0001*/attempt-*.json")], LONG)
+        wait_for(lambda: [*out.glob("results/lat_ping/*/runs/*.begun")], LONG)
         first.kill()
         first.wait()
         dask.scheduler()
@@ -201,7 +144,7 @@ def test_a_point_whose_machine_died_is_tried_again_and_its_runs_are_kept(lab, tm
         wait_for(lambda: b"Registered" in (tmp_path / "dask-1.log").read_bytes())
         run = begun("campaign", "run", file, "--scheduler", dask.address, out=out)
         dask.running.append(run)
-        wait_for(lambda: [*out.glob("cluster/*/*/results/lat_ping/*/runs/*.begun")], LONG)
+        wait_for(lambda: [*out.glob("results/lat_ping/*/runs/*.begun")], LONG)
         for pid in processes(out, WORKER):
             os.kill(pid, signal.SIGKILL)
         said = run.communicate(timeout=LONG)[1]
@@ -218,7 +161,7 @@ def test_a_stop_reaches_the_cluster_and_the_next_run_goes_on(lab, tmp_path):
     file, out = written(lab, ONE.replace("300", "2000")), tmp_path / "out"
     words = ("campaign", "run", file, "--local", "1")
     run = begun(*words, out=out)
-    wait_for(lambda: [*out.glob("cluster/*/*/results/lat_ping/*/runs/*.begun")], LONG)
+    wait_for(lambda: [*out.glob("results/lat_ping/*/runs/*.begun")], LONG)
     os.kill(run.pid, signal.SIGINT)
     said = run.communicate(timeout=LONG)[1]
     assert run.returncode == 130 and "0 of 1 points are finished" in said, said
@@ -228,18 +171,3 @@ def test_a_stop_reaches_the_cluster_and_the_next_run_goes_on(lab, tmp_path):
     again = labkit(*words, out=out)
     assert again.returncode == 0, again.stderr
     insist_whole(out, [1], WORKER)
-
-
-@pytest.mark.when_changed("labkit/campaign/")
-@pytest.mark.slow
-def test_what_ended_while_nobody_looked_is_fetched(tmp_path, monkeypatch):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
-    half = made_up(tmp_path, "half", 2)
-    point = half.points[1]
-    (half.of(point) / "attempt-1.json").unlink()
-    store = CampaignStore.open(str(tmp_path / "stores/half"))
-    attempt = Attempt.begin(1, "").ended(FINISHED)
-    store.put(f"points/{point.name}/attempt-1.json", records.pretty(asdict(attempt)))
-    store.put(f"points/{point.name}/results/lat_ping/x/study.json", b"{}")
-    gather(store, half)
-    assert half.finished(point) and (tmp_path / "results/lat_ping/x/study.json").exists()

@@ -6,14 +6,9 @@ import threading
 
 import pytest
 from campaigns import wait_for
-from dask_here import stub_point
-from stub_labs import begin_labs, labs_offered, made_up, simulated
+from stub_labs import begin_labs, conducting, labs_offered, made_up, simulated
 
 from labkit.campaign import report
-from labkit.campaign.cluster.on_cluster import OnCluster
-from labkit.campaign.cluster.store import CampaignStore
-from labkit.campaign.conductor import Conductor
-from labkit.campaign.foreseen import Foreseen
 
 pytestmark = pytest.mark.slow
 
@@ -60,13 +55,8 @@ def test_deaths_of_workers_and_of_the_scheduler_finish_each_point_once(
 ):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
     chosen, campaign = random.Random(number), made_up(tmp_path, 20, 1000)
-    store = CampaignStore.open(str(tmp_path / "store"))
     with labs_offered(tmp_path, 20, tmp_path / "out", STUB_SECONDS="0.02") as (dask, client, one):
-        on_cluster = OnCluster(dask.address, store, print, see_to=stub_point, client=client)
-        on_cluster.listen()
-        on_cluster.count()
-        foreseen = {point.name: Foreseen(0.01, "a stub") for point in campaign.points}
-        conductor = Conductor(campaign, foreseen, lambda _: None, print, retries=10, at=on_cluster)
+        conductor = conducting(campaign, dask, client, retries=10)
         killing = threading.Timer(chosen.uniform(0.5, 4), one.send_signal, [signal.SIGKILL])
         killing.start()
         working = threading.Thread(target=conductor.conduct, daemon=True)

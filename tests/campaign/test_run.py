@@ -12,12 +12,11 @@ import pytest
 from campaigns import begun, folder, history, labkit, loopback_lab, made_up, processes, written
 
 from labkit import errors
-from labkit.campaign.attempts import passes, pause
+from labkit.campaign.attempts import FAILED, Attempt, pause
 from labkit.campaign.conductor import CampaignStanding
 from labkit.campaign.foreseen import Foreseen, best_known, earlier, together
-from labkit.campaign.places import Needs, held
+from labkit.campaign.places import Needs, Waiting, held, to_begin
 from labkit.campaign.points import CampaignPoint
-from labkit.campaign.queue import Waiting, to_begin
 from labkit.campaign.report import _facts
 from labkit.campaign.shown import standing
 from labkit.changes.in_force import in_force
@@ -179,7 +178,7 @@ def test_a_point_waits_for_a_lab_that_somebody_else_holds(tmp_path):
      ("SudoRefused", False), ("ZeroDivisionError", False), ("readable", False), ("", False)],
 )  # fmt: skip
 def test_only_what_may_pass_by_itself_is_tried_again(kind, again):
-    assert passes(kind) is again
+    assert Attempt(1, FAILED, "", kind=kind).may_pass is again
     assert kind in ("", "ZeroDivisionError") or hasattr(errors, kind)
 
 
@@ -237,7 +236,8 @@ def test_times_of_labs_side_by_side_do_not_add_up():
 def test_a_lock_lasts_as_long_as_a_process_that_has_inherited_it(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "own"))
     said = []
-    with held(Needs(frozenset(["one host"])), said.append) as locks:
+    needs = Needs(frozenset(["one host"]))
+    with held(tmp_path / "point", needs, said.append) as locks:
         words = [sys.executable, "-c", "import sys; sys.stdin.read()"]
         heir = subprocess.Popen(words, stdin=subprocess.PIPE, pass_fds=locks)
 
@@ -245,7 +245,7 @@ def test_a_lock_lasts_as_long_as_a_process_that_has_inherited_it(tmp_path, monke
         said.append(text)
         heir.communicate()
 
-    with held(Needs(frozenset(["one host"])), waiting):
+    with held(tmp_path / "another", needs, waiting):
         assert heir.returncode == 0
     assert said == ["waits for one host, which another campaign uses"]
 

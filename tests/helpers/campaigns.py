@@ -175,9 +175,9 @@ def insist_whole(out, numbers=(1, 2), kind=""):
     assert len(asked(campaign)) == len(numbers)
     wait_for(lambda: not processes(out, kind), 20)
     assert [path for path in (out / "campaigns").rglob("*") if "half" in path.name] == []
-    for path in out.glob("stores/*/points/*"):
-        states = [Attempt.read(file).state for file in path.glob("attempt-*.json")]
-        assert states.count(FINISHED) == 1, path.name
+    for point in campaign.points:
+        states = [attempt.state for attempt in campaign.attempts(point)]
+        assert states.count(FINISHED) == 1, point.name
     return campaign
 
 
@@ -212,7 +212,7 @@ def made_up(out, name, repetitions, seed=0, shapes=None, count=600, sweep=(300,)
             )  # fmt: skip
         finally:
             synthetic.SHAPES = before
-        attempt = Attempt.begin(1, "").ended(FINISHED)
+        attempt = Attempt.begin(1).ended(FINISHED)
         verdicts = [one.told() for one in judge(study, results)]
         where = os.path.relpath(results.path, folder_of("x").parents[1])
         replace(attempt, results=where, verdicts=verdicts).keep(own)

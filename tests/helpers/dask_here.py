@@ -1,22 +1,20 @@
-"""Dask clusters and an S3 server for tests: real processes of this machine, to be killed."""
+"""Dask clusters for tests: real processes of this machine, to be killed."""
 
 import os
 import socket
 import subprocess
 import sys
 import time
-import urllib.request
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from campaigns import wait_for
 
+from labkit.campaign.attempts import FINISHED, Attempt
+from labkit.campaign.folder import CampaignFolder
+
 HELPERS = str(Path(__file__).parent)
-KEYS = {
-    "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing",
-    "AWS_DEFAULT_REGION": "us-east-1",
-}  # fmt: skip
 
 
 def free_port():
@@ -79,38 +77,16 @@ def dask_here(folder, out, **env):
             one.wait()
 
 
-@contextmanager
-def s3_here(*buckets):
-    """moto's S3 server: its environment, with buckets in it."""
-    port = free_port()
-    with ExitStack() as ending:
-        words = ["-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-        one = subprocess.Popen([sys.executable, *words], stderr=subprocess.DEVNULL)
-        ending.callback(one.wait)
-        ending.callback(one.kill)
-        wait_for(lambda: _listens(port))
-        url = f"http://127.0.0.1:{port}"
-        for bucket in buckets:
-            asked = urllib.request.Request(f"{url}/{bucket}", method="PUT")
-            urllib.request.urlopen(asked, timeout=30).close()
-        yield {**KEYS, "AWS_ENDPOINT_URL": url}
-
-
 def _listens(port):
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
         return True
 
 
-def stub_point(task):
-    """A stub workload: the real records in the real store, and nothing measured."""
-    from dataclasses import asdict
-
-    from labkit.campaign.attempts import FINISHED, Attempt
-    from labkit.campaign.cluster.store import CampaignStore
-    from labkit.machine import records
-
-    store, at = CampaignStore.open(task.store), f"points/{task.point.name}"
-    if not store.below(at):
+def stub_point(path, point, run, version):
+    """A stub workload: the real records in the real folder, and nothing measured."""
+    folder = CampaignFolder(Path(path), Path(path).name, (point,), "", "")
+    if not folder.finished(point):
         time.sleep(float(os.environ.get("STUB_SECONDS", "0")))
-        attempt = Attempt.begin(1, "").ended(FINISHED)
-        store.put(f"{at}/attempt-1.json", records.pretty(asdict(attempt)))
+        number = 1 + len(folder.attempts(point))
+        Attempt.begin(number).ended(FINISHED).keep(folder.of(point))
+    return folder.attempts(point)[-1]

@@ -16,13 +16,12 @@ from pathlib import Path
 from dask_here import dask_here, stub_point
 
 from labkit.campaign import report
-from labkit.campaign.cluster.on_cluster import OnCluster
-from labkit.campaign.cluster.scheduler import connected
-from labkit.campaign.cluster.store import CampaignStore
+from labkit.campaign.cluster import LOST_SECONDS, OnCluster
 from labkit.campaign.conductor import Conductor
 from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.foreseen import Foreseen
 from labkit.campaign.points import CampaignPoint
+from labkit.campaign.scheduler import connected
 
 LAB = """name = "{name}"
 ssh_config = "none"
@@ -45,7 +44,6 @@ class Simulated:
     scheduler: float
     conductor: float
     workers: float
-    store: str
     folder: CampaignFolder
 
     @property
@@ -53,10 +51,10 @@ class Simulated:
         return self.points / self.seconds
 
     def ends(self):
-        """How often each point has finished, by all records in the store."""
+        """How often each point has finished, by all records in the folder."""
         found = Counter()
-        for name in CampaignStore.open(self.store).below("points"):
-            found[name.split("/")[1]] += "/attempt-" in name
+        for file in self.folder.path.glob("points/*/attempt-*.json"):
+            found[file.parent.name] += 1
         return found
 
     def report(self):
@@ -90,7 +88,7 @@ def labs_offered(folder, labs, out, **env):
     with dask_here(folder, out, **env) as dask, ExitStack() as ending:
         scheduler = dask.scheduler()
         begin_labs(dask, labs)
-        client = connected(dask.address)
+        client = connected(dask.address, LOST_SECONDS)
         ending.callback(client.close)
         client.wait_for_workers(labs, timeout=600)
         yield dask, client, scheduler
@@ -108,21 +106,24 @@ def begin_labs(dask, labs):
 def simulated(folder, labs, points):
     """Run it; LABKIT_OUT has to be folder / "out"."""
     campaign, out = made_up(folder, labs, points), folder / "out"
-    store = CampaignStore.open(str(folder / "store"))
     with labs_offered(folder, labs, out) as (dask, client, scheduler):
-        on_cluster = OnCluster(dask.address, store, print, see_to=stub_point, client=client)
-        on_cluster.listen()
-        on_cluster.count()
-        foreseen = {point.name: Foreseen(0.01, "a stub") for point in campaign.points}
-        conductor = Conductor(campaign, foreseen, lambda _: None, lambda _: None, at=on_cluster)
+        conductor = conducting(campaign, dask, client)
         start = time.monotonic()
         conductor.conduct()
         took = time.monotonic() - start
         memory = [peak(one.pid) for one in (scheduler, *dask.running[1:])]
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return Simulated(
-        labs, points, took, conductor.finished, memory[0], own, sum(memory[1:]), store.url, campaign
+        labs, points, took, conductor.finished, memory[0], own, sum(memory[1:]), campaign
     )
+
+
+def conducting(campaign, dask, client, retries=2):
+    """The conductor of stub points on a cluster, with room for all of its workers."""
+    on_cluster = OnCluster(dask.address, client, print, see_to=stub_point)
+    on_cluster.count()
+    foreseen = {point.name: Foreseen(0.01, "a stub") for point in campaign.points}
+    return Conductor(campaign, foreseen, lambda _: None, print, retries, at=on_cluster)
 
 
 def peak(pid):

@@ -14,7 +14,7 @@ import shops
 
 from labkit.box import folder as box_folder
 from labkit.box.folder import Folder
-from labkit.campaign.cluster.scheduler import TEMPORARY, cluster_here, connected, let_go
+from labkit.campaign.scheduler import TEMPORARY, cluster_here, connected, let_go
 from labkit.errors import CommandFailed, HostError
 from labkit.host import Host
 from labkit.machine import own_place
@@ -162,7 +162,7 @@ def listening(pid):
     return found
 
 
-@pytest.mark.when_changed("labkit/campaign/cluster/")
+@pytest.mark.when_changed("labkit/campaign/scheduler.py")
 @pytest.mark.slow
 def test_nobody_without_its_tls_pair_speaks_to_a_cluster_made_here():
     with cluster_here(1, []) as (address, pair):

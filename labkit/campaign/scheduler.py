@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from labkit import __version__
-from labkit.campaign.cluster.store import COMMAND, needing_extra
-from labkit.errors import BadInput, NoScheduler, NoWorker, UnlikeVersions
+from labkit.errors import BadInput, NoScheduler, NotInstalled, NoWorker, UnlikeVersions
 from labkit.machine import own_place
 from labkit.running.open_lab import is_stored
 
+COMMAND = "in a checkout of labkit: pip install -e '.[cluster]'"
+"""The package index has another project of this name."""
 CONNECT_SECONDS = 10.0
 HOST = "127.0.0.1"
-TASK = "labkit.campaign.cluster.task"
+TASK = "labkit.campaign.cluster"
 TEMPORARY = "labkit-dask-"
 # Each has a web server beside its port, for all networks unless it is told otherwise.
 WEB = {"dashboard": False, "dashboard_address": f"{HOST}:0"}
@@ -31,6 +32,16 @@ PARTS = ("python", "dask", "distributed", "cloudpickle", "msgpack", "labkit")
 """Software that must be of one version on all machines."""
 DIGITS = {"python": 2}
 """Number of version parts that count; of other software, all do."""
+
+
+@contextmanager
+def needing_extra() -> Iterator[None]:
+    """Say which command brings the package, if an import fails meanwhile."""
+    try:
+        yield
+    except ImportError as error:
+        problem = f"a campaign on a cluster needs {error.name or 'a package'}, missing here"
+        raise NotInstalled(problem, said=str(error), hint=COMMAND) from None
 
 
 @contextmanager
