@@ -7,7 +7,7 @@ on each side, a repetition is the unit: what differs from session to session the
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,17 +17,31 @@ from labkit.campaign.attempts import Attempt
 from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.points import CampaignPoint
 from labkit.claim import Order, judge
-from labkit.errors import LabkitError, ResultsError
-from labkit.machine.units import more_is_better
+from labkit.errors import LabkitError, ResultsError, readable
+from labkit.machine.units import capital, more_is_better
+from labkit.pages.old_and_new import delta, within
+from labkit.pages.tables import Table
+from labkit.pages.terminal import paragraph
 from labkit.results import Results
 from labkit.statistics.percentiles import FEWEST_BLOCKS, Blocks
 from labkit.statistics.quantity import Quantity, Statistic
 from labkit.study import Study
-from labkit.verdict import CONTRADICTED, HOLDS, MARGIN, NOT_TESTABLE, SAME, UNDECIDED, Verdict
+from labkit.verdict import (
+    CONTRADICTED,
+    HOLDS,
+    MARGIN,
+    NOT_TESTABLE,
+    SAME,
+    UNDECIDED,
+    Verdict,
+    one_risk,
+)
 
 WORSE, BETTER, CHANGE, ALIKE, UNCLEAR = (
     "regression", "improvement", "changed", "the same", "not clearly other",
 )  # fmt: skip
+ORDER = (WORSE, BETTER, CHANGE, UNCLEAR, ALIKE)
+HEAD = ("point", "figure", "delta", "interval", "verdict")
 PERCENTILES: tuple[Statistic, ...] = (50.0, 99.0)
 FEWEST_VALUES = 20
 """Of fewer values in a unit nobody wants to know the slowest in a hundred."""
@@ -65,6 +79,59 @@ class Comparisons:
     def passed(self) -> bool:
         """Whether nothing became worse, and nothing is missing."""
         return not self.lost and all(figure.outcome != WORSE for figure in self.comparisons)
+
+    def found(self) -> str:
+        """The findings, in a sentence."""
+        counts = Counter(figure.outcome for figure in self.comparisons)
+        plural = {word: "s" for word in (WORSE, BETTER) if counts[word] > 1}
+        outcomes = ", ".join(
+            f"{counts[word]} {word}{plural.get(word, '')}" for word in ORDER if counts[word]
+        )
+        gap = f"; points or conditions of {self.a} missing: {len(self.lost)}" if self.lost else ""
+        return f"{self.b} against {self.a}: {len(self.comparisons)} comparisons: {outcomes}{gap}."
+
+    def text(self) -> str:
+        """For a terminal: what changed first, and what did not in a number."""
+        table = self._table()
+        lines = [*(f"missing: {name}" for name in self.lost), *self.why_not, self._risk()]
+        parts = [paragraph(self.found()), table.text() if table.rows else "",
+                 *map(paragraph, lines)]  # fmt: skip
+        return readable("\n\n".join(filter(None, parts)))
+
+    def markdown(self) -> str:
+        """For a comment on a change."""
+        table = self._table()
+        parts = [
+            f"**{'Passed' if self.passed else 'Failed'}: {self.found()}**",
+            table.markdown() if table.rows else "",
+            *(f"- missing: `{name}`" for name in self.lost), *self.why_not, self._risk(),
+        ]  # fmt: skip
+        return "\n\n".join(filter(None, parts))
+
+    def told(self) -> dict[str, Any]:
+        """For a machine to read."""
+        return {"found": self.found(), "passed": self.passed, **asdict(self)}
+
+    # What changed, the worst first.
+    def _table(self) -> Table:
+        changes = [c for c in self.comparisons if c.outcome in (WORSE, BETTER, CHANGE)]
+        changes.sort(key=lambda figure: ORDER.index(figure.outcome))
+        return Table(HEAD, tuple(
+            (c.point, c.what, delta(c.verdict.effect, c.ratio), within(c.verdict, c.ratio),
+             c.outcome + (f" ({c.old}, now {c.new})" if c.old else ""))
+            for c in changes
+        ))  # fmt: skip
+
+    def _risk(self) -> str:
+        count = len(self.comparisons)
+        together = max((figure.verdict.among for figure in self.comparisons), default=0)
+        without = count - together
+        risk, number = one_risk([together], "others" if without else "comparisons"), ""
+        if without and risk:
+            lack = "lacks" if without == 1 else "lack"
+            number = f"{without} of {count} comparisons {lack} values for a test"
+        parts = (self.units, number, risk)
+        return " ".join(f"{capital(part.rstrip('.'))}." for part in parts if part)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from labkit.campaign.foreseen import Foreseen, together
 from labkit.campaign.places import WAITS, Needs, Queue, Taken, Waiting, to_begin
 from labkit.campaign.points import CampaignPoint
 from labkit.errors import Stopped
+from labkit.machine.units import spoken
+from labkit.pages.terminal import BAR
 
 LOOK_SECONDS, SHOW_SECONDS = 0.1, 0.5
 
@@ -25,6 +27,18 @@ class CampaignStanding:
     of: int
     at_work: tuple[str, ...]
     seconds_left: float
+
+    def __str__(self) -> str:
+        """One line of progress: how many points, how long still, what is at work."""
+        count = self.finished + self.failed
+        full = round(BAR * count / self.of) if self.of else BAR
+        text = f"[{'#' * full:.<{BAR}}] {self.finished} of {self.of} points"
+        text += f", {self.failed} failed" if self.failed else ""
+        if self.at_work:
+            first, *others = self.at_work
+            company = f" and {len(others)} more" if others else ""
+            text += f", about {spoken(self.seconds_left)} left: {first}{company}"
+        return text
 
 
 class Workplace:

@@ -11,7 +11,8 @@ out/campaigns/<name>/
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,8 +26,10 @@ from labkit.campaign.points import CampaignPoint
 from labkit.errors import BadInput, ResultsError
 from labkit.machine import records
 from labkit.machine.places import out
+from labkit.pages.terminal import table
 
 FORMAT = 1
+MOST_ROWS = 60
 NOT_BEGUN = Attempt(0, "not begun", "")
 LARGE = 8
 """A campaign of very many points is written in a file that is larger than others."""
@@ -141,3 +144,23 @@ def told(folder: CampaignFolder) -> dict[str, Any]:
              "verdicts": list(shown.verdicts), "remarks": list(shown.remarks)}
         )  # fmt: skip
     return {"name": folder.name, "folder": str(folder.path), "points": rows}
+
+
+def ended(facts: Mapping[str, Any]) -> str:
+    """Describe the state of a campaign: numbers of points, verdicts, and each point that failed."""
+    points = facts["points"]
+    states = Counter(str(point["state"]) for point in points)
+    verdicts = Counter(str(v["verdict"]) for point in points for v in point["verdicts"])
+    lines = [f"{facts['name']}: {_describe(states)}"]
+    lines += [f"verdicts  {_describe(verdicts)}"] if verdicts else []
+    head = ("number", "study", "state", "attempts")
+    wrong = [
+        (*(row[key] for key in head), row["why"].splitlines()[0]) for row in points if row["why"]
+    ]
+    if wrong:
+        lines += ["", table(wrong[:MOST_ROWS], ("point", *head[1:], "why"))]
+    return "\n".join(lines)
+
+
+def _describe(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {word}" for word, number in counts.items())

@@ -1,4 +1,4 @@
-"""Estimates of how long points will take, from earlier points, stored runs or the study's plan."""
+"""Points before they run: how long each will take, and all of them for a person to read."""
 
 import os
 import statistics
@@ -8,11 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from labkit import studies
+from labkit.campaign.asked import Campaign
 from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.places import Needs
 from labkit.campaign.points import CampaignPoint
 from labkit.errors import LabkitError
 from labkit.machine.places import out
+from labkit.machine.units import spoken
+from labkit.pages.terminal import paragraph, table
 from labkit.results import Results, stored
 from labkit.running import until_decided
 from labkit.running.as_run import as_run
@@ -23,6 +26,7 @@ AROUND_SECONDS = 10.0
 """About what a notebook and its report take beside measuring, until one was run here."""
 MOST_CAMPAIGNS, ENOUGH_POINTS = 20, 5
 """Campaigns looked through, the newest first, and points of each question that are enough."""
+MOST_ROWS = 60
 Earlier = Mapping[tuple[str, str], Sequence[float]]
 
 
@@ -97,3 +101,46 @@ def together(times: Sequence[tuple[Needs, float]]) -> float:
             share = os.cpu_count() or 1 if needs.stored else 1
             beside[needs.hosts] += seconds / share
     return alone + max(beside.values(), default=0.0)
+
+
+def explained(
+    campaign: Campaign, points: Sequence[CampaignPoint], foreseen: Mapping[str, Foreseen],
+    finished: int,
+) -> str:  # fmt: skip
+    """Every point with its values, and how long all will take."""
+    rows = [
+        (point.number, point.study, point.place, point.repetition, spoken(at.seconds), at.by,
+         point.said or "the notebook's own values")
+        for point in points[:MOST_ROWS] for at in [foreseen[point.name]]
+    ]  # fmt: skip
+    head = ("point", "study", "lab", "repetition", "about", "foreseen by", "values")
+    others = len(points) - MOST_ROWS
+    parts = [
+        f"{campaign.name}: {len(points)} points of {len({p.study for p in points})} studies",
+        table(rows, head) + (f"\n... and {others} more; --json lists all" if others > 0 else ""),
+        paragraph(_sentences(campaign, points, foreseen, finished)),
+    ]
+    return "\n\n".join(parts)
+
+
+# The time that all points take.
+def _sentences(
+    campaign: Campaign, points: Sequence[CampaignPoint], foreseen: Mapping[str, Foreseen],
+    finished: int,
+) -> str:  # fmt: skip
+    seconds = took(points, foreseen)
+    texts = [f"All points take about {spoken(seconds)}."]
+    if finished:
+        texts.append(f"{finished} of them are finished already and are not run again.")
+    if {forecast.by for forecast in foreseen.values()} & {"its plan", "a guess"}:
+        texts.append("Where nothing was run here yet, the time is that of the plan: a first guess.")
+    if campaign.deadline is not None and seconds > campaign.deadline:
+        deadline = spoken(campaign.deadline)
+        texts.append(f"The deadline of {deadline} comes first; run it again to go on.")
+    return " ".join(texts)
+
+
+def took(points: Sequence[CampaignPoint], foreseen: Mapping[str, Foreseen]) -> float:
+    """Seconds of all points, where those on different labs run side by side."""
+    needs = {lab: Needs.of(lab) for lab in {point.lab for point in points}}
+    return together([(needs[point.lab], foreseen[point.name].seconds) for point in points])

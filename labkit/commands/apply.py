@@ -127,25 +127,15 @@ def _saved_plan(name: str) -> dict[str, Any]:
         if path.suffix or len(path.parts) > 1:  # no study is called so
             raise BadInput(f"no plan {path}", hint=hint)
         return {}
-    said = ""
     try:
         plan = records.read_json(path)
-        if _is_plan(plan):
+        condition = plan.get("condition")
+        texts = [plan["study"], plan["digest"], plan["lab"], "" if condition is None else condition]
+        for step in plan["steps"]:
+            texts += [step["host"], step["thing"], step["text"]]
+        if all(isinstance(text, str) for text in texts):
             return plan
-    except ResultsError as error:
-        said = error.said
+        said = ""
+    except (ResultsError, LookupError, TypeError) as error:
+        said = getattr(error, "said", "")
     raise BadInput(f"{path} is not a plan", said=said, hint=hint)
-
-
-def _is_plan(plan: dict[str, Any]) -> bool:
-    steps = plan.get("steps")
-    return (
-        all(isinstance(plan.get(key), str) for key in ("study", "digest", "lab"))
-        and isinstance(plan.get("condition", ""), str | None)
-        and isinstance(steps, list)
-        and all(
-            isinstance(step, dict)
-            and all(isinstance(step.get(key), str) for key in ("host", "thing", "text"))
-            for step in steps
-        )
-    )

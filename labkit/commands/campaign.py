@@ -52,10 +52,10 @@ def _new(args: argparse.Namespace) -> None:
 @CAMPAIGN.verb("nightly.toml | what would run where, or what is wrong in which line", FILE, JSON)
 def _check(args: argparse.Namespace) -> None:
     """Explain every point, and estimate the time for all; run nothing."""
-    from labkit.campaign import points, shown
+    from labkit.campaign import points
     from labkit.campaign.asked import Campaign
     from labkit.campaign.folder import CampaignFolder, folder_of
-    from labkit.campaign.foreseen import foreseen
+    from labkit.campaign.foreseen import explained, foreseen, took
 
     with busy(f"reading {args.file}"):
         campaign = Campaign.read(args.file)
@@ -66,11 +66,11 @@ def _check(args: argparse.Namespace) -> None:
         finished = sum(1 for point in campaign_points if folder and folder.finished(point))
     document = {
         "name": campaign.name, "finished": finished,
-        "seconds": round(shown.took(campaign_points, forecast), 1),
+        "seconds": round(took(campaign_points, forecast), 1),
         "points": [{**asdict(point), "name": point.name, **asdict(forecast[point.name])}
                    for point in campaign_points],
     }  # fmt: skip
-    tell(args, document, lambda: shown.explained(campaign, campaign_points, forecast, finished))
+    tell(args, document, lambda: explained(campaign, campaign_points, forecast, finished))
 
 
 @CAMPAIGN.verb(
@@ -95,14 +95,13 @@ def _run(args: argparse.Namespace) -> int:
     from labkit.campaign.folder import CampaignFolder
     from labkit.campaign.foreseen import foreseen
     from labkit.campaign.report import write
-    from labkit.campaign.shown import standing
 
     campaign = Campaign.read(args.file)
     folder = CampaignFolder.begin(campaign, points.points(campaign))
     with folder.held(), progress_line() as line, _workplace(args, folder, line) as at:
         line.draw("getting ready")
         conductor = Conductor(
-            folder, foreseen(folder.points), lambda state: line.draw(standing(state)), line.note,
+            folder, foreseen(folder.points), lambda state: line.draw(str(state)), line.note,
             campaign.retries, campaign.deadline, campaign.limit, at,
         )  # fmt: skip
         try:
@@ -146,8 +145,7 @@ def _report(args: argparse.Namespace) -> None:
 def _show(
     args: argparse.Namespace, folder: CampaignFolder, index: Path, more: Sequence[str] = ()
 ) -> None:  # fmt: skip
-    from labkit.campaign.folder import told
-    from labkit.campaign.shown import ended
+    from labkit.campaign.folder import ended, told
 
     content = {**told(folder), "report": str(index)}
     lines = [ended(content), f"report    {index}", *more]
@@ -187,7 +185,6 @@ def _share(word: str) -> float:
 )  # fmt: skip
 def _compare(args: argparse.Namespace) -> int:
     """Find regressions and improvements from A to B."""
-    from labkit.campaign import compare_forms
     from labkit.campaign.compare import compare
     from labkit.campaign.folder import named_campaign
     from labkit.verdict import MARGIN
@@ -195,6 +192,5 @@ def _compare(args: argparse.Namespace) -> int:
     with busy("comparing all points"):
         margin = MARGIN if args.least is None else args.least
         result = compare(named_campaign(args.a), named_campaign(args.b), margin)
-    form = compare_forms.markdown if args.markdown else compare_forms.text
-    tell(args, compare_forms.plain(result), lambda: form(result))
+    tell(args, result.told(), result.markdown if args.markdown else result.text)
     return 0 if result.passed else 1

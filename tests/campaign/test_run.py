@@ -18,7 +18,6 @@ from labkit.campaign.foreseen import Foreseen, best_known, earlier, together
 from labkit.campaign.places import Needs, Waiting, held, to_begin
 from labkit.campaign.points import CampaignPoint
 from labkit.campaign.report import _facts
-from labkit.campaign.shown import standing
 from labkit.changes.in_force import in_force
 from labkit.cli import main
 from labkit.lab import opened
@@ -184,11 +183,11 @@ def test_only_what_may_pass_by_itself_is_tried_again(kind, again):
 
 def test_one_line_says_how_far_it_has_come_and_how_long_it_still_takes():
     at_work = ("0003 lat_ping on box: measuring Native, 2 of 8 runs", "0004 lat_ping on b: x")
-    assert standing(CampaignStanding(6, 1, 14, at_work, 300)) == (
+    assert str(CampaignStanding(6, 1, 14, at_work, 300)) == (
         f"[{'#' * 12}{'.' * 12}] 6 of 14 points, 1 failed, about 5 min left: "
         "0003 lat_ping on box: measuring Native, 2 of 8 runs and 1 more"
     )
-    assert standing(CampaignStanding(14, 0, 14, (), 0)) == f"[{'#' * 24}] 14 of 14 points"
+    assert str(CampaignStanding(14, 0, 14, (), 0)) == f"[{'#' * 24}] 14 of 14 points"
 
 
 def test_pauses_grow_up_to_five_minutes():

@@ -5,8 +5,7 @@ import re
 import pytest
 from campaigns import made_up
 
-from labkit.campaign.report import write
-from labkit.campaign.swept import sweeps
+from labkit.campaign.report import sweeps, write
 
 pytestmark = pytest.mark.slow
 
