@@ -43,13 +43,12 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class AskedStudy:
-    """One study of a campaign; `sweep` has several values for each of its names."""
+    """One study of a campaign; a parameter that is swept over has several values."""
 
     name: str
     labs: tuple[str, ...]
     repetitions: int
-    fixed: Values
-    sweep: Mapping[str, tuple[Any, ...]]
+    values: Mapping[str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,7 @@ class _Entry:
             name = studies.find(self.values["name"]).name
         labs = self._labs(name)
         repetitions = _whole_number(toml, *self._of_all("repetitions", 1), 1, MOST_REPETITIONS)
-        return AskedStudy(name, labs, repetitions, *self._values(name, labs[0]))
+        return AskedStudy(name, labs, repetitions, self._values(name, labs[0]))
 
     def _of_all(self, key: str, usual: Any) -> tuple[Any, Keys]:
         if key in self.values:
@@ -131,28 +130,28 @@ class _Entry:
         with self.toml.locating(*keys):
             return tuple(dict.fromkeys(_place(self.toml.path, study, name) for name in places))
 
-    def _values(self, study: str, lab: str) -> tuple[Values, Mapping[str, tuple[Any, ...]]]:
-        fixed, sweep = self._table("parameters"), self._table("sweep")
-        above = ("study", self.n)
-        read = {
-            name: self._value(study, (*above, "parameters", name), value, lab)
-            for name, value in fixed.items()
-        }
-        swept = {}
-        for name, choices in sweep.items():
-            keys = (*above, "sweep", name)
-            if name in fixed:
-                hint = "keep it under sweep, or under parameters"
-                raise self.toml.wrong(f"{name} is both swept and fixed", *keys, hint=hint)
-            if not isinstance(choices, list) or not choices:
-                hint = f"such as: {name} = [1, 2]; a single value stands under parameters"
-                raise self.toml.wrong(f"a sweep over {name} is a list of values", *keys, hint=hint)
-            swept[name] = tuple(self._value(study, keys, value, lab) for value in choices)
-            if len(set(map(repr, swept[name]))) < len(choices):
-                raise self.toml.wrong(f"the sweep over {name} has a value twice", *keys, hint=TWICE)
-        with self.toml.locating(*above, "sweep" if "quick" in swept else "parameters", "quick"):
-            check_quick(studies.find(study), {**swept, **read})
-        return read, swept
+    def _values(self, study: str, lab: str) -> Mapping[str, tuple[Any, ...]]:
+        read: dict[str, tuple[Any, ...]] = {}
+        for table in ("parameters", "sweep"):
+            for name, given in self._table(table).items():
+                keys = ("study", self.n, table, name)
+                if name in read:
+                    hint = "keep it under sweep, or under parameters"
+                    raise self.toml.wrong(f"{name} is both swept and fixed", *keys, hint=hint)
+                choices = [given] if table == "parameters" else given
+                if not isinstance(choices, list) or not choices:
+                    hint = f"such as: {name} = [1, 2]; a single value stands under parameters"
+                    problem = f"a sweep over {name} is a list of values"
+                    raise self.toml.wrong(problem, *keys, hint=hint)
+                read[name] = tuple(self._value(study, keys, value, lab) for value in choices)
+                if len(set(map(repr, read[name]))) < len(choices):
+                    problem = f"the sweep over {name} has a value twice"
+                    raise self.toml.wrong(problem, *keys, hint=TWICE)
+        table = "sweep" if "quick" in self._table("sweep") else "parameters"
+        with self.toml.locating("study", self.n, table, "quick"):
+            quick = any(read.get("quick", ()))
+            check_quick(studies.find(study), {**read, "quick": quick})
+        return read
 
     def _table(self, name: str) -> Values:
         table = self.values.get(name, {})

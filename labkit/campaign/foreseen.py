@@ -16,11 +16,9 @@ from labkit.errors import LabkitError
 from labkit.machine.places import out
 from labkit.machine.units import spoken
 from labkit.pages.terminal import paragraph, table
-from labkit.results import Results, stored
 from labkit.running import until_decided
 from labkit.running.as_run import as_run
 from labkit.running.sizes import Demand
-from labkit.study import Study
 
 AROUND_SECONDS = 10.0
 """About what a notebook and its report take beside measuring, until one was run here."""
@@ -73,22 +71,8 @@ def best_known(point: CampaignPoint, before: Earlier) -> Foreseen:
     study, repeats = as_run(studies.find(point.study), point.values, point.lab)
     if (budget := until_decided.asked(repeats)) is not None:
         return Foreseen(60 * budget.minutes + AROUND_SECONDS, "its budget")
-    if seconds := _stored_seconds(study, point.lab):
-        return Foreseen(int(repeats) * seconds + AROUND_SECONDS, "stored runs")
     plan = Demand.of(study, study.conditions, int(repeats))
     return Foreseen(plan.seconds + AROUND_SECONDS, "its plan")
-
-
-# Seconds of a block of the newest results of the same load on the same lab; 0 if there are none.
-def _stored_seconds(study: Study, lab: str) -> float:
-    load = study.asked(lab, 1)["workload"]
-    for path in reversed(stored(study.name)):
-        with suppress(LabkitError):
-            results = Results.open(path)
-            alike = results.asked.get("workload") == load and results.asked.get("where") == lab
-            if runs := results.finished() if alike else []:
-                return sum(run.seconds for run in runs) / len({run.block for run in runs})
-    return 0.0
 
 
 def together(times: Sequence[tuple[Needs, float]]) -> float:

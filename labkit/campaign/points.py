@@ -109,6 +109,6 @@ def _of(study: AskedStudy, seed: Mapping[str, int], repetition: int) -> Iterator
     if repetition > study.repetitions:
         return
     for lab in study.labs:
-        for choice in itertools.product(*study.sweep.values()):
-            values = {**seed, **study.fixed, **dict(zip(study.sweep, choice, strict=True))}
+        for choice in itertools.product(*study.values.values()):
+            values = {**seed, **dict(zip(study.values, choice, strict=True))}
             yield CampaignPoint(0, study.name, lab, values, repetition)

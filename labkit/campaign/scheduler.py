@@ -30,8 +30,7 @@ NO_PAGES: Mapping[str, Any] = {
 }
 PARTS = ("python", "dask", "distributed", "cloudpickle", "msgpack", "labkit")
 """Software that must be of one version on all machines."""
-DIGITS = {"python": 2}
-"""Number of version parts that count; of other software, all do."""
+SCHEDULER = "the scheduler"
 
 
 @contextmanager
@@ -101,26 +100,21 @@ def versions(client: Any) -> Mapping[str, Any]:
 
 def insist_alike(parties: Mapping[str, Any]) -> None:
     """Refuse a cluster with other versions, which would fail in stranger ways."""
-    versions = {**_versions(parties["client"]), "labkit": __version__}
-    for name, party in {"the scheduler": parties["scheduler"], **parties["workers"]}.items():
-        versions_of_party = _versions(party)
-        if name == "the scheduler":
-            versions_of_party["labkit"] = __version__  # which it does not need
-        for part in PARTS:
-            version = versions_of_party.get(part)
-            if version == versions.get(part):
-                continue
-            remedy = COMMAND if part == "labkit" else f"pip install '{part}=={versions[part]}'"
-            problem = f"{part} is {version or 'missing'} on {name}, {versions[part]} here"
-            raise UnlikeVersions(problem, hint=f"the same everywhere: {remedy}")
+    here = {**_versions(parties["client"]), "labkit": __version__}
+    for name, party in {SCHEDULER: parties["scheduler"], **parties["workers"]}.items():
+        for part, version in _versions(party).items():
+            is_needed = part != "labkit" or name != SCHEDULER
+            if is_needed and version != here[part]:
+                remedy = COMMAND if part == "labkit" else f"pip install '{part}=={here[part]}'"
+                problem = f"{part} is {version} on {name}, {here[part]} here"
+                raise UnlikeVersions(problem, hint=f"the same everywhere: {remedy}")
 
 
+# Of Python, what comes after the second point is no matter.
 def _versions(party: Mapping[str, Any] | None) -> dict[str, str]:
     packages = (party or {}).get("packages", {})
-    return {
-        name: ".".join(str(packages[name]).split(".")[: DIGITS.get(name, 9)])
-        for name in PARTS if packages.get(name)
-    }  # fmt: skip
+    versions = {part: str(packages.get(part) or "missing") for part in PARTS}
+    return {**versions, "python": ".".join(versions["python"].split(".")[:2])}
 
 
 def resource(lab: str) -> str:

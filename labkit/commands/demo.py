@@ -22,15 +22,10 @@ NEXT = """\
 Three things to try next:
   {lab}
       JupyterLab, open at a page of studies, labs and results
-  {labkit} {more}
+  {labkit} scorecard
+      every claim of every document, on all runs that come with labkit
   {labkit} doctor
       what this machine can do, and what it lacks"""
-SUGGESTIONS = {
-    "open": "run lat_cpu_exclusive -p repeats=10\n      more and longer runs: clearer verdicts",
-    "decided": "studies\n      every study, and what it asks",
-    "recorded": "scorecard\n      every claim of every document, on all runs that come with labkit",
-}
-"""Helpful commands if a claim is still open, if none is, and if there was no lab to measure."""
 
 
 @verb("")
@@ -52,23 +47,20 @@ def _demo(args: argparse.Namespace) -> None:
             box.down(BOX)
     if lab:
         print("box       left up, as it was" if was_up else "box       down again, nothing left")
-    _end(study, answer, is_measured=lab is not None)
+    _end(study, answer)
 
 
-def _end(study: Study, answer: Answer, *, is_measured: bool) -> None:
+def _end(study: Study, answer: Answer) -> None:
     from labkit.box.needs import CHECKOUT
     from labkit.pages.report_head import finding
-    from labkit.verdict import UNDECIDED
 
     text = finding(answer.verdicts)
     conditions = [f"{c.name} here: {c.here}" for c in study.conditions if c.name in text]
     print("", *map(paragraph, [text, *conditions]), sep="\n")
-    is_open = any(verdict["verdict"] == UNDECIDED for verdict in answer.verdicts)
-    suggestion = SUGGESTIONS[("open" if is_open else "decided") if is_measured else "recorded"]
     # An installed labkit is on the PATH.
     lab, labkit = ("make lab", ".venv/bin/labkit") if CHECKOUT else ("labkit lab", "labkit")
     print(f"The chart is in the report: {answer.report}\n")
-    print(NEXT.format(lab=lab, labkit=labkit, more=suggestion))
+    print(NEXT.format(lab=lab, labkit=labkit))
 
 
 # The study finds them when it begins, and shows them above all that it measured.

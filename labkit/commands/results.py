@@ -31,6 +31,7 @@ from results left join runs on runs.results = results.id
 where (?1 = '' or study = ?1) group by results.id order by started, results.path
 """
 
+RUN_HEAD = ("run", "state", "found", "why")
 WHICH = "a folder of results, one of its runs, a bundle, or a study (its newest)"
 
 
@@ -97,22 +98,19 @@ def _show(args: argparse.Namespace) -> None:
     results, run = _open(args.what)
     if run:
         rows_of_run = [_mark(row) for row in run.rows]
-        pairs = _pairs({**_describe_run(run), "rows": rows_of_run})
-        legend = "\n~ marks a percentile with too few samples beyond it"
-        text = tables.table(pairs, ("what", "value")).text()
-        text += legend if "~" in str(rows_of_run) else ""
-        tell(args, _describe_run(run), lambda: text)
+        text = tables.table(_pairs({**asdict(run), "rows": rows_of_run}), ("what", "value")).text()
+        if "~" in str(rows_of_run):
+            text += "\n~ marks a percentile with too few samples beyond it"
+        tell(args, asdict(run), lambda: text)
         return
     runs, faults = results.readable()
-    if args.json:
-        print_json({"path": str(results.path), "asked": dict(results.asked),
-                    "runs": [_describe_run(run) for run in runs], "damaged": faults})  # fmt: skip
-        return
+    document = {"path": str(results.path), "asked": dict(results.asked),
+                "runs": [asdict(run) for run in runs], "damaged": faults}  # fmt: skip
     facts = {k: v for k, v in results.asked.items() if k != "format"}
-    print(tables.table(_pairs(facts), ("what", "value")).text(), end="\n\n")
     rows = [(r.path.name, r.state, _figures(r), r.why) for r in runs]
     rows += [(name, "damaged", "", fault) for name, fault in faults.items()]
-    print(tables.Table(("run", "state", "found", "why"), tuple(rows)).text())
+    parts = tables.table(_pairs(facts), ("what", "value")), tables.Table(RUN_HEAD, tuple(rows))
+    tell(args, document, lambda: "\n\n".join(part.text() for part in parts))
 
 
 def _mark(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,16 +134,12 @@ def _figures(run: Run) -> str:
     return ", ".join(first) + (f", and {len(run.rows) - 2} more" if len(run.rows) > 2 else "")
 
 
-def _describe_run(run: Run) -> dict[str, Any]:
-    return {**asdict(run), "path": str(run.path)}
-
-
 def _pairs(tree: Any, above: str = "") -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for key, value in tree.items():
-        if isinstance(value, dict) and value:
+        if isinstance(value, dict):
             rows += _pairs(value, f"{above}{key}: ")
-        elif value not in ("", {}, (), []):
+        elif value not in ("", (), []):
             rows.append({"what": f"{above}{key}", "value": _plain(value)})
     return rows
 
@@ -296,7 +290,6 @@ def _query(args: argparse.Namespace) -> None:
 )  # fmt: skip
 def _trend(args: argparse.Namespace) -> int:
     """Find changes between sessions; exit code 1 if there are any."""
-    from labkit.errors import readable
     from labkit.pages import tables
     from labkit.running.trend import trend
 

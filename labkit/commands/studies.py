@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     "--json | also the parameters for `labkit run -p`",
     "--launch https://github.com/you/labkit | links that open your copy's notebooks on Binder",
     arg("study", "STUDY", "show only this one", nargs="?"),
-    (flag("--markdown", "the table of the README"),
-     flag("--write", "write the tables of a checkout again"),
-     flag("--deciders", "the table of who can decide each claim"),
+    (flag("--write", "write the tables of a checkout again"),
      arg("--launch", "URL", "a table of links to Binder, for the repository at URL"), JSON),
 )  # fmt: skip
 def _studies(args: argparse.Namespace) -> int:
@@ -43,9 +41,8 @@ def _studies(args: argparse.Namespace) -> int:
         print("\n".join(f"wrote {os.path.relpath(path)}" for path in write_tables()))
         return 0
     all_studies, faults = studies.readable()
-    tell(
-        args, list(map(_plain, all_studies)) if args.json else (), lambda: _table(args, all_studies)
-    )
+    rows = [_plain(study) for study in all_studies] if args.json else []
+    tell(args, rows, lambda: _table(args, all_studies))
     for odd in faults:
         print(f"labkit: {odd}", file=sys.stderr)
     return int(bool(faults))
@@ -54,12 +51,6 @@ def _studies(args: argparse.Namespace) -> int:
 def _table(args: argparse.Namespace, all_studies: Sequence[Study]) -> str:
     from labkit import studies
 
-    if args.markdown:
-        return studies.markdown()
-    if args.deciders:
-        from labkit.running.new_study import docs_tool
-
-        return str(docs_tool("who_decides").markdown(all_studies))
     if args.launch:
         from labkit.pages import launch
 

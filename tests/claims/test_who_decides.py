@@ -30,7 +30,7 @@ RECORDED = sorted(file.stem for file in (HOME / "data/recorded").glob("*.labkit"
 
 def test_the_page_of_who_decides_is_the_generated_table():
     found = [studies.find(name) for name in studies.names()]
-    assert markdown(found) in PAGE.read_text("utf-8"), "labkit studies --deciders"
+    assert markdown(found) in PAGE.read_text("utf-8"), "labkit studies --write"
 
 
 @pytest.mark.slow

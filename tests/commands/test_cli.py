@@ -13,7 +13,6 @@ from labkit.box.this_machine import packages
 from labkit.cli import main
 from labkit.cli import parser as all_parsers
 from labkit.running.notebook import Rerun
-from labkit.running.open_lab import named_results, recorded
 
 
 def test_no_command_prints_what_there_is_and_exits_with_2(capsys):
@@ -30,9 +29,9 @@ def test_a_box_that_is_not_up_is_brought_up_by_the_command_that_is_named(typed):
 
 
 @pytest.mark.parametrize(
-    ("verb", "other"), [("scorecard", "--html"), ("scorecard", "--markdown"),
-                        ("studies", "--markdown")],
-)  # fmt: skip
+    ("verb", "other"),
+    [("scorecard", "--html"), ("scorecard", "--markdown"), ("studies", "--write")],
+)
 def test_two_forms_of_one_answer_are_refused(capsys, verb, other):
     with pytest.raises(SystemExit, match="2"):
         main([verb, "--json", other])
@@ -80,15 +79,6 @@ def test_a_parameter_that_a_study_cannot_have_is_refused_before_anything_begins(
     output = typed("run", study, "-p", given, code=2)
     assert why in output and len(output) < 500
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_results_of_a_study_that_was_never_measured_here_are_the_recorded_ones(
-    tmp_path, monkeypatch, typed
-):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
-    assert named_results("lat_ping").path == recorded("lat_ping")
-    assert "labkit results list" in typed("report", "lat_pong", code=1)
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from labkit.pages.kept_scores import kept_scorecard
 from labkit.results import Results
 from labkit.runs import bundle
 
+pytestmark = pytest.mark.slow
 STUDY = studies.find("lat_ping")
 WIDE = 80
 SAID = 15
@@ -55,7 +56,6 @@ def test_of_one_study_no_recorded_run_of_another_is_opened(folder, judged):
     assert stems == ["docker_stream.labkit"]
 
 
-@pytest.mark.slow
 def test_it_is_the_scorecard_and_judges_only_what_is_new_or_changed(folder, judged):
     one, two = (folder / "lat_ping" / name for name in "ab")
     first, again = kept_scorecard(folder), kept_scorecard(folder)
@@ -73,7 +73,6 @@ def test_it_is_the_scorecard_and_judges_only_what_is_new_or_changed(folder, judg
     assert judged[2:] == [{str(two)}, {str(two)}] and not judged[4:]
 
 
-@pytest.mark.slow
 def test_a_bundle_is_opened_again_once_its_unpacked_copy_is_gone(folder, tmp_path, judged):
     shared = tmp_path / "shared"
     shared.mkdir()
@@ -85,7 +84,6 @@ def test_a_bundle_is_opened_again_once_its_unpacked_copy_is_gone(folder, tmp_pat
     assert kept_scorecard(shared) == first and judged == [{str(file)}] * 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("broken", ["", "{", "[]", '{"code": 1}', "other", "evidence"])
 def test_what_is_kept_is_made_again_if_it_is_broken_or_of_another_labkit(folder, judged, broken):
     first, file = kept_scorecard(folder), kept_file(folder)
@@ -99,7 +97,6 @@ def test_what_is_kept_is_made_again_if_it_is_broken_or_of_another_labkit(folder,
     assert kept_scorecard(folder) == first and len(judged) == 2
 
 
-@pytest.mark.slow
 def test_where_nothing_can_be_written_nothing_is_kept_and_the_answer_is_the_same(
     folder, tmp_path, monkeypatch
 ):
@@ -112,7 +109,6 @@ def test_where_nothing_can_be_written_nothing_is_kept_and_the_answer_is_the_same
     assert [*(tmp_path / "cache" / "labkit" / "index").glob("scores-*.json")]
 
 
-@pytest.mark.slow
 def test_the_most_valid_blocks_of_a_lab_count_and_the_others_are_named(folder, typed):
     newer = synthetic.write_results(folder / "lat_ping" / "newer", STUDY, repeats=3, count=100)
     card = scorecard.scorecard(folder)
@@ -125,7 +121,6 @@ def test_the_most_valid_blocks_of_a_lab_count_and_the_others_are_named(folder, t
     assert f"{newer.path} (3 valid blocks)" in shown and judged[0].answer in shown
 
 
-@pytest.mark.slow
 def test_another_lab_has_lines_of_its_own_and_the_next_best_steps_in_for_what_is_damaged(folder):
     best, other = (
         synthetic.write_results(folder / "lat_ping" / name, STUDY, repeats=blocks, count=100).path
@@ -142,7 +137,6 @@ def test_another_lab_has_lines_of_its_own_and_the_next_best_steps_in_for_what_is
     assert {line.evidence for line in card.of_best()} == {str(folder / "lat_ping" / "a")}
 
 
-@pytest.mark.slow
 def test_the_first_screen_fits_a_small_terminal_and_names_all_that_was_measured(monkeypatch):
     monkeypatch.setenv("COLUMNS", str(WIDE))
     card = kept_scorecard()
@@ -156,7 +150,6 @@ def test_the_first_screen_fits_a_small_terminal_and_names_all_that_was_measured(
     assert f"all {len(card.of_best())} claims" in card.text()
 
 
-@pytest.mark.slow
 def test_what_was_judged_is_shown_without_loading_what_judges(folder):
     kept_scorecard(folder)
     code = (

@@ -16,29 +16,15 @@ CLEAN = {name: word for name, word in os.environ.items()
          if name not in ("LABKIT_PATH", "PYTHONPATH")}  # fmt: skip
 pytestmark = pytest.mark.slow
 
-WORKLOAD = '''
-"""How long one command takes."""
-
+WORKLOAD = """
 from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
-
 from labkit.workload import Sample, Workload
-
 
 @dataclass(frozen=True)
 class Sorting(Workload):
-    """`sort` of numbers."""
-
-    roles: ClassVar[tuple[str, ...]] = ("server",)
-    loop: ClassVar[str] = ""
-    measures: ClassVar[tuple[str, ...]] = ("elapsed",)
+    roles, loop, measures, seconds = ("server",), "", ("elapsed",), 1.0
     lines: int = 20000
-
-    @property
-    def seconds(self) -> float:
-        return 1.0
 
     def run(self, hosts):
         script = "seq $1 | sort -R --random-source=/dev/zero | sort -n | tail -1; date +%s.%N"
@@ -49,15 +35,11 @@ class Sorting(Workload):
     def parse(text):
         start, last, end = text.split()
         return [Sample("elapsed", "s", np.array([float(end) - float(start)]))]
-'''
+"""
 SETTING = '''
-"""The hops that packets begin with."""
-
 from dataclasses import field
-
 from labkit.settings._values import amount
 from labkit.settings._ways import OnHost, by, of_sysctl
-
 
 class Hops(OnHost):
     """The hops that packets of this host begin with."""
@@ -65,9 +47,7 @@ class Hops(OnHost):
     hops: int = field(default=64, metadata=amount("time to live", 1, 255, "hops"))
     on_linux = by(of_sysctl("net.ipv4.ip_default_ttl"))
 '''
-STUDY = '''
-"""Does it take longer to sort more?"""
-
+STUDY = """
 from labkit.claims import published
 from labkit.condition import Condition
 from labkit.settings.hops import Hops
@@ -85,7 +65,7 @@ study = Study(
     ),
     claims=published.of("sort_sizes"),
 )
-'''
+"""
 CLAIMS = """
 document = "A paper"
 metric = "elapsed"

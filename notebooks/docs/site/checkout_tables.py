@@ -11,7 +11,7 @@ from labkit import studies
 from labkit.errors import BadInput
 from labkit.machine.places import HOME
 
-BEGUN, ENDED = "<!-- studies: written by `labkit studies --markdown` -->\n", "<!-- end of studies"
+BEGUN, ENDED = "<!-- studies: written by `labkit studies --write` -->\n", "<!-- end of studies"
 
 
 def write() -> list[Path]:
