@@ -22,7 +22,7 @@ from campaigns import (
 from dask_here import dask_here
 
 from labkit import __version__, errors
-from labkit.campaign import scheduler
+from labkit.campaign import cluster, scheduler
 from labkit.campaign.attempts import DIED, FINISHED
 from labkit.campaign.scheduler import COMMAND
 
@@ -84,6 +84,8 @@ def test_a_lab_that_no_worker_or_two_workers_offer_is_refused(tmp_path):
             with pytest.raises(errors.BadInput, match="would both be lab-other"):
                 scheduler.insist_offered(client, ["/x/other.toml", "/y/other.toml"], dask.address)
             scheduler.insist_alike(scheduler.versions(client))
+            with pytest.raises(errors.ClusterError, match="does not see /x/campaigns/lost"):
+                cluster._insist_shared(client, "/x/campaigns/lost")
             dask.worker("lab-other")
             client.wait_for_workers(2, timeout=60)
             with pytest.raises(errors.NoWorker, match="offer lab-other 2 times"):

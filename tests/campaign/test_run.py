@@ -190,6 +190,13 @@ def test_one_line_says_how_far_it_has_come_and_how_long_it_still_takes():
     assert str(CampaignStanding(14, 0, 14, (), 0)) == f"[{'#' * 24}] 14 of 14 points"
 
 
+def test_an_attempt_of_an_older_labkit_can_be_read(tmp_path):
+    Attempt.begin(1).ended(FAILED, "why").keep(tmp_path)
+    file = tmp_path / "attempt-1.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "pid": "7", "boot": "x"}))
+    assert Attempt.read(file).why == "why"
+
+
 def test_pauses_grow_up_to_five_minutes():
     assert [pause(n) for n in (1, 2, 3, 9)] == [5, 15, 45, 300]
 
