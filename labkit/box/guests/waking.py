@@ -22,12 +22,14 @@ library hands over what the guest knows, with zeros behind it.
 It is machine code, so that no machine needs a compiler; elf(5) describes the file around it.
 """
 
+import re
 import shutil
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from labkit.box import needs
+from labkit.machine.scripts import beside
 
 PROGRAMS = ("linux.uml",)
 
@@ -36,103 +38,17 @@ WAKEUPS = ("kept", "lossy")
 """With the library, and as the kernel has them by itself."""
 X86_64 = 62
 
-EPOLL_CREATE = """\
-31 ff                 xor edi, edi
-b8 23 01 00 00        mov eax, 291          epoll_create1(0)
-0f 05                 syscall
-89 05 ....            mov [kept], eax
-c3                    ret
-"""
-SIGSUSPEND = """\
-49 89 fa              mov r10, rdi          the signals to be blocked meanwhile
-8b 05 ....            mov eax, [kept]
-48 0f ba e8 20        bts rax, 32           ask for POLLIN
-50                    push rax
-48 89 e7              mov rdi, rsp
-6a 01                 push 1                one file
-5e                    pop rsi
-31 d2                 xor edx, edx          for as long as it takes
-6a 08                 push 8                bytes of signals
-41 58                 pop r8
-b8 0f 01 00 00        mov eax, 271          ppoll
-0f 05                 syscall
-5a                    pop rdx
-ff c8                 dec eax
-75 13                 jne out               it was a signal
-b8 27 00 00 00        mov eax, 39           getpid
-0f 05                 syscall
-89 c7                 mov edi, eax
-6a 1d                 push 29               SIGIO
-5e                    pop rsi
-b8 3e 00 00 00        mov eax, 62           kill
-0f 05                 syscall
-6a ff                 out: push -1
-58                    pop rax
-c3                    ret
-"""
-EPOLL_WAIT = """\
-6a 01                 push 1                one file
-5a                    pop rdx
-49 89 ca              mov r10, rcx
-b8 e8 00 00 00        mov eax, 232          epoll_wait
-0f 05                 syscall
-c3                    ret
-"""
-PTRACE = """\
-8d 47 ff              lea eax, [rdi-1]
-83 f8 02              cmp eax, 2
-76 56                 jbe peek              its answer is what it reads
-49 89 c8              mov r8, rcx
-81 ff 05 42 00 00     cmp edi, 0x4205       PTRACE_SETREGSET
-75 38                 jne call
-81 fa 02 02 00 00     cmp edx, 0x202        NT_X86_XSTATE
-75 30                 jne call
-81 79 08 00 40 00 00  cmp [rcx+8], 0x4000
-77 27                 ja call
-56                    push rsi
-57                    push rdi
-48 8b 31              mov rsi, [rcx]
-48 8b 49 08           mov rcx, [rcx+8]
-4c 8d 05 ..v.         lea r8, [vector]
-48 8d 3d ..r.         lea rdi, [registers]
-49 89 38              mov [r8], rdi
-68 00 40 00 00        push 0x4000
-41 8f 40 08           pop [r8+8]
-f3 a4                 rep movsb
-5f                    pop rdi
-5e                    pop rsi
-48 89 d1              call: mov rcx, rdx
-48 63 d6              movsxd rdx, esi
-89 fe                 mov esi, edi
-6a 65                 push 101              ptrace
-5f                    pop rdi
-31 c0                 xor eax, eax
-ff 25 ..s.            jmp [syscall]         of the C library, which sets errno
-6a 00                 peek: push 0
-49 89 e0              mov r8, rsp
-48 89 d1              mov rcx, rdx
-48 63 d6              movsxd rdx, esi
-89 fe                 mov esi, edi
-6a 65                 push 101
-5f                    pop rdi
-31 c0                 xor eax, eax
-ff 15 ..s.            call [syscall]
-5a                    pop rdx
-48 85 c0              test rax, rax
-78 03                 js out
-48 89 d0              mov rax, rdx
-c3                    out: ret
-"""
 STATE, SYSCALL, VECTOR, REGISTERS = b"....", b"..s.", b"..v.", b"..r."
-"""The places of data in these listings."""
+"""The places of data in the listings."""
 MOST_REGISTERS = 0x4000
 PAGE, HEAD, SEGMENT, SYMBOL = 0x1000, 64, 56, 24
 # A shared object (3) of little-endian 64 bit, its segments right behind this.
 HEADER = b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + struct.pack(
     "<HHIQQQIHHHHHH", 3, X86_64, 1, 0, HEAD, 0, 0, HEAD, SEGMENT, 4, 0, 0, 0
 )
-FUNCTIONS = {"epoll_create": EPOLL_CREATE, "sigsuspend": SIGSUSPEND, "epoll_wait": EPOLL_WAIT,
-             "ptrace": PTRACE}  # fmt: skip
+LISTING = re.compile(r"^= (\w+)\n((?:.+\n)+)", re.MULTILINE)
+FUNCTIONS = dict(LISTING.findall(beside(__file__, "waking.lst")))
+"""Machine code of each, beside what it does."""
 CALL = "syscall"
 """The function of the C library that the code calls."""
 
