@@ -4,13 +4,13 @@ import time
 from dataclasses import replace
 
 import pytest
-from boxes import NAME
 from small_hosts import Within
 
-from labkit.box import Faults
 from labkit.box.view import GUESTS
+from labkit.changes.in_force import applied
 from labkit.errors import CommandFailed, OutcomeUnknown
 from labkit.job import State
+from labkit.settings.guest_power import GuestPower
 
 PROGRAMS = ("mount", "setpriv", "umount")
 
@@ -101,13 +101,16 @@ def test_a_job_meets_its_deadline_though_its_host_stood_still_and_its_clock_jump
     lab, guest, monkeypatch
 ):
     job = guest.start("sleep", "1000", key="late", seconds=4, spool=SPOOL)
-    with Faults(NAME).skew("guest", 3 * 86400):
+    try:
+        guest.check("date", "-s", f"@{time.time() + 3 * 86400:.6f}")
         reading = lab.fleet.clocks().check()["guest"]
         assert abs(reading.offset - 3 * 86400) < 60
         assert job.status().seconds < 60
+    finally:
+        guest.check("date", "-s", f"@{time.time():.6f}")
     monkeypatch.setattr("labkit.job.job.ANSWER_SECONDS", 0.5)
     monkeypatch.setattr("labkit.ssh.connection.CONNECT_SECONDS", 1.0)
-    with Faults(NAME).freeze("guest"):
+    with applied([GuestPower("paused")], lab.hosts):
         status = job.status()
         assert status.state is State.UNKNOWN and "guest" in status.why
     monkeypatch.undo()

@@ -19,6 +19,7 @@ from labkit.errors import CommandFailed
 from labkit.running import control_runs
 from labkit.running.open_lab import facts
 from labkit.settings.guest_nic import GuestNic
+from labkit.settings.guest_power import GuestPower
 
 PROGRAMS = ("ping", "taskset")
 
@@ -126,7 +127,7 @@ print(1000 * min(costs))
 """
 
 
-def test_the_way_to_a_guest_costs_more_without_a_direct_path(lab, faults):
+def test_the_way_to_a_guest_costs_more_without_a_direct_path(lab):
     """In CPU time of a frame, on this machine: round trips of the two do not differ at the median.
 
     The guest stands still meanwhile, so that only the way counts. On some machines the same frames
@@ -135,7 +136,7 @@ def test_the_way_to_a_guest_costs_more_without_a_direct_path(lab, faults):
 
     def cost():
         lab.host("client").check("ping", "-n", "-c", "2", "-W", "5", lab.host("guest").address)
-        with faults.freeze("guest"):
+        with applied([GuestPower("paused")], lab.hosts):
             return float(said(NAME, "client", FRAMES, mac("guest"), mac("client")))
 
     usual, direct = [], []

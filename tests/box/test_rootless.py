@@ -19,7 +19,7 @@ from plain_user import UID, PlainUser
 from labkit import box
 from labkit.box.needs import TUN
 
-PROGRAMS = ("mount", "newuidmap", "prlimit")
+PROGRAMS = ("newuidmap", "prlimit")
 
 pytestmark = [
     pytest.mark.box,
@@ -149,54 +149,34 @@ def test_where_its_limit_allows_it_a_guest_has_a_cpu_of_its_own(user, up):
 
 
 FAULTS = """\
-import sys, time
-from labkit.box import Faults, status
+import sys
+from labkit.box import Faults
 from labkit.errors import BadInput
 from labkit.lab import opened
 from pathlib import Path
-name = sys.argv[2]
-faults = Faults(name)
+faults = Faults(sys.argv[2])
 with opened(Path(sys.argv[1])) as lab:
-    client, guest = lab.host("client"), lab.host("guest")
     def answered(role):
         words = ("ping", "-n", "-q", "-c", "1", "-W", "1", lab.host(role).address)
-        return client.run(*words).ok
-    def ahead():
-        return float(guest.check("date", "+%s")) - time.time()
-    def others():
-        with faults.shape("server", delay="5 ms") as link:
-            assert link.asked == {"delay": "5 ms"} and link.measured["delay"].endswith("ms")
-        client.check("sh", "-c", "mkdir /tmp/small && mount -t tmpfs -o size=8m tmpfs /tmp/small")
-        with faults.fill("client", "/tmp/small"):
-            assert client.run("fallocate", "-l", "1M", "/tmp/small/more").code
-        client.check("fallocate", "-l", "1M", "/tmp/small/more")
-        with faults.skew("guest", 86400):
-            assert ahead() > 80000
-        assert abs(ahead()) < 10
-        try:
-            with faults.cut("router"):
-                pass
-        except BadInput as refused:
-            assert "known: client, guest, server" in str(refused)
+        return lab.host("client").run(*words).ok
     with faults.cut("server"):
         assert not answered("server")
     assert answered("server")
-    with faults.freeze("guest"):
-        assert not answered("guest")
-    assert answered("guest")
-    sys.argv[3:] and others()
-    faults.lose("guest")
-    print(*(guest.state for guest in status(name).guests))
+    with faults.shape("server", delay="5 ms") as link:
+        assert link.asked == {"delay": "5 ms"} and link.measured["delay"].endswith("ms")
+    try:
+        with faults.cut("router"):
+            pass
+    except BadInput as refused:
+        print(refused)
 """
 
 
 @pytest.mark.when_changed("labkit/box/")
-@pytest.mark.parametrize("more", [(), pytest.param(("all",), marks=pytest.mark.torture)], ids=len)
-def test_faults_are_made_in_there_and_healed(user, up, more):
+def test_faults_are_made_in_there_and_healed(user, up):
     (user.home / "faults.py").write_text(FAULTS)
-    done = user.run(sys.executable, user.home / "faults.py", up["lab"], NAME, *more, timeout=200)
-    assert (done.returncode, done.stdout) == (0, "stopped\n"), done.stderr
-    assert user.labkit("box", "up", "--name", NAME, timeout=100).returncode == 0
+    done = user.run(sys.executable, user.home / "faults.py", up["lab"], NAME, timeout=200)
+    assert done.returncode == 0 and "known: client, guest, server" in done.stdout, done.stderr
 
 
 @pytest.mark.when_changed("labkit/box/")

@@ -110,5 +110,4 @@ def test_on_version_2_limits_limit_and_netem_delays_and_loses(said):
     assert there[0] >= 8 and 35 < len(there) < 60
     assert said["eaten"] == {"client": True, "server": False, "bridged": False}
     assert said["leaves"] == {"client": False, "server": False}
-    assert said["frozen"]["server"] is False and all(said["thawed"].values())
     assert said["left"] == []

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from labkit import box
-from labkit.box import Faults
 from labkit.box.cgroup import hierarchy, limited_by
 from labkit.lab import opened
 
@@ -60,10 +59,6 @@ def round_trips(lab, role):
     return [float(ms) for ms in re.findall(r"time=([\d.]+)", output)]
 
 
-def alive(name):
-    return {host.role: host.alive for host in box.status(name).hosts}
-
-
 def look(lab, name):
     now = box.status(name)
     tell(state=now.state, links={link.role: vars(link) for link in now.links}, engine=now.engine)
@@ -74,9 +69,6 @@ def look(lab, name):
     words = {"client": "1", "server": "0"}
     left = {role: lab.host(role).run("taskset", "-c", cpu, "true") for role, cpu in words.items()}
     tell(leaves={role: done.ok for role, done in left.items()})
-    with Faults(name).freeze("server"):
-        frozen = alive(name)
-    tell(frozen=frozen, thawed=alive(name))
     tell(
         groups=sorted(
             str(at.relative_to(GROUPS)) for at in GROUPS.rglob("labkit-*/*") if at.is_dir()
