@@ -1,8 +1,6 @@
 """Whether this machine has room for a box: looked at before anything of it is started."""
 
 import os
-from contextlib import suppress
-from pathlib import Path
 
 from labkit.box.cgroup import NO_MEMORY, limited_by
 from labkit.box.folder import BOXES, SCRATCH
@@ -11,10 +9,8 @@ from labkit.box.topology import Topology
 from labkit.errors import BoxError
 from labkit.machine.cpus import ranges
 
-HOST_TASKS, GUEST_TASKS, CONTAINER_TASKS, OWN_TASKS = 8, 24, 40, 40
 HOST_KIB, GUEST_KIB, OWN_KIB = 64, 256, 512
 """Of the files of a box; what a host writes is in its memory."""
-NAMESPACES = ("net", "mnt", "uts", "ipc", "pid", "cgroup")
 
 
 def check(plan: Topology) -> None:
@@ -26,8 +22,6 @@ def check(plan: Topology) -> None:
             f"{plan.name}: no control group of this machine limits memory, as {limits[0]} wants",
             hint=NO_MEMORY,
         )
-    _check_namespaces(plan)
-    _check_tasks(plan)
     _check_disk(plan)
 
 
@@ -72,35 +66,6 @@ def _family(role: str) -> str:
     return role.rstrip("0123456789")
 
 
-def _check_namespaces(plan: Topology) -> None:
-    need = len(plan.hosts) + 1
-    for kind in NAMESPACES:
-        limit = _number(Path(f"/proc/sys/user/max_{kind}_namespaces"))
-        if limit is not None and limit < need:
-            raise BoxError(
-                f"{plan.name}: needs {need} namespaces of kind {kind}, and {limit} are allowed",
-                hint=f"sysctl user.max_{kind}_namespaces={max(1000, 4 * need)}, or fewer hosts",
-            )
-
-
-def _check_tasks(plan: Topology) -> None:
-    need = OWN_TASKS + HOST_TASKS * len(plan.hosts) + GUEST_TASKS * len(plan.guests)
-    need += CONTAINER_TASKS * len(plan.containers)
-    running = sum(name.isdigit() for name in os.listdir("/proc"))
-    ceiling = _number(Path("/proc/sys/kernel/pid_max")) or 32_768
-    rooms = [("the machine has pids for", ceiling - running, "sysctl kernel.pid_max=4194304")]
-    for group in _own_groups():
-        limit, used = _number(group / "pids.max"), _number(group / "pids.current")
-        if limit is not None:
-            rooms.append((f"{group} allows", limit - (used or 0), f"raise {group}/pids.max"))
-    for source, free, hint in rooms:
-        if free < need:
-            raise BoxError(
-                f"{plan.name}: starts up to {need} processes, and {source} {max(free, 0)} more",
-                hint=f"{hint}, or use fewer hosts and guests",
-            )
-
-
 def _check_disk(plan: Topology) -> None:
     need = OWN_KIB + HOST_KIB * len(plan.hosts) + GUEST_KIB * len(plan.guests)
     disks = [disk.mebibytes << 10 for guest in plan.guests for disk in guest.volumes]
@@ -114,20 +79,3 @@ def _check_disk(plan: Topology) -> None:
             hint=f"df {place}; remove what is not needed there"
             + (f", or ask for smaller disks than {sum(disks) >> 10} MiB" if disks else ""),
         )
-
-
-# A limit holds for the group of this process and for those above it, in either version.
-def _own_groups() -> list[Path]:
-    groups: list[Path] = []
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
-        _, kinds, path = line.split(":", 2)
-        root = Path("/sys/fs/cgroup", kinds)
-        inner = root / path.lstrip("/")
-        groups += [group for group in (inner, *inner.parents) if root in group.parents]
-    return [group for group in groups if (group / "pids.max").exists()]
-
-
-def _number(file: Path) -> int | None:
-    with suppress(OSError, ValueError):
-        return int(file.read_text())
-    return None
