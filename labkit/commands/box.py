@@ -74,8 +74,6 @@ def _migrate(args: argparse.Namespace) -> None:
         return
     print(f"{move.guest} went from {move.origin} to {move.to} in {move.total_ms} ms")
     print(f"  it stood still for {move.downtime_ms} ms (QEMU's figure)")
-    if move.seen_by:
-        print(f"  {move.seen_by} had no answer for {move.silence_ms:.1f} ms at the longest")
     print(f"  {move.bytes / 1e6:.1f} MB were sent, in {move.rounds} rounds")
 
 

@@ -43,9 +43,9 @@ def test_a_guest_moves_while_it_runs_and_stays_where_it_was_when_it_cannot(lab_o
     guest.close()
     goes_on(guest, before)
     client.check("ping", "-n", "-c", "1", "-W", "5", guest.address)
-    assert (done.origin, done.to, done.seen_by) == ("server", "server2", "client")
+    assert (done.origin, done.to) == ("server", "server2")
     assert 0 < done.downtime_ms < done.total_ms and done.rounds >= 1
-    assert done.bytes > 10e6 and done.silence_ms > 1
+    assert done.bytes > 10e6
     assert on(lab_of_two) == {"server": [], "server2": ["guest"]}
     now = box.status(MOVING)
     assert (now.state, now.guests[0].on, now.guests[0].state) == ("up", "server2", "running")

@@ -6,18 +6,16 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from labkit.box import needs
 from labkit.box.folder import Folder, not_up, up_again
 from labkit.box.guests import mirror
-from labkit.box.guests.move import ENDS, AwaitedMove, Move, check_fit, in_network
-from labkit.box.guests.moving import Hears, Moving, WatchedMove
+from labkit.box.guests.move import ENDS, Move, arrived, check_fit, in_network
+from labkit.box.guests.moving import AS_IT_COMES, Hears, Moving, WatchedMove
 from labkit.box.layout import Layout
 from labkit.box.network.crossing import Crossing
 from labkit.box.network.links import (
@@ -34,15 +32,14 @@ from labkit.box.status import in_force, stands
 from labkit.box.view import GUESTS
 from labkit.errors import BadInput, BoxError, EndedAfterMove, LabkitError, StayedBehind, Unknown
 from labkit.host import Host
-from labkit.lab import Lab, opened
+from labkit.lab import opened
 from labkit.machine.cpus import ranges
 from labkit.machine.scripts import beside
 
-PROGRAMS = ("mount", "nsenter", "ping")
+PROGRAMS = ("mount", "nsenter")
 
 FIRST_PORT = 49152
 CANCEL_SECONDS = 10.0
-REPLY = re.compile(r"^\[(\d+\.\d+)\].* icmp_seq=", re.MULTILINE)
 BANDWIDTH = re.compile(r"([1-9]\d{0,5}) ?([kMG])(?:bit/s)?", re.ASCII)
 DOWNTIME = re.compile(r"(\d{1,6}) ?ms", re.ASCII)
 POWERS = {"k": 1e3, "M": 1e6, "G": 1e9}
@@ -51,28 +48,18 @@ FORGET = """\
 cd /run/labkit && rm -rf "guests/$1" || exit
 rmdir guests 2> /dev/null && rm -f bin/guest bin/guest.* bin/guest_*
 true"""
-PING_SECONDS = 900
-PING = """\
-echo $$ > /run/labkit/migration.pid
-exec ping -n -D -i 0.001 -w 900 "$1\""""
-END_PING = """\
-for _ in $(seq 200); do [ -s /run/labkit/migration.pid ] && break; sleep 0.02; done
-kill -INT "$(cat /run/labkit/migration.pid)"; rm -f /run/labkit/migration.pid"""
 
 
 @dataclass(frozen=True)
 class Migration:
-    """The cost of a migration: QEMU's own figures, and what a host that pinged every 1 ms saw."""
+    """The cost of a migration, by QEMU's own figures."""
 
     guest: str
     origin: str
     to: str
     total_ms: int
     downtime_ms: int
-    """From the guest's last instruction here to its first there, by QEMU's own account."""
-    silence_ms: float
-    """The longest time between two answers to the host `seen_by`; negative if there is none."""
-    seen_by: str
+    """From the guest's last instruction here to its first there."""
     bytes: int
     """Of memory and devices, sent over the data network."""
     rounds: int
@@ -89,16 +76,15 @@ def migrate(
     bandwidth: str = "",
     downtime: str = "",
     patience: float = 10.0,
-    how: Moving | None = None,
+    how: Moving = AS_IT_COMES,
     hears: Hears = lambda _: None,
 ) -> Migration:
     """Move `guest` of box `name` to the host `to`; where that fails it goes on where it was.
 
     `bandwidth` ("100M", bits a second) and `downtime` ("300 ms") are QEMU's limits. When nothing
     gets through for `patience` seconds the move is given up. `hears` gets what can be seen of it.
-    Without `how` QEMU's abilities are as they were.
     """
-    limits = _limits(bandwidth, downtime)
+    limits = how.limits | _limits(bandwidth, downtime)
     folder = Folder(name)
     if not needs.is_root():
         raise BoxError("migrating a guest of a box needs root", hint="use sudo")
@@ -108,18 +94,13 @@ def migrate(
         settled(folder)
         layout = Layout.from_json(folder.layout.read_text())
         new_layout = _check(folder, layout, guest, to)
-        move = Move(folder, lab, layout, new_layout, guest, how or Moving(), hears, patience)
-        settings = _settings(move, how is not None, limits)
+        move = Move(folder, lab, layout, new_layout, guest, how, hears, patience)
         check_fit(move)
-        others = (role for role in layout.hosts if role not in (to, layout.on(guest)))
-        seen_by = next(others, "")
-        with _ping(lab, seen_by, layout.data(guest)) as answers, _hold_note(move):
-            facts = _move(move, settings)
+        with _hold_note(move):
+            facts = _move(move, limits)
             _leave(move)
-        at = [float(stamp) for stamp in REPLY.findall("".join(answers))]
-        silence = 1000 * max((b - a for a, b in pairwise(at)), default=-0.001)
         return Migration(
-            guest, layout.on(guest), to, facts["total-time"], facts["downtime"], silence, seen_by,
+            guest, layout.on(guest), to, facts["total-time"], facts["downtime"],
             facts["transferred"], facts["dirty-sync-count"], bandwidth, downtime,
         )  # fmt: skip
 
@@ -147,7 +128,7 @@ def settled(folder: Folder) -> str:
     new_layout, patience = _check(folder, now, guest, to), CANCEL_SECONDS
     try:
         with opened(folder.lab) as lab:
-            move = Move(folder, lab, now, new_layout, guest, Moving(), lambda _: None, patience)
+            move = Move(folder, lab, now, new_layout, guest, AS_IT_COMES, lambda _: None, patience)
             if _has_arrived(move):
                 _leave(move)
                 return to
@@ -216,12 +197,12 @@ def _check(folder: Folder, layout: Layout, guest: str, to: str) -> Layout:
     return replace(layout, topology=replace(layout.topology, guests=plans))
 
 
-def _move(move: Move, settings: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _move(move: Move, limits: dict[str, int]) -> dict[str, Any]:
     new = _new_wires(move)
     try:
         _prepare(move, new)
         with _cross(move) as at:
-            return _across(move, settings, at)
+            return _across(move, limits, at)
     except EndedAfterMove:
         _leave(move)
         raise
@@ -249,26 +230,12 @@ def _cross(move: Move) -> Iterator[str]:
         yield address
 
 
-# What both sides are sent beforehand; the destination of a move as it comes does as the origin.
-def _settings(move: Move, asked_for: bool, limits: dict[str, int]) -> dict[str, dict[str, Any]]:
-    manner = move.how
-    if asked_for:
-        return {"migrate-set-capabilities": manner.able,
-                "migrate-set-parameters": manner.limits | limits}  # fmt: skip
-    names = {row["capability"] for row in manner.able["capabilities"]}
-    able = move.qmp(move.origin, "query-migrate-capabilities")
-    able_rows = [row for row in able if row["capability"] in names - {"events"}]
-    capabilities = {"capabilities": [*able_rows, {"capability": "events", "state": True}]}
-    parameters = move.qmp(move.origin, "query-migrate-parameters")
-    limits_set = {key: parameters[key] for key in manner.limits} | limits
-    return {"migrate-set-capabilities": capabilities, "migrate-set-parameters": limits_set}
-
-
-def _across(move: Move, settings: dict[str, dict[str, Any]], address: str) -> dict[str, Any]:
+def _across(move: Move, limits: dict[str, int], address: str) -> dict[str, Any]:
     at = f"{address}:{FIRST_PORT + move.now.number(move.guest)}"
-    for command, arguments in settings.items():
+    settings = [("migrate-set-capabilities", move.how.able), ("migrate-set-parameters", limits)]
+    for command, arguments in settings:
         move.qmp(move.origin, command, **arguments)
-    first = [*settings.items(), *mirror.received(move, address)]
+    first = [*settings, *mirror.received(move, address)]
     words = [word for command, arguments in first for word in (command, json.dumps(arguments))]
     move.to.check("guest", f"@{move.guest}", "receive", at, *words)
     watch = WatchedMove(move.hears)
@@ -278,7 +245,7 @@ def _across(move: Move, settings: dict[str, dict[str, Any]], address: str) -> di
         mirror.copied(move, address),
     ):
         move.qmp(move.origin, "migrate", uri=f"tcp:{at}")
-        return AwaitedMove(move, watch, time.time()).end()
+        return arrived(move, watch)
 
 
 # Those of the guest exist for its present host as well: until it is gone they have other names.
@@ -361,21 +328,3 @@ def _leave(move: Move) -> None:
 
 def _forget(host: Host, guest: str) -> None:
     host.check("sh", "-c", FORGET, "forget", guest)
-
-
-@contextmanager
-def _ping(lab: Lab, seen_by: str, address: str) -> Iterator[list[str]]:
-    texts: list[str] = []
-    if not seen_by:
-        yield texts
-        return
-    host = lab.host(seen_by)
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(host.run, "sh", "-c", PING, "ping", address, seconds=PING_SECONDS)
-        try:
-            yield texts
-            if not host.run("ping", "-n", "-c", "1", "-W", "1", "-w", "10", address).ok:
-                raise BoxError(f"the guest has moved, and {address} does not answer {seen_by}")
-        finally:
-            host.run("sh", "-c", END_PING)
-            texts.append(running.result().stdout)

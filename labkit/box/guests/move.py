@@ -4,7 +4,7 @@ import json
 import os
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from labkit.box.folder import Folder
@@ -18,8 +18,6 @@ from labkit.lab import Lab
 PROGRAMS = ("ip", "perl", "setpriv")
 
 AVAILABLE = re.compile(r"^MemAvailable:\s+(\d+) kB", re.MULTILINE)
-SIZE = re.compile(r"(\d+)([MG])", re.ASCII)
-MEBIBYTES = {"M": 1, "G": 1024}
 ENDS = ("completed", "failed", "cancelled")
 PTRACE = "+sys_ptrace"
 # userfaultfd(2) with O_CLOEXEC and O_NONBLOCK, as QEMU 7.2 asks for it; the numbers are Linux's.
@@ -65,83 +63,70 @@ class Move:
         return json.loads(host.check("guest", f"@{self.guest}", "qmp", command, *words))
 
 
-@dataclass
-class AwaitedMove:
-    """One migration that QEMU was asked for."""
-
-    move: Move
-    watched: WatchedMove
-    asked: float
-    """Time when it was asked for; anything said before is of an earlier migration."""
-    sent: int = -1
-    since: float = field(default_factory=time.monotonic)
-    begun: float = field(default_factory=time.monotonic)
-    helped: bool = False
-
-    def end(self) -> dict[str, Any]:
-        """Wait until the guest runs at the destination."""
-        while (facts := self._facts()).get("status") not in ENDS:
-            self._progress(facts)
-            self._help(facts)
-            time.sleep(0.01)
-        if facts["status"] != "completed":
-            raise StayedBehind(facts.get("error-desc", f"QEMU says that it {facts['status']}"))
-        self._runs()
-        return facts
-
-    # QEMU may say that it has ended a moment before it knows how long that took.
-    def _facts(self) -> dict[str, Any]:
-        facts = self.watched.latest(self.move.origin.name, self.asked)
-        incomplete = facts.get("status") == "completed" and not facts.get("total-time")
-        return {} if incomplete else facts
-
-    # Nobody hears that a link was cut, so that what does not go on is given up.
-    def _progress(self, facts: dict[str, Any]) -> None:
-        if facts.get("transferred", 0) != self.sent:
-            self.sent, self.since = facts.get("transferred", 0), time.monotonic()
-        if time.monotonic() - self.since > self.move.patience:
+def arrived(move: Move, watched: WatchedMove) -> dict[str, Any]:
+    """QEMU's account of a migration that it was asked for just now, once the guest runs there."""
+    asked, begun, sent, helped = time.time(), time.monotonic(), -1, False
+    since = begun
+    while (facts := _account(move, watched, asked)).get("status") not in ENDS:
+        # Nobody hears that a link was cut, so that what does not go on is given up.
+        if facts.get("transferred", 0) != sent:
+            sent, since = facts.get("transferred", 0), time.monotonic()
+        if time.monotonic() - since > move.patience:
             raise StayedBehind(
-                f"nothing arrived for {self.move.patience:g} s",
+                f"nothing arrived for {move.patience:g} s",
                 hint="is a link of its hosts cut? labkit box status shows them",
             )
+        late = time.monotonic() - begun > move.how.deadline
+        after_one = move.how.post_copy and facts.get("dirty-sync-count", 0) >= 2
+        if not helped and facts.get("status") == "active" and (late or after_one):
+            helped = True
+            _help(move, "post-copy" if after_one else move.how.escape)
+        time.sleep(0.01)
+    if facts["status"] != "completed":
+        raise StayedBehind(facts.get("error-desc", f"QEMU says that it {facts['status']}"))
+    _insist_it_runs(move, watched, asked)
+    return facts
 
-    def _help(self, facts: dict[str, Any]) -> None:
-        move, manner = self.move, self.move.how
-        late = time.monotonic() - self.begun > manner.deadline
-        after_one = manner.post_copy and facts.get("dirty-sync-count", 0) >= 2
-        if self.helped or facts.get("status") != "active" or not (late or after_one):
-            return
-        self.helped = True
-        if after_one or manner.escape == "post-copy":
-            move.qmp(move.origin, "migrate-start-postcopy")
-        elif manner.escape == "stop and copy":
-            move.qmp(move.origin, "migrate-set-parameters", downtime_limit=LONGEST_STOP)
-        elif manner.escape == "throttle":
-            hard = {"cpu_throttle_initial": 60, "cpu_throttle_increment": 20}
-            move.qmp(move.origin, "migrate-set-parameters", **hard)
-        else:
-            raise StayedBehind(
-                f"it did not converge within {manner.deadline:g} s: the guest writes faster than "
-                "its memory goes over",
-                hint='a longer deadline, a faster link, or another escape: "stop and copy", '
-                '"post-copy", "throttle"',
-            )
 
-    def _runs(self) -> None:
-        move, until = self.move, time.monotonic() + self.move.patience
-        try:
-            while move.qmp(move.to, "query-status")["status"] != "running":
-                if time.monotonic() > until:
-                    raise BoxError(f"{move.guest} arrived on {move.to.name} and does not run there")
-                time.sleep(0.02)
-            move.qmp(move.to, "announce-self", initial=10, max=100, rounds=5, step=20)
-        except LabkitError as silent:
-            if not self.watched.happened(move.to.name, "RESUME", self.asked):
-                raise
-            raise EndedAfterMove(
-                f"{move.guest} resumed on {move.to.name}, then ended as in a power failure",
-                said=str(silent), hint="labkit box up starts it there",
-            ) from silent  # fmt: skip
+# QEMU may say that it has ended a moment before it knows how long that took.
+def _account(move: Move, watched: WatchedMove, asked: float) -> dict[str, Any]:
+    facts = watched.latest(move.origin.name, asked)
+    incomplete = facts.get("status") == "completed" and not facts.get("total-time")
+    return {} if incomplete else facts
+
+
+def _help(move: Move, escape: str) -> None:
+    if escape == "give up":
+        raise StayedBehind(
+            f"it did not converge within {move.how.deadline:g} s: the guest writes faster than "
+            "its memory goes over",
+            hint='a longer deadline, a faster link, or another escape: "stop and copy", '
+            '"post-copy", "throttle"',
+        )
+    if escape == "post-copy":
+        move.qmp(move.origin, "migrate-start-postcopy")
+    elif escape == "stop and copy":
+        move.qmp(move.origin, "migrate-set-parameters", downtime_limit=LONGEST_STOP)
+    else:
+        hard = {"cpu_throttle_initial": 60, "cpu_throttle_increment": 20}
+        move.qmp(move.origin, "migrate-set-parameters", **hard)
+
+
+def _insist_it_runs(move: Move, watched: WatchedMove, asked: float) -> None:
+    until = time.monotonic() + move.patience
+    try:
+        while move.qmp(move.to, "query-status")["status"] != "running":
+            if time.monotonic() > until:
+                raise BoxError(f"{move.guest} arrived on {move.to.name} and does not run there")
+            time.sleep(0.02)
+        move.qmp(move.to, "announce-self", initial=10, max=100, rounds=5, step=20)
+    except LabkitError as silent:
+        if not watched.happened(move.to.name, "RESUME", asked):
+            raise
+        raise EndedAfterMove(
+            f"{move.guest} resumed on {move.to.name}, then ended as in a power failure",
+            said=str(silent), hint="labkit box up starts it there",
+        ) from silent  # fmt: skip
 
 
 def in_network(pid: int, lines: str, *words: str) -> str:
@@ -173,13 +158,9 @@ def _no_faults(host: Host, uid: int) -> str:
 
 # Until it has moved both hosts hold it.
 def _check_room(move: Move) -> None:
-    text = move.origin.check("guest", f"@{move.guest}", "get", "memory").strip()
+    takes = int(move.origin.check("guest", f"@{move.guest}", "get", "memory").strip()[:-1])
     match = AVAILABLE.search(move.to.check("cat", "/proc/meminfo"))
-    size = SIZE.fullmatch(text)
-    if not match or not size:
-        return
-    free, takes = int(match[1]) >> 10, int(size[1]) * MEBIBYTES[size[2]]
-    if free < takes:
+    if match and (free := int(match[1]) >> 10) < takes:
         raise BadInput(
             f"{move.guest} takes {takes} MiB of memory, and {move.to.name} has {free} MiB to give",
             hint=f"end what takes memory there, or give it less: guest @{move.guest} set memory=",

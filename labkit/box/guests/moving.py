@@ -101,6 +101,9 @@ class Moving:
         }
 
 
+AS_IT_COMES = Moving()
+
+
 @dataclass
 class WatchedMove:
     """The lines that the watchers of both hosts have printed so far, in order of arrival."""
