@@ -47,12 +47,8 @@ class Folder:
         """The disks of guests, a folder for each guest; on a disk where any host has a scratch."""
         return (self.scratch if self.has_scratch else self.path) / "disks"
 
-    def relay(self, stem: str) -> Path:
-        """The file of what a relay is asked for; that of its process stands beside it."""
-        return self.path / f"relay-{stem}.json"
-
     def held(self, stem: str) -> Path:
-        """The file that a relay keeps locked for as long as it runs."""
+        """The file that a relay keeps locked for as long as it runs, with its process number."""
         return self.path / held_by(stem)
 
     def log(self, role: str) -> Path:

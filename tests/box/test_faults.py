@@ -55,7 +55,7 @@ def test_a_dead_relay_is_told_no_study_accepts_it_and_shaping_mends_it(lab, faul
     if "netem" in kinds_known():
         pytest.skip("the kernel delays here, and no relay of ours")
     with faults.shape("server", delay="1 ms") as link:
-        pid = Folder(NAME).relay(stem(Shaping.of(NAME).layout, "server")).with_suffix(".pid")
+        pid = Folder(NAME).held(stem(Shaping.of(NAME).layout, "server"))
         assert link.by == "relay" and status(NAME).state == "up"
         lab.check_links()
         os.kill(int(pid.read_text()), signal.SIGKILL)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from labkit.box.folder import Folder
@@ -40,20 +40,23 @@ class Crossing:
     @contextmanager
     def made(self, link: LinkPlan) -> Iterator[tuple[str, str]]:
         """The addresses of both ends; the link is gone afterwards."""
-        kinds = kinds_known()
+        kinds, relay = kinds_known(), Relay(Folder(self.name), "crossing")
         manner = splice.by(link, kinds)
         self._unwire()  # one that was killed may have left its own, and its relay
-        self._relay.end()
+        relay.end()
         try:
             self._wire(manner)
             for role, address in zip((self.origin, self.to), ADDRESSES, strict=True):
                 self._ip(role, [f"addr add {address}/30 dev {END}", f"link set {END} up"])
                 if words := splice.queue_of(link, kinds):
                     self._run(role, ["tc", "qdisc", "replace", "dev", END, "root", *words.split()])
-            relaying = self._relaying(link, kinds) if manner == "relay" else nullcontext()
-            with self._buffers(), relaying:
+            if manner == "relay":
+                cpus, switch = sorted(os.sched_getaffinity(0)), self.pids["switch"]
+                relay.start("relay between two hosts", link, kinds, switch, MIDDLE, cpus)
+            with self._buffers():
                 yield ADDRESSES
         finally:
+            relay.end()
             self._unwire()
 
     def _wire(self, manner: str) -> None:
@@ -86,20 +89,6 @@ class Crossing:
         text = f"net.ipv4.{key}"
         words = ["-w", f"{text}={value}"] if value else ["-n", text]
         return self._run(role, ["sysctl", *words]).strip()
-
-    @contextmanager
-    def _relaying(self, link: LinkPlan, kinds: set[str]) -> Iterator[None]:
-        self._relay.ask(link, kinds)
-        cpus = sorted(os.sched_getaffinity(0))
-        self._relay.start("relay between two hosts", self.pids["switch"], MIDDLE, cpus)
-        try:
-            yield
-        finally:
-            self._relay.end()
-
-    @property
-    def _relay(self) -> Relay:
-        return Relay(Folder(self.name), "crossing")
 
     def _ip(self, at: str, lines: list[str]) -> None:
         self._run(at, ["ip", "-batch", "-"], "".join(f"{line}\n" for line in lines))

@@ -1,10 +1,10 @@
 """Holds frames between two links of one namespace: delay, jitter, loss, and a rate if need be.
 
-Run as a program: `relay.py LINK LINK FILE`. FILE holds a JSON object with what is asked, in
-seconds, bits per second and parts of 1; a SIGHUP has it read again. A file beside it, FILE.held, is
-locked for as long as it runs, however it ends. Frames are handed on as they
-are, the large ones of segmentation offload whole, so that both ends see one network and one round
-trip. Each waits from the moment that the kernel got it. It runs as root, on the standard library.
+Run as a program: `relay.py LINK LINK JSON FILE`. JSON is an object with what is asked, in seconds,
+bits per second and parts of 1. FILE gets the number of this process, and is locked for as long as
+it runs, however it ends. Frames are handed on as they are, the large ones of segmentation offload
+whole, so that both ends see one network and one round trip. Each waits from the moment that the
+kernel got it. It runs as root, on the standard library.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import json
 import os
 import random
 import select
-import signal
 import socket
 import struct
 import sys
@@ -44,14 +43,12 @@ PRIORITY = 2
 class Direction:
     """One direction: what is read at `source` leaves at `sink` when it is due."""
 
-    def __init__(self, source: socket.socket, sink: socket.socket) -> None:
+    def __init__(
+        self, source: socket.socket, sink: socket.socket, figures: dict[str, float]
+    ) -> None:
         self.source, self.sink = source, sink
         self.held: deque[tuple[float, bytes]] = deque()
         self.free = self.last = 0.0
-        self.delay = self.jitter = self.loss = self.rate = 0.0
-
-    def ask(self, figures: dict[str, float]) -> None:
-        """From now on, what is asked; frames that wait already go when they were to go."""
         self.delay, self.jitter = figures["delay"], figures["jitter"]
         self.loss, self.rate = figures["loss"], figures["rate"]
 
@@ -117,22 +114,15 @@ def prompt() -> None:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
 
 
-def main(near: str, far: str, file: str) -> None:
+def main(near: str, far: str, figures: str, file: str) -> None:
     """Relay until ended."""
     prompt()
-    ends = opened(near), opened(far)
-    ways = (Direction(*ends), Direction(*reversed(ends)))
-
-    def read(*_: object) -> None:
-        with open(file, encoding="utf-8") as text:
-            figures = json.load(text)
-        for way in ways:
-            way.ask(figures)
-
-    lock = os.open(f"{file}.held", os.O_RDWR | os.O_CREAT, 0o644)
+    near_end, far_end = ends = opened(near), opened(far)
+    asked = json.loads(figures)
+    ways = (Direction(near_end, far_end, asked), Direction(far_end, near_end, asked))
+    lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    signal.signal(signal.SIGHUP, read)
-    read()
+    os.write(lock, f"{os.getpid()}\n".encode())
     print("ready", flush=True)
     while True:
         moment = time.time()

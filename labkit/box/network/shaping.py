@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ from labkit.box.network.splice import splices
 from labkit.box.processes import ENVIRONMENT, network_of
 from labkit.box.status import in_force
 from labkit.errors import BadInput, BoxError, Unknown
-from labkit.lab import held
 
 PROGRAMS = ("unshare",)
 
@@ -42,60 +41,40 @@ MEASURING_SECONDS, ENDS_SECONDS = 120.0, 5.0
 
 @dataclass(frozen=True)
 class Relay:
-    """A relay of ours in a box, by the stem that names its files."""
+    """A relay of ours in a box, by the stem that names its file."""
 
     folder: Folder
     stem: str
 
-    def ask(self, link: LinkPlan, kinds: Collection[str]) -> None:
-        """Write down what it is to do; the kernel's queues do the rest."""
-        figures = splice.relay_asked(link, kinds)
-        self.folder.write(self.folder.relay(self.stem), json.dumps(figures))
+    def start(
+        self, title: str, link: LinkPlan, kinds: Collection[str], holder: int,
+        ends: Sequence[str], cpus: Sequence[int],
+    ) -> None:  # fmt: skip
+        """Have it run between two devices, in the network of a process.
 
-    def start(self, title: str, holder: int, ends: Sequence[str], cpus: Sequence[int]) -> None:
-        """Have it run between two devices, in the network of a process."""
-        file = self.folder.relay(self.stem)
-        words = [*_python("relay.py"), *ends, str(file)]
+        The kernel's queues do what is left.
+        """
+        figures = json.dumps(splice.relay_asked(link, kinds))
+        words = [*_python("relay.py"), *ends, figures, str(self.folder.held(self.stem))]
         ready = namespaces.begin(
             Cgroup.of(self.folder.name), title, network_of(holder), f"exec {shlex.join(words)}",
             cpus, self.folder.log(f"relay-{self.stem}"),
         )  # fmt: skip
-        process = ready()
-        process.give(b"")
-        self.folder.write(self._note, str(process.pid))
-
-    def read_again(self) -> None:
-        """Have it do from now on what it is asked."""
-        if not self._runs:
-            raise BoxError(f"the relay {self.stem} of box {self.folder.name} is gone",
-                           hint="`labkit box shape` of its link starts another")  # fmt: skip
-        with suppress(ProcessLookupError):
-            os.kill(self._pid, signal.SIGHUP)
+        ready().give(b"")
 
     def end(self) -> None:
         """End it, if it runs."""
-        until = time.monotonic() + ENDS_SECONDS
-        with suppress(ProcessLookupError):
-            if self._runs:
-                os.kill(self._pid, signal.SIGTERM)
-            while self._runs and time.monotonic() < until:
+        file, until = self.folder.held(self.stem), time.monotonic() + ENDS_SECONDS
+        with suppress(FileNotFoundError, ValueError, ProcessLookupError):
+            pid = int(file.read_text())
+            if self._has(pid):
+                os.kill(pid, signal.SIGTERM)
+            while self._has(pid) and time.monotonic() < until:
                 time.sleep(0.01)
-        for file in (self.folder.held(self.stem), self._note):
-            file.unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
 
-    @property
-    def _note(self) -> Path:
-        return self.folder.relay(self.stem).with_suffix(".pid")
-
-    @property
-    def _pid(self) -> int:
-        with suppress(FileNotFoundError):
-            return int(self._note.read_text())
-        return -1
-
-    @property
-    def _runs(self) -> bool:
-        return self._pid in Cgroup.of(self.folder.name).pids()
+    def _has(self, pid: int) -> bool:
+        return pid in Cgroup.of(self.folder.name).pids()
 
 
 @dataclass(frozen=True)
@@ -124,20 +103,13 @@ class Shaping:
 
     def shape(self, link: LinkPlan) -> None:
         """Have the link of one machine do what is asked, and nothing else."""
-        kinds, before = kinds_known(), {status.role: status for status in self.links}
-        old, manner = before.get(link.role), splice.by(link, kinds)
-        alike = old and manner and old.by == manner and ("rate" in old.asked) == bool(link.bits)
-        stems = splice.stems(self.layout, link.role) if manner == "relay" else []
-        if alike and all(held(self.folder.held(stem)) for stem in stems):
-            self._change(link, manner, kinds)
-        else:
-            if old and old.by:
-                self._undo(old)
-            if manner:
-                self._make(link, manner, kinds)
-        others = [link_status for role, link_status in before.items() if role != link.role]
-        news = [LinkStatus(link.role, manner, link.asked)] if link.asked else []
-        self.keep([*others, *news])
+        others = [status for status in self.links if status.role != link.role]
+        if (old := self.now(link.role)).by:
+            self._undo(old)
+        kinds = kinds_known()
+        if manner := splice.by(link, kinds):
+            self._make(link, manner, kinds)
+        self.keep([*others, *([LinkStatus(link.role, manner, link.asked)] if link.asked else [])])
 
     # A role among them has devices of its own between its ends and the network.
     def _roles(self, *roles: str) -> set[str]:
@@ -150,8 +122,7 @@ class Shaping:
     def keep(self, links: Iterable[LinkStatus]) -> None:
         """Write down what is in force, also where a lab is read from."""
         links = list(links)
-        fields = [vars(link) | {"asked": dict(link.asked), "measured": dict(link.measured)}
-                  for link in links]  # fmt: skip
+        fields = [asdict(link) for link in links]
         self.folder.write(self.folder.links, json.dumps(fields, indent=1))
         if self.folder.lab.exists():
             self.folder.write(self.folder.lab, lab_toml(self.layout, links))
@@ -194,19 +165,12 @@ class Shaping:
         mtu = max(plan.link(role).bytes or USUAL_MTU for role in roles)
         for part in splices(self.layout, link.role, self._roles(link.role)):
             self._batch("ip", part.at, part.made(manner, mtu))
-            if manner == "relay":
-                relay = Relay(self.folder, part.stem)
-                relay.ask(link, kinds)
-                title, holder = f"relay of {link.role}", self.pids[part.at]
-                relay.start(title, holder, part.relayed, self.layout.cpus)
-        self._change(link, manner, kinds)
-
-    def _change(self, link: LinkPlan, manner: str, kinds: Collection[str]) -> None:
-        for part in splices(self.layout, link.role, self._roles(link.role)):
             self._batch("tc", part.at, splice.queues(part, link, kinds))
             if manner == "relay":
-                Relay(self.folder, part.stem).ask(link, kinds)
-                Relay(self.folder, part.stem).read_again()
+                Relay(self.folder, part.stem).start(
+                    f"relay of {link.role}", link, kinds, self.pids[part.at], part.relayed,
+                    self.layout.cpus,
+                )  # fmt: skip
 
     def _undo(self, old: LinkStatus) -> None:
         for part in splices(self.layout, old.role, self._roles()):
@@ -240,7 +204,7 @@ def reshape(name: str, link: LinkPlan) -> LinkStatus:
     with shaping.folder.locked(lambda _: None):
         shaping.shape(link)
         shaping.measure([link.role])
-        return shaping.now(link.role)
+    return shaping.now(link.role)
 
 
 @contextmanager
