@@ -3,7 +3,6 @@
 import os
 import platform
 import re
-import resource
 import shlex
 import shutil
 import subprocess
@@ -20,7 +19,6 @@ from labkit.box.containers import container
 from labkit.box.guests import kvm
 from labkit.box.needs import CHECKOUT, TUN
 from labkit.box.rootless import sudo, user_namespace
-from labkit.machine import account
 from labkit.machine.places import HOME
 from labkit.programs.declared import declared_under
 from labkit.programs.packages import absent, comes_later, install_words, names_of, system_of
@@ -34,21 +32,18 @@ TIERS = {
     "rootless": "the lab in a box, all of it in a user namespace of yours",
     "recorded": "recorded runs, and hosts of your own by their lab.toml; no lab in a box",
 }
-READY = {
-    "root": "recorded runs, hosts of your own, any lab in a box",
-    "rootless": "recorded runs, hosts of your own, a lab in a box",
-    "recorded": "recorded runs, hosts of your own",
-}
+READY = {"root": ", any lab in a box", "rootless": ", a lab in a box", "recorded": ""}
 LACKS = {
     "root": "",
     "rootless": "beside root: containers and memory limits of hosts (both take control groups),"
     " live migration, settings of the machine itself. Also a guest's CPU of its own (real-time"
-    " priority), unless the limit `priority` below allows it",
+    " priority), unless a limit of yours allows it",
     "recorded": "beside rootless: any host on this machine",
 }
 """The abilities that a tier lacks and the next better one has."""
+SPARE = {"docker", "kvm"}
+"""The abilities that no tier hangs on."""
 DOCKER = "containers by the engine that most people use, one daemon on each host of the box"
-PRIORITY, LIMITS = "priority", "/etc/security/limits.d/labkit.conf"
 NO_PACKAGE = "Debian packages it, {system} does not: use Debian"
 FAST, NESTING = "guests at the speed of hardware", "nested virtualization, on in the hypervisor"
 WORKLOADS = Path(__file__).parents[1] / "workloads"
@@ -82,15 +77,14 @@ def examine() -> Report:
     docker = needs.Need(container.DOCKER, container.PACKAGES["docker"], DOCKER)
     programs = [_program_check(name, need) for name, need in needs.NEEDS.items()]
     checks = (_python_check(), *programs, _program_check("docker", docker, set_up=""),
-              *_kvm_check(), *_kernel_checks(), _rootless_check(), *_priority_check())  # fmt: skip
+              *_kvm_check(), *_kernel_checks(), _rootless_check())  # fmt: skip
     tier = _tier(checks)
     return Report(tier, TIERS[tier], LACKS[tier], _next(checks, tier), _machine(), checks)
 
 
 def _tier(checks: Iterable[Ability]) -> str:
     lesser = {name for name, need in needs.NEEDS.items() if not need.required}
-    lesser |= {"docker", "kvm", PRIORITY}
-    wrong = {check.name for check in checks if not check.ok} - lesser
+    wrong = {check.name for check in checks if not check.ok} - lesser - SPARE
     for tier, alternative in (("root", user_namespace.TIER), (user_namespace.TIER, "root")):
         if not wrong - {alternative}:
             return tier
@@ -125,7 +119,8 @@ def ready(report: Report) -> str:
     """A line about what can be done here, and the first thing that brings more."""
     lacks = [f"{check.fix} ({check.brings})" for check in report.checks if not check.ok]
     addition = lacks[0] if report.next == DEMO and lacks else report.next if lacks else ""
-    return f"ready: {READY[report.tier]}" + (f"; to do more: {addition}" if addition else "")
+    more = f"; to do more: {addition}" if addition else ""
+    return f"ready: recorded runs, hosts of your own{READY[report.tier]}{more}"
 
 
 def _align(rows: Iterable[tuple[str, object]], width: int = 16) -> str:
@@ -134,12 +129,10 @@ def _align(rows: Iterable[tuple[str, object]], width: int = 16) -> str:
 
 # The first thing that is wrong decides: what comes after it may be right once it is.
 def _next(checks: Iterable[Ability], tier: str) -> str:
-    spare = {"docker", "kvm", PRIORITY, user_namespace.TIER}
-    spare |= {"root"} if tier == user_namespace.TIER else set()
+    spare = SPARE | {user_namespace.TIER} | ({"root"} if tier == user_namespace.TIER else set())
     wrong = [check for check in checks if not check.ok and check.name not in spare]
-    if not wrong:
-        return DEMO
-    return next((c.fix for c in wrong if c.name != "root"), wrong[0].fix)
+    named = [check.fix for check in wrong if check.name != "root"] + [c.fix for c in wrong]
+    return named[0] if named else DEMO
 
 
 # --- checks ---------------------------------------------------------------------------------
@@ -154,10 +147,10 @@ def _python_check() -> Ability:
 
 
 def _dependencies() -> list[str]:
-    with suppress(metadata.PackageNotFoundError):
-        words = [word for word in metadata.requires("labkit") or [] if "extra ==" not in word]
-        return [re.split(r"[^\w.-]", word)[0] for word in words]
-    return ["labkit"]
+    if not _is_installed("labkit"):
+        return ["labkit"]
+    words = [word for word in metadata.requires("labkit") or [] if "extra ==" not in word]
+    return [re.split(r"[^\w.-]", word)[0] for word in words]
 
 
 def _is_installed(name: str) -> bool:
@@ -200,17 +193,6 @@ def _rootless_check() -> Ability:
     return Ability(
         "rootless", not reason, reason or "user namespaces with a range of users", brings, remedy
     )
-
-
-# Only this limit of the kernel's is asked for there: root needs none.
-def _priority_check() -> list[Ability]:
-    if needs.is_root() or sudo.works():
-        return []
-    limit = resource.getrlimit(resource.RLIMIT_RTPRIO)[0]
-    remedy = f"echo '{account.name()} - rtprio 1' | sudo tee {LIMITS}; then log in again"
-    text = f"a limit of {limit}" if limit else "a limit of 0 (ulimit -r)"
-    brings = "guests with a CPU of their own in the lab in a box without root"
-    return [Ability(PRIORITY, limit != 0, text, brings, "" if limit else remedy)]
 
 
 def _kernel_checks() -> list[Ability]:
@@ -268,13 +250,11 @@ def _os_release() -> dict[str, str]:
 
 
 def _virtualization() -> str:
-    if not shutil.which("systemd-detect-virt"):
-        guest = _line("/proc/cpuinfo", r"^flags\s*:.*\b(hypervisor)\b")
-        return "a virtual machine" if guest else "none seen"
     with suppress(OSError, subprocess.TimeoutExpired):
         result = subprocess.run(["systemd-detect-virt"], capture_output=True, text=True, timeout=2)
         return result.stdout.strip() or "unknown"
-    return "unknown"
+    guest = _line("/proc/cpuinfo", r"^flags\s*:.*\b(hypervisor)\b")
+    return "a virtual machine" if guest else "none seen"
 
 
 def _line(path: str, pattern: str) -> str:

@@ -5,7 +5,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -19,7 +18,7 @@ from plain_user import UID, PlainUser
 from labkit import box
 from labkit.box.needs import TUN
 
-PROGRAMS = ("newuidmap", "prlimit")
+PROGRAMS = ("newuidmap",)
 
 pytestmark = [
     pytest.mark.box,
@@ -117,35 +116,6 @@ def test_a_study_measures_guests_there_and_says_what_takes_root(user, up):
     assert tier == "rootless"
     assert ran.keys() >= {"Native", "VM-Default"} and set(ran.values()) == {"finished"}
     assert "real-time priority" in refused["VM-Latency-SRIOV"]
-
-
-PREFERRED = """\
-import sys
-from labkit import find_study
-from labkit.changes.in_force import applied
-from labkit.lab import opened
-from labkit.settings.exclusive_cpu import ExclusiveCpu
-from pathlib import Path
-with opened(Path(sys.argv[1])) as lab:
-    print("VM-Latency-SRIOV" in possible.refusals(find_study("lat_ping"), lab))
-    with applied([ExclusiveCpu()], lab.hosts):
-        print(lab.host("server").check("guest", "placement").split()[1:])
-    print(lab.host("server").check("guest", "placement").split()[1:])
-"""
-
-
-def test_where_its_limit_allows_it_a_guest_has_a_cpu_of_its_own(user, up):
-    if subprocess.run(["prlimit", "--rtprio=1:1", "true"], capture_output=True).returncode:
-        pytest.skip("this machine's root may raise no limit (no CAP_SYS_RESOURCE)")
-    # As the machine's root would give it to this user for all that he starts.
-    for pid in of_user(user):
-        subprocess.run(["prlimit", f"--pid={pid}", "--rtprio=1:1"], check=True)
-    (user.home / "preferred.py").write_text(PREFERRED)
-    done = user.run(sys.executable, user.home / "preferred.py", up["lab"], timeout=100)
-    assert done.stdout.split("\n") == ["False", "['fifo']", "['other']", ""], done.stderr
-    report = json.loads(user.labkit("doctor", "--json").stdout)
-    (row,) = [check for check in report["checks"] if check["name"] == "priority"]
-    assert not row["ok"] and "rtprio 1" in row["fix"]
 
 
 FAULTS = """\
