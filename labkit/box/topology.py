@@ -15,7 +15,6 @@ from typing import Any
 from labkit.box import growing
 from labkit.box.containers.container import CONTAINER_KEYS, IN_GUESTS, ContainerPlan
 from labkit.box.guests.guest_plan import AUTO, LEAST_QEMU_MEMORY, NICS, QEMU, GuestPlan
-from labkit.box.guests.waking import WAKEUPS
 from labkit.box.machine import Machine
 from labkit.box.network.link import LINK_KEYS, LinkPlan
 from labkit.errors import BadInput, Unknown
@@ -30,7 +29,7 @@ LEAST_MEMORY = 64
 LEAST_HOST_MEMORY = 64
 """MiB; what a host needs beside its guests."""
 HOST_KEYS = {"cpus", "memory", "scratch"}
-GUEST_KEYS = {"on", "memory", "backing", "accelerator", "vcpus", "wakeups", "nic"}
+GUEST_KEYS = {"on", "memory", "backing", "accelerator", "vcpus", "nic"}
 MOST_MACHINES = 200
 SHARING = "shared"
 SCRATCHES = ("disk", SHARING)
@@ -142,11 +141,6 @@ class Topology:
             f'accelerator "{guest.kind}" has 1 to {high}',
         )
         _insist_known(f"backing of {role}", guest.backing, BACKINGS)
-        if guest.wakeups:
-            _insist_known(f"wakeups of {role}", guest.wakeups, WAKEUPS)
-        lossy = guest.wakeups == "lossy" and not uml
-        only_uml = "only guests of User-Mode Linux can"
-        self._refuse(lossy, f"{role} cannot lose wakeups", only_uml)
         _insist_known(f"nic of {role}", guest.nic, NICS)
         emulated, problem = guest.nic != "virtio" and uml, f"a NIC of kind {guest.nic}"
         self._refuse(emulated, f"{role} cannot have {problem}", "only guests of QEMU can")
@@ -202,11 +196,9 @@ class Topology:
         return replace(self, guests=able, links=links, containers=containers)
 
     def woken(self, best: str) -> Topology:
-        """The same, where a guest of User-Mode Linux for which nothing is asked has the `best`."""
-        guests = [
-            replace(guest, wakeups=best) if guest.accelerator == "uml" and not guest.wakeups
-            else guest for guest in self.guests
-        ]  # fmt: skip
+        """The same, where each guest of User-Mode Linux has the `best` wake-ups of this machine."""
+        guests = (replace(guest, wakeups=best if guest.accelerator == "uml" else "")
+                  for guest in self.guests)  # fmt: skip
         return replace(self, guests=tuple(guests))
 
     @property

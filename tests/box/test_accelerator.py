@@ -5,7 +5,7 @@ import pytest
 from labkit.box import topology
 from labkit.box.guests import accelerator, kernel, kvm
 from labkit.box.machine import Machine
-from labkit.errors import BadInput, BoxError, Unknown
+from labkit.errors import BoxError, Unknown
 
 SHARES = not accelerator.lacking() and kernel.find(*kernel.SHARING) is not None
 needs_qemu = pytest.mark.skipif(
@@ -24,18 +24,12 @@ def planned(**guest):
 
 @pytest.mark.parametrize("asked, kind", [
     ({}, "auto"), ({"accelerator": "uml"}, "uml"), ({"disks": ["64M raw"]}, "auto"),
-    ({"wakeups": "lossy"}, "uml"),
     ({"disks": ["64M qcow2"], "memory": "256M"}, "qemu"),
     ({"disks": ["64M raw 9/s"], "memory": "256M"}, "qemu"),
     ({"vcpus": "2", "memory": "256M"}, "qemu"), ({"nic": "e1000", "memory": "256M"}, "qemu"),
 ])  # fmt: skip
 def test_what_only_one_of_them_has_decides_which(asked, kind):
     assert planned(**asked).guests[0].kind == kind
-
-
-def test_what_none_of_them_has_together_is_refused():
-    with pytest.raises(BadInput):
-        planned(wakeups="lossy", vcpus="2", memory="256M")
 
 
 @pytest.mark.parametrize("name", topology.names())

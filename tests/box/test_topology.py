@@ -132,7 +132,7 @@ BAD = {
     "qcow2 in memory for uml": guest(disks=["64M qcow2"]),
     "nine disks": guest(disks=["64M"] * 9),
     "backed by nothing": guest(backing="tape"),
-    "uml has no emulated nic": guest(wakeups="lossy", nic="e1000"),
+    "wake-ups of its own": guest(wakeups="lossy"),
     "bad cpus": host(cpus="third half"),
     "cpus backwards": host(cpus="3-1"),
     "too many": {"hosts": {f"h{n}": {} for n in range(201)}},

@@ -5,8 +5,6 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from boxes import TWO
-from leftovers import another
 
 from labkit.workloads.sockperf import Sockperf
 
@@ -67,13 +65,6 @@ def test_a_guest_that_keeps_its_wake_ups_is_late_a_fifth_as_often_or_less(lab):
         kept = answers(lab, asked, 4)
     assert late(kept) < late(lost) / 5, (late(kept), late(lost))
     assert waiting(kept) < waiting(lost) / 2, (waiting(kept), waiting(lost))
-
-
-def test_a_topology_can_ask_for_a_guest_as_its_kernel_is_by_itself():
-    plan = '[hosts.server]\n[guests.guest]\non = "server"\nwakeups = "lossy"\n'
-    with another(TWO, plan) as lossy:
-        assert lossy.wakeups == "lossy"
-        assert lossy.host("server").check("guest", "get", "wakeups") == "lossy\n"
 
 
 @pytest.mark.torture

@@ -28,7 +28,7 @@ class GuestPlan:
     disks: tuple[str, ...] = ()
     backing: str = "memory"
     wakeups: str = ""
-    """Of User-Mode Linux: kept, or lossy as its kernel has them; empty: the best there is here."""
+    """Of User-Mode Linux, once it is chosen: kept, or lossy as its kernel has them by itself."""
     nic: str = "virtio"
     """Of QEMU: the kind of its data NIC, paravirtual or an adapter that is emulated."""
     root: str = ""
@@ -36,11 +36,9 @@ class GuestPlan:
 
     @property
     def kind(self) -> str:
-        """The accelerator that is asked for, be it by what only one of them has."""
+        """The accelerator that is asked for, be it by what only QEMU has."""
         if self.accelerator != AUTO:
             return self.accelerator
-        if self.wakeups == "lossy":
-            return "uml"
         only = any(ONLY_QEMU.search(str(disk)) for disk in self.disks)
         return QEMU if only or self.vcpus != "1" or self.nic in (*NICS,)[1:] else AUTO
 
