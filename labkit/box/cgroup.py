@@ -95,7 +95,7 @@ class Cgroup:
 
     def make(self) -> None:
         """Make the group."""
-        with self._refusals_named(self.path):
+        with self._refusals_named():
             self.path.mkdir()
             (self.path / GROUP).mkdir()
 
@@ -104,16 +104,23 @@ class Cgroup:
 
         CPUs are limited only where there are such groups.
         """
-        with self._refusals_named(self.path / role):
+        with self._refusals_named():
             (self.path / role).mkdir()
             if mebibytes:
-                self._limit_memory(role, str(mebibytes << 20))
+                root = limited_by("memory")
+                if root is None:
+                    raise BoxError("no control group limits memory here", hint=NO_MEMORY)
+                place, limit = self._make(root, role, "memory"), str(mebibytes << 20)
+                # Nothing goes to swap instead, where there is some.
+                for name, text in (("max", limit), ("limit_in_bytes", limit), ("swap.max", "0"),
+                                   ("memsw.limit_in_bytes", limit)):  # fmt: skip
+                    _give(place / f"memory.{name}", text)
             if cpus and (root := limited_by("cpuset")):
                 _give(self._make(root, role, "cpuset") / "cpuset.cpus", cpus)
 
     def delegate(self, role: str) -> None:
         """Give a host groups of its own for every limit; it can divide them further."""
-        with self._refusals_named(self.path / role):
+        with self._refusals_named():
             for root in version_1():
                 if not (root / self.path.name / role).exists():
                     self._make(root, role, root.name)
@@ -128,17 +135,6 @@ class Cgroup:
         if _words(self.path / "cgroup.controllers"):
             (self.path / GROUP / "cgroup.procs").write_text(str(pid))
 
-    def _limit_memory(self, role: str, limit: str) -> None:
-        root = limited_by("memory")
-        if root is None:
-            raise BoxError("no control group limits memory here", hint=NO_MEMORY)
-        place = self._make(root, role, "memory")
-        _give(place / "memory.max", limit)
-        _give(place / "memory.limit_in_bytes", limit)
-        # Nothing goes to swap instead, where there is some.
-        _give(place / "memory.swap.max", "0")
-        _give(place / "memory.memsw.limit_in_bytes", limit)
-
     # Version 1 wants the CPUs and the nodes of each group named before a process may be in it.
     def _make(self, root: Path, role: str, controller: str) -> Path:
         place = root / self.path.name / role
@@ -147,18 +143,17 @@ class Cgroup:
             _give(self.path / "cgroup.subtree_control", f"+{controller}")
             return place
         for name in ("cpuset.cpus", "cpuset.mems"):
-            if (root / name).exists():
-                _give(place.parent / name, (root / name).read_text())
-                _give(place / name, (root / name).read_text())
+            for group in (place.parent, place):
+                _give(group / name, (root / name).read_text() if (root / name).exists() else "")
         return place
 
     @contextmanager
-    def _refusals_named(self, path: Path) -> Iterator[None]:
+    def _refusals_named(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             raise BoxError(
-                f"cannot make the control group {path}",
+                f"cannot make the control group {error.filename or self.path}",
                 said=str(error),
                 hint="in a container, start it privileged",
             ) from error
