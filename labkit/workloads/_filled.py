@@ -13,7 +13,6 @@ from pathlib import Path
 from labkit.errors import HostError
 from labkit.host import Host
 from labkit.machine import account
-from labkit.machine.ports import free_port
 from labkit.shop import kit
 from labkit.shop.answers import Listening
 from labkit.shop.filling import awaited, fill_stock
@@ -91,6 +90,12 @@ def _of_nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 # It ends with the thread that serves it, even if that is killed.
+def free_port(address: str) -> int:
+    """A port of this machine that nobody listens on, unless somebody takes it meanwhile."""
+    with socket.create_server((address, 0)) as free:
+        return int(free.getsockname()[1])
+
+
 @contextmanager
 def _served_here(folder: Path) -> Iterator[Listening]:
     port, log = free_port(LOCAL), folder.with_suffix(".log")

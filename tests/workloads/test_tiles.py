@@ -24,12 +24,12 @@ from planted import judged, results
 from labkit.box.guests import accelerator, kernel
 from labkit.errors import HostError, ResultsError
 from labkit.host import Host
-from labkit.machine.ports import free_port
 from labkit.studies.raid_vmmark import study
 from labkit.tile.users import MAIL, SHOP, SOCIAL
 from labkit.transports.local import Local
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE
 from labkit.workloads import tiles as module
+from labkit.workloads._filled import free_port
 from labkit.workloads._sections import joined, parted
 from labkit.workloads.tiles import TileLoad
 

@@ -13,8 +13,17 @@ from typing import Any
 
 from labkit.box import needs
 from labkit.box.folder import Folder, not_up, up_again
-from labkit.box.guests import mirror
-from labkit.box.guests.move import ENDS, Move, arrived, check_fit, in_network
+from labkit.box.guests.move import (
+    ENDS,
+    Move,
+    arrived,
+    check_fit,
+    copied,
+    disks_of,
+    exports,
+    in_network,
+    prepare_disks,
+)
 from labkit.box.guests.moving import AS_IT_COMES, Hears, Moving, WatchedMove
 from labkit.box.layout import Layout
 from labkit.box.network.crossing import Crossing
@@ -235,14 +244,14 @@ def _across(move: Move, limits: dict[str, int], address: str) -> dict[str, Any]:
     settings = [("migrate-set-capabilities", move.how.able), ("migrate-set-parameters", limits)]
     for command, arguments in settings:
         move.qmp(move.origin, command, **arguments)
-    first = [*settings, *mirror.received(move, address)]
+    first = [*settings, *exports(move, address)]
     words = [word for command, arguments in first for word in (command, json.dumps(arguments))]
     move.to.check("guest", f"@{move.guest}", "receive", at, *words)
     watch = WatchedMove(move.hears)
     with (
-        watch.on(move.origin, move.guest, *mirror.devices(move)),
+        watch.on(move.origin, move.guest, *disks_of(move)),
         watch.on(move.to, move.guest),
-        mirror.copied(move, address),
+        copied(move, address),
     ):
         move.qmp(move.origin, "migrate", uri=f"tcp:{at}")
         return arrived(move, watch)
@@ -273,7 +282,7 @@ def _prepare(move: Move, new: dict[str, Wire]) -> None:
     run(["cp", "-a", str(run_here / GUESTS / move.guest), str(run_there / GUESTS / move.guest)])
     cpus = ranges(move.then.cpus_of(move.guest))
     move.to.check("sh", "-c", ARRIVAL, "arrival", move.guest, cpus)
-    mirror.prepare(move)
+    prepare_disks(move)
 
 
 def _stay(move: Move, new: dict[str, Wire]) -> None:
