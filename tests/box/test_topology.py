@@ -9,13 +9,13 @@ from xml.etree import ElementTree
 import pytest
 from planned_box import planned
 
-from labkit.box import draw, growing, room, topology
+from labkit.box import draw, growing, topology
 from labkit.box.layout import Layout, link_name
 from labkit.box.machine import Machine
 from labkit.box.network.links import at_host, at_switch, wires
 from labkit.box.status import BoxStatus, GuestStatus, HostStatus
 from labkit.box.topology import GuestPlan, HostPlan, Topology
-from labkit.errors import BadInput, BoxError, Unknown
+from labkit.errors import BadInput, Unknown
 
 SVG = "{http://www.w3.org/2000/svg}"
 CPUS = tuple(sorted(os.sched_getaffinity(0)))
@@ -179,17 +179,6 @@ def test_a_file_that_cannot_be_read_says_so(tmp_path, text):
         file.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(BadInput, match=r"mine\.toml"):
         topology.find(str(file))
-
-
-def test_more_memory_than_there_is_is_refused():
-    greedy = Topology("big", (HostPlan("a"),), (GuestPlan("g", "a", "999999M"),))
-    with pytest.raises(BoxError, match="999999 MiB"):
-        room.check_machine(greedy, Machine.read())
-
-
-def test_a_cpu_that_the_machine_lacks_is_refused():
-    with pytest.raises(BoxError, match=r"wants CPUs \[4095\]"):
-        room.check_machine(Topology("big", (HostPlan("a", "4095"),)), Machine.read())
 
 
 def test_the_picture_shows_each_machine_once_and_guests_in_their_host():
