@@ -194,7 +194,7 @@ def _start_hosts(
     births = {"switch": begin("switch", namespaces.SWITCH, SWITCH_SCRIPT, layout.cpus, log)}
     for role in layout.hosts:
         cpus, log, seat = layout.cpus_of(role), folder.log(role), f"at-{role}"
-        group.limit(seat, *layout.limits(role))
+        group.limit(seat, layout.limit(role))
         if layout.topology.containers_on(role):
             group.delegate(seat)
         on_disk = any(guest.on_disk for guest in layout.topology.guests_on(role))

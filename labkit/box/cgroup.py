@@ -25,7 +25,6 @@ GROUP = "box"
 """The group for what belongs to no host: version 2 wants processes in the leaves of its tree."""
 KILL_SECONDS = 15.0
 V1_MOUNT = re.compile(r"^\S+ (/sys/fs/cgroup/\S+) cgroup ", re.MULTILINE)
-NO_MEMORY = "start without memory = ... of its hosts, or give the kernel its memory controller"
 
 
 def hierarchy() -> Path | None:
@@ -48,12 +47,12 @@ def version_1() -> list[Path]:
     return [Path(at) for at in V1_MOUNT.findall(Path("/proc/self/mounts").read_text())]
 
 
-def limited_by(controller: str) -> Path | None:
-    """The tree whose groups can be given a limit of `memory` or `cpuset` on this machine."""
+def cpu_sets() -> Path | None:
+    """The tree whose groups can be given CPUs on this machine."""
     root = hierarchy()
-    if root and controller in _words(root / "cgroup.subtree_control"):
+    if root and "cpuset" in _words(root / "cgroup.subtree_control"):
         return root
-    tree = Path("/sys/fs/cgroup", controller)
+    tree = Path("/sys/fs/cgroup/cpuset")
     return tree if _words(tree / "cgroup.procs") else None
 
 
@@ -99,23 +98,14 @@ class Cgroup:
             self.path.mkdir()
             (self.path / GROUP).mkdir()
 
-    def limit(self, role: str, mebibytes: int, cpus: str) -> None:
-        """Make the group of a host, with its limits; 0 and empty are none.
+    def limit(self, role: str, cpus: str) -> None:
+        """Make the group of a host, on these CPUs; empty are all.
 
         CPUs are limited only where there are such groups.
         """
         with self._refusals_named():
             (self.path / role).mkdir()
-            if mebibytes:
-                root = limited_by("memory")
-                if root is None:
-                    raise BoxError("no control group limits memory here", hint=NO_MEMORY)
-                place, limit = self._make(root, role, "memory"), str(mebibytes << 20)
-                # Nothing goes to swap instead, where there is some.
-                for name, text in (("max", limit), ("limit_in_bytes", limit), ("swap.max", "0"),
-                                   ("memsw.limit_in_bytes", limit)):  # fmt: skip
-                    _give(place / f"memory.{name}", text)
-            if cpus and (root := limited_by("cpuset")):
+            if cpus and (root := cpu_sets()):
                 _give(self._make(root, role, "cpuset") / "cpuset.cpus", cpus)
 
     def delegate(self, role: str) -> None:
@@ -217,8 +207,8 @@ class Ungrouped(Cgroup):
     def make(self) -> None:
         """There is nothing to make."""
 
-    def limit(self, role: str, mebibytes: int, cpus: str) -> None:
-        """CPUs are kept to by `taskset`; that no memory is limited was refused before."""
+    def limit(self, role: str, cpus: str) -> None:
+        """CPUs are kept to by `taskset`."""
 
     def within(self, words: Sequence[str], role: str = GROUP) -> list[str]:
         """The command as it is."""

@@ -159,10 +159,10 @@ class Layout:
         return role if role in self.hosts else self.host_of(self.on(role))
 
     def memory_of(self, role: str) -> str:
-        """The most that a host or container may use, empty without a limit; what a guest has."""
-        if role in self.containers:
-            return self.container(role).memory
-        return self._host(role).memory if role in self.hosts else self.plan(role).memory
+        """The most that a container may use, empty without a limit; what a guest has."""
+        if role in self.hosts:
+            return ""
+        return (self.container(role) if role in self.containers else self.plan(role)).memory
 
     def scratch(self, role: str) -> str:
         """The kind of folder on a disk that a machine has with its host; a guest if it has one."""
@@ -171,10 +171,10 @@ class Layout:
         lacks = role in self.guests and not self.plan(role).disks
         return "" if lacks else self.scratch(self.on(role))
 
-    def limits(self, host: str) -> tuple[int, str]:
-        """The most MiB and the CPUs of a host and its guests; 0 and empty where not limited."""
+    def limit(self, host: str) -> str:
+        """The CPUs of a host and its guests; empty where it may have all."""
         cpus = self.cpus_of(host)
-        return self._host(host).mebibytes, "" if {*cpus} == {*self.cpus} else ranges(cpus)
+        return "" if {*cpus} == {*self.cpus} else ranges(cpus)
 
     def _host(self, role: str) -> HostPlan:
         return next(plan for plan in self.topology.hosts if plan.role == role)

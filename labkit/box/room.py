@@ -2,7 +2,6 @@
 
 import os
 
-from labkit.box.cgroup import NO_MEMORY, limited_by
 from labkit.box.folder import BOXES, SCRATCH
 from labkit.box.machine import Machine
 from labkit.box.topology import Topology
@@ -16,12 +15,6 @@ HOST_KIB, GUEST_KIB, OWN_KIB = 64, 256, 512
 def check(plan: Topology) -> None:
     """Refuse a box that would come to a stop half-way, and say what to change."""
     check_machine(plan, Machine.read())
-    limits = [host.role for host in plan.hosts if host.memory]
-    if limits and not limited_by("memory"):
-        raise BoxError(
-            f"{plan.name}: no control group of this machine limits memory, as {limits[0]} wants",
-            hint=NO_MEMORY,
-        )
     _check_disk(plan)
 
 

@@ -34,7 +34,7 @@ class HostStatus:
     cpus: tuple[int, ...]
     alive: bool
     memory: str = ""
-    """The most that it may use; empty is no limit. A guest sees this as its memory."""
+    """Of a guest; of a container the most that it may use, empty without a limit."""
 
 
 @dataclass(frozen=True)

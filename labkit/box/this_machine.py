@@ -35,8 +35,8 @@ TIERS = {
 READY = {"root": ", any lab in a box", "rootless": ", a lab in a box", "recorded": ""}
 LACKS = {
     "root": "",
-    "rootless": "beside root: containers and memory limits of hosts (both take control groups),"
-    " live migration, settings of the machine itself. Also a guest's CPU of its own (real-time"
+    "rootless": "beside root: containers (they take control groups), live migration,"
+    " settings of the machine itself. Also a guest's CPU of its own (real-time"
     " priority), unless a limit of yours allows it",
     "recorded": "beside rootless: any host on this machine",
 }

@@ -26,9 +26,7 @@ ROLE = re.compile(r"[a-z][a-z0-9]{0,14}", re.ASCII)
 MEMORY = re.compile(r"([1-9]\d{0,5})M", re.ASCII)
 LEAST_MEMORY = 64
 """MiB; a guest with less does not reach its sshd."""
-LEAST_HOST_MEMORY = 64
-"""MiB; what a host needs beside its guests."""
-HOST_KEYS = {"cpus", "memory", "scratch"}
+HOST_KEYS = {"cpus", "scratch"}
 GUEST_KEYS = {"on", "memory", "backing", "accelerator", "vcpus", "nic"}
 MOST_MACHINES = 200
 SHARING = "shared"
@@ -45,19 +43,13 @@ PARTS = (*HALVES, *ASIDE, *OF_NODES)
 
 @dataclass(frozen=True)
 class HostPlan:
-    """A host: namespaces and an sshd of its own, on `cpus` of the machine, with `memory` to use."""
+    """A host: namespaces and an sshd of its own, on `cpus` of the machine."""
 
     role: str
     cpus: str = "all"
-    memory: str = ""
     scratch: str = ""
     """`disk`: it has a folder on the machine's disk, its containers too, and its guests theirs on
     their first disk, whose file is there. `shared`: all hosts that say so have the same one."""
-
-    @property
-    def mebibytes(self) -> int:
-        """The most memory that it may use, in MiB; 0 is no limit."""
-        return int(self.memory[:-1] or 0)
 
     def among(self, cpus: Sequence[int], nodes: Sequence[Sequence[int]] = ()) -> tuple[int, ...]:
         """The CPUs that it gets of those that the box may use, which lie on these NUMA nodes."""
@@ -102,27 +94,14 @@ class Topology:
         for container in self.containers:
             self._check_container(container)
         for host in self.hosts:
-            self._check_host(host)
+            if host.scratch:
+                _insist_known(f"scratch of {host.role}", host.scratch, SCRATCHES)
+            _ = host.cpus in PARTS or _parse_cpus(host.role, host.cpus)
         for link in self.links:
             _insist_known(f"machine with a link in {self.name}", link.role, self.linked)
 
     def _refuse(self, wrong: bool, problem: str, hint: str) -> None:
         _refuse(wrong, self.name, problem, hint)
-
-    def _check_host(self, host: HostPlan) -> None:
-        if host.scratch:
-            _insist_known(f"scratch of {host.role}", host.scratch, SCRATCHES)
-        _ = host.cpus in PARTS or _parse_cpus(host.role, host.cpus)
-        if not host.memory:
-            return
-        fits = bool(MEMORY.fullmatch(host.memory))
-        problem = f"cannot give {host.role} {host.memory!r} of memory"
-        self._refuse(not fits, problem, 'write it as "256M"')
-        need = LEAST_HOST_MEMORY + sum(g.mebibytes for g in self.guests_on(host.role))
-        self._refuse(
-            host.mebibytes < need, f"{host.memory} of memory is too little for {host.role}",
-            f"with its guests it needs at least {need}M",
-        )  # fmt: skip
 
     def _check_guest(self, guest: GuestPlan) -> None:
         role, uml = guest.role, guest.kind == "uml"

@@ -112,7 +112,6 @@ def test_ctrl_c_on_the_way_up_takes_everything_down(trace):
 
 SHAPED = """
 [hosts.client]
-memory = "128M"
 [hosts.server]
 cpus = "second half"
 [guests.guest]

@@ -5,13 +5,12 @@ import os
 import re
 
 import pytest
-from boxes import NAME, OTHER
+from boxes import NAME
 from inside import said, throughput
-from leftovers import another
 
 from labkit import box
 from labkit.box import Faults
-from labkit.box.cgroup import limited_by
+from labkit.box.cgroup import cpu_sets
 from labkit.box.network.shaping import Shaping
 from labkit.changes.in_force import applied
 from labkit.controls import kept
@@ -92,22 +91,12 @@ def test_a_pinned_guest_stays_on_its_cpu_whatever_it_does(lab):
     assert seen == {str(own)}
 
 
-@pytest.mark.skipif(not TWO_CPUS or not limited_by("cpuset"), reason="no CPU sets of groups here")
+@pytest.mark.skipif(not TWO_CPUS or not cpu_sets(), reason="no CPU sets of groups here")
 def test_a_host_cannot_leave_its_cpus(lab):
     taken = set(box.status(NAME).hosts[0].cpus)
     other = next(cpu for cpu in sorted(os.sched_getaffinity(0)) if cpu not in taken)
     with pytest.raises(CommandFailed, match="Invalid argument"):
         lab.host("client").check("taskset", "-c", str(other), "true")
-
-
-@pytest.mark.skipif(not limited_by("memory"), reason="no group limits memory here")
-def test_a_memory_limit_limits_its_host_and_no_other():
-    eat = ("sh", "-c", "head -c 160m /dev/zero | tail -c 150m | wc -c")
-    with another(OTHER, '[hosts.small]\nmemory = "96M"\n[hosts.large]\n') as lab:
-        assert lab.host("large").check(*eat).strip() == str(150 << 20)
-        assert lab.host("small").run(*eat).stdout.strip() != str(150 << 20)
-        assert lab.host("small").check("echo", "alive") == "alive\n"
-        assert [host.memory for host in box.status(OTHER).hosts] == ["96M", ""]
 
 
 FRAMES = """

@@ -109,8 +109,6 @@ BAD = {
     "loss of everything": link(loss="100 %"),
     "tiny mtu": link(mtu="60"),
     "mtu that is no number": link(mtu="9k"),
-    "memory without a unit": host(memory="256"),
-    "memory that its guest needs": {**guest(), **host(memory="128M")},
     "unknown key": host(cores="1"),
     "not text": host(cpus=1),
     "not a table": {"hosts": {"a": "b"}},

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from labkit import box
-from labkit.box.cgroup import hierarchy, limited_by
+from labkit.box.cgroup import cpu_sets, hierarchy
 from labkit.lab import opened
 
 PROGRAMS = ("ping", "taskset")
@@ -22,7 +22,6 @@ MADE_OF = """
 cpus = "first half"
 [hosts.server]
 cpus = "second half"
-memory = "128M"
 [links.client]
 delay = "5 ms"
 jitter = "1 ms"
@@ -65,7 +64,7 @@ def look(lab, name):
     free = round_trips(lab, "client")
     there = round_trips(lab, "server")
     tell(round_trips={"itself": min(free), "server": sorted(there)})
-    tell(eaten={role: eaten(lab.host(role)) for role in ("client", "server", "bridged")})
+    tell(eaten={role: eaten(lab.host(role)) for role in ("client", "bridged")})
     words = {"client": "1", "server": "0"}
     left = {role: lab.host(role).run("taskset", "-c", cpu, "true") for role, cpu in words.items()}
     tell(leaves={role: done.ok for role, done in left.items()})
@@ -77,7 +76,7 @@ def look(lab, name):
 
 
 def main(name="unified"):
-    tell(hierarchy=str(hierarchy()), memory=str(limited_by("memory")))
+    tell(hierarchy=str(hierarchy()), cpus=str(cpu_sets()))
     file = Path("/run/made.toml")
     file.write_text(MADE_OF)
     try:
