@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import threading
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,6 @@ pytestmark = [
 SECTION = re.compile(r"^## Your own hosts\n.*?```\n(.*?)```", re.MULTILINE | re.DOTALL)
 SHORT = ("-p", "repeats=3", "-p", "count=300", "--json")
 BRIEF = {"run": ((), SHORT), "compare": (("--blocks", "3"), ())}
-ROLES = ("client", "server")
 STAMP = re.compile(r"^\[(\d+\.\d+)\] .* icmp_seq=(\d+) ttl=\d+ time=([\d.]+) ms", re.MULTILINE)
 
 
@@ -88,38 +86,3 @@ def test_all_commands_of_the_readme_end_well_with_verdicts_and_figures(boxed, la
         found = judged[claim]
         assert found["verdict"] != NOT_TESTABLE and found["effect"] > 0
         assert (found["low"], found["high"]) == (None, None), "three blocks have no interval"
-
-
-def busy_after_first(host, results, ended):
-    """Keep a host busy from the first finished run on, with what has nothing to do with it."""
-    runs = "lat_ping/*/runs/*/run.json"
-    while not ended.wait(0.05) and '"finished"' not in "".join(
-        file.read_text() for file in results.glob(runs)
-    ):
-        pass
-    pid = host.check("sh", "-c", "while :; do :; done >/dev/null 2>&1 & echo $!").strip()
-    ended.wait()
-    host.run("kill", "-9", pid)
-
-
-def test_a_study_that_loses_most_of_its_runs_says_so_and_ends_with_1(boxed, labkit, tmp_path):
-    file = tmp_path / "lab.toml"
-    described(boxed, file, [name for name in gate.NAMES if name != "foreign load"], ROLES)
-    trusted(labkit, file)
-    ended = threading.Event()
-    asked = boxed.host("client"), tmp_path / "results", ended
-    beside = threading.Thread(target=busy_after_first, args=asked)
-    beside.start()
-    try:
-        short = ("-p", "repeats=6", "-p", "count=200", "--json")
-        done = labkit("run", "lat_ping", "--where", str(file), *short)
-    finally:
-        ended.set()
-        beside.join()
-    assert done.returncode == 1, done.stderr
-    lost = re.search(r"([3-6]) of ([4-6]) runs of lat_ping have no valid repetition", done.stderr)
-    assert lost, done.stderr
-    assert "client: foreign load: sh took" in done.stderr and "tolerates" in done.stderr
-    rows = json.loads(done.stdout)["rows"]
-    left = {"Native"} if int(lost[1]) < int(lost[2]) else set()
-    assert {row["condition"] for row in rows} == left, "what is left is told"
