@@ -95,8 +95,7 @@ def _cut(name: str, role: str, network: str) -> Iterator[None]:
 def _shape(
     name: str, role: str, rate: str, delay: str, jitter: str, loss: str
 ) -> Iterator[LinkStatus]:
-    mtu = Shaping.of(name).layout.topology.link(role).mtu
-    with shaped(name, LinkPlan(role, rate, delay, jitter, loss, mtu)) as link:
+    with shaped(name, LinkPlan(role, rate, delay, jitter, loss)) as link:
         yield link
 
 

@@ -18,7 +18,7 @@ SSH_CONFIG = "ssh_config"
 class LinkStatus:
     """A link that is shaped: `measured` has the same keys, in words with units.
 
-    `by` says what shapes it: tbf or netem of the kernel, a relay of ours, or nothing for an MTU.
+    `by` says what shapes it: tbf or netem of the kernel, or a relay of ours.
     """
 
     role: str

@@ -19,6 +19,7 @@ from labkit.running import control_runs
 from labkit.running.open_lab import facts
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
+from labkit.settings.mtu import Mtu
 
 PROGRAMS = ("ping", "taskset")
 
@@ -76,6 +77,14 @@ def test_a_cut_silences_a_link_that_is_shaped(lab, faults):
         for role in ("server", "guest"):
             assert not lab.host("client").run(*words, lab.host(role).address).ok
     assert lab.host("client").run(*words, lab.host("server").address).ok
+
+
+def test_hosts_alone_decide_how_large_a_packet_may_be(lab):
+    large = ("ping", "-n", "-c", "1", "-W", "5", "-M", "do", "-s", "8000",
+             lab.host("server").address)  # fmt: skip
+    assert not lab.host("client").run(*large).ok
+    with applied([Mtu(9000, role=role) for role in ("client", "server")], lab.hosts):
+        assert lab.host("client").run(*large).ok
 
 
 @pytest.mark.skipif(not TWO_CPUS, reason="one CPU")

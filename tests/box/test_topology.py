@@ -96,7 +96,7 @@ BAD = {
     "container of 1 MiB": container(memory="1M"),
     "container on no CPU": container(cpus="x"),
     "container with a host's name": {**host(), "containers": {"a": {"on": "a"}}},
-    "link of a container": {**container(), "links": {"c": {"mtu": "1400"}}},
+    "link of a container": {**container(), "links": {"c": {"rate": "1 Mbit/s"}}},
     "link of nobody": {**host(), "links": {"b": {"rate": "1 Mbit/s"}}},
     "link with a weight": link(weight="1"),
     "rate without a unit": link(rate="100"),
@@ -107,8 +107,6 @@ BAD = {
     "jitter alone": link(jitter="1 ms"),
     "jitter beyond delay": link(delay="1 ms", jitter="2 ms"),
     "loss of everything": link(loss="100 %"),
-    "tiny mtu": link(mtu="60"),
-    "mtu that is no number": link(mtu="9k"),
     "unknown key": host(cores="1"),
     "not text": host(cpus=1),
     "not a table": {"hosts": {"a": "b"}},
@@ -147,11 +145,11 @@ def test_what_cannot_be_meant_is_refused(tables):
 
 def test_a_link_says_in_numbers_what_it_asks_in_words():
     tables = {"hosts": {"a": {}, "b": {}}, "links": {"a": {
-        "rate": "2.5 Gbit/s", "delay": "50us", "jitter": "10 us", "loss": "0.5 %", "mtu": "9000",
+        "rate": "2.5 Gbit/s", "delay": "50us", "jitter": "10 us", "loss": "0.5 %",
     }}}  # fmt: skip
     layout = Layout("lab", 3, CPUS, topology.from_tables("mine", tables))
     link = Layout.from_json(layout.to_json()).topology.link("a")
-    assert (link.bits, link.bytes, link.shaped) == (2.5e9, 9000, True)
+    assert (link.bits, link.shaped) == (2.5e9, True)
     assert [link.seconds, link.spread, link.lost] == pytest.approx([5e-5, 1e-5, 0.005])
     assert not layout.topology.link("b").shaped and not layout.topology.link("b").asked
 

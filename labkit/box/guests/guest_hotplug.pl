@@ -1,14 +1,13 @@
 #!/usr/bin/perl
-# Waits in the guest for NICs that are plugged in. Each takes name, address and size of the one for
+# Waits in the guest for NICs that are plugged in. Each takes name and address of the one for
 # test traffic, which is then out of use. It starts no program, which would take a guest most of the
 # time of a change. Numbers of calls are those of <linux/sockios.h>.
 use strict;
-my ($get_flags, $set_flags, $set_address, $set_broadcast, $set_mask, $set_mtu, $set_name) =
-    (0x8913, 0x8914, 0x8916, 0x891a, 0x891c, 0x8922, 0x8923);
+my ($get_flags, $set_flags, $set_address, $set_broadcast, $set_mask, $set_name) =
+    (0x8913, 0x8914, 0x8916, 0x891a, 0x891c, 0x8923);
 open(STDOUT, ">", "/dev/console") && open(STDERR, ">&", \*STDOUT) or exit 1;
 $| = 1;
 my $links = whole("/run/labkit/links");
-my ($mtu) = $links =~ /^link set vec1 mtu (\d+)$/m;
 my ($address, $prefix) = $links =~ m{^addr add ([\d.]+)/(\d+) dev vec1$}m or die "labkit: no address of vec1\n";
 my ($peer) = whole("/run/labkit/peer") =~ /([\d.]+)/;
 socket(my $kernel, 2, 2, 0) or die "labkit: no socket: $!\n";
@@ -37,7 +36,6 @@ sub in_place_of {
     told($set_name, "vec1", pack("a16", $old));
     turn($new, 0);
     told($set_name, $new, pack("a16", "vec1"));
-    told($set_mtu, "vec1", pack("i", $mtu)) if $mtu;
     told($set_address, "vec1", of_inet(number($address)));
     told($set_mask, "vec1", of_inet(pack("N", 0xffffffff << (32 - $prefix) & 0xffffffff)));
     # The kernel has made up one, which the first NIC has not.

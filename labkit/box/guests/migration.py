@@ -271,7 +271,7 @@ def _new_wires(move: Move) -> dict[str, Wire]:
 def _prepare(move: Move, new: dict[str, Wire]) -> None:
     origin, to = (move.pid(host.name) for host in (move.origin, move.to))
     for near, wire in new.items():
-        move.switch(f"{at_switch_for(move.then, wire, near, to)}\n")
+        move.switch(f"{at_switch_for(wire, near, to)}\n")
     first = any(wire.far == UPLINK for wire in new.values())
     in_network(to, at_arrival(move.then, move.guest, first))
     run_here, run_there = (Path(f"/proc/{pid}/root/run") for pid in (origin, to))

@@ -1,4 +1,4 @@
-"""Measures links from the switch of a box: round trips, loss, rates each way, the largest packet.
+"""Measures links from the switch of a box: round trips, loss, and rates each way.
 
 Run as a program in the switch's namespace: `gauge.py JSON`. It answers in JSON, in seconds, bits
 per second and parts of 1. What it asks a machine for is an ICMP echo, which every kernel answers.
@@ -25,9 +25,9 @@ PROGRAMS = ("ip",)
 BRIDGE = "data"
 PINGS, SPREAD_PINGS, FEWEST_LOST, MOST_PINGS = 30, 120, 25, 4000
 REACHED_SECONDS = 10.0
-IP_MTU_DISCOVER, IP_PMTUDISC_PROBE, CLONE_NEWNET = 10, 3, 0x40000000
+CLONE_NEWNET = 0x40000000
 SO_RCVBUFFORCE, BUFFER = 33, 8 << 20
-USUAL_MTU = 1500
+SIZE, USUAL_MTU = 56, 1500
 OFFER = 1.5
 """Times the rate that is asked for: what is offered while a rate is measured."""
 RATE_SECONDS, LEAST_FRAMES, MOST_SECONDS = 0.25, 60, 3.0
@@ -70,7 +70,6 @@ class Pings:
     def __init__(self, address: str) -> None:
         self.address, self.number = address, os.getpid() & 0xFFFF
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
-        self.socket.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE)
         # All answers of a measurement, should this machine be too slow to read them as they come.
         for size in (SO_RCVBUFFORCE, socket.SO_RCVBUF):
             with suppress(PermissionError):
@@ -79,7 +78,7 @@ class Pings:
         self.turn = 0
 
     @prompt()
-    def several(self, count: int, gap: float, patience: float, size: int = 56) -> list[float]:
+    def several(self, count: int, gap: float, patience: float) -> list[float]:
         """The round trips of those that were answered, in seconds; nothing else comes between."""
         departures: dict[int, float] = {}
         times: list[float] = []
@@ -88,7 +87,7 @@ class Pings:
             moment = time.perf_counter()
             if len(departures) < count and moment >= start + len(departures) * gap:
                 self.turn += 1
-                packet = echo(self.number, self.turn, size)
+                packet = echo(self.number, self.turn, SIZE)
                 departures[self.turn & 0xFFFF] = time.perf_counter()
                 with suppress(OSError):
                     self.socket.sendto(packet, (self.address, 0))
@@ -136,34 +135,16 @@ def measured(link: dict[str, Any]) -> dict[str, float]:
         count = int(min(MOST_PINGS, max(400, FEWEST_LOST / link["loss"])))
         answers = len(pings.several(count, 0.0004, patience))
         figures |= {"loss": 1 - (answers / count) ** 0.5, "pings": count}
-    if link["mtu"]:
-        figures["mtu"] = largest(pings, link["mtu"], patience)
     if link["rate"]:
         figures |= {"rate": min(rates := [rate(link, way, pings) for way in ("toward", "from")]),
                     "rate_high": max(rates)}  # fmt: skip
     return figures
 
 
-def largest(pings: Pings, wish: int, patience: float) -> int:
-    """The largest packet that is answered; the one that is asked for is tried first."""
-
-    def passes(size: int) -> bool:
-        return bool(pings.several(3, 0.001, patience, size - HEADERS))
-
-    low, high = (wish, wish + 1) if passes(wish) else (68, wish)
-    while passes(high) and high < 65_535:
-        low, high = high, min(2 * high, 65_535)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if passes(middle) else (low, middle)
-    return low
-
-
 def rate(link: dict[str, Any], way: str, pings: Pings) -> float:
     """Bits per second that leave the queue of one direction while more than that is offered."""
-    size = (link["mtu"] or USUAL_MTU) - HEADERS
     into, out = link[way]["into"], link[way]["out"]
-    frame = framed(link, echo(pings.number, 0, size))
+    frame = framed(link, echo(pings.number, 0, USUAL_MTU - HEADERS))
     gap = 8 * len(frame) / (OFFER * link["rate"])
     last = min(max(RATE_SECONDS, LEAST_FRAMES * 8 * len(frame) / link["rate"]), MOST_SECONDS)
     with inside(link[way]["of"]):

@@ -6,11 +6,9 @@ from dataclasses import asdict, dataclass
 
 from labkit.errors import BadInput
 
-LINK_KEYS = {"rate", "delay", "jitter", "loss", "mtu"}
+LINK_KEYS = {"rate", "delay", "jitter", "loss"}
 LEAST_RATE, MOST_RATE = 1e5, 1e11
 MOST_DELAY = 10.0
-LEAST_MTU, MOST_MTU = 576, 65_521
-USUAL_MTU = 1500
 RATES = {"kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
 TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 NUMBER = r"(\d{1,9}(?:\.\d{1,9})?) ?"
@@ -29,7 +27,6 @@ class LinkPlan:
     delay: str = ""
     jitter: str = ""
     loss: str = ""
-    mtu: str = ""
 
     def __post_init__(self) -> None:
         for key, value, low, high, legal in (
@@ -37,7 +34,6 @@ class LinkPlan:
             ("delay", self.seconds, 0, MOST_DELAY, "0 to 10 s"),
             ("jitter", self.spread, 0, self.seconds, "0 to the delay"),
             ("loss", self.lost, 0, 0.99, "0 to 99 %"),
-            ("mtu", self.bytes, LEAST_MTU, MOST_MTU, "576 to 65521, in bytes"),
         ):
             if key in self.asked and not low <= value <= high * (1 + 1e-9):
                 problem = f"link of {self.role}: {key} {self.asked[key]!r} cannot be"
@@ -64,13 +60,8 @@ class LinkPlan:
         return self._number("loss", {"%": 0.01}, "0.5 %")
 
     @property
-    def bytes(self) -> int:
-        """The MTU, or 0 for the usual one."""
-        return int(self._number("mtu", {"": 1.0}, "1400"))
-
-    @property
     def shaped(self) -> bool:
-        """Whether something stands in the way of frames; an MTU alone does not."""
+        """Whether something stands in the way of frames."""
         return bool(self.bits or self.seconds or self.lost)
 
     @property

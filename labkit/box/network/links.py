@@ -15,9 +15,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from labkit.box.layout import HOST_INTERFACE, ROOT, SWITCH_MAC, Layout, link_name
-from labkit.box.network.link import MOST_MTU, USUAL_MTU
 
 UPLINK, VSWITCH = "uplink0", "vswitch0"
+LARGEST = " mtu 65521"
+"""Of the switch, so that the hosts alone decide how large a packet may be."""
 
 
 @dataclass(frozen=True)
@@ -71,30 +72,16 @@ def at_switch(layout: Layout, pids: Mapping[str, int]) -> str:
         "link add control up type bridge mcast_snooping 0",
         f"link add data address {layout.mac(*SWITCH_MAC)} up type bridge mcast_snooping 0",
         # Set by itself, or the kernel makes it the smallest of the ports'.
-        f"link set dev data mtu {MOST_MTU}",
-        *(at_switch_for(layout, wire, wire.near, pids[wire.at]) for wire in wires(layout)),
+        f"link set dev data{LARGEST}",
+        *(at_switch_for(wire, wire.near, pids[wire.at]) for wire in wires(layout)),
     )
 
 
-def at_switch_for(layout: Layout, wire: Wire, near: str, pid: int) -> str:
+def at_switch_for(wire: Wire, near: str, pid: int) -> str:
     """One wire of the switch, whose near end is called `near`, for now or for good."""
-    size = _mtu(_size(layout, wire))
+    size = LARGEST if wire.far == HOST_INTERFACE else ""
     return (f"link add {near} master {wire.bridge}{size} up type veth"
-            f" peer name {wire.far} address {wire.mac}{size} netns {pid}")  # fmt: skip
-
-
-# What leads to a virtual switch, or to a guest, takes the largest packet of them all.
-def _size(layout: Layout, wire: Wire) -> int:
-    if wire.bridge == "control":
-        return 0
-    if wire.far == HOST_INTERFACE:
-        return layout.topology.link(wire.at).bytes
-    sizes = [layout.topology.link(guest.role).bytes for guest in layout.topology.guests_on(wire.at)]
-    return max(size or USUAL_MTU for size in sizes) if any(sizes) else 0
-
-
-def _mtu(size: int) -> str:
-    return f" mtu {size}" if size else ""
+            f" peer name {wire.far} address {wire.mac} netns {pid}")  # fmt: skip
 
 
 def at_root(layout: Layout) -> str:
@@ -129,7 +116,7 @@ def _for_guest(layout: Layout, guest: str) -> list[str]:
     ends, uid = guest_ends(layout, guest), layout.uid(guest)
     lines = [
         f"tuntap add dev {ends['tap']} mode tap user {uid}",
-        f"link set {ends['tap']} master {VSWITCH}{_mtu(layout.topology.link(guest).bytes)} up",
+        f"link set {ends['tap']} master {VSWITCH} up",
         f"link set {ends['direct']} promisc on up",
         f"link set {ends['control']} promisc on up",
     ]
@@ -158,12 +145,10 @@ def at_departure(layout: Layout, guest: str) -> str:
 def at_guest(layout: Layout, guest: str) -> str:
     """A guest's own two links."""
     control, data = layout.control(guest), layout.data(guest)
-    size = layout.topology.link(guest).bytes
-    mtu = [f"link set vec1 mtu {size}"] if size else []
     # As QEMU has them; what loads a root of its own names them by itself.
     renames = [f"link set eth{n} name vec{n}" for n in range(2)] if layout.plan(guest).root else []
     addresses = _address("vec0", control) + _address("vec1", data)
-    return _batch("link set lo up", *renames, *mtu, *addresses)
+    return _batch("link set lo up", *renames, *addresses)
 
 
 def _address(link: str, address: str) -> list[str]:

@@ -26,11 +26,11 @@ from labkit.box.folder import Folder, not_up
 from labkit.box.lab_file import LinkStatus, lab_toml
 from labkit.box.layout import PROBE_SEAT, SWITCH_MAC, Layout, data_net
 from labkit.box.network import splice
-from labkit.box.network.link import USUAL_MTU, LinkPlan
+from labkit.box.network.link import LinkPlan
 from labkit.box.network.splice import splices
 from labkit.box.processes import ENVIRONMENT, network_of
 from labkit.box.status import in_force
-from labkit.errors import BadInput, BoxError, Unknown
+from labkit.errors import BoxError, Unknown
 
 PROGRAMS = ("unshare",)
 
@@ -154,17 +154,14 @@ class Shaping:
         return {
             "address": layout.data(link_status.role), "mac": layout.mac(1, link_status.role),
             "switch": layout.mac(*SWITCH_MAC), "probe": str(data_net(layout.pair)[PROBE_SEAT]),
-            "delay": plan.seconds, "jitter": plan.spread, "loss": plan.lost, "mtu": plan.bytes,
+            "delay": plan.seconds, "jitter": plan.spread, "loss": plan.lost,
             "rate": plan.bits, "toward": {"into": first.bridge, "out": toward, "of": pid},
             "from": {"into": first.middle, "out": away, "of": pid},
         }  # fmt: skip
 
     def _make(self, link: LinkPlan, manner: str, kinds: Collection[str]) -> None:
-        plan = self.layout.topology
-        roles = [link.role, *(guest.role for guest in plan.guests_on(link.role))]
-        mtu = max(plan.link(role).bytes or USUAL_MTU for role in roles)
         for part in splices(self.layout, link.role, self._roles(link.role)):
-            self._batch("ip", part.at, part.made(manner, mtu))
+            self._batch("ip", part.at, part.made(manner))
             self._batch("tc", part.at, splice.queues(part, link, kinds))
             if manner == "relay":
                 Relay(self.folder, part.stem).start(
@@ -188,8 +185,9 @@ def asked_of(
     name: str, role: str, *, rate: str = "", delay: str = "", jitter: str = "", loss: str = ""
 ) -> LinkPlan:
     """A plan of these words for a link of a box that is up; none mean the link as it was made."""
-    usual = Shaping.of(name).layout.topology.link(role)
-    return LinkPlan(role, rate, delay, jitter, loss, usual.mtu) if rate or delay or loss else usual
+    if rate or delay or loss:
+        return LinkPlan(role, rate, delay, jitter, loss)
+    return Shaping.of(name).layout.topology.link(role)
 
 
 def reshape(name: str, link: LinkPlan) -> LinkStatus:
@@ -198,9 +196,6 @@ def reshape(name: str, link: LinkPlan) -> LinkStatus:
     machines = shaping.layout.topology.linked
     if link.role not in machines:
         raise Unknown(f"machine with a link of its own in box {name}", link.role, machines)
-    if link.mtu and link.mtu != shaping.layout.topology.link(link.role).mtu:
-        raise BadInput(f"{link.role} of box {name} is up with another MTU",
-                       hint="name it in the topology, or use the setting Mtu")  # fmt: skip
     with shaping.folder.locked(lambda _: None):
         shaping.shape(link)
         shaping.measure([link.role])
@@ -242,6 +237,4 @@ def _describe(figures: Mapping[str, float]) -> dict[str, str]:
              for key, (factor, unit) in forms.items() if key in figures}  # fmt: skip
     if "loss" in figures:
         words["loss"] = f"{100 * figures['loss']:.2g} % of {figures['pings']:.0f}"
-    if "mtu" in figures:
-        words["mtu"] = f"{figures['mtu']:.0f}"
     return words

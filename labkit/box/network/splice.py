@@ -49,15 +49,13 @@ class Splice:
         """The devices whose queues shape: toward the machine, and toward the network."""
         return self.relayed if by == "relay" else (self.port, f"{self.stem}-i")
 
-    def made(self, by: str, mtu: int) -> list[str]:
+    def made(self, by: str) -> list[str]:
         """Lines of ip that put it in between."""
         first, (out, into) = f"{self.stem}-i", self.relayed
         pairs = [(first, out), (into, self.port)] if by == "relay" else [(first, self.port)]
-        size = f"mtu {mtu}"
         return [
             f"link add name {self.middle} up type bridge mcast_snooping 0",
-            *(f"link add name {near} {size} up type veth peer name {far} {size}"
-              for near, far in pairs),
+            *(f"link add name {near} up type veth peer name {far}" for near, far in pairs),
             *(f"link set dev {name} up" for pair in pairs for name in pair),
             f"link set dev {first} master {self.middle}",
             f"link set dev {self.port} master {self.bridge}",
@@ -129,7 +127,7 @@ def relay_asked(link: LinkPlan, kinds: Collection[str]) -> dict[str, float]:
 
 def _tbf(link: LinkPlan) -> str:
     a_second = link.bits / 8
-    burst = max(AT_ONCE * a_second, 2 * max(link.bytes + 14, FRAME))
+    burst = max(AT_ONCE * a_second, 2 * FRAME)
     limit = burst + max(WAITING * a_second, 10 * FRAME)
     return f"tbf rate {link.bits:.0f}bit burst {burst:.0f} limit {limit:.0f}"
 
