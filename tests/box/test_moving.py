@@ -9,7 +9,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from boxes import NAME
@@ -17,7 +16,6 @@ from leftovers import another
 
 from labkit import box
 from labkit.box import Faults
-from labkit.box.guests import move
 from labkit.box.guests.moving import Moving
 from labkit.errors import BadInput, BoxError, StayedBehind
 from labkit.workloads.dvdstore import DvdStore
@@ -249,18 +247,6 @@ def test_it_moves_with_its_disk_on_channels_over_a_long_way_and_back(lab_of_two)
     assert guest.check("head", "-c", "5", "/dev/vda") == "moved"
     box.migrate(MOVING, "guest", to=at, how=Moving(disks=True))
     assert guest.check("head", "-c", "5", "/dev/vda") == "moved"
-    check_on_one_side(lab_of_two, at)
-
-
-def test_post_copy_is_refused_where_the_kernel_lets_nobody_handle_page_faults(
-    lab_of_two, monkeypatch
-):
-    if Path("/proc/sys/vm/unprivileged_userfaultfd").read_text().strip() == "1":
-        pytest.skip("this kernel lets everybody")
-    monkeypatch.setattr(move, "PTRACE", "-sys_ptrace")
-    at = place()
-    with pytest.raises(BadInput, match=r"allows no userfaultfd \(Operation not"):
-        box.migrate(MOVING, "guest", to=other(), how=Moving(escape="post-copy"))
     check_on_one_side(lab_of_two, at)
 
 

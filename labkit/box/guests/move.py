@@ -1,7 +1,6 @@
 """One guest on its way between two hosts of a box: its needs, its disks, and its arrival."""
 
 import json
-import os
 import re
 import time
 from collections.abc import Iterator
@@ -19,14 +18,10 @@ from labkit.errors import BadInput, BoxError, EndedAfterMove, LabkitError, Staye
 from labkit.host import Host
 from labkit.lab import Lab
 
-PROGRAMS = ("ip", "perl", "setpriv")
+PROGRAMS = ("ip",)
 
 AVAILABLE = re.compile(r"^MemAvailable:\s+(\d+) kB", re.MULTILINE)
 ENDS = ("completed", "failed", "cancelled")
-PTRACE = "+sys_ptrace"
-# userfaultfd(2) with O_CLOEXEC and O_NONBLOCK, as QEMU 7.2 asks for it; the numbers are Linux's.
-FAULTS = 'syscall($ARGV[0], 02004000) >= 0 or print("$!") && exit 1'
-NUMBERS = {"x86_64": "323", "aarch64": "282"}
 PORT = 10809
 PIECE = 256 << 10
 """Bytes. QEMU sends sixteen pieces before it waits for an answer: small ones fill no long way."""
@@ -223,30 +218,9 @@ def in_network(pid: int, lines: str, *words: str) -> str:
     return run(["ip", *words, *(["-batch", "-"] if lines else [])], lines, network_of(pid))
 
 
-def check_fit(move: Move) -> None:
-    """Refuse a move that has no room there, or that no kernel allows, before anything is begun."""
-    _check_room(move)
-    if move.how.may_post_copy and (reason := _no_faults(move.to, move.now.uid(move.guest))):
-        raise BadInput(
-            f"{move.guest} cannot move by post-copy: the kernel allows no userfaultfd ({reason})",
-            hint="on this machine: sysctl vm.unprivileged_userfaultfd=1; in a container, "
-            'CAP_SYS_PTRACE may help; or choose another escape: "stop and copy" or "throttle"',
-        )
-
-
-# Why a user with that right cannot handle page faults on a host; empty if one can.
-def _no_faults(host: Host, uid: int) -> str:
-    rights, number = f"-all,{PTRACE}", NUMBERS.get(os.uname().machine)
-    if number is None:
-        return ""
-    result = host.run("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups",
-                      f"--inh-caps={rights}", f"--ambient-caps={rights}",
-                      "perl", "-e", FAULTS, number)  # fmt: skip
-    return "" if result.ok else (result.stdout + result.stderr).strip() or "no reason given"
-
-
 # Until it has moved both hosts hold it.
-def _check_room(move: Move) -> None:
+def check_fit(move: Move) -> None:
+    """Refuse a move that has no room there, before anything is begun."""
     takes = int(move.origin.check("guest", f"@{move.guest}", "get", "memory").strip()[:-1])
     match = AVAILABLE.search(move.to.check("cat", "/proc/meminfo"))
     if match and (free := int(match[1]) >> 10) < takes:
