@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from labkit.box.layout import Layout
-from labkit.box.network.splice import stems
+from labkit.box.network.splice import splice_of
 from labkit.box.rootless.inside import inside, tier
 from labkit.lab import RELAYS
 
@@ -46,9 +46,8 @@ def lab_toml(layout: Layout, links: Sequence[LinkStatus] = ()) -> str:
         f"{_disks(layout, role)}"
         for role in layout.roles
     ]
-    relays = {link.role: " ".join(stems(layout, link.role)) for link in links if link.by == "relay"}
     for link in links:
-        carried = {RELAYS: relays[link.role]} if link.role in relays else {}
+        carried = {RELAYS: splice_of(layout, link.role).stem} if link.by == "relay" else {}
         measured = {f"{key}_measured": text for key, text in link.measured.items()}
         values = {"by": link.by, **carried, **link.asked, **measured}
         lines = "".join(f'{key} = "{text}"\n' for key, text in values.items())

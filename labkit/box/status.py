@@ -12,7 +12,7 @@ from labkit.box.cgroup import Cgroup, groups, hierarchy
 from labkit.box.folder import BOXES, Folder
 from labkit.box.lab_file import LinkStatus
 from labkit.box.layout import NAME, OUR_MAC, Layout, check_name, link_name
-from labkit.box.network.splice import stems
+from labkit.box.network.splice import splice_of
 from labkit.box.rootless import user_namespace
 from labkit.box.rootless.inside import inside, tier
 from labkit.box.rootless.user_namespace import Rootless, kept
@@ -84,7 +84,7 @@ def status(name: str = "lab") -> BoxStatus:
     made_of, alive = layout.topology.name, _greeting(layout, layout.hosts)
     links = tuple(
         replace(link, alive=link.by != "relay"
-                or all(held(folder.held(stem)) for stem in stems(layout, link.role)))
+                or held(folder.held(splice_of(layout, link.role).stem)))
         for link in in_force(folder)
     )  # fmt: skip
     dead = [f"the link of {part.role}, whose relay has ended" for part in links if not part.alive]

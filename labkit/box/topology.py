@@ -98,7 +98,9 @@ class Topology:
                 _insist_known(f"scratch of {host.role}", host.scratch, SCRATCHES)
             _ = host.cpus in PARTS or _parse_cpus(host.role, host.cpus)
         for link in self.links:
-            _insist_known(f"machine with a link in {self.name}", link.role, self.linked)
+            _insist_known(
+                f"host with a link in {self.name}", link.role, [h.role for h in self.hosts]
+            )
 
     def _refuse(self, wrong: bool, problem: str, hint: str) -> None:
         _refuse(wrong, self.name, problem, hint)
@@ -170,9 +172,8 @@ class Topology:
         guests = [guest.run_by(choice(guest.kind)) for guest in self.guests]
         able = tuple(guest for guest in guests if guest.accelerator)
         absent = {guest.role for guest in guests} - {guest.role for guest in able}
-        links = tuple(link for link in self.links if link.role not in absent)
         containers = tuple(container for container in self.containers if container.on not in absent)
-        return replace(self, guests=able, links=links, containers=containers)
+        return replace(self, guests=able, containers=containers)
 
     def woken(self, best: str) -> Topology:
         """The same, where each guest of User-Mode Linux has the `best` wake-ups of this machine."""
@@ -185,13 +186,8 @@ class Topology:
         """Whether any host wants the machine's disk."""
         return any(host.scratch for host in self.hosts)
 
-    @property
-    def linked(self) -> list[str]:
-        """The machines with a link to the data network: a container's traffic takes its host's."""
-        return [host.role for host in self.hosts] + [guest.role for guest in self.guests]
-
     def link(self, role: str) -> LinkPlan:
-        """The wanted figures of one machine's link."""
+        """The wanted figures of one host's link; it carries what is on the host, too."""
         return next((link for link in self.links if link.role == role), LinkPlan(role))
 
 

@@ -10,7 +10,7 @@ from leftovers import awaited
 from labkit.box import Faults, status
 from labkit.box.folder import Folder
 from labkit.box.network.shaping import Shaping, kinds_known
-from labkit.box.network.splice import stem
+from labkit.box.network.splice import splice_of
 from labkit.condition import Condition
 from labkit.errors import BadInput, BoxError, Unknown
 from labkit.results import Results
@@ -55,7 +55,7 @@ def test_a_dead_relay_is_told_no_study_accepts_it_and_shaping_mends_it(lab, faul
     if "netem" in kinds_known():
         pytest.skip("the kernel delays here, and no relay of ours")
     with faults.shape("server", delay="1 ms") as link:
-        pid = Folder(NAME).held(stem(Shaping.of(NAME).layout, "server"))
+        pid = Folder(NAME).held(splice_of(Shaping.of(NAME).layout, "server").stem)
         assert link.by == "relay" and status(NAME).state == "up"
         lab.check_links()
         os.kill(int(pid.read_text()), signal.SIGKILL)

@@ -119,7 +119,7 @@ on = "server"
 [links.client]
 delay = "1 ms"
 rate = "50 Mbit/s"
-[links.guest]
+[links.server]
 loss = "1 %"
 """
 

@@ -54,7 +54,7 @@ def test_throughput_falls_when_the_rate_falls(lab, faults):
 @pytest.mark.parametrize("delay", [1, 10])
 def test_the_round_trip_grows_by_the_delay_of_both_directions(lab, faults, role, delay):
     before = fastest(lab, role)
-    with faults.shape(role, delay=f"{delay} ms") as link:
+    with faults.shape("server", delay=f"{delay} ms") as link:
         grown = fastest(lab, role) - before
         asked, unit = link.measured["delay"].split()
     assert abs(grown - 2 * delay) <= max(0.2, 0.2 * delay), grown

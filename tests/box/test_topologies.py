@@ -47,7 +47,7 @@ def test_a_guest_of_qemu_has_several_cpus_and_can_be_paused(hypervisors):
     hypervisors.host("client").check("ping", "-n", "-c", "1", "-W", "5", guest.address)
     # This machine's kernel may have no netem; the guest's has, and takes our words.
     asked = LinkPlan("lo", "10 Mbit/s", "2 ms", "1 ms", "0.5 %")
-    for line in queues(Splice("s2", "switch", (), "data"), asked, {"netem"}):
+    for line in queues(Splice("s2", ()), asked, {"netem"}):
         words = line.split()
         guest.check("tc", *words[:3], "lo", *words[4:])
         guest.check("tc", "qdisc", "del", "dev", "lo", "root")
@@ -103,7 +103,7 @@ SHAPED = """
 on = "server"
 [links.client]
 rate = "20 Mbit/s"
-[links.guest]
+[links.server]
 delay = "1 ms"
 loss = "2 %"
 """
@@ -114,7 +114,7 @@ def test_a_topology_with_links_comes_up_with_each_measured():
     with another(OTHER, SHAPED) as lab:
         links = {link.role: link for link in box.status(OTHER).links}
         assert {role: set(link.asked) for role, link in links.items()} == {
-            "client": {"rate"}, "guest": {"delay", "loss"},
+            "client": {"rate"}, "server": {"delay", "loss"},
         }  # fmt: skip
         assert all(set(link.measured) == set(link.asked) for link in links.values()), links
         assert lab.links["client"]["rate_measured"].endswith("Mbit/s")

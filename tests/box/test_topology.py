@@ -97,6 +97,7 @@ BAD = {
     "container on no CPU": container(cpus="x"),
     "container with a host's name": {**host(), "containers": {"a": {"on": "a"}}},
     "link of a container": {**container(), "links": {"c": {"rate": "1 Mbit/s"}}},
+    "link of a guest": {**guest(), "links": {"g": {"rate": "1 Mbit/s"}}},
     "link of nobody": {**host(), "links": {"b": {"rate": "1 Mbit/s"}}},
     "link with a weight": link(weight="1"),
     "rate without a unit": link(rate="100"),

@@ -197,9 +197,9 @@ def _check(folder: Folder, layout: Layout, guest: str, to: str) -> Layout:
         raise BadInput(
             f"{guest} is on {to} already", hint="labkit box status shows where each guest is"
         )
-    if links_shaped := {link.role for link in in_force(folder)} & {guest, to}:
+    if to in {link.role for link in in_force(folder)}:
         raise BadInput(
-            f"the link of {links_shaped.pop()} is shaped, and the migration would undo that",
+            f"the link of {to} is shaped, and the migration would undo that",
             hint="put its link back first, or shape the link of the host it leaves",
         )
     plans = tuple(replace(p, on=to) if p.role == guest else p for p in layout.topology.guests)

@@ -27,7 +27,7 @@ from labkit.box.lab_file import LinkStatus, lab_toml
 from labkit.box.layout import PROBE_SEAT, SWITCH_MAC, Layout, data_net
 from labkit.box.network import splice
 from labkit.box.network.link import LinkPlan
-from labkit.box.network.splice import splices
+from labkit.box.network.splice import splice_of
 from labkit.box.processes import ENVIRONMENT, network_of
 from labkit.box.status import in_force
 from labkit.errors import BoxError, Unknown
@@ -102,7 +102,7 @@ class Shaping:
         return in_force(self.folder)
 
     def shape(self, link: LinkPlan) -> None:
-        """Have the link of one machine do what is asked, and nothing else."""
+        """Have the link of one host do what is asked, and nothing else."""
         others = [status for status in self.links if status.role != link.role]
         if (old := self.now(link.role)).by:
             self._undo(old)
@@ -110,10 +110,6 @@ class Shaping:
         if manner := splice.by(link, kinds):
             self._make(link, manner, kinds)
         self.keep([*others, *([LinkStatus(link.role, manner, link.asked)] if link.asked else [])])
-
-    # A role among them has devices of its own between its ends and the network.
-    def _roles(self, *roles: str) -> set[str]:
-        return {link.role for link in self.links if link.by} | {*roles}
 
     def now(self, role: str) -> LinkStatus:
         """The wanted and the measured figures of one link; nothing for an unshaped one."""
@@ -128,7 +124,7 @@ class Shaping:
             self.folder.write(self.folder.lab, lab_toml(self.layout, links))
 
     def measure(self, roles: Collection[str]) -> None:
-        """Measure the links of these machines, and write it down beside what was asked."""
+        """Measure the links of these hosts, and write it down beside what was asked."""
         links = self.links
         questions = {link.role: self._question(link) for link in links if link.role in roles}
         if not questions:
@@ -148,36 +144,35 @@ class Shaping:
 
     def _question(self, link_status: LinkStatus) -> dict[str, Any]:
         plan, layout = LinkPlan(link_status.role, **link_status.asked), self.layout
-        first = next(splices(layout, link_status.role, self._roles()))
-        toward, away = first.senders(link_status.by)
-        pid = self.pids[first.at]
+        part = splice_of(layout, link_status.role)
+        toward, away = part.senders(link_status.by)
         return {
             "address": layout.data(link_status.role), "mac": layout.mac(1, link_status.role),
             "switch": layout.mac(*SWITCH_MAC), "probe": str(data_net(layout.pair)[PROBE_SEAT]),
-            "delay": plan.seconds, "jitter": plan.spread, "loss": plan.lost,
-            "rate": plan.bits, "toward": {"into": first.bridge, "out": toward, "of": pid},
-            "from": {"into": first.middle, "out": away, "of": pid},
+            "delay": plan.seconds, "jitter": plan.spread, "loss": plan.lost, "rate": plan.bits,
+            "toward": {"into": splice.BRIDGE, "out": toward},
+            "from": {"into": part.middle, "out": away},
         }  # fmt: skip
 
     def _make(self, link: LinkPlan, manner: str, kinds: Collection[str]) -> None:
-        for part in splices(self.layout, link.role, self._roles(link.role)):
-            self._batch("ip", part.at, part.made(manner))
-            self._batch("tc", part.at, splice.queues(part, link, kinds))
-            if manner == "relay":
-                Relay(self.folder, part.stem).start(
-                    f"relay of {link.role}", link, kinds, self.pids[part.at], part.relayed,
-                    self.layout.cpus,
-                )  # fmt: skip
+        part = splice_of(self.layout, link.role)
+        self._batch("ip", part.made(manner))
+        self._batch("tc", splice.queues(part, link, kinds))
+        if manner == "relay":
+            Relay(self.folder, part.stem).start(
+                f"relay of {link.role}", link, kinds, self.pids["switch"], part.relayed,
+                self.layout.cpus,
+            )  # fmt: skip
 
     def _undo(self, old: LinkStatus) -> None:
-        for part in splices(self.layout, old.role, self._roles()):
-            if old.by == "relay":
-                Relay(self.folder, part.stem).end()
-            self._batch("ip", part.at, part.unmade(old.by))
+        part = splice_of(self.layout, old.role)
+        if old.by == "relay":
+            Relay(self.folder, part.stem).end()
+        self._batch("ip", part.unmade(old.by))
 
-    def _batch(self, tool: str, at: str, lines: Iterable[str]) -> None:
+    def _batch(self, tool: str, lines: Iterable[str]) -> None:
         if text := "".join(f"{line}\n" for line in lines):
-            words = [*network_of(self.pids[at]), tool, "-batch", "-"]
+            words = [*network_of(self.pids["switch"]), tool, "-batch", "-"]
             Cgroup.of(self.folder.name).run(words, text)
 
 
@@ -193,9 +188,8 @@ def asked_of(
 def reshape(name: str, link: LinkPlan) -> LinkStatus:
     """Shape a link of a box that is up, for good, and measure it."""
     shaping = Shaping.of(name)
-    machines = shaping.layout.topology.linked
-    if link.role not in machines:
-        raise Unknown(f"machine with a link of its own in box {name}", link.role, machines)
+    if link.role not in shaping.layout.hosts:
+        raise Unknown(f"host of box {name}", link.role, shaping.layout.hosts)
     with shaping.folder.locked(lambda _: None):
         shaping.shape(link)
         shaping.measure([link.role])

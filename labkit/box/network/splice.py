@@ -1,20 +1,18 @@
-"""Devices that shape a link, between a machine's ends and a bridge of its network.
+"""Devices that shape a link, between a host's ends and the data network, at the switch.
 
-    by the kernel   ends - [middle]i --- p[bridge]            a queue sends from i, another from p
-    by our relay    ends - [middle]i --- o (relay) q --- p[bridge]         they send from q and o
+    by the kernel   ends - [middle]i --- p[data]            a queue sends from i, another from p
+    by our relay    ends - [middle]i --- o (relay) q --- p[data]         they send from q and o
 
-The link of a host is everything that leads from the switch to it and to its guests. A guest's own
-stands between the host's virtual switch and it, and on its direct path.
+The link of a host is everything that leads from the switch to it and to its guests.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from labkit.box.layout import Layout
 from labkit.box.network.link import LinkPlan
-from labkit.box.network.links import VSWITCH, guest_ends, wires
 
-SWITCH = "switch"
+BRIDGE = "data"
 AT_ONCE, WAITING = 0.002, 0.05
 """Seconds of the rate that may go at once, and that may wait in the queue."""
 FRAME = 1514
@@ -23,12 +21,10 @@ PACKETS_HELD = 1000
 
 @dataclass(frozen=True)
 class Splice:
-    """The devices that are named after `stem`, in the namespace of `at`."""
+    """The devices that are named after `stem`, and the ends that they stand before."""
 
     stem: str
-    at: str
     ends: tuple[str, ...]
-    bridge: str
 
     @property
     def middle(self) -> str:
@@ -58,43 +54,23 @@ class Splice:
             *(f"link add name {near} up type veth peer name {far}" for near, far in pairs),
             *(f"link set dev {name} up" for pair in pairs for name in pair),
             f"link set dev {first} master {self.middle}",
-            f"link set dev {self.port} master {self.bridge}",
+            f"link set dev {self.port} master {BRIDGE}",
             *(f"link set dev {end} master {self.middle}" for end in self.ends),
-        ]  # fmt: skip
+        ]
 
     def unmade(self, by: str) -> list[str]:
         """Lines of ip that take it out, after which the ends are where they were."""
         devices = [f"{self.stem}-i", *([self.relayed[1]] if by == "relay" else []), self.middle]
-        back = [f"link set dev {end} master {self.bridge}" for end in self.ends]
+        back = [f"link set dev {end} master {BRIDGE}" for end in self.ends]
         return [*back, *(f"link delete dev {device}" for device in devices)]
 
 
-def splices(layout: Layout, role: str, roles: Collection[str]) -> Iterator[Splice]:
-    """Yield the splices of one machine, assuming that the links of `roles` have theirs."""
-    near = {wire.far: wire.near for wire in wires(layout) if wire.bridge == "data"}
-    if role in layout.guests:
-        host, ends, number = layout.on(role), guest_ends(layout, role), layout.number(role)
-        above = stem(layout, host) + "-m" if host in roles else "data"
-        yield Splice(f"t{number}", host, (ends["tap"],), VSWITCH)
-        yield Splice(f"d{number}", SWITCH, (near[ends["direct"]],), above)
-        return
-    seat, directs = layout.seat(role), []
-    for guest in layout.topology.guests_on(role):
-        direct = near[guest_ends(layout, guest.role)["direct"]]
-        number = layout.number(guest.role)
-        directs.append(f"d{number}-p" if guest.role in roles else direct)
-    ports = [f"v{seat}-d"] if directs else []
-    yield Splice(stem(layout, role), SWITCH, (f"h{seat}-d", *ports, *directs), "data")
-
-
-def stems(layout: Layout, role: str) -> list[str]:
-    """The stems that name the devices of all its splices."""
-    return [splice.stem for splice in splices(layout, role, ())]
-
-
-def stem(layout: Layout, host: str) -> str:
-    """The stem that names the devices of a host's splice."""
-    return f"s{layout.seat(host)}"
+def splice_of(layout: Layout, host: str) -> Splice:
+    """The splice of a host's link."""
+    seat = layout.seat(host)
+    guests = [f"g{layout.seat(guest.role)}-d" for guest in layout.topology.guests_on(host)]
+    ports = [f"v{seat}-d"] if guests else []
+    return Splice(f"s{seat}", (f"h{seat}-d", *ports, *guests))
 
 
 def by(link: LinkPlan, kinds: Collection[str]) -> str:
