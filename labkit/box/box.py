@@ -23,7 +23,7 @@ from labkit.box.namespaces import Namespace
 from labkit.box.network import links
 from labkit.box.network.shaping import Shaping
 from labkit.box.network.subnets import free_pair
-from labkit.box.processes import ENVIRONMENT
+from labkit.box.processes import ENVIRONMENT, network_of
 from labkit.box.rootless import sudo, user_namespace
 from labkit.box.rootless.inside import inside, ssh_config
 from labkit.box.rootless.user_namespace import Rootless
@@ -46,11 +46,7 @@ LISTENS = b"Server listening on "
 BACKED = "/var/tmp"
 
 
-def silent(_: str) -> None:
-    """Report to nobody."""
-
-
-def up(name: str = "lab", tell: Tell = silent, *, made_of: str = "") -> Path:
+def up(name: str = "lab", tell: Tell = lambda _: None, *, made_of: str = "") -> Path:
     """Bring box `name` up, unless it is; return its lab.toml.
 
     `made_of` names a topology or its file; none means what is up, or else a pair.
@@ -104,7 +100,7 @@ def _serves(now: BoxStatus, made_of: str) -> bool:
     return True
 
 
-def down(name: str = "lab", tell: Tell = silent) -> None:
+def down(name: str = "lab", tell: Tell = lambda _: None) -> None:
     """Take box `name` down, whatever is left of it; nothing else is touched."""
     check_name(name)
     if not needs.is_root() and Rootless(name).exists:
@@ -181,7 +177,7 @@ def _promise(folder: Folder, plan: topology.Topology, tell: Tell) -> Layout:
 def _start_hosts(
     folder: Folder, group: Cgroup, layout: Layout, keys: dict[str, KeyPair], user: KeyPair
 ) -> None:
-    if layout.topology.on_scratch:
+    if any(host.scratch for host in layout.topology.hosts):
         _make_passable(folder.scratch)
     if layout.with_disks:
         _make_passable(folder.disks)
@@ -197,7 +193,7 @@ def _start_hosts(
         group.limit(seat, layout.limit(role))
         if layout.topology.containers_on(role):
             group.delegate(seat)
-        on_disk = any(guest.on_disk for guest in layout.topology.guests_on(role))
+        on_disk = any(guest.backing == "disk" for guest in layout.topology.guests_on(role))
         scratch = _make_scratch(folder, layout, role)
         text = f"backed={BACKED if on_disk else ''}\nscratch={scratch}\n{script}"
         births[role] = begin(role, namespaces.HOST, text, cpus, log, seat)
@@ -206,8 +202,9 @@ def _start_hosts(
     folder.write(folder.pids, json.dumps(pids))
     for role in {plan.on for plan in layout.topology.containers} & set(layout.hosts):
         group.leave_to(pids[role])
-    spaces["switch"].ip(group, links.at_switch(layout, {**pids, ROOT: os.getpid()}))
-    group.run(["ip", "-batch", "-"], links.at_root(layout))
+    batch, at_switch = ["ip", "-batch", "-"], links.at_switch(layout, {**pids, ROOT: os.getpid()})
+    group.run([*network_of(pids["switch"]), *batch], at_switch)
+    group.run(batch, links.at_root(layout))
     spaces["switch"].give(b"go\n")
     for role in layout.hosts:
         files = view.files(layout, role, keys[role], user)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from labkit.box.cgroup import GROUP, Cgroup
-from labkit.box.processes import ENVIRONMENT, network_of
+from labkit.box.processes import ENVIRONMENT
 from labkit.errors import BoxError
 from labkit.machine.cpus import ranges
 
@@ -36,10 +36,6 @@ class Namespace:
     def alive(self) -> bool:
         """Whether it still runs."""
         return Path("/proc", str(self.pid)).exists()
-
-    def ip(self, group: Cgroup, lines: str) -> None:
-        """Configure the network in there."""
-        group.run([*network_of(self.pid), "ip", "-batch", "-"], lines)
 
     def give(self, content: bytes) -> None:
         """Give it what it waits for; it needs us no more."""

@@ -63,7 +63,8 @@ def _check_disk(plan: Topology) -> None:
     need = OWN_KIB + HOST_KIB * len(plan.hosts) + GUEST_KIB * len(plan.guests)
     disks = [disk.mebibytes << 10 for guest in plan.guests for disk in guest.volumes]
     need += sum(disks)
-    place = SCRATCH if plan.on_scratch else BOXES if BOXES.exists() else BOXES.parent
+    on_scratch = any(host.scratch for host in plan.hosts)
+    place = SCRATCH if on_scratch else BOXES if BOXES.exists() else BOXES.parent
     space = os.statvfs(place)
     free = space.f_bavail * space.f_frsize >> 10
     if free < need:

@@ -44,7 +44,6 @@ class GuestStatus:
     name: str
     on: str
     state: str
-    description: Mapping[str, str] = field(default_factory=dict)
     disks: Mapping[str, str] = field(default_factory=dict)
     """Size and format by the name that the guest has for each."""
 
@@ -211,12 +210,9 @@ def _inner(lab: Path, layout: Layout, verb: str, roles: Sequence[str]) -> tuple[
     statuses = []
     with opened(lab) as box:
         for role in roles:
-            host, state, lines = box.host(layout.on(role)), "unknown", list[str]()
+            state = "unknown"
             with suppress(LabkitError):
-                said = host.check(verb, f"@{role}", "state").strip()
-                lines = host.check(verb, f"@{role}", "get").split()
-                state = said
-            description = dict(line.split("=", 1) for line in lines)
+                state = box.host(layout.on(role)).check(verb, f"@{role}", "state").strip()
             disks = layout.disks_of(role) if role in layout.with_disks else {}
-            statuses.append(GuestStatus(role, layout.on(role), state, description, disks))
+            statuses.append(GuestStatus(role, layout.on(role), state, disks))
     return tuple(statuses)

@@ -19,6 +19,7 @@ from labkit.box.machine import Machine
 from labkit.box.network.link import LINK_KEYS, LinkPlan
 from labkit.errors import BadInput, Unknown
 from labkit.machine import records
+from labkit.machine.cpus import cpus_of
 
 BUILT_IN = Path(__file__).parent / "topologies"
 DOCS = "notebooks/docs/box.md"
@@ -65,7 +66,7 @@ class HostPlan:
             first, last = (half * (len(cpus) // 2) for half in HALVES[part])
             share = cpus[first:] if HALVES[part][1] == 2 else cpus[first:last]
             return share or cpus
-        return tuple(_parse_cpus(self.role, self.cpus))
+        return _parse_cpus(self.role, self.cpus)
 
 
 @dataclass(frozen=True)
@@ -161,11 +162,13 @@ class Topology:
 
     def engined(self, choice: Callable[[str], str]) -> Topology:
         """The same with the engine that `choice` makes of each; none leaves the container out."""
-        hosts = [host.role for host in self.hosts]
-        choices = [(plan, choice((plan if plan.on in hosts else plan.in_guest).engine))
-                   for plan in self.containers]  # fmt: skip
-        able = tuple(replace(container, engine=engine) for container, engine in choices if engine)
-        return replace(self, containers=able)
+        guests = [guest.role for guest in self.guests]
+        containers = (
+            replace(plan, engine=choice(plan.engine.replace("any", "crun") if plan.on in guests
+                                        else plan.engine))
+            for plan in self.containers
+        )  # fmt: skip
+        return replace(self, containers=tuple(plan for plan in containers if plan.engine))
 
     def accelerated(self, choice: Callable[[str], str]) -> Topology:
         """The same with the accelerator that `choice` makes of each; none leaves the guest out."""
@@ -180,11 +183,6 @@ class Topology:
         guests = (replace(guest, wakeups=best if guest.accelerator == "uml" else "")
                   for guest in self.guests)  # fmt: skip
         return replace(self, guests=tuple(guests))
-
-    @property
-    def on_scratch(self) -> bool:
-        """Whether any host wants the machine's disk."""
-        return any(host.scratch for host in self.hosts)
 
     def link(self, role: str) -> LinkPlan:
         """The wanted figures of one host's link; it carries what is on the host, too."""
@@ -282,14 +280,11 @@ def _refuse(wrong: bool, name: str, problem: str, hint: str) -> None:
         raise BadInput(f"{name}: {problem}", hint=hint)
 
 
-def _parse_cpus(role: str, text: str) -> set[int]:
-    cpus: set[int] = set()
-    for part in text.split(","):
-        span = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", part.strip(), re.ASCII)
-        if not span or int(span[2] or span[1]) < int(span[1]):
-            raise BadInput(
-                f"{role}: {text!r} is not a list of CPUs",
-                hint=f"known: {', '.join(PARTS)}, or numbers such as 0-1,3",
-            )
-        cpus |= set(range(int(span[1]), int(span[2] or span[1]) + 1))
-    return cpus
+def _parse_cpus(role: str, text: str) -> tuple[int, ...]:
+    try:
+        return cpus_of(text)
+    except (BadInput, ValueError):
+        raise BadInput(
+            f"{role}: {text!r} is not a list of CPUs",
+            hint=f"known: {', '.join(PARTS)}, or numbers such as 0-1,3",
+        ) from None

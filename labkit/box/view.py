@@ -194,7 +194,7 @@ def _wires(layout: Layout, guest: str) -> str:
     plan, macs = layout.plan(guest), {f"mac{net}": layout.mac(net, guest) for net in (0, 1)}
     facts = {"user": str(layout.uid(guest)), **guest_ends(layout, guest), **macs}
     facts["accelerator"] = plan.accelerator
-    facts["backing"] = BACKED if plan.on_disk else "/tmp"
+    facts["backing"] = BACKED if plan.backing == "disk" else "/tmp"
     place = f"{disk.SEEN_BY_HOSTS}/{guest}"
     for number, (file, volume) in enumerate(disk.files(place, plan.volumes, plan.accelerator)):
         facts[f"disk{number}"] = f"{file} {volume.format} {volume.rate}"

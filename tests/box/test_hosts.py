@@ -101,7 +101,6 @@ def test_status_tells_what_the_box_is_made_of(lab_file):
     assert [host["role"] for host in status["hosts"]] == list(ROLES)
     assert all(host["alive"] for host in status["hosts"])
     assert status["guests"][0]["state"] == "running"
-    assert status["guests"][0]["description"]["nic"] == "bridge"
     assert NAME in box.names()
 
 

@@ -27,6 +27,7 @@ class GuestPlan:
     vcpus: str = "1"
     disks: tuple[str, ...] = ()
     backing: str = "memory"
+    """Of its memory: with `disk` it is a file there, so that its host can take some of it away."""
     wakeups: str = ""
     """Of User-Mode Linux, once it is chosen: kept, or lossy as its kernel has them by itself."""
     nic: str = "virtio"
@@ -53,11 +54,6 @@ class GuestPlan:
     def mebibytes(self) -> int:
         """Its memory in MiB."""
         return int(self.memory[:-1])
-
-    @property
-    def on_disk(self) -> bool:
-        """Whether its memory is a file on a disk, so that its host can take some of it away."""
-        return self.backing == "disk"
 
     @property
     def volumes(self) -> tuple[Disk, ...]:
