@@ -21,7 +21,7 @@ NETWORKS = ("bridge", "host")
 DOCKER = ("docker", "dockerd", "containerd", "iptables")
 ENGINES = ("any", "docker", "crun", "runc")
 IN_GUESTS = ("any", "crun", "runc")
-"""A guest starts programs slowly: Docker's would take it longer than a study; any is crun."""
+"""A guest starts programs slowly: Docker's would take it longer than a study. There any is crun."""
 PACKAGES = {"docker": "docker.io", "crun": "crun", "runc": "runc"}
 NO_GROUPS = "they need control groups, which only root has here"
 LEAST_MEMORY = 16
