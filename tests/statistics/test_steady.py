@@ -7,14 +7,7 @@ from hypothesis.extra.numpy import arrays
 from measurable import measurable
 
 from labkit.errors import BadInput
-from labkit.statistics.steady import (
-    BATCH,
-    _rank,
-    drift,
-    steady,
-    told,
-    warm_up,
-)
+from labkit.statistics.steady import BATCH, _rank, steady, told, warm_up
 
 
 def related(rng, size, phi):
@@ -63,29 +56,6 @@ def test_mser_is_the_definition_of_the_paper():
     assert warm_up(values) == BATCH * int(np.argmin(errors))
 
 
-def test_drift_is_kendalls_tau():
-    rising = [10.0, 11, 12, 11.5, 13, 14, 15, 16]
-    found, reference = drift(rising), scipy.stats.kendalltau(range(8), rising)
-    assert (found.tau, found.p) == pytest.approx((reference.statistic, reference.pvalue))
-    assert found.p <= 0.05 and found.tau > 0.8
-    assert drift([1.0, 2, 3]).p > 0.3, "three blocks rise by chance in one of three studies"
-    assert drift([5.0, 5, 5, 5]) == drift([5, 5, 5, 5]) and drift([5.0, 5, 5]).p == 1
-
-
-@pytest.mark.parametrize("blocks", [2, 3, 5, 8, 33, 34, 60])
-@pytest.mark.parametrize("step", [0, 1, 0.25])
-def test_drift_is_kendalls_tau_also_with_ties_and_many_blocks(blocks, step):
-    rng = np.random.default_rng(9)
-    for slope in (0, 0.05, -0.5):
-        figures = rng.standard_normal(blocks) + slope * np.arange(blocks)
-        figures = np.round(figures / step) * step if step else figures
-        found, reference = drift(figures), scipy.stats.kendalltau(range(blocks), figures)
-        if np.ptp(figures):
-            assert found.tau == pytest.approx(reference.statistic)
-            # Of few blocks with ties scipy knows no exact p value either.
-            assert found.p == pytest.approx(reference.pvalue, abs=1e-9)
-
-
 def test_ranks_are_scipys():
     for values in ([3.0, 1, 3, 2, 3], np.ones(60), np.random.default_rng(3).integers(0, 9, 500)):
         assert (_rank(np.asarray(values, float)) == scipy.stats.rankdata(values)).all()
@@ -102,13 +72,11 @@ def test_any_run_has_an_answer(values):
 def test_too_few_samples_are_not_called_steady():
     assert not steady(np.ones(49)).steady
     assert steady(np.ones(50)).steady and steady(np.ones(50)).cut == 0
-    with pytest.raises(BadInput, match="two blocks"):
-        drift([1.0])
     with pytest.raises(BadInput, match="not numbers"):
         steady([1.0, np.nan])
 
 
-def test_a_study_is_told_of_warm_ups_of_runs_that_never_settle_and_of_drift():
+def test_a_study_is_told_of_warm_ups_and_of_runs_that_never_settle():
     rng = np.random.default_rng(9)
     calm = {b: rng.lognormal(4, 0.2, 2000) for b in range(8)}
     assert told({"calm": calm}) == []
@@ -119,45 +87,4 @@ def test_a_study_is_told_of_warm_ups_of_runs_that_never_settle_and_of_drift():
     assert said.endswith("samples; nothing was cut")
     restless = {b: warming(rng, until=3000, by=20) for b in range(2)}
     assert told({"x": restless}) == ["x: 2 of 2 runs were still changing in their second half"]
-    rising = {b: (1 + b / 10) * values for b, values in calm.items()}
-    assert "x: its median rises from block to block" in told({"x": rising})[0]
     assert told({"few": {1: np.ones(10)}}) == []
-
-
-def standing(rng, conditions, blocks, *, shared=0.05, slope=0.0, step=0.0):
-    """The median of each run of a study, whose conditions share the luck of their blocks."""
-    luck = shared * rng.standard_normal(blocks) + slope * np.arange(blocks)
-    figures = 50 * np.exp(luck + 0.03 * rng.standard_normal((conditions, blocks)))
-    figures = np.round(figures / step) * step if step else figures
-    return {f"c{n}": {k: np.array([v]) for k, v in enumerate(row)} for n, row in enumerate(figures)}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("conditions", [1, 2, 7])
-@pytest.mark.parametrize("step", [0, 1])
-@pytest.mark.parametrize("shared", [0, 0.05])
-def test_a_study_without_drift_is_told_of_one_in_at_most_5_of_100(conditions, step, shared):
-    rng, many = np.random.default_rng(10), 150
-    told_of = [
-        bool(told(standing(rng, conditions, blocks, shared=shared, step=step)))
-        for blocks in (5, 8) for _ in range(many)
-    ]  # fmt: skip
-    assert np.mean(told_of) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / len(told_of))
-
-
-@pytest.mark.slow
-def test_a_lab_that_drifts_is_found_by_all_conditions_together_when_none_of_them_shows_it():
-    rng = np.random.default_rng(11)
-    said = [told(standing(rng, 7, 6, shared=0, slope=0.02)) for _ in range(100)]
-    assert np.mean([bool(sentences) for sentences in said]) > 0.8
-    first = next(sentences for sentences in said if sentences)[0]
-    assert first.startswith("all conditions together: the median rises from block to block (p ")
-    alone = [any(s.startswith("c") for s in sentences) for sentences in said]
-    assert np.mean(alone) < 0.5
-
-
-def test_one_condition_that_drifts_alone_is_named():
-    study = standing(np.random.default_rng(12), 7, 8)
-    study["c3"] = {block: np.array([50.0 - block]) for block in range(8)}
-    (said,) = [sentence for sentence in told(study) if sentence.startswith("c")]
-    assert said.startswith("c3: its median falls from block to block (p ")
