@@ -20,6 +20,7 @@ from labkit.errors import BadInput
 from labkit.reason import Reason, What
 from labkit.statistics.comparison import (
     MARGIN,
+    RISK,
     SAME,
     Comparison,
     Found,
@@ -27,21 +28,12 @@ from labkit.statistics.comparison import (
     found_of,
     together,
 )
-from labkit.statistics.expression import check_statistic
 from labkit.statistics.measurand import measurands
 from labkit.statistics.percentiles import Blocks
 from labkit.statistics.pooled import as_blocks
-from labkit.statistics.quantity import Quantity, Statistic
-from labkit.statistics.spending import History
-from labkit.verdict import (
-    CONTRADICTED,
-    HOLDS,
-    NOT_TESTABLE,
-    UNDECIDED,
-    Verdict,
-    verdict_on,
-    wanting,
-)
+from labkit.statistics.quantity import Quantity, Statistic, check_statistic
+from labkit.statistics.spending import History, spent
+from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, UNDECIDED, Verdict, wanting
 
 
 @dataclass(frozen=True)
@@ -64,6 +56,14 @@ class Claim(ABC):
     prints: str = field(default="", kw_only=True)
     margin: float | None = field(default=None, kw_only=True)
     place: str = field(default="", kw_only=True, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if fault := self._fault():
+            raise BadInput(f"claim {self.id}: {fault}")
+
+    # Says why nobody can mean it; empty if one can.
+    def _fault(self) -> str:
+        return ""
 
     @abstractmethod
     def comparisons(self) -> list[Comparison]:
@@ -120,8 +120,21 @@ class Claim(ABC):
         return Reason(What.SEEN, effect=finding.effect, low=low, high=high, side=finding.side)
 
     def _verdict(self, verdict: str, reasons: Sequence[Reason], finding: Found | None) -> Verdict:
-        about = self.id, self.statement, self.form
-        return verdict_on(about, verdict, reasons, self.source, finding)
+        about = self.id, self.statement, self.form, verdict
+        if finding is None:
+            return Verdict(*about, tuple(reasons), source=self.source)
+        effect, history = finding.effect, finding.history
+        alone = finding.comparison.what.ratio and not finding.comparison.what.metric
+        if history.at not in (0, finding.blocks):
+            reasons = [*reasons, Reason(What.DECIDED, count=history.at)]
+        return Verdict(
+            *about, tuple(reasons), effect.value, effect.low, effect.high, effect.printed,
+            finding.blocks, self.source, effect.percentile if alone else None, finding.among,
+            finding.p, finding.counted, history.looks,
+            spent(RISK, history.looks[0], history.looks[-1]) if history.looks else None,
+            finding.more if verdict == UNDECIDED else None, finding.comparison.margin or None,
+            each=effect.each,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -142,19 +155,21 @@ class Order(Claim):
     _clearly: ClassVar[str] = "clearly in order"
     _many: ClassVar[str] = "pairs, all in order"
 
-    def __post_init__(self) -> None:
-        chains = [*self.chains, *([self.conditions] if self.conditions else [])]
+    def _fault(self) -> str:
+        is_order = self.percentiles and self._orders and min(len({*c}) for c in self._orders) > 1
         is_word = isinstance(self.conditions, str)
-        if is_word or not (chains and self.percentiles) or min(len({*c}) for c in chains) < 2:
-            raise BadInput(f"claim {self.id}: an order needs two conditions and a percentile")
+        return "" if is_order and not is_word else "an order needs two conditions and a percentile"
 
     def comparisons(self) -> list[Comparison]:
         """Neighbours of the order, at each percentile."""
-        chains = [*([self.conditions] if self.conditions else []), *self.chains]
         return [
             replace(Comparison.lower(a, b, q, self.metric), printed=self._document_ratio(a, b, q))
-            for q in self.percentiles for chain in chains for a, b in pairwise(chain)
+            for q in self.percentiles for chain in self._orders for a, b in pairwise(chain)
         ]  # fmt: skip
+
+    @property
+    def _orders(self) -> list[tuple[str, ...]]:
+        return [*([self.conditions] if self.conditions else []), *self.chains]
 
     def _document_ratio(self, a: str, b: str, q: Statistic) -> float | None:
         if isinstance(q, str):
@@ -178,21 +193,17 @@ class Ratio(Claim):
     published: float = 1.0
     within: float = 1.25
 
-    def __post_init__(self) -> None:
+    def _fault(self) -> str:
         if not (self.over and self.under):
-            raise BadInput(f"claim {self.id}: a ratio needs two conditions, over and under")
-        if not (self.published > 0 and self.within > 1):
-            raise BadInput(f"claim {self.id}: published is above 0, and within a factor above 1")
-
-    @property
-    def band(self) -> tuple[float, float]:
-        """The ratios that count as the document's."""
-        return self.published / self.within, self.published * self.within
+            return "a ratio needs two conditions, over and under"
+        is_ratio = self.published > 0 and self.within > 1
+        return "" if is_ratio else "published is above 0, and within a factor above 1"
 
     def comparisons(self) -> list[Comparison]:
         """The one ratio, against its band."""
         quantity = Quantity(f"'{self.over}' / '{self.under}'", self.percentile, self.metric)
-        return [Comparison(quantity, *self.band, printed=self.published)]
+        band = self.published / self.within, self.published * self.within
+        return [Comparison(quantity, *band, printed=self.published)]
 
 
 @dataclass(frozen=True)
@@ -207,9 +218,9 @@ class Bound(Claim):
     published: float | None = None
     percentile: Statistic = 50
 
-    def __post_init__(self) -> None:
-        if not self.what or not self.low < self.high:
-            raise BadInput(f"claim {self.id}: a bound needs a quantity, and low below high")
+    def _fault(self) -> str:
+        is_bound = self.what and self.low < self.high
+        return "" if is_bound else "a bound needs a quantity, and low below high"
 
     def comparisons(self) -> list[Comparison]:
         """Each quantity against the band."""
@@ -238,13 +249,12 @@ class Shape(Claim):
     percentile: Statistic = 50
     each: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        needs_at = self.kind in ("plateau", "lowest", "highest")
+    def _fault(self) -> str:
         if self.kind not in KINDS or len(self.points) < 2 or self.within <= 1:
-            raise BadInput(f"claim {self.id}: a shape is one of {', '.join(KINDS)}, of two points")
-        if needs_at and self.at not in self.points:
-            problem = f"{self.kind} at {self.at}, which is not one of its points"
-            raise BadInput(f"claim {self.id}: {problem}")
+            return f"a shape is one of {', '.join(KINDS)}, of two points"
+        if self.kind in ("plateau", "lowest", "highest") and self.at not in self.points:
+            return f"{self.kind} at {self.at}, which is not one of its points"
+        return ""
 
     def comparisons(self) -> list[Comparison]:
         """The steps between points that the shape speaks of."""
@@ -258,20 +268,20 @@ class Shape(Claim):
         xs = sorted(self.points)
         first, at = xs[0], self.at if self.at is not None else xs[0]
         near = {"low": 1 / self.within, "high": self.within}
-        if self.kind in ("rising", "falling"):
-            pairs = pairwise(xs if self.kind == "rising" else xs[::-1])
-            return [self._step(a, b, high=1.0) for a, b in pairs]
-        if self.kind in ("lowest", "highest"):
-            ends = {"high": 1.0} if self.kind == "lowest" else {"low": 1.0}
-            return [self._step(at, x, **ends) for x in xs if x != at]
-        if self.kind == "plateau":
-            flat = [self._step(x, at, **near) for x in xs if x > at]
-            return [*flat, *([self._step(at, first, low=self.within)] if first < at else [])]
-        if self.kind == "linear":
-            return [self._step(x, first, by=x / first, **near) for x in xs[1:]]
-        if self.kind == "differs":
-            return [replace(self._step(xs[-1], first, **near), outside=True)]
-        return [self._step(x, first, **near) for x in xs[1:]]
+        match self.kind:
+            case "rising" | "falling":
+                pairs = pairwise(xs if self.kind == "rising" else xs[::-1])
+                return [self._step(a, b, high=1.0) for a, b in pairs]
+            case "lowest" | "highest":
+                ends = {"high" if self.kind == "lowest" else "low": 1.0}
+                return [self._step(at, x, **ends) for x in xs if x != at]
+            case "plateau":
+                flat = [self._step(x, at, **near) for x in xs if x > at]
+                return [*flat, *([self._step(at, first, low=self.within)] if first < at else [])]
+            case "differs":
+                return [replace(self._step(xs[-1], first, **near), outside=True)]
+        by = {x: x / first if self.kind == "linear" else 1.0 for x in xs[1:]}
+        return [self._step(x, first, by=times, **near) for x, times in by.items()]
 
     def _step(
         self, x: float, under: float, low: float = -math.inf, high: float = math.inf, by: float = 1

@@ -5,18 +5,19 @@ with its size. The negative control compares that link with itself, which must f
 interval of the latter is also the smallest difference that the lab can see.
 """
 
+import hashlib
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from labkit import noise_floor
 from labkit.errors import ResultsError
 from labkit.machine.places import out
 from labkit.results import Results
 from labkit.statistics.estimate import estimated, ratio
-from labkit.statistics.interval import Interval
+from labkit.statistics.interval import Interval, percent
 from labkit.statistics.pooled import Pooled
 from labkit.statistics.quantity import Quantity
 from labkit.workloads.ping import Ping
@@ -92,9 +93,9 @@ class Controls:
 
     def lines(self) -> list[str]:
         """A sentence for each control, and one for the smallest difference."""
-        share = noise_floor.percent(self.smallest)
         smallest = (
-            f"Smallest difference of median round trips that this lab can see: {share}"
+            f"Smallest difference of median round trips that this lab can see: "
+            f"{percent(self.smallest)}"
             f" ({self.smallest * self.median:.2g} µs on top of {self.median:.3g} µs,"
             f" {self.when[:10]})."
         )
@@ -143,9 +144,13 @@ def of_results(results: Results) -> Controls:
     )  # fmt: skip
 
 
-def folder(lab: str) -> Path:
-    """The folder that keeps the controls of a lab."""
-    return noise_floor.folder(lab, STUDY)
+def folder(lab: str, study: str = STUDY) -> Path:
+    """The folder that keeps the controls of a lab, or the noise of a study on it."""
+    # Beside the studies' results, but not among them: these have no claims. Two labs may have
+    # names that differ in signs only which no folder can have.
+    digest = hashlib.sha256(json.dumps(lab).encode()).hexdigest()[:8]
+    plain = "".join(c if c.isalnum() else "-" for c in lab)[:40]
+    return out() / "noise" / f"{plain}-{digest}" / study
 
 
 def kept(lab: str) -> Controls | None:

@@ -2,28 +2,27 @@
 
 That difference is the lab's, not a setting's. So a smaller one between two conditions is no finding
 here, whatever its p value says. The floor of a percentile is how far the 95 % interval of equal /
-equal reaches from 1.
+equal reaches from 1. Before any block is made, the noncentral t distribution says how large a
+difference must be for 80 of 100 studies to find it, at the level that a first look spends.
 """
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from labkit.errors import ResultsError
-from labkit.machine.places import out
-from labkit.results import Results, Run
+from labkit.controls import folder
+from labkit.errors import BadInput, ResultsError
+from labkit.results import Results
 from labkit.statistics.estimate import ratio
-from labkit.statistics.interval import FAR, Interval
+from labkit.statistics.interval import Interval
 from labkit.statistics.percentiles import NORMAL, PERCENTILES, samples_needed
 from labkit.statistics.pooled import FEWEST_BLOCKS, Blocks, Values
-from labkit.statistics.power import at_most, per_block, smallest
-from labkit.workload import Sample
+from labkit.statistics.spending import FIRST, RISK
+from labkit.study import Study
 
 ONE, OTHER = "one", "the other"
+POWER, SURE = 0.8, 0.8
 USUAL_BLOCKS = 5
 QUICK_BLOCKS = 3
 """Of `labkit noise --quick`."""
@@ -94,18 +93,7 @@ class Noise:
         return next((level for level in known if level.percentile == percentile), None)
 
 
-class Read(Protocol):
-    """A reader of its own runs: a study."""
-
-    @property
-    def name(self) -> str:
-        """The study's name."""
-
-    def sample(self, run: Run) -> Sample:
-        """Its metric in one run."""
-
-
-def kept(study: Read, lab: str) -> Noise | None:
+def kept(study: Study, lab: str) -> Noise | None:
     """The lab's newest noise for this study's metric; None if it was never measured.
 
     A quick look counts only as long as there is nothing better: its floor is high.
@@ -131,7 +119,7 @@ def _pairs(path: Path) -> int:
     return len(set.intersection(*blocks))
 
 
-def read(study: Read, results: Results) -> Noise:
+def read(study: Study, results: Results) -> Noise:
     """The noise that these results hold, from the raw text of their runs."""
     sides: Mapping[str, dict[int, Values]] = {ONE: {}, OTHER: {}}
     for run in results.finished():
@@ -157,17 +145,31 @@ def levels(blocks: Blocks, repeat: Blocks) -> tuple[Level, ...]:
     return tuple(found)
 
 
-def folder(lab: str, study: str) -> Path:
-    """The folder that keeps the noise of a study on a lab."""
-    # Beside the studies' results, but not among them: these have no claims. Two labs may have
-    # names that differ in signs only which no folder can have.
-    digest = hashlib.sha256(json.dumps(lab).encode()).hexdigest()[:8]
-    plain = "".join(c if c.isalnum() else "-" for c in lab)[:40]
-    return out() / "noise" / f"{plain}-{digest}" / study
+def at_most(scatter: float, blocks: int) -> float:
+    """Limit of 80 % above the scatter that this number of blocks showed."""
+    from scipy.special import chdtri
+
+    return scatter * math.sqrt((blocks - 1) / float(chdtri(blocks - 1, SURE)))
 
 
-def percent(share: float) -> str:
-    """A share as a reader sees it."""
-    if share > FAR:
-        return f"more than a factor of {FAR:g}"
-    return f"{100 * share:.2g} %" if share < 0.995 else f"a factor of {1 + share:.2g}"
+def per_block(interval: Interval, blocks: int) -> float:
+    """The scatter of the logarithms of single blocks, given the interval of all."""
+    from scipy.special import stdtrit
+
+    half = (math.log(interval.high) - math.log(interval.low)) / 2
+    return half / float(stdtrit(blocks - 1, 0.975)) * math.sqrt(blocks)
+
+
+def smallest(scatter: float, blocks: int, among: int = 1) -> float:
+    """The difference, as a share, that 80 of 100 studies of this length find.
+
+    `scatter` is how far the logarithms of single blocks differ; `among` comparisons share the risk.
+    """
+    from scipy.special import nctdtrinc, stdtrit
+
+    if blocks < 2 or among < 1:
+        raise BadInput(f"a difference shows from 2 blocks on, not from {blocks}")
+    limit = stdtrit(blocks - 1, 1 - FIRST * RISK / among / 2)
+    # Standard errors that the truth must be away for 80 of 100 to come out beyond the limit.
+    away = float(nctdtrinc(blocks - 1, 1 - POWER, limit))
+    return math.expm1(min(away * scatter / math.sqrt(blocks), 700.0))

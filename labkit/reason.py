@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from labkit.machine.units import figure as short
-from labkit.noise_floor import percent
 from labkit.statistics import percentiles
 from labkit.statistics.comparison import Effect, figure, named
-from labkit.statistics.interval import ends, in_blocks, lacking
+from labkit.statistics.interval import ends, in_blocks, lacking, percent
 from labkit.statistics.steady import changing
 
 NO_STUDY = "labkit has no study of it yet"

@@ -17,7 +17,7 @@ from labkit.statistics.comparison import Found as Found
 from labkit.statistics.comparison import check_margin as check_margin
 from labkit.statistics.comparison import named as named
 from labkit.statistics.pooled import FEWEST_BLOCKS
-from labkit.statistics.spending import History, spent
+from labkit.statistics.spending import History
 
 HOLDS, CONTRADICTED = "holds", "contradicted"
 UNDECIDED, NOT_TESTABLE = "undecided", "not testable here"
@@ -62,12 +62,12 @@ class Verdict:
     form: str
     verdict: str
     reasons: tuple[Reason, ...]
-    effect: float | None
-    low: float | None
-    high: float | None
-    published: float | None
-    blocks: int
-    source: str
+    effect: float | None = None
+    low: float | None = None
+    high: float | None = None
+    published: float | None = None
+    blocks: int = 0
+    source: str = ""
     percentile: float | None = None
     """Of the study's metric, if `effect` is one condition's over another's."""
     among: int = 0
@@ -105,27 +105,6 @@ class Verdict:
     def told(self) -> dict[str, Any]:
         """All of it for JSON, its reasons as values and as a sentence."""
         return {**asdict(self), "why": self.why, "measured": str(self.local or "")}
-
-
-def verdict_on(
-    about: tuple[str, str, str], verdict: str, reasons: Sequence[Reason], source: str,
-    finding: Found | None,
-) -> Verdict:  # fmt: skip
-    """The verdict with the figures that were found, if any were."""
-    if finding is None:
-        return Verdict(*about, verdict, tuple(reasons), None, None, None, None, 0, source)
-    effect, history = finding.effect, finding.history
-    alone = finding.comparison.what.ratio and not finding.comparison.what.metric
-    if history.at not in (0, finding.blocks):
-        reasons = [*reasons, Reason(What.DECIDED, count=history.at)]
-    return Verdict(
-        *about, verdict, tuple(reasons), effect.value, effect.low, effect.high, effect.printed,
-        finding.blocks, source, effect.percentile if alone else None, finding.among, finding.p,
-        finding.counted, history.looks,
-        spent(RISK, history.looks[0], history.looks[-1]) if history.looks else None,
-        finding.more if verdict == UNDECIDED else None, finding.comparison.margin or None,
-        each=effect.each,
-    )  # fmt: skip
 
 
 def one_risk(among: Iterable[int], noun: str = "comparisons") -> str:

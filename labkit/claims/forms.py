@@ -5,7 +5,6 @@ from itertools import chain, pairwise
 from typing import ClassVar
 
 from labkit.claim import Claim
-from labkit.errors import BadInput
 from labkit.statistics.comparison import Comparison
 from labkit.statistics.quantity import Quantity, Statistic
 
@@ -25,9 +24,9 @@ class AtLeast(Claim):
     under: str = ""
     within: float = EQUAL
 
-    def __post_init__(self) -> None:
-        if not (self.over and self.under and self.within > 1):
-            raise BadInput(f"claim {self.id}: it needs over, under, and a factor within above 1")
+    def _fault(self) -> str:
+        is_sound = self.over and self.under and self.within > 1
+        return "" if is_sound else "it needs over, under, and a factor within above 1"
 
     def comparisons(self) -> list[Comparison]:
         """The one ratio, against its lower limit."""
@@ -44,10 +43,11 @@ class Rank(Claim):
     conditions: tuple[str, ...] = ()
     within: float = EQUAL
 
-    def __post_init__(self) -> None:
-        if len(set(self.conditions)) < 3 or self.within <= 1:
-            problem = "a rank order needs three conditions, and a factor within above 1"
-            raise BadInput(f"claim {self.id}: {problem}")
+    def _fault(self) -> str:
+        is_sound = len(set(self.conditions)) > 2 and self.within > 1
+        return (
+            "" if is_sound else "a rank order needs three conditions, and a factor within above 1"
+        )
 
     def comparisons(self) -> list[Comparison]:
         """Each with its neighbour, and the first with the last."""
@@ -67,10 +67,10 @@ class Near(Claim):
     published: float = 0.0
     within: float = TOLERANCE
 
-    def __post_init__(self) -> None:
-        if not (self.what and self.published and 0 < self.within < 1):
-            problem = "a tolerance needs what, published (not 0), and a share within below 1"
-            raise BadInput(f"claim {self.id}: {problem}")
+    def _fault(self) -> str:
+        is_sound = self.what and self.published and 0 < self.within < 1
+        needs = "a tolerance needs what, published (not 0), and a share within below 1"
+        return "" if is_sound else needs
 
     def comparisons(self) -> list[Comparison]:
         """Each quantity, against both ends."""
@@ -90,9 +90,9 @@ class EveryTest(Claim):
 
     parts: tuple[Claim, ...] = ()
 
-    def __post_init__(self) -> None:
-        if len({part.metric for part in self.parts}) < 2:
-            raise BadInput(f"claim {self.id}: every test is of two metrics at least")
+    def _fault(self) -> str:
+        is_sound = len({part.metric for part in self.parts}) > 1
+        return "" if is_sound else "every test is of two metrics at least"
 
     def comparisons(self) -> list[Comparison]:
         """The comparisons of each part."""

@@ -18,10 +18,9 @@ from labkit.claims.forms import AtLeast, EveryTest, Near, Rank
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.machine.units import shown
 from labkit.reason import Reason, What
-from labkit.statistics.expression import summary
 from labkit.statistics.measurand import Measurand
 from labkit.statistics.percentiles import Blocks, count
-from labkit.statistics.quantity import Quantity, Term
+from labkit.statistics.quantity import Quantity, Term, summary
 from labkit.statistics.spending import History
 from labkit.verdict import NOT_TESTABLE, Verdict, named
 from labkit.workload import Sample

@@ -20,9 +20,8 @@ from labkit.claims.forms import AtLeast, EveryTest, Near, Rank
 from labkit.claims.printed import FOLDER, PrintedFigure, chosen, figures, folder_of, folders, words
 from labkit.errors import BadInput, Unknown
 from labkit.machine.written import Written
-from labkit.statistics.expression import SUMMARIES, check_statistic
 from labkit.statistics.measurand import measurands
-from labkit.statistics.quantity import Quantity, Statistic
+from labkit.statistics.quantity import SUMMARIES, Quantity, Statistic, check_statistic
 
 COMMON = {
     "id", "form", "statement", "source", "metric", "hardware", "dispute", "statistics", "prints",

@@ -28,7 +28,8 @@ def _noise(args: argparse.Namespace) -> None:
     from labkit.running.open_lab import with_load
 
     study = studies.find(args.study)
-    noise.check_condition(study, args.condition)
+    if args.condition:
+        study.condition(args.condition)
     label = check_label(args.label or now())
     repeats = noise_floor.QUICK_BLOCKS if args.quick else args.repeats
     if args.quick:

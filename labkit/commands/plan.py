@@ -160,12 +160,13 @@ def demanded(demand: Demand, capacities: Mapping[str, Capacity]) -> str:
 def foreseen(study: Study, lab: str, blocks: int) -> str:
     """The smallest difference that this number of blocks would find there, in a sentence."""
     from labkit import noise_floor
+    from labkit.statistics.interval import percent
 
     noise = noise_floor.kept(study, lab)
     among = max(sum(len(claim.comparisons()) for claim in study.claims), 1)
     levels = [level.percentile for level in noise.levels] if noise and blocks > 1 else []
     finds = {q: noise.finds(q, blocks, among) for q in levels} if noise else {}
-    texts = [f"{noise_floor.percent(x)} at p{q:g}" for q, x in finds.items() if x is not None]
+    texts = [f"{percent(x)} at p{q:g}" for q, x in finds.items() if x is not None]
     if blocks == 1:
         return "One block finds no difference for sure; choose more with --repeats."
     if not texts:

@@ -11,9 +11,8 @@ from labkit import noise_floor
 from labkit.errors import insist_each
 from labkit.gates import watch
 from labkit.judging.by_hosts import decided, is_crowded, is_emulated
-from labkit.judging.doubts import LATENCIES, Doubts
-from labkit.judging.loads import Loads, unhurried
-from labkit.judging.local_figure import local_figure, reach_of
+from labkit.judging.doubts import LATENCIES, Doubts, Loads, unhurried
+from labkit.judging.finding import local_figure, reach_of
 from labkit.judging.reading import Reading
 from labkit.noise_floor import Noise
 from labkit.reason import Reason, What, taking

@@ -9,7 +9,7 @@ from labkit.claims import published
 from labkit.claims.judged_as import Claimed, with_claimed
 from labkit.errors import ResultsError
 from labkit.judging import judge
-from labkit.judging.local_figure import HARDWARE, local_figure
+from labkit.judging.finding import HARDWARE, local_figure
 from labkit.results import Results, Run
 from labkit.running.comparing import study_of
 from labkit.runs import looks

@@ -4,14 +4,15 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from labkit.condition import Condition
-from labkit.errors import BadInput, Unknown
+from labkit.controls import folder
+from labkit.errors import BadInput
 from labkit.lab import Lab
-from labkit.noise_floor import ONE, OTHER, Level, Noise, folder, percent, read
+from labkit.noise_floor import ONE, OTHER, Level, Noise, read
 from labkit.results import Results, check_label
 from labkit.running import loop, possible
 from labkit.running.open_lab import facts
 from labkit.runs.progress import Tell
-from labkit.statistics.interval import FAR
+from labkit.statistics.interval import FAR, percent
 from labkit.study import Study
 
 FORESEEN = (5, 10, 20)
@@ -83,16 +84,10 @@ def _meaning(level: Level) -> str:
     return f"differences smaller than {percent(level.floor)} count as noise here"
 
 
-def check_condition(study: Study, name: str) -> None:
-    """Refuse a condition that the study has none of, before a lab is opened for it."""
-    if name and name not in {c.name for c in study.conditions}:
-        raise Unknown(f"condition of {study.name}", name, [c.name for c in study.conditions])
-
-
 def _choose(study: Study, lab: Lab, name: str) -> Condition:
-    check_condition(study, name)
+    conditions = [study.condition(name)] if name else study.conditions
     refusals = possible.refusals(study, lab)
-    able = [c for c in study.conditions if c.name not in refusals and (not name or c.name == name)]
+    able = [condition for condition in conditions if condition.name not in refusals]
     if not able:
         reason = refusals.get(name) or "; ".join(refusals.values())
         problem = f"{lab.name} cannot do {name or 'any condition'} of {study.name}"

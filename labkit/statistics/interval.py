@@ -75,6 +75,13 @@ def ends(low: float | None, high: float | None, form: Callable[[float], str]) ->
     return f"{form(low)} to {form(high)}"
 
 
+def percent(share: float) -> str:
+    """A share as a reader sees it."""
+    if share > FAR:
+        return f"more than a factor of {FAR:g}"
+    return f"{100 * share:.2g} %" if share < 0.995 else f"a factor of {1 + share:.2g}"
+
+
 def lacking(low: float | None, high: float | None, blocks: int) -> str:
     """The remark behind such ends: `no upper limit from 5 blocks`; empty if both are there."""
     if low is not None and high is not None:

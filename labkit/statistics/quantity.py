@@ -13,33 +13,43 @@ with exact intervals (`counts.py`). Several figures have `largest`, `smallest`, 
 from __future__ import annotations
 
 import ast
+import functools
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from labkit.errors import BadInput
-from labkit.statistics.expression import (
-    FUNCTIONS,
-    OPERATORS,
-    SUMMARIES,
-    Range,
-    called,
-    is_name,
-    range_of,
-    tree,
-)
-from labkit.statistics.expression import Statistic as Statistic
-from labkit.statistics.expression import summary as summary
-from labkit.statistics.pooled import Values
+from labkit.errors import BadInput, Unknown
+from labkit.statistics.pooled import Values, beyond, percentile
 
-Runs = Mapping[str, Sequence[Values]]
-PART, PERCENT = "part", "percent"
-WHOLES = {PART: 1.0, PERCENT: 100.0}
+Range = tuple[float, float]
+Statistic = float | str
+"""A percentile, `mean`, or `average`, where each run weighs alike."""
+
+SUMMARIES: Mapping[str, Callable[[Sequence[Values]], float]] = {
+    **dict.fromkeys(("mean", "count", "share"), lambda runs: float(np.concatenate(runs).mean())),
+    "average": lambda runs: float(np.mean([values.mean() for values in runs])),
+    "max": lambda runs: float(np.concatenate(runs).max()),
+    "min": lambda runs: float(np.concatenate(runs).min()),
+    "median": lambda runs: percentile(np.concatenate(runs), 50),
+    "variation": lambda runs: variation([float(values.mean()) for values in runs]),
+}
+# Of numbers, or of arrays of them.
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "largest": lambda *figures: np.max(np.broadcast_arrays(*figures), axis=0),
+    "smallest": lambda *figures: np.min(np.broadcast_arrays(*figures), axis=0),
+    "middle": lambda *figures: np.median(np.broadcast_arrays(*figures), axis=0),
+    "distance": lambda figure: abs(figure),
+}
+OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+}  # fmt: skip
+WHOLES = {"part": 1.0, "percent": 100.0}
 """Kinds of values that are shares of a whole, and the whole."""
-PARTS = {"share": PART, "%": PERCENT}
+PARTS = {"share": "part", "%": "percent"}
 """Their kinds by unit."""
 Term = tuple[str, Statistic]
 """The key of a condition, and the statistic that is taken."""
@@ -133,7 +143,7 @@ class Quantity:
 
         return range_of(tree(self.text), of_name)
 
-    def value(self, runs: Runs) -> float:
+    def value(self, runs: Mapping[str, Sequence[Values]]) -> float:
         """The value of the expression; refused if it has none, as one over zero."""
         return self.of(lambda term: summary(term[1], runs[term[0]]))
 
@@ -206,3 +216,100 @@ class Quantity:
 
     def _key(self, name: str) -> str:
         return f"{self.metric}: {name}" if self.metric and ": " not in name else name
+
+
+# Python's own parser reads the expression; nothing of it is ever run.
+@functools.lru_cache(maxsize=4096)
+def tree(text: str) -> ast.expr:
+    """The expression, read; anything but arithmetic of names is refused."""
+    try:
+        expression = ast.parse(text.strip(), mode="eval").body
+        _insist(expression)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, BadInput) as error:
+        raise BadInput(f"{text!r} is not a quantity", said=str(error)) from None
+    return expression
+
+
+def _insist(node: ast.expr) -> None:
+    if isinstance(node, ast.Constant) and type(node.value) in (str, int, float):
+        return
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return _insist(node.operand)
+    if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+        _insist(node.left)
+        return _insist(node.right)
+    name = called(node)
+    if isinstance(node, ast.Call) and name in FUNCTIONS and node.args:
+        for part in node.args:
+            _insist(part)
+        return None
+    if isinstance(node, ast.Call) and name in SUMMARIES and [*map(is_name, node.args)] == [True]:
+        return None
+    if isinstance(node, ast.Call) and name == "p" and len(node.args) == 2:
+        beyond(float(ast.literal_eval(node.args[0])), 1)  # refuses what is no percentile
+        if is_name(node.args[1]):
+            return None
+    raise ValueError(f"{ast.unparse(node)} may not stand in one")
+
+
+def called(node: ast.expr) -> str:
+    """The name of the function that is called; empty if none is."""
+    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords
+    return node.func.id if is_call else ""  # type: ignore[attr-defined]
+
+
+def is_name(node: ast.expr) -> bool:
+    """Whether it is a condition, quoted."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def range_of(node: ast.expr, of_name: Callable[[ast.expr], Range]) -> Range:
+    """Between what the figure lies, whatever is measured; each name lies in `of_name` of it."""
+    if isinstance(node, ast.Constant):
+        return of_name(node) if isinstance(node.value, str) else (float(node.value),) * 2  # type: ignore[arg-type]
+    if isinstance(node, ast.UnaryOp):
+        low, high = range_of(node.operand, of_name)
+        return -high, -low
+    if isinstance(node, ast.BinOp):
+        first, second = range_of(node.left, of_name), range_of(node.right, of_name)
+        return _join(type(node.op), first, second)
+    assert isinstance(node, ast.Call)
+    if (name := called(node)) not in FUNCTIONS:
+        return of_name(node)
+    ranges = [range_of(part, of_name) for part in node.args]
+    if name == "distance":
+        return 0.0, max(map(abs, ranges[0]))
+    low, high = (float(FUNCTIONS[name](*ends)) for ends in zip(*ranges, strict=True))
+    return low, high
+
+
+# Only what is needed to see that a figure is never below 0, or never above 1.
+def _join(kind: type[ast.operator], a: Range, b: Range) -> Range:
+    if kind is ast.Add:
+        return a[0] + b[0], a[1] + b[1]
+    if kind is ast.Sub:
+        return a[0] - b[1], a[1] - b[0]
+    if min(*a, *b) < 0:
+        return -math.inf, math.inf
+    is_product = kind is ast.Mult and math.inf not in (a[0], b[0])
+    return a[0] * b[0] if is_product else 0.0, math.inf
+
+
+def check_statistic(statistic: Statistic) -> None:
+    """Refuse what is no percentile and no name of a summary."""
+    if isinstance(statistic, str) and statistic not in SUMMARIES:
+        raise Unknown("statistic", statistic, SUMMARIES)
+    if not isinstance(statistic, str) and not 0 < statistic < 100:
+        raise BadInput(f"a percentile lies between 0 and 100, not at {statistic:g}")
+
+
+def summary(statistic: Statistic, runs: Sequence[Values]) -> float:
+    """The percentile, mean or the like of all samples of these runs."""
+    if isinstance(statistic, str):
+        return SUMMARIES[statistic](runs)
+    return percentile(np.concatenate(runs), statistic)
+
+
+def variation(means: Sequence[float]) -> float:
+    """The standard deviation of the runs' means over their mean; 0 of a single run."""
+    return float(np.std(means, ddof=1) / np.mean(means)) if len(means) > 1 else 0.0

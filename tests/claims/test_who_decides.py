@@ -11,7 +11,7 @@ from labkit import studies
 from labkit.claim import NotHere
 from labkit.errors import BadInput
 from labkit.judging import judge
-from labkit.judging.loads import unhurried
+from labkit.judging.doubts import unhurried
 from labkit.judging.reading import Reading
 from labkit.machine.places import HOME
 from labkit.results import Results

@@ -5,6 +5,7 @@ of one CPU); `make torture` holds it to what comes out now.
 """
 
 import math
+import re
 from bisect import bisect_left
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -133,36 +134,37 @@ def simulated_studies(names=tuple(GENERATORS), beside=2):
 
 
 def page(found):
-    """The whole page."""
+    """The whole page: its text as it stands, with what comes out now in its tables."""
     cells = {name: one[0] for name, one in found.items()}
-    parts = [HEAD.format(many=STUDIES), _coverage(cells), _outside(cells)]
-    parts += [ALARMS.format(many=MORE), *_of_each(found, 1, "{:.1f}")]
-    parts += [POWER.format(many=STUDIES)]
-    for name, (_, _, (near, far), _) in found.items():
+    alarms = [row(name, *map("{:.1f}".format, one[1])) for name, one in found.items()]
+    powers, spent, missed = [], [], []
+    for name, (_, _, (near, far), (share, blocks, needed, wrong)) in found.items():
         three = [near[0][0], *near[1], near[2][0], *far]
-        parts.append(_row(name, *(" / ".join(f"{x:.0f}" for x in one) for one in three)))
-    parts += [SPENT.format(goal=100 * GOAL, most=BUDGET, many=STUDIES // 5)]
-    for name, one in found.items():
-        share, blocks, needed, wrong = one[3]
+        powers.append(row(name, *(" / ".join(f"{x:.0f}" for x in one) for one in three)))
         told = f"{share:.0f}", f"{blocks:.1f}", f"{needed}", f"{100 * blocks / needed:.0f} %"
-        parts.append(_row(name, *told, f"{wrong:.1f}"))
-    over = [name for name, one in found.items() if one[3][1] > GOAL * one[3][2]]
-    parts += [MISSES, *(_row(name, MISSED[name]) for name in over)]
-    return "\n".join(parts) + "\n"
+        spent.append(row(name, *told, f"{wrong:.1f}"))
+        missed += [row(name, MISSED[name])] if blocks > GOAL * needed else []
+    return filled(PAGE, _coverage(cells), _outside(cells), alarms, powers, spent, missed)
 
 
-def _of_each(found, at, form):
-    return [_row(name, *map(form.format, one[at])) for name, one in found.items()]
+def filled(page, *tables):
+    """The text of a page with these rows in its tables, one after another."""
+    rows_of = iter(tables)
+    return re.sub(
+        r"(?<=\n)(\|(?:---\|)+\n)(?:\|.*\n)*",
+        lambda head: head[1] + "".join(f"{row}\n" for row in next(rows_of)),
+        page.read_text("utf-8"),
+    )
+
+
+def row(*parts):
+    """A row of a table."""
+    return f"| {' | '.join(map(str, parts))} |"
 
 
 def _coverage(cells):
-    rows = []
-    for figure in ("value", "ratio"):
-        rows += [
-            _row(f"{name}, {figure}", *(of_counts(cell, figure, q) for q in FAR))
-            for name, cell in cells.items()
-        ]
-    return "\n".join(rows)
+    return [row(f"{name}, {figure}", *(of_counts(cell, figure, q) for q in FAR))
+            for figure in ("value", "ratio") for name, cell in cells.items()]  # fmt: skip
 
 
 def _outside(cells):
@@ -174,69 +176,8 @@ def _outside(cells):
             error = 100 * math.sqrt(limit / 100 * (1 - limit / 100) / STUDIES)
             chance = f"within chance of {STUDIES:,} studies" if abs(x - limit) <= 2 * error else ""
             reason = why(name, figure, q, n, SAMPLES, chance)
-            rows.append(_row(f"{name}, {figure}", f"p{q:g}", n, f"{x:.1f}", reason))
-    return "\n".join([OUTSIDE, *rows])
-
-
-def _row(*parts):
-    return f"| {' | '.join(map(str, parts))} |"
-
-
-HEAD = """# Verdicts: how often they are right, and what they cost
-
-Figures behind [statistics](../statistics.md). Each cell of coverage comes from {many:,} simulated
-studies, which know 95 % to 0.7 %. Each block has 1,000 samples for coverage, and 200 elsewhere if
-nothing else is said. Seeds are fixed. To repeat it:
-`.venv/bin/python -m pytest -m torture tests/statistics/test_proof.py`.
-
-## Coverage
-
-Of 100 intervals of 95 %, those that held the truth, at 3 / 5 / 10 blocks. A dash stands where
-blocks have no common truth.
-
-| latency, figure | median | p90 | p99 | p99.9 |
-|---|---|---|---|---|"""
-OUTSIDE = """
-Cells below 93 or above 99, and why:
-
-| latency, figure | percentile | blocks | held | reason |
-|---|---|---|---|---|"""
-ALARMS = """
-## False alarms
-
-Of 100 studies of equal conditions ({many:,} each, which know 5 % to 0.5 %), those that were called
-different. One look is at 5 blocks, six looks are at 5 to 40, twenty at 5 to 24. *Unpaid* is each
-look at 5 % of its own.
-
-| latency | one look, unpaid | paid | six, unpaid | paid | twenty, unpaid | paid |
-|---|---|---|---|---|---|---|"""
-POWER = """
-## Power
-
-Of 100 studies with one paid look, those that found the effect, at 3 / 5 / 10 blocks: at the median
-({many:,} studies each), and at p99 (400 each, blocks of 1,000 samples). *Student* is Student's t of
-the blocks' own figures, at the same level.
-Where each block is slow with 10 %, most of what p99 finds at 10 blocks is chance: its interval
-holds in half of the studies only, as shown above.
-
-| latency | 5 % | 10 % | 10 %, Student | 20 % | p99, 10 % | p99, Student |
-|---|---|---|---|---|---|---|"""
-SPENT = """
-## Blocks until decided
-
-Equal conditions, and effects of 5, 10, 20 and 50 %, {many} studies each. A study goes on as labkit
-does: its first look is at 4 blocks, and it ends when it says different, or the same within 5 %. Its
-budget is {most} blocks. It gives up when the rest of them will not decide it by far. The fixed
-design looks once, at 5 %, and decides as many studies. The goal is {goal:.0f} %.
-200 studies know 5 % to 1.5 %.
-
-| latency | decided of 100 | blocks, mean | of the fixed design | share | false alarms |
-|---|---|---|---|---|---|"""
-MISSES = """
-Above the goal, and why:
-
-| latency | reason |
-|---|---|"""
+            rows.append(row(f"{name}, {figure}", f"p{q:g}", n, f"{x:.1f}", reason))
+    return rows
 
 
 if __name__ == "__main__":

@@ -7,11 +7,12 @@ torture` holds it to what comes out now. A block is the logarithm of a ratio, wh
 from pathlib import Path
 
 import numpy as np
+from proof import filled, row
 from scipy.special import stdtr, stdtrit
 
+from labkit.noise_floor import at_most, smallest
 from labkit.running.until_decided import FIRST_BLOCKS, next_step
 from labkit.statistics.change_points import change_points
-from labkit.statistics.power import at_most, smallest
 from labkit.statistics.spending import FIRST, RISK, SAME_FIRST, levels
 
 PAGE = Path(__file__).resolve().parents[2] / "notebooks/docs/proof/looks.md"
@@ -133,87 +134,31 @@ def noise(count, sessions=3000):
     return 100 * margin, told
 
 
-def _row(*parts):
-    return f"| {' | '.join(map(str, parts))} |"
-
-
 def _cells(some, form="{:.1f}"):
     return " / ".join(form.format(x) for x in some)
 
 
 def page():
-    """The whole page."""
-    lines = [HEAD.format(many=STUDIES, looks=", ".join(map(str, at_looks())))]
+    """The whole page: its text as it stands, with what comes out now in its tables."""
+    pairs, trends, finds, margins = [], [], [], []
     for effects in PAIRS:
         apart, same, wrong, held = kept(effects)
         alarm = f"{wrong:.1f}" if 1.0 in effects else "-"
-        lines.append(_row(_cells(effects, "{:g}"), _cells(apart), _cells(same), alarm,
-                          *(f"{x:.1f}" for x in held)))  # fmt: skip
-    lines.append(SPENDING)
-    for first in (0.15, 0.3, FIRST, 0.9):
-        lines.append(_row(f"{100 * first:.0f} %", *(f"{x:.1f}" for x in first_look(first))))
-    lines.append(TREND)
+        pairs.append(row(_cells(effects, "{:g}"), _cells(apart), _cells(same), alarm,
+                         *(f"{x:.1f}" for x in held)))  # fmt: skip
+    spending = [row(f"{100 * first:.0f} %", *(f"{x:.1f}" for x in first_look(first)))
+                for first in (0.15, 0.3, FIRST, 0.9)]  # fmt: skip
     for alike in (0.0, 0.3, 0.5):
         each = [alarms(alike), alarms(alike, 12), alarms(alike, studies=240, series=14)]
-        lines.append(_row(f"{alike:g}", *(f"{x:.1f}" for x in each)))
-    lines.append(FOUND)
+        trends.append(row(f"{alike:g}", *(f"{x:.1f}" for x in each)))
     for by in (1.05, 1.1, 3):
         each = [alarms(0, studies=50, shift=15, by=np.log(by), series=n) for n in (1, 14, 26)]
-        lines.append(_row(f"{by:g}", *(f"{x:.0f}" for x in each)))
-    lines.append(NOISE)
+        finds.append(row(f"{by:g}", *(f"{x:.0f}" for x in each)))
     for count in (3, 6, 12):
         margin, told = noise(count)
         known = "5 %" if count == 3 else f"{margin:.1f} %"
-        lines.append(_row(count, known, _cells(told, "{:.0f}")))
-    return "\n".join(lines) + "\n"
-
-
-HEAD = """# Looks: verdicts that are kept, margins, and changes over time
-
-Figures behind [statistics](../statistics.md), from simulations with fixed seeds. To repeat them:
-`.venv/bin/python -m pytest -m torture tests/statistics/test_looks_page.py`.
-
-## Two claims, measured until each is decided
-
-Two conditions are compared with a third; runs differ by 5 %. {many:,} studies each. A claim is
-looked at with {looks} blocks, until it is decided. A decided claim
-is looked at no more, so no verdict is ever taken back. *Held* is how often the interval at the end
-holds the truth: as if that look were the only one, and at the level of the last look, as shown.
-
-| true ratios | different, of 100 | the same | false alarms | held, one look | held, as shown |
-|---|---|---|---|---|---|"""
-SPENDING = """
-## The part of the risk that a first look spends
-
-Runs differ by 5 %, and each study has one claim. *Blocks* are those until it is decided, the mean
-of equal conditions and of effects of 5, 10, 20 and 50 %. The others count studies, of 100, that
-find an effect: of 5 % until decided, of 10 % by one look at 5 blocks, of 5 % by one at 10.
-
-| first part | blocks | 5 % until decided | 10 %, one look at 5 | 5 %, one look at 10 |
-|---|---|---|---|---|"""
-TREND = """
-## Changes over time
-
-Of 100 histories in which nothing changed, those with an alarm. Sessions differ by 3 %, and each
-takes a part of its deviation from the one before. 200 histories of one series, 240 of 14.
-
-| part | 30 sessions | 12 sessions | 30 sessions, 14 series |
-|---|---|---|---|"""
-FOUND = """
-Of 100 histories of 30 sessions (50 each), those in which a step from session 16 on is found: in
-one series, and in one among 14 and among 26.
-
-| factor | one series | among 14 | among 26 |
-|---|---|---|---|"""
-NOISE = """
-## Noise of a lab
-
-The margin comes from how runs scatter, and the smallest difference from how far they may scatter
-at most (a limit of 80 %). Runs differ by 5 %. Power is of 100 studies of 5 / 10 / 20 blocks with
-that difference.
-
-| blocks of noise | margin, median | power |
-|---|---|---|"""
+        margins.append(row(count, known, _cells(told, "{:.0f}")))
+    return filled(PAGE, pairs, spending, trends, finds, margins)
 
 
 if __name__ == "__main__":

@@ -52,16 +52,6 @@ def test_the_page_of_kinds_of_hosts_has_what_the_tests_make_and_no_other():
     assert [kind for kind, *told, _ in rows if told != ["yes", "yes"]] == [*packages.SYSTEMS]
 
 
-def test_each_reason_that_stands_in_a_test_is_on_the_list():
-    said = re.compile(r"(?:(?<!or)skip\(|reason=)\"([^\"{}]+)\"")
-    files = [*(HOME / "tests").rglob("*.py")]
-    reasons = {why for file in files if "bench" not in file.parts and file != Path(__file__)
-               for why in said.findall(file.read_text("utf-8"))}  # fmt: skip
-    every = ("everywhere", "by_machine", "plain_user", "without_packages")
-    assert {why for why in reasons if not skips.expected(why, every)} == set()
-    assert len(reasons) > 50
-
-
 def names_in(file):
     """The tests of a file."""
     tree = ast.parse((HOME / "tests" / file).read_text("utf-8"))

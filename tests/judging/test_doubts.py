@@ -8,8 +8,7 @@ import pytest
 from labkit import studies
 from labkit.claim import compare
 from labkit.gates.gate import BUSY_CLIENT
-from labkit.judging.doubts import SPOILS, Doubts
-from labkit.judging.loads import TOO_SLOW, Loads, unhurried
+from labkit.judging.doubts import SPOILS, TOO_SLOW, Doubts, Loads, unhurried
 from labkit.results import Results, Run
 from labkit.running.open_lab import recorded
 from labkit.verdict import CONTRADICTED, HOLDS, UNDECIDED

@@ -11,8 +11,14 @@ from labkit.claim import Bound, Ratio, judge
 from labkit.claims import published
 from labkit.errors import BadInput
 from labkit.judging import judged
-from labkit.judging.finding import AnswerFigure, find_figure, headlines, sentence
-from labkit.judging.local_figure import GUESTS, local_figure
+from labkit.judging.finding import (
+    GUESTS,
+    AnswerFigure,
+    find_figure,
+    headlines,
+    local_figure,
+    sentence,
+)
 from labkit.judging.reading import Reading
 from labkit.pages.tables import verdict_table
 from labkit.reason import figures

@@ -14,10 +14,12 @@ from labkit.claim import Order
 from labkit.cli import main
 from labkit.commands import plan
 from labkit.condition import Condition
+from labkit.controls import folder
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import Host
 from labkit.judging import judge, lab_noise
 from labkit.lab import Lab
+from labkit.machine.places import out
 from labkit.reason import Reason, What
 from labkit.results import Results, Run
 from labkit.running import noise
@@ -128,14 +130,14 @@ def test_a_verdict_says_when_its_difference_is_below_the_labs_noise(lab):
              "condition": "a", "unit": "us"}  # fmt: skip
     itself = {**asked, "names": {"a": noise_floor.ONE, "b": noise_floor.OTHER}}
     plain = {**asked, "names": {"a": "a", "b": "b"}, "refused": {}}
-    results = Results.begin(noise_floor.out() / "results" / "r", plain)
+    results = Results.begin(out() / "results" / "r", plain)
     noisy(study, results, *pairs(3, bias=1.02))
     assert "noise" not in judge(study, results)[0].why and lab_noise(study, results) is None
-    noisy(study, Results.begin(noise_floor.folder(lab.name, "lat_ping") / "n", itself), *pairs(4))
+    noisy(study, Results.begin(folder(lab.name, "lat_ping") / "n", itself), *pairs(4))
     below = Reason(What.NOISE, number=lab_noise(study, results).hides(50, 1.02))
     assert judge(study, results)[0].reasons[-1] == below
     assert re.search(r"below this lab's noise of [\d.]+ %$", judge(study, results)[0].why)
-    loud = Results.begin(noise_floor.out() / "results" / "loud", plain)
+    loud = Results.begin(out() / "results" / "loud", plain)
     noisy(study, loud, *pairs(3, bias=3))
     assert "noise" not in judge(study, loud)[0].why
 
@@ -164,7 +166,7 @@ def test_a_quick_look_at_the_noise_gives_way_to_a_whole_one(lab):
 
 @pytest.mark.slow
 def test_only_pairs_of_runs_that_can_be_used_make_a_quick_look_a_whole_one(lab):
-    study, place = a_study(A), noise_floor.folder(lab.name, "lat_ping")
+    study, place = a_study(A), folder(lab.name, "lat_ping")
     names = {"a": noise_floor.ONE, "b": noise_floor.OTHER}
     asked = {"study": "lat_ping", "lab": {"name": lab.name}, "metric": study.metric,
              "condition": "a", "unit": "us", "names": names}  # fmt: skip

@@ -1,36 +1,12 @@
 """How many more blocks: to tell a difference, to measure a percentile."""
 
-import math
 import re
 
 import numpy as np
 import pytest
 
 from labkit.claim import Bound, Order, judge
-from labkit.statistics import percentiles
-from labkit.statistics.estimate import estimated
-from labkit.statistics.percentiles import MOST_BLOCKS, samples_needed
-from labkit.statistics.quantity import Quantity
-from labkit.statistics.spending import levels
-
-
-def blocks_needed(a, b, q, *, low=1.0, high=1.0, level=0.05):
-    """The advice in its plainest form: how many more blocks settle the ratio, about.
-
-    Taken at its value of today; `MOST_BLOCKS` + 1 stands for more than that.
-    """
-    missing = max(samples_needed(a, q), samples_needed(b, q))
-    if min(len(a), len(b)) < percentiles.FEWEST_BLOCKS:
-        return min(missing, MOST_BLOCKS + 1)
-    found = estimated(Quantity("'a' / 'b'", q), {"a": a, "b": b})
-    far = min((math.log(limit / found.value) for limit in (low, high)), key=abs)
-    to_go, error = abs(far), max(found.up if far > 0 else found.down, 1e-12)
-    have = percentiles.counted(found.blocks)
-    for more in range(max(missing, 1), MOST_BLOCKS + 1):
-        growth = (have + more) / have
-        if 2 * percentiles._tail(found.freedom + more, to_go / error * math.sqrt(growth)) <= level:
-            return more
-    return MOST_BLOCKS + 1
+from labkit.statistics.percentiles import samples_needed
 
 
 def test_a_tail_without_samples_says_how_many_blocks_of_this_size_it_needs():
@@ -38,7 +14,6 @@ def test_a_tail_without_samples_says_how_many_blocks_of_this_size_it_needs():
     assert samples_needed(blocks, 99.99) == 29  # 100,000 samples are 34 blocks
     assert samples_needed(blocks, 99.9) == 0
     assert samples_needed({0: blocks[0]}, 50) == 2
-    assert blocks_needed(blocks, blocks, 99.99) >= 29
 
 
 def pair(rng, effect, own, blocks=120):
@@ -108,12 +83,3 @@ def test_the_advice_is_within_a_factor_of_two_in_the_median(have, effect, own, j
     print(judged.__name__, f"{have} blocks, {effect}, {own}: advised {np.median(advised):g}, took "
           f"{np.median(took):g}, {100 * near:.0f} % of studies within a factor of 2")  # fmt: skip
     assert 0.5 <= np.median(advised) / np.median(took) <= 2
-
-
-def test_a_verdict_advises_what_is_foreseen_for_its_ratio():
-    sides = first(pair(np.random.default_rng(19), 1.03, 0.05), 4)
-    (verdict,) = judge(
-        [Order("o", "s", "f", (50,), ("a", "b"))], dict(zip("ab", sides, strict=True)), margin=1e-6
-    )
-    later = blocks_needed(*sides, 50, level=levels([4, 8])[-1])
-    assert f"about {later} more block" in verdict.why and verdict.more == later

@@ -5,8 +5,8 @@ import pytest
 from scipy.special import stdtr
 
 from labkit.errors import BadInput
+from labkit.noise_floor import per_block, smallest
 from labkit.statistics.estimate import ratio
-from labkit.statistics.power import per_block, smallest
 from labkit.statistics.spending import levels
 
 

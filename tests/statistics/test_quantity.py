@@ -88,15 +88,6 @@ def test_intervals_of_one_value_a_run_hold_the_truth_in_about_95_of_100_studies(
     assert 0.93 <= held / many <= 0.975
 
 
-@pytest.mark.slow
-def test_equal_conditions_are_called_ordered_in_at_most_5_of_100_studies():
-    rng, wrong, many = np.random.default_rng(3), 0, 2000
-    order = Order("o", "s", "f", ("mean",), ("a", "b"))
-    for _ in range(many):
-        wrong += order.judge(levels(rng, {"a": 10, "b": 10})).verdict in ("holds", "contradicted")
-    assert wrong <= 0.06 * many
-
-
 def test_one_value_a_run_is_enough_for_a_verdict_and_few_runs_are_not():
     rng = np.random.default_rng(3)
     order = Order("o", "s", "f", ("mean",), ("a", "b"))

@@ -7,13 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import nbformat
 import pytest
 
 from labkit import studies
 from labkit.cli import main
 from labkit.errors import BadInput
-from labkit.running import draft_notebook, new_study
+from labkit.running import new_study
 
 HOME = Path(__file__).resolve().parents[2]
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "out", "__pycache__", ".*_cache", "*.egg-info")
@@ -111,20 +110,3 @@ def test_nothing_is_written_where_one_of_the_files_is_there(monkeypatch, tmp_pat
     with pytest.raises(BadInput, match="is there already"):
         new_study.write(made)
     assert there.read_text() == "mine" and not (tmp_path / "new").exists()
-
-
-def test_the_cells_that_notebooks_share_are_those_of_the_skeleton():
-    """Each study's notebook has each of them, unless it takes its lab or tables in another way."""
-    notebooks = [path for path in sorted((HOME / "notebooks").glob("*.ipynb"))
-                 if path.stem[3:].replace("-", "_") in studies.names()]  # fmt: skip
-    text = (draft_notebook.SKELETON / "notebook.md").read_text("utf-8")
-    shared = [code for _, code, mark in draft_notebook.cells(text) if mark == "shared"]
-    lacking = dict.fromkeys(shared, 0)
-    for path in notebooks:
-        found = {cell.source for cell in nbformat.read(path, as_version=4).cells}
-        for cell in lacking:
-            lacking[cell] += cell not in found
-    assert len(lacking) == 5 and len(notebooks) >= 16
-    assert sum(not count for count in lacking.values()) >= 3, lacking
-    # Studies that scale with the lab, or have a free tool to fall back on, fit themselves to it.
-    assert max(lacking.values()) <= 2 * len(notebooks) / 3, lacking
