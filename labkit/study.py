@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labkit.claim import Claim
+from labkit.claims import published
 from labkit.claims.printed import figures
 from labkit.condition import Condition
 from labkit.errors import BadInput, ResultsError, Unknown, insist_each
@@ -73,9 +74,10 @@ class Study:
     source: str
     workload: Workload
     conditions: tuple[Condition, ...]
-    claims: tuple[Claim, ...]
     metric: str
     unit: str
+    claims: tuple[Claim, ...] = None  # type: ignore[assignment]
+    """Those of data/published/<name>.toml, unless others are given, or none: ()."""
     also: tuple[Workload, ...] = ()
     """Workloads that run after `workload` in each run, for their additional metrics."""
     quick: Mapping[str, int] = field(default_factory=dict)
@@ -131,6 +133,8 @@ class Study:
     """At the document's scale: what those sizes and knobs are at the other."""
 
     def __post_init__(self) -> None:
+        if self.claims is None:
+            object.__setattr__(self, "claims", published.of(self.name))
         example = "Condition('VM', ...)"
         insist_each(self.conditions, Condition, f"conditions of {self.name}", example)
         insist_each(self.claims, Claim, f"claims of {self.name}", "Order(...)")

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from labkit.claim import Bound, Claim, Order, Ratio, Shape, judge
+from labkit.claim import Claim, judge
 from labkit.claims import published
-from labkit.claims.forms import AtLeast, EveryTest, Near, Rank
+from labkit.claims.forms import EveryTest
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.machine.units import shown
 from labkit.reason import Reason, What
@@ -75,8 +75,7 @@ class Claimed:
         """The samples that the claims ask of this condition, as far as the tool reported them."""
         by_metric = {sample.metric: sample for sample in samples}
         metrics = published.published(self.study).wanted().get(condition, ())
-        samples_asked = (self._sample(metric, condition, by_metric) for metric in metrics)
-        return [sample for sample in samples_asked if sample]
+        return [*filter(None, (self._sample(metric, condition, by_metric) for metric in metrics))]
 
     def by_name(self, condition: str, samples: Sequence[Sample]) -> dict[str, Sample]:
         """Return `samples` by the names of claims: `VM`, or `latency: VM` of another metric."""
@@ -137,25 +136,20 @@ def with_claimed(claims: Claimed | None, condition: str, samples: Sequence[Sampl
 def check_unit(sample: Sample, unit: str, place: str, hint: str = "") -> None:
     """Refuse a figure in another unit than claims, or other files, have of it."""
     if unit and sample.unit and sample.unit != unit:
-        raise BadInput(
-            f"{place}: {sample.metric} is in {shown(sample.unit)}, not in {shown(unit)}",
-            hint=hint
-            or "an expression scales it, or turns it round: "
-            f"--metric \"{sample.metric}=1e6 / 'its name there'\"",
-        )
+        problem = f"{place}: {sample.metric} is in {shown(sample.unit)}, not in {shown(unit)}"
+        way = f"--metric \"{sample.metric}=1e6 / 'its name there'\""
+        raise BadInput(problem, hint=hint or f"an expression scales it, or turns it round: {way}")
 
 
 # Runs that report one value each, such as their median, have no percentiles of their own.
 def _of_single(claim: Claim, blocks_of: Mapping[str, Blocks]) -> Claim:
     if not all(map(_single, (blocks_of.get(name, {}) for name in claim.names()))):
         return claim
-    if isinstance(claim, Order) and claim.percentiles == (50,):
-        return replace(claim, percentiles=("mean",))
     if isinstance(claim, EveryTest):
         return replace(claim, parts=tuple(_of_single(part, blocks_of) for part in claim.parts))
-    if isinstance(claim, Ratio | Bound | Shape | AtLeast | Near | Rank) and claim.percentile == 50:
-        return replace(claim, percentile="mean")
-    return claim
+    means: dict[str, Any] = {"percentile": "mean", "percentiles": ("mean",)}
+    medians = [name for name in means if vars(claim).get(name) in (50, (50,))]
+    return replace(claim, **{name: means[name] for name in medians})
 
 
 def _lack_of_values(claim: Claim, blocks_of: Mapping[str, Blocks]) -> str:
@@ -163,10 +157,8 @@ def _lack_of_values(claim: Claim, blocks_of: Mapping[str, Blocks]) -> str:
     lacking = [(q, name) for name, q in terms if _single(blocks_of.get(name, {}))]
     if not lacking or claim.missing(blocks_of):
         return ""
-    q, name = max(lacking)
-    return (
-        f"the claim needs {named(q)} of {name}, but its runs have one value each: import all values"
-    )
+    needs = f"{named(max(lacking)[0])} of {max(lacking)[1]}"
+    return f"the claim needs {needs}, but its runs have one value each: import all values"
 
 
 def _single(blocks: Blocks) -> bool:

@@ -20,7 +20,9 @@ FOLDER = HOME / "data" / "published"
 KIND = "published"
 """Folder of claims and figures in a workspace."""
 # `VM vs Native: overhead [Copy] mean`: all but the metric may be left out.
-CHOICE = re.compile(r"(?:(?P<condition>.+): )?(?P<metric>\w+)(?: \[(?P<x>.+)\])?(?: (?P<stat>.+))?")
+CHOICE = re.compile(
+    r"(?:(?P<condition>.+): )?(?P<metric>\w+)(?: \[(?P<x>.+)\])?(?: (?P<statistic>.+))?"
+)
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,9 @@ def figures(study: str, folder: Path | None = None) -> tuple[PrintedFigure, ...]
         rows = csv.DictReader(lines, restkey="")
         columns = [column.name for column in fields(PrintedFigure)]
         if sorted(rows.fieldnames or ()) != sorted(columns):
-            odd = sorted({*columns} ^ {*(rows.fieldnames or ())})
+            odd = ", ".join(sorted({*columns} ^ {*(rows.fieldnames or ())}))
             hint = f"its first line is: {','.join(columns)}"
-            raise BadInput(f"{file}:1: these columns are missing or unknown: {', '.join(odd)}",
-                           hint=hint)  # fmt: skip
+            raise BadInput(f"{file}:1: these columns are missing or unknown: {odd}", hint=hint)
         return tuple(_figure(row, f"{file}:{rows.line_num}") for row in rows)
 
 
@@ -123,10 +124,8 @@ def words(printed_figures: Iterable[PrintedFigure]) -> str:
 
 def _fits(figure: PrintedFigure, choice: str) -> bool:
     match = CHOICE.fullmatch(choice)
-    conditions = match.groupdict() if match else {"metric": choice}
-    has = {"condition": figure.condition, "metric": figure.metric, "x": figure.x,
-           "stat": figure.statistic}  # fmt: skip
-    return all(has[name] == word for name, word in conditions.items() if word is not None)
+    columns = match.groupdict() if match else {"metric": choice}
+    return all(getattr(figure, name) == word for name, word in columns.items() if word is not None)
 
 
 # The two ends of a range are two rows of the file.

@@ -23,9 +23,9 @@ from labkit.machine.written import Written
 from labkit.statistics.measurand import measurands
 from labkit.statistics.quantity import SUMMARIES, Quantity, Statistic, check_statistic
 
+MUST_KEYS = ("id", "form", "statement", "source")
 COMMON = {
-    "id", "form", "statement", "source", "metric", "hardware", "dispute", "statistics", "prints",
-    "margin", "metrics",
+    *MUST_KEYS, "metric", "hardware", "dispute", "statistics", "prints", "margin", "metrics",
 }  # fmt: skip
 FORMS: Mapping[str, tuple[type[Claim], set[str]]] = {
     "order": (Order, {"conditions", "chains"}),
@@ -37,7 +37,6 @@ FORMS: Mapping[str, tuple[type[Claim], set[str]]] = {
     "rank order": (Rank, {"conditions", "within"}),
     "not here": (NotHere, {"why", "conditions"}),
 }
-MUST_KEYS = ("id", "form", "statement", "source")
 HEAD = ("document", "metric", "statistics", "claim")
 EXAMPLES = {"statistics": '["median"]', "claim": "{ ... }, or [[claim]]", "form": '"order"'}
 HEAD_KEYS = {*HEAD, "url", "point", "units", "answer"}
@@ -57,14 +56,12 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and math.isfinite(value)
 
 
-def _each_is(test: Callable[[Any], bool], length: int = 0) -> Callable[[Any], bool]:
-    return lambda value: (
-        isinstance(value, list) and len(value) == (length or len(value)) and all(map(test, value))
-    )
+def _each_is(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(map(test, value))
 
 
 def _is_quotient(value: Any) -> bool:
-    return _is_number(value) or (_each_is(_is_number, 2)(value) and value[1] != 0)
+    return _is_number(value) or (_each_is(_is_number)(value) and len(value) == 2 and value[1] != 0)
 
 
 def _is_table(value: Any) -> bool:
@@ -73,7 +70,6 @@ def _is_table(value: Any) -> bool:
 
 TEXT, NUMBER = ("a text", _is_text), ("a number", _is_number)
 TEXTS = ("a list of texts", _each_is(_is_text))
-QUOTIENT = ("a number, or two numbers to divide", _is_quotient)
 VALUES: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("margin", "low", "high", "at", "published", "within"), NUMBER),
     **dict.fromkeys(("statistics", "prints", "conditions", "what", "each", "metrics"), TEXTS),
@@ -293,8 +289,9 @@ def _insist_there(
 
 def _insist_fit(toml: Written, table: Mapping[str, Any], *above: str | int) -> None:
     for key, value in table.items():
-        ratio = table.get("form") == "ratio" and key in ("published", "within")
-        meaning, fits = QUOTIENT if ratio else VALUES.get(key, TEXT)
+        meaning, fits = VALUES.get(key, TEXT)
+        if table.get("form") == "ratio" and key in ("published", "within"):
+            meaning, fits = "a number, or two numbers to divide", _is_quotient
         if not fits(value):
             raise toml.wrong(f"{key} is {meaning}, not {value!r}", *above, key)
 

@@ -1,6 +1,5 @@
 """The cost of containers and virtual machines in arithmetic speed, measured with LINPACK."""
 
-from labkit.claims import published
 from labkit.studies._places import TOPOLOGY, places
 from labkit.study import Had, OfDocument, Study
 from labkit.workloads.linpack import Linpack
@@ -13,13 +12,11 @@ study = Study(
     source="Ali, Agrawal and Bergamasco, Docker Containers Performance in VMware vSphere",
     workload=Linpack(),
     quick={"repeats": 2, "percent": 3},
-    metric="performance",
-    unit="Gflop/s",
+    metric="performance", unit="Gflop/s",
     conditions=places(),
     topology=TOPOLOGY,
     document=OfDocument(
         {"percent": 100, "threads": 32},
         {"server": Had(cpus=32, gib=512, nodes=4), "guest": Had(cpus=32)},
     ),
-    claims=published.of("docker_linpack"),
-)
+)  # fmt: skip

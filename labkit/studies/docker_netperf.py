@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from labkit.claims import published
 from labkit.condition import Condition
 from labkit.errors import BadInput
 from labkit.settings.exclusive_cpu import ExclusiveCpu
@@ -84,17 +83,13 @@ study = Study(
     workload=Netperf(size=1, duration=2),
     also=(Streams(duration=2),),
     quick={"repeats": 1, "duration": 1},
-    metric="netperf mean",
-    unit="us",
-    topology="wired",
-    conditions=_conditions(1, "", ""),
-    sizes={"streams": 1, "buffers": "", "cpus": ""},
+    metric="netperf mean", unit="us", topology="wired",
+    conditions=_conditions(1, "", ""), sizes={"streams": 1, "buffers": "", "cpus": ""},
     made=_conditions,
     document=OfDocument(
         {"streams": SEVERAL, "cpus": "0-1"},
         {"server": Had(cpus=32, gib=512, nodes=4), "guest": Had(cpus=2, gib=4)},
         line=10,
     ),
-    claims=published.of("docker_netperf"),
     takes=dict.fromkeys(("docker-netperf-06", "docker-netperf-12"), "real-time priority"),
-)
+)  # fmt: skip

@@ -1,6 +1,5 @@
 """Five tests in four places at once: what containers and guests take, in one picture."""
 
-from labkit.claims import published
 from labkit.studies._places import TOPOLOGY, beside_its_host, places
 from labkit.study import Had, OfDocument, Study
 from labkit.workloads.five_tests import FiveTests
@@ -17,13 +16,10 @@ study = Study(
     workload=FiveTests(percent=3, mebibytes=64, trials=3),
     quick={"repeats": 1, "percent": 2, "trials": 2, "mebibytes": 16},
     few=("Native", "Native-Docker"),
-    metric="performance",
-    unit="1",
-    topology=TOPOLOGY,
+    metric="performance", unit="1", topology=TOPOLOGY,
     document=OfDocument(
         {"percent": 100, "millions": 2000, "mebibytes": 10_240},
         {"server": Had(cpus=32, gib=512, nodes=4), "guest": Had(cpus=32)},
     ),
     conditions=tuple(beside_its_host(one, *ASKING) for one in places()),
-    claims=published.of("docker_overview"),
-)
+)  # fmt: skip

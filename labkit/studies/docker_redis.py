@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from labkit.claims import published
 from labkit.condition import Condition
 from labkit.settings.processes import TEST_NIC, InterruptCpus, ServiceRunning
 from labkit.studies._places import TOPOLOGY, six_places
@@ -36,17 +35,12 @@ study = Study(
     source="Ali, Agrawal and Bergamasco, Docker Containers Performance in VMware vSphere",
     workload=Redis(duration=3),
     quick={"repeats": 1, "duration": 1},
-    metric="throughput",
-    unit="1/s",
-    topology=TOPOLOGY,
-    conditions=_conditions(""),
-    sizes={"interrupts": ""},
-    made=_conditions,
+    metric="throughput", unit="1/s", topology=TOPOLOGY,
+    conditions=_conditions(""), sizes={"interrupts": ""}, made=_conditions,
     document=OfDocument(
         {"pin": "0", "interrupts": "1"},
         {"server": Had(cpus=32, gib=96, nodes=2), "guest": Had(cpus=16, gib=93)},
         line=10,
     ),
-    claims=published.of("docker_redis"),
     least_cpus={"docker-redis-09": 2},
-)
+)  # fmt: skip

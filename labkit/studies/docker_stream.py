@@ -1,6 +1,5 @@
 """The cost of containers and virtual machines in memory bandwidth, measured as STREAM does."""
 
-from labkit.claims import published
 from labkit.studies._places import TOPOLOGY, places
 from labkit.study import Had, OfDocument, Study
 from labkit.workloads.stream import Stream
@@ -13,13 +12,11 @@ study = Study(
     source="Ali, Agrawal and Bergamasco, Docker Containers Performance in VMware vSphere",
     workload=Stream(),
     quick={"repeats": 1, "trials": 3},
-    metric="bandwidth",
-    unit="MB/s",
+    metric="bandwidth", unit="MB/s",
     conditions=places(),
     topology=TOPOLOGY,
     document=OfDocument(
         {"millions": 2000, "threads": 64},
         {"server": Had(cpus=64, gib=512, nodes=4), "guest": Had(cpus=64)},
     ),
-    claims=published.of("docker_stream"),
-)
+)  # fmt: skip

@@ -3,7 +3,6 @@
 from typing import Any
 
 from labkit.box.growing import numbered
-from labkit.claims import published
 from labkit.condition import Condition
 from labkit.errors import BadInput
 from labkit.settings.guest_power import GuestPower
@@ -70,17 +69,11 @@ study = Study(
     source="Running Transactional Workloads Using Docker Containers on vSphere 6.0",
     workload=DvdStore(duration=8, warm_up=6, users=4, buffers=32),
     quick={"repeats": 1, "duration": 4, "warm_up": 6},
-    metric="orders per minute",
-    unit="1/min",
-    topology="shops",
-    conditions=_conditions(**FITTING),
-    sizes=FITTING,
-    made=_conditions,
-    grows={"guests": "guest"},
+    metric="orders per minute", unit="1/min", topology="shops",
+    conditions=_conditions(**FITTING), sizes=FITTING, made=_conditions, grows={"guests": "guest"},
     document=OfDocument(
         {"databases": 16, "guests": 8, "way": "web"},
         {"server": Had(cpus=32, nodes=2), "guest": Had(cpus=4)},
     ),
-    claims=published.of("dvdstore_docker"),
     takes={"dvdstore-docker-05": NEEDED, "dvdstore-docker-06": NEEDED},
-)
+)  # fmt: skip

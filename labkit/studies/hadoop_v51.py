@@ -1,6 +1,5 @@
 """The earlier study of Hadoop, on hosts of two sockets with four cores: four guests, or none."""
 
-from labkit.claims import published
 from labkit.condition import Condition
 from labkit.studies._hadoop import QUAD, REPLACED, TOPOLOGY, divided, native, of_document
 from labkit.study import Study
@@ -24,14 +23,9 @@ study = Study(
     source="Virtualized Hadoop Performance with vSphere 6",
     workload=TeraSort(),
     quick={"repeats": 1, "rows": 64_000},
-    metric="elapsed time",
-    unit="s",
-    topology=TOPOLOGY,
-    conditions=_conditions(**FITTING),
-    sizes=FITTING,
-    made=_conditions,
+    metric="elapsed time", unit="s", topology=TOPOLOGY,
+    conditions=_conditions(**FITTING), sizes=FITTING, made=_conditions,
     # The later study had almost four times as many rows.
     document=of_document(QUAD, cpus=QUAD, rows=DOCUMENT_BYTES // ROW_BYTES // 4),
-    claims=published.of("hadoop_v51"),
     untold={"hadoop-v51-01": REPLACED},
-)
+)  # fmt: skip

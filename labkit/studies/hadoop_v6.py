@@ -1,6 +1,5 @@
 """Hadoop native and in virtual machines: how many of them on a host sort fastest?"""
 
-from labkit.claims import published
 from labkit.condition import Condition
 from labkit.studies._hadoop import QUAD, REPLACED, TEN, TOPOLOGY, divided, native, of_document
 from labkit.study import Study
@@ -29,16 +28,11 @@ study = Study(
     workload=TeraSort(),
     quick={"repeats": 1, "rows": 64_000},
     few=("Native", "VM [vms=1]", "VM [vms=2]"),
-    metric="elapsed time",
-    unit="s",
-    topology=TOPOLOGY,
-    conditions=_conditions(**FITTING),
-    sizes=FITTING,
-    made=_conditions,
+    metric="elapsed time", unit="s", topology=TOPOLOGY,
+    conditions=_conditions(**FITTING), sizes=FITTING, made=_conditions,
     document=of_document(TEN, most=TEN, fewer=QUAD, rows=DOCUMENT_BYTES // ROW_BYTES),
-    claims=published.of("hadoop_v6"),
     untold={
         **dict.fromkeys((f"hadoop-v6-0{n}" for n in range(1, 6)), REPLACED),
         "hadoop-v6-06": "the rows are chosen so that a run ends soon",
     },
-)
+)  # fmt: skip

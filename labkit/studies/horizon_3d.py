@@ -1,6 +1,5 @@
 """3D on a remote desktop: four loads, by two ways to send what the host has drawn."""
 
-from labkit.claims import published
 from labkit.condition import Condition
 from labkit.settings.egress import Link
 from labkit.study import Study
@@ -39,10 +38,7 @@ study = Study(
     workload=Viewing(),
     quick={"repeats": 1, "duration": 1},
     few=tuple(f"{release} [load=Solid Edge viewer]" for release in WAYS),
-    metric="performance",
-    unit="1/s",
-    topology="uplink",
+    metric="performance", unit="1/s", topology="uplink",
     conditions=tuple(_condition(release, load) for load in LOADS for release in WAYS),
-    claims=published.of("horizon_3d"),
     unmeasured={"horizon-3d-01": NOT_RELEASES},
-)
+)  # fmt: skip

@@ -1,6 +1,5 @@
 """Remote desktop sessions: users on one host by how their pictures are sent."""
 
-from labkit.claims import published
 from labkit.condition import Condition
 from labkit.settings.egress import Link
 from labkit.study import Study
@@ -35,9 +34,7 @@ study = Study(
     workload=DesktopSessions(),
     quick={"repeats": 1, "duration": 1},
     few=("Raw, slow line", "Tight, slow line"),
-    metric="users",
-    unit="1",
-    topology="uplink",
+    metric="users", unit="1", topology="uplink",
     conditions=(
         *(_condition(way + line, line, f"RFB from Xvnc, encoded as {way} ({WAYS[way]})",
                      encoding=way.lower()) for line in LINES_MBIT for way in WAYS),
@@ -47,5 +44,4 @@ study = Study(
                      f"users {TASKS[task]}, by RFB from Xvnc, encoded as Tight",
                      encoding="tight", task=task) for task in TASKS),
     ),
-    claims=published.of("horizon_rdsh"),
 )  # fmt: skip

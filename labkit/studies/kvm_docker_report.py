@@ -1,6 +1,5 @@
 """A guest of KVM against a container, in five tests: how much does the worst of them lose?"""
 
-from labkit.claims import published
 from labkit.studies._places import TOPOLOGY, beside_its_host, place
 from labkit.study import Study
 from labkit.workloads.five_tests import FiveTests
@@ -17,11 +16,8 @@ study = Study(
     "report of a third party",
     workload=FiveTests(percent=3, mebibytes=64, trials=3),
     quick={"repeats": 1, "percent": 2, "trials": 2, "mebibytes": 16},
-    metric="performance",
-    unit="1",
-    topology=TOPOLOGY,
+    metric="performance", unit="1", topology=TOPOLOGY,
     conditions=tuple(
         beside_its_host(place(name, called=called), *ASKING) for called, name in SIDES.items()
     ),
-    claims=published.of("kvm_docker_report"),
-)
+)  # fmt: skip

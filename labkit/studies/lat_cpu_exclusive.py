@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 from labkit.box.growing import numbered
-from labkit.claims import published
 from labkit.condition import Condition
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
@@ -65,14 +64,9 @@ study = Study(
     source=SOURCE,
     workload=USUAL,
     quick={"repeats": 2, "duration": 1},
-    metric="response time",
-    unit="us",
-    topology="neighbours",
-    conditions=_conditions(**FITTING),
-    sizes=FITTING,
-    made=_conditions,
+    metric="response time", unit="us", topology="neighbours",
+    conditions=_conditions(**FITTING), sizes=FITTING, made=_conditions,
     document=OfDocument({"answering": 2, "computing": 4}, TESTBED, line=10),
-    claims=published.of("lat_cpu_exclusive"),
     apart={
         "lat-cpu-exclusive-01": "so its own waiting is in the response times",
         "lat-cpu-exclusive-02": "so it takes CPU time from the guests that compute",
@@ -81,4 +75,4 @@ study = Study(
         "free_cpus": "labkit takes no CPU from the threads that serve a NIC alone, so there are no "
         "two amounts to compare",
     },
-)
+)  # fmt: skip

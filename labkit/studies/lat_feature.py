@@ -1,6 +1,5 @@
 """The gain from each part of the feature, one mechanism after another."""
 
-from labkit.claims import published
 from labkit.condition import Condition
 from labkit.event import Event
 from labkit.events.asked_to_start import AskedToStart
@@ -56,9 +55,7 @@ study = Study(
     source=SOURCE,
     workload=WakeUp(count=3600),
     quick={"repeats": 1, "count": 500},
-    metric="response time",
-    unit="us",
-    topology="neighbours",
+    metric="response time", unit="us", topology="neighbours",
     document=OfDocument(machines=TESTBED, line=10),
     conditions=(
         _condition(
@@ -123,7 +120,6 @@ study = Study(
             PROMPT, OWNED, FullReservation(), *UNRESERVED, events=(AskedToStart(),),
         ),
     ),
-    claims=published.of("lat_feature"),
     untold={
         "lat-feature-01": "a guest of a box is several processes on one CPU, which wait for one "
         "another: with nobody beside it, its ready share is above the limit too",

@@ -1,6 +1,5 @@
 """Request and answer in a virtual machine: how close to native, measured with ping."""
 
-from labkit.claims import published
 from labkit.studies import _guests
 from labkit.study import Study
 from labkit.workloads.ping import Ping
@@ -13,14 +12,10 @@ study = Study(
     source=_guests.SOURCE,
     workload=Ping(count=6000),
     quick={"repeats": 3, "count": 1000},
-    metric="round trip",
-    unit="us",
-    conditions=_guests.one_or_four(""),
-    sizes={"cpus": ""},
-    made=_guests.one_or_four,
+    metric="round trip", unit="us",
+    conditions=_guests.one_or_four(""), sizes={"cpus": ""}, made=_guests.one_or_four,
     topology=_guests.TOPOLOGY,
     document=_guests.LATENCY_PAPER,
-    claims=published.of("lat_ping"),
     crowded=_guests.SHARED_CPU,
     # Its p99.99 is 5 ms with either setting, and the bare machine's 0.06 ms.
     emulated={"lat-ping-07": "what emulates a guest makes its slowest answers, however it is set"},
@@ -29,4 +24,4 @@ study = Study(
         "lat-ping-05": f"{_guests.STAND_INS}: no setting brings that close to native",
         "lat-ping-06": f"{_guests.STAND_INS}: no setting cuts that to three fifths",
     },
-)
+)  # fmt: skip

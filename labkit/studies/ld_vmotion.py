@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from labkit.claims import published as claims
 from labkit.condition import Condition
 from labkit.events.migration import LiveMigration
 from labkit.study import Study
@@ -65,13 +64,10 @@ study = Study(
     quick={"repeats": 1, "duration": 8},
     few=("VM [rtt=5ms]", "VM [rtt=100ms]"),
     extra=("VM [rtt=25ms]", "VM [rtt=150ms]"),
-    metric="migration time",
-    unit="s",
-    topology="long-distance",
+    metric="migration time", unit="s", topology="long-distance",
     conditions=tuple(_conditions(LINE, DEADLINE)),
-    claims=claims.of("ld_vmotion"),
     untold={
         "load_while_copying: VM [rtt=100ms]": SHARES_CPUS,
         "steady_share: VM [rtt=100ms]": SHARES_CPUS,
     },
-)
+)  # fmt: skip

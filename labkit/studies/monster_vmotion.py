@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from labkit.claims import published as claims
 from labkit.condition import Condition
 from labkit.events.migration import LiveMigration
 from labkit.study import Study
@@ -97,11 +96,8 @@ study = Study(
     workload=DirtyMemory(mebibytes=MEBIBYTES),
     quick={"repeats": 1, "mebibytes": 60},
     few=("5.5 [gbps=10]", "6.0 [gbps=20]", "6.0 [gbps=40]", "6.0 [gbps=80, dirty=all]"),
-    metric="bandwidth",
-    unit="Mbit/s",
-    topology="monster",
+    metric="bandwidth", unit="Mbit/s", topology="monster",
     conditions=tuple(Lines().conditions()),
-    claims=claims.of("monster_vmotion"),
     lines={c.name: c.events[0].rate_mbit for c in Lines(scale=1).conditions()
            if isinstance(c.events[0], LiveMigration)},
     untold={

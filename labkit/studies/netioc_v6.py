@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from labkit.claims import published
 from labkit.condition import Condition
 from labkit.results import Results
 from labkit.setting import Setting
@@ -97,9 +96,6 @@ study = Study(
     source="Network I/O Control in vSphere 6 (announcement of a paper)",
     workload=Uplink(),
     quick={"repeats": 1, "duration": 1},
-    metric="throughput",
-    unit="Mbit/s",
-    topology="uplink",
+    metric="throughput", unit="Mbit/s", topology="uplink",
     conditions=conditions(),
-    claims=published.of("netioc_v6"),
-)
+)  # fmt: skip

@@ -1,6 +1,5 @@
 """RAID groups or a pool, half or fully allocated, under small random requests."""
 
-from labkit.claims import published
 from labkit.condition import Condition
 from labkit.study import OfDocument, Study
 from labkit.workloads.disk_array import DiskArray
@@ -30,11 +29,8 @@ study = Study(
     source="Virtualized Storage Performance: RAID Groups versus Storage Pools",
     workload=DiskArray(),
     quick={"repeats": 1, "duration": 2},
-    metric="throughput",
-    unit="1/s",
-    topology="arrays",
+    metric="throughput", unit="1/s", topology="arrays",
     conditions=tuple(_condition(kind, share) for kind in KINDS for share in ALLOCATED),
     document=OfDocument({"volume": 102_400, "duration": 3600}),
-    claims=published.of("raid_iometer"),
     untold={"raid-iometer-02": FILES, "raid-iometer-03": FILES},
-)
+)  # fmt: skip

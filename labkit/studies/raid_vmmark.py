@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from labkit.claims import published
 from labkit.studies.raid_iometer import FILES
 from labkit.studies.raid_iometer import study as raid_iometer
 from labkit.study import OfDocument, Study
@@ -19,14 +18,11 @@ study = Study(
     workload=TileLoad(),
     quick={"repeats": 1, "duration": 8},
     few=("RAID, half", "Pool, half"),
-    metric="score",
-    unit="1",
-    topology="tiles",
+    metric="score", unit="1", topology="tiles",
     conditions=tuple(
         replace(condition, roles=ROLES, expects=("steal", "busy client", "clock step"))
         for condition in raid_iometer.conditions
     ),
     document=OfDocument({"duration": 3600}),
-    claims=published.of("raid_vmmark"),
     untold={f"raid-vmmark-0{number}": FILES for number in (2, 3, 4)},
-)
+)  # fmt: skip

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 from labkit.box.growing import numbered
-from labkit.claims import published
 from labkit.condition import Condition
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.processes import FIRST_NODE, TEST_NIC, InterruptCpus, ServiceRunning
@@ -69,23 +68,18 @@ study = Study(
     workload=RedisScaleout(duration=2),
     quick={"repeats": 1, "duration": 1},
     few=tuple(f"{kind}{one}" for one in (" [servers=1]", "") for kind in KINDS if "VM" not in kind),
-    metric="throughput",
-    unit="1/s",
-    topology="scaleout",
-    conditions=_conditions(FITTING),
-    sizes={"guests": FITTING},
-    made=_conditions,
+    metric="throughput", unit="1/s", topology="scaleout",
+    conditions=_conditions(FITTING), sizes={"guests": FITTING}, made=_conditions,
     grows={"guests": "guest"},
     document=OfDocument(
         {"guests": 8, "keys": 250_000_000},
         {"server": Had(cpus=32, gib=96, nodes=2), "guest": Had(cpus=2, gib=11)},
         line=10,
     ),
-    claims=published.of("redis_scaleout"),
     # One CPU for each server: else a speed-up is bound to stay small, and no thread can move.
     least_cpus={f"redis-scaleout-{n}": len(SERVERS) for n in ("06", "07", "08", "09", "12")},
     unmeasured={
         "kernel=3.18.1": "labkit starts no host with another kernel",
         "kernel=3.10.0": "labkit starts no host with another kernel",
     },
-)
+)  # fmt: skip

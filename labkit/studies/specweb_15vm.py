@@ -1,7 +1,6 @@
 """Many small guests with a web server each, beside one web server on the bare machine."""
 
 from labkit.box.growing import numbered
-from labkit.claims import published
 from labkit.condition import Condition
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
@@ -49,17 +48,12 @@ study = Study(
     source="Achieving High Web Throughput Scaling with vSphere 4 on Intel Xeon 5500 Series Servers",
     workload=WebSessions(),
     quick={"repeats": 1, "duration": 1},
-    metric="score",
-    unit="1",
-    topology=TOPOLOGY,
-    conditions=_conditions(FITTING),
-    sizes={"guests": FITTING},
-    made=_conditions,
+    metric="score", unit="1", topology=TOPOLOGY,
+    conditions=_conditions(FITTING), sizes={"guests": FITTING}, made=_conditions,
     document=OfDocument(
         {"guests": 15, **KIT, "duration": 60.0, "warm_up": 20.0},
         {"guest": Had(cpus=1, gib=6)},
         line=16,
     ),
-    claims=published.of("specweb_15vm"),
     least_cpus={"specweb-15vm-01": FITTING},
-)
+)  # fmt: skip

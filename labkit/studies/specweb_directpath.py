@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from labkit.claims import published
 from labkit.condition import Condition
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
@@ -93,9 +92,7 @@ study = Study(
     workload=WebSessions(step=0.25, duration=0.5, warm_up=0.2, start=32),
     quick={"repeats": 1, "duration": 1},
     few=("VM-paravirtual", "VM-e1000"),
-    metric="throughput",
-    unit="Gbit/s",
-    topology="web",
+    metric="throughput", unit="Gbit/s", topology="web",
     conditions=(
         NATIVE,
         PAST,
@@ -121,7 +118,6 @@ study = Study(
         {"server": Had(cpus=8, gib=96, nodes=2), "guest": Had(cpus=4, gib=21)},
         line=10,
     ),
-    claims=published.of("specweb_directpath"),
     least_cpus={"specweb-directpath-01": len(GUESTS)},
     untold={
         "specweb-directpath-06": "in a box the substitute for pass-through is a NIC without a "

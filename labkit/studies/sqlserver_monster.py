@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from labkit.box.growing import numbered
-from labkit.claims import published
 from labkit.condition import Condition
 from labkit.setting import Setting
 from labkit.settings.exclusive_cpu import ExclusiveCpu
@@ -91,17 +90,12 @@ study = Study(
     source="Monster Performance with SQL Server VMs on vSphere 5.5",
     workload=DvdStore(duration=10, warm_up=8, users=USERS, buffers=32),
     quick={"repeats": 1, "duration": 4, "warm_up": 6},
-    metric="orders per minute",
-    unit="1/min",
-    topology="monsters",
-    conditions=_conditions(**FITTING),
-    sizes=FITTING,
-    made=_conditions,
+    metric="orders per minute", unit="1/min", topology="monsters",
+    conditions=_conditions(**FITTING), sizes=FITTING, made=_conditions,
     grows={"small": "guest", "large": "large", "larger": "larger"},
     document=OfDocument(
         {"small": 8, "large": 4, "larger": 2},
         {"server": Had(cpus=64), **{role: Had(cpus=cpus) for cpus, role in KINDS.items()}},
     ),
-    claims=published.of("sqlserver_monster"),
     takes={"sqlserver-monster-03": "hyper-threads and CPUs to spare"},
-)
+)  # fmt: skip

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from labkit.claims import published
 from labkit.condition import Condition
 from labkit.event import Event
 from labkit.events.host_failure import HostFailure
@@ -105,12 +104,9 @@ study = Study(
     workload=Management(),
     quick={"repeats": 1, "token_ms": 1000},
     few=("HA [inventory=small]", "Reboot [inventory=small]"),
-    metric="failover downtime",
-    unit="s",
-    topology="failover",
+    metric="failover downtime", unit="s", topology="failover",
     conditions=(*_conditions(), *_silence()),
     extra=tuple(one.name for one in _silence()),
     document=OfDocument({"part": 1}),
-    claims=published.of("vcenter_ha"),
     untold={"vcenter-ha-03": SET},
-)
+)  # fmt: skip

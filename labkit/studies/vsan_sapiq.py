@@ -1,6 +1,5 @@
 """Which way partial answers travel between nodes of a database, and what a warm cache is worth."""
 
-from labkit.claims import published
 from labkit.condition import Condition
 from labkit.setting import Setting
 from labkit.settings.egress import Link, NetIoControl, Traffic
@@ -44,9 +43,7 @@ study = Study(
     source="Virtual SAN and SAP IQ - a Perfect Match",
     workload=DistributedQuery(),
     quick={"repeats": 1, "streams": 1},
-    metric="throughput",
-    unit="1/h",
-    topology="shared-storage",
+    metric="throughput", unit="1/h", topology="shared-storage",
     conditions=(
         _condition("storage", "", EQUAL),
         _condition("network", "", EQUAL),
@@ -56,5 +53,4 @@ study = Study(
         _condition("storage", ", slow network", NARROW, SLOW),
         _condition("network", ", slow network", NARROW, SLOW),
     ),
-    claims=published.of("vsan_sapiq"),
-)
+)  # fmt: skip

@@ -1,6 +1,10 @@
-"""The claims of all documents: each there once, testable, with its source and its conditions."""
+"""The claims of all documents: each there once, testable, with its source and its conditions.
+
+And the figures that they print: each once, with its source.
+"""
 
 import re
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
@@ -9,6 +13,7 @@ from planted import exact
 
 from labkit.claim import NotHere, judge
 from labkit.claims import published
+from labkit.claims.printed import figures
 from labkit.errors import BadInput, Unknown
 
 # How many claims each document makes in each study.
@@ -107,3 +112,17 @@ def test_a_claim_that_cannot_be_meant_is_refused(what):
 def test_an_unknown_study_is_answered_with_the_known_ones():
     with pytest.raises(Unknown, match="lat_ping"):
         published.of("lat_pong")
+
+
+@each(sorted(published.FOLDER.glob("*.csv")), lambda path: path.stem)
+def test_a_published_file_lists_each_figure_once_with_a_unit_and_its_source(path):
+    """Its columns and numbers are looked at when it is read."""
+    printed, sources = figures(path.stem), (published.FOLDER / "SOURCES.md").read_text("utf-8")
+    assert path.stem in sources and path.stem == path.stem.lower().replace("-", "_")
+    for row in printed:
+        assert row.condition and row.metric and row.statistic and row.unit.strip()
+        assert row.relation in {"=", "~", "<", "<=", ">", ">="}
+        title, _, place = row.source.rpartition("; ")
+        assert title and place and row.source.split("; ")[0] in sources
+        assert bool(row.x_name) == bool(row.x)
+    assert len({astuple(replace(row, relation="")) for row in printed}) == len(printed)

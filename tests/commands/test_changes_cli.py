@@ -134,7 +134,7 @@ def test_a_condition_without_settings_leaves_nothing_to_put_back(lab, labkit):
 def test_a_study_is_refused_where_something_is_applied_and_says_what_to_type(lab, labkit, tmp_path):
     assert labkit("apply", "knobs", "--condition", "new").returncode == 0
     asked = Condition("new", "n", "n", (Knob(str(lab / "a"), "newer"),), roles={"client": "server"})
-    study = Study("knobs", "k", "q", "s", Ping(count=9), (asked,), (), "round trip", "us")
+    study = Study("knobs", "k", "q", "s", Ping(count=9), (asked,), "round trip", "us", ())
     results = Results.begin(tmp_path / "runs", {"study": "knobs", "seed": 1})
     with opened(lab / "lab.toml") as there, pytest.raises(Unfinished) as error:
         loop.run(study, there, results, repeats=1)

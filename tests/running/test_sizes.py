@@ -33,7 +33,7 @@ SMALL = Condition("small", "m", "h", knobs={"duration": 1})
 
 
 def study(workload, *conditions):
-    return Study("s", "t", "q", "s", workload, conditions or (HERE,), (), "max iops", "1/s")
+    return Study("s", "t", "q", "s", workload, conditions or (HERE,), "max iops", "1/s", ())
 
 
 class Untooled(Fio):

@@ -19,7 +19,7 @@ LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "out", "__pycache__", ".*_cac
 # All that looks at studies, their notebooks and their published files, and needs no box.
 GENERIC = (
     "tests/studies/test_every_study.py", "tests/pages/test_notebooks.py",
-    "tests/house/test_published.py", "tests/house/test_architecture.py",
+    "tests/house/test_architecture.py",
     "tests/house/test_readme.py", "tests/house/test_prose.py", "tests/claims/test_claims.py",
     "tests/claims/test_who_decides.py", "tests/commands/test_scorecard.py",
 )  # fmt: skip

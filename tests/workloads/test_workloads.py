@@ -314,7 +314,7 @@ def test_a_workload_names_the_programs_whose_versions_its_runs_keep(name):
 
 def test_a_study_whose_workload_waits_for_each_answer_says_what_that_hides(tmp_path):
     results = Results.begin(tmp_path / "r", {})
-    waits = Study("waits", "t", "q", "s", Sockperf(), (), (), "round trip", "us")
+    waits = Study("waits", "t", "q", "s", Sockperf(), (), "round trip", "us", ())
     sends = replace(waits, workload=Ping())
     (said,) = remarks(waits, results)
     assert "a closed loop" in said and "far percentiles look better than they are" in said
