@@ -34,24 +34,15 @@ __all__ = [
     "open_lab", "run", "study_results",
 ]  # fmt: skip
 _HOMES = {
-    "labkit.changes.in_force": ("applied",),
-    "labkit.claim": ("Bound", "NotHere", "Order", "Ratio", "Shape", "compare"),
-    "labkit.claims.forms": ("AtLeast", "EveryTest", "Near", "Rank"),
-    "labkit.condition": ("Condition",),
-    "labkit.errors": ("LabkitError",),
-    "labkit.host": ("Host",),
-    "labkit.judging": ("judge",),
-    "labkit.lab": ("Lab",),
-    "labkit.results": ("Results",),
-    "labkit.running.comparing": ("Comparing", "Side", "compare_sides"),
-    "labkit.running.loop": ("run",),
-    "labkit.running.open_lab": ("open_lab", "study_results"),
-    "labkit.studies": ("find_study",),
-    "labkit.study": ("Study",),
-    "labkit.workload": ("Sample", "Workload"),
-    "labkit.workloads.command": ("Command",),
-}
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+    "changes.in_force": "applied", "claim": "Bound NotHere Order Ratio Shape compare",
+    "claims.forms": "AtLeast EveryTest Near Rank", "condition": "Condition",
+    "errors": "LabkitError", "host": "Host", "judging": "judge", "lab": "Lab",
+    "results": "Results", "running.comparing": "Comparing Side compare_sides",
+    "running.loop": "run", "running.open_lab": "open_lab study_results",
+    "studies": "find_study", "study": "Study", "workload": "Sample Workload",
+    "workloads.command": "Command",
+}  # fmt: skip
+_HOME_OF = {name: f"labkit.{home}" for home, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:

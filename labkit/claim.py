@@ -311,17 +311,11 @@ class NotHere(Claim):
 
 
 def judge(
-    claims: Iterable[Claim],
-    measured: Mapping[str, Blocks],
-    *,
-    emulated: bool = False,
-    decided: Mapping[str, str] | None = None,
-    looks: Sequence[int] = (),
-    before: Mapping[str, History] | None = None,
-    margin: float | None = None,
-    floors: Mapping[float, float] | None = None,
-    kinds: Mapping[str, str] | None = None,
-) -> list[Verdict]:
+    claims: Iterable[Claim], measured: Mapping[str, Blocks], *, emulated: bool = False,
+    decided: Mapping[str, str] | None = None, looks: Sequence[int] = (),
+    before: Mapping[str, History] | None = None, margin: float | None = None,
+    floors: Mapping[float, float] | None = None, kinds: Mapping[str, str] | None = None,
+) -> list[Verdict]:  # fmt: skip
     """One verdict per claim, in the same order; every comparison of all of them is counted.
 
     `decided` are claims whose outcome something else decides, and what. `looks` are the blocks that
@@ -357,14 +351,9 @@ def judge(
 
 
 def compare(
-    a: npt.ArrayLike | Blocks,
-    b: npt.ArrayLike | Blocks,
-    percentile: Statistic = 50,
-    names: tuple[str, str] = ("a", "b"),
-    *,
-    looks: Sequence[int] = (),
-    margin: float = MARGIN,
-) -> Verdict:
+    a: npt.ArrayLike | Blocks, b: npt.ArrayLike | Blocks, percentile: Statistic = 50,
+    names: tuple[str, str] = ("a", "b"), *, looks: Sequence[int] = (), margin: float = MARGIN,
+) -> Verdict:  # fmt: skip
     """Is `a` lower than `b` at this statistic? holds: lower; contradicted: higher; undecided.
 
     They are the same within the margin if they clearly differ by less than that share.

@@ -3,8 +3,6 @@
 Each prints as up to three lines: what happened and where, the tool's last words, what to try.
 """
 
-from __future__ import annotations
-
 import difflib
 import shlex
 import textwrap

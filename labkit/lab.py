@@ -183,10 +183,8 @@ def _toml(path: Path) -> dict[str, Any]:
 # A role becomes a part of names of files and of what is told about its host.
 def _host(path: Path, role: str, table: Any, defaults: Address) -> Host:
     if not ROLE.fullmatch(role):
-        raise BadInput(
-            f"{path}: [hosts.{role!r}] is no role: it holds letters, digits, - and _ only",
-            hint="it begins with a letter, and has at most 40: [hosts.client]",
-        )
+        problem = f"{path}: [hosts.{role!r}] is no role: it holds letters, digits, - and _ only"
+        raise BadInput(problem, hint="it begins with a letter, and has at most 40: [hosts.client]")
     if isinstance(table, dict):
         _refuse_unknown(path, f"key of [hosts.{role}]", table, HOST_KEYS)
     if not isinstance(table, dict) or not table.get("control"):

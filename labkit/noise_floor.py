@@ -82,13 +82,13 @@ class Noise:
         return {level.percentile: math.expm1(min(reach * per_block(level.ratio, self.blocks), 1.0))
                 for level in self.levels if level.ratio.enough}  # fmt: skip
 
-    def hides(self, percentile: float, effect: float) -> float:
+    def hides(self, percentile: float | None, effect: float | None) -> float:
         """The floor that a ratio drowns in; 0 if it does not."""
         level = self._known(percentile)
-        hidden = level is not None and max(effect, 1 / effect) - 1 <= level.floor
+        hidden = level and effect and max(effect, 1 / effect) - 1 <= level.floor
         return level.floor if level and hidden else 0.0
 
-    def _known(self, percentile: float) -> Level | None:
+    def _known(self, percentile: float | None) -> Level | None:
         known = (level for level in self.levels if level.ratio.enough)
         return next((level for level in known if level.percentile == percentile), None)
 

@@ -195,10 +195,8 @@ class Results:
             results = cls.open(path)
             if dict(results.asked) != json.loads(json.dumps(question)):
                 odd = records.unlike(results.asked, json.loads(json.dumps(question)))
-                raise BadInput(
-                    f"{path} holds results of something else: {odd} differ",
-                    hint="give this run another label",
-                )
+                problem = f"{path} holds results of something else: {odd} differ"
+                raise BadInput(problem, hint="give this run another label")
             return results
         with records.keeping(f"the question in {path}"):
             path.mkdir(parents=True, exist_ok=True)

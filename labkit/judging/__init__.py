@@ -52,7 +52,7 @@ def judged(reading: Reading, margin: float | None = None) -> list[Verdict]:
     loads, verdicts = Loads(study, results), []
     blocks_of = {name: b for name, b in reading.measured.items() if name not in study.unmeasured}
     for claim, verdict in zip(study.claims, _plain(reading, noise, margin), strict=True):
-        verdict = _given_up(_in_noise(verdict, noise), given_up.get(claim.id))
+        verdict = _remarked(verdict, noise, given_up.get(claim.id))
         verdict = replace(verdict, reasons=tuple(taking(r, seconds) for r in verdict.reasons))
         names = claim.conditions_among([condition.name for condition in study.conditions])
         latency = study.unit in LATENCIES and claim.metric in WAITS
@@ -98,29 +98,19 @@ def _slower(study: Study, results: Results) -> bool:
 
 # Of each condition or metric that was not counted: why, or that it is not the document's.
 def _explain(v: Verdict, reasons_of: Mapping[str, str], unlike: Sequence[str]) -> list[Reason]:
-    reasons: list[Reason] = []
-    for reason in v.reasons:
-        if reason.what is not What.NOT_MEASURED:
-            reasons.append(reason)
-            continue
-        by: dict[tuple[What, str], list[str]] = {}
-        for name in reason.about:
-            whys = (text for key, text in reasons_of.items() if Measurand.of(name).has(key))
-            kind = What.NOT_THE_DOCUMENTS if name in unlike else What.NOT_MEASURED
-            by.setdefault((kind, next(whys, "")), []).append(name)
-        reasons += [Reason(kind, tuple(about), said) for (kind, said), about in by.items()]
-    return reasons
+    reasons = [reason for reason in v.reasons if reason.what is not What.NOT_MEASURED]
+    by: dict[tuple[What, str], list[str]] = {}
+    for name in (name for r in v.reasons if r.what is What.NOT_MEASURED for name in r.about):
+        whys = (text for key, text in reasons_of.items() if Measurand.of(name).has(key))
+        kind = What.NOT_THE_DOCUMENTS if name in unlike else What.NOT_MEASURED
+        by.setdefault((kind, next(whys, "")), []).append(name)
+    return reasons + [Reason(kind, tuple(about), said) for (kind, said), about in by.items()]
 
 
-def _in_noise(verdict: Verdict, noise: Noise | None) -> Verdict:
-    if noise is None or verdict.percentile is None or not verdict.effect:
-        return verdict
-    floor = noise.hides(verdict.percentile, verdict.effect)
-    return verdict.also(Reason(What.NOISE, number=floor)) if floor else verdict
-
-
-# That it was given up counts as long as nothing was measured since.
-def _given_up(verdict: Verdict, note: kept_looks.GivenUp | None) -> Verdict:
+# Below the lab's noise; given up, which counts as long as nothing was measured since.
+def _remarked(verdict: Verdict, noise: Noise | None, note: kept_looks.GivenUp | None) -> Verdict:
+    if floor := noise.hides(verdict.percentile, verdict.effect) if noise else 0.0:
+        verdict = verdict.also(Reason(What.NOISE, number=floor))
     if note is None or verdict.verdict != UNDECIDED or verdict.blocks > note.blocks:
         return verdict
     return replace(verdict, given_up=note.why).also(Reason(What.GIVEN_UP, said=note.why))

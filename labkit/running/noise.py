@@ -20,16 +20,9 @@ FORESEEN = (5, 10, 20)
 
 
 def measure(
-    study: Study,
-    lab: Lab,
-    *,
-    place: str,
-    label: str,
-    condition: str = "",
-    repeats: int = 6,
-    seed: int = 1,
-    tell: Tell = lambda _: None,
-) -> Noise:
+    study: Study, lab: Lab, *, place: str, label: str, condition: str = "", repeats: int = 6,
+    seed: int = 1, tell: Tell = lambda _: None,
+) -> Noise:  # fmt: skip
     """Run a condition of the study (the first that the lab can do) against itself, and keep it."""
     check_label(label)
     study = possible.with_free_tools(study, lab)

@@ -67,18 +67,16 @@ def spent(risk: float, first: float, blocks: float, share: float = FIRST) -> flo
     return risk * (1.0 - (1.0 - share) * math.pow(first / blocks, SLOWLY))
 
 
-def check(looks: Sequence[int]) -> None:
-    """Refuse looks that cannot have been: each is at more blocks than the one before."""
+def levels(looks: Sequence[int], risk: float = RISK, share: float = FIRST) -> list[float]:
+    """The level of each look that keeps the risk of all looks together.
+
+    Looks that cannot have been are refused: each is at more blocks than the one before.
+    """
     if not looks or looks[0] < 1 or any(b <= a for a, b in pairwise(looks)):
         text = ", ".join(map(str, looks)) or "none"
         raise BadInput(f"looks are at 1 block or more, each at more than the last, not at {text}")
     if len(looks) > MOST_LOOKS:
         raise BadInput(f"{len(looks)} looks are too many; at most {MOST_LOOKS} are counted")
-
-
-def levels(looks: Sequence[int], risk: float = RISK, share: float = FIRST) -> list[float]:
-    """The level of each look that keeps the risk of all looks together."""
-    check(looks)
     return list(_after(tuple(looks), risk, share)[0])
 
 

@@ -10,8 +10,7 @@ study = Study(
     question="How much of a bare machine's small random disk I/O remains in a container, a guest, "
     "and a container in a guest?",
     source="Ali, Agrawal and Bergamasco, Docker Containers Performance in VMware vSphere",
-    workload=Fio(),
-    quick={"repeats": 1, "duration": 1, "mebibytes": 32},
+    workload=Fio(), quick={"repeats": 1, "duration": 1, "mebibytes": 32},
     metric="max iops", unit="1/s",
     conditions=places(),
     topology=TOPOLOGY,

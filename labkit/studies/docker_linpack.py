@@ -10,8 +10,7 @@ study = Study(
     question="How much of a bare machine's computing speed remains in a container, a guest, and a "
     "container in a guest?",
     source="Ali, Agrawal and Bergamasco, Docker Containers Performance in VMware vSphere",
-    workload=Linpack(),
-    quick={"repeats": 2, "percent": 3},
+    workload=Linpack(), quick={"repeats": 2, "percent": 3},
     metric="performance", unit="Gflop/s",
     conditions=places(),
     topology=TOPOLOGY,

@@ -80,16 +80,14 @@ study = Study(
     question="What do a container, its bridge and a virtual machine add to a round trip? And what "
     "does a stream cost where the link hides it?",
     source="Ali, Agrawal and Bergamasco, Docker Containers Performance in VMware vSphere",
-    workload=Netperf(size=1, duration=2),
-    also=(Streams(duration=2),),
+    workload=Netperf(size=1, duration=2), also=(Streams(duration=2),),
     quick={"repeats": 1, "duration": 1},
     metric="netperf mean", unit="us", topology="wired",
     conditions=_conditions(1, "", ""), sizes={"streams": 1, "buffers": "", "cpus": ""},
     made=_conditions,
     document=OfDocument(
         {"streams": SEVERAL, "cpus": "0-1"},
-        {"server": Had(cpus=32, gib=512, nodes=4), "guest": Had(cpus=2, gib=4)},
-        line=10,
+        {"server": Had(cpus=32, gib=512, nodes=4), "guest": Had(cpus=2, gib=4)}, line=10,
     ),
     takes=dict.fromkeys(("docker-netperf-06", "docker-netperf-12"), "real-time priority"),
 )  # fmt: skip

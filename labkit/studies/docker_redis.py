@@ -33,14 +33,12 @@ study = Study(
     question="How many requests does a Redis server lose behind a container's bridge, and how many "
     "in a virtual machine?",
     source="Ali, Agrawal and Bergamasco, Docker Containers Performance in VMware vSphere",
-    workload=Redis(duration=3),
-    quick={"repeats": 1, "duration": 1},
+    workload=Redis(duration=3), quick={"repeats": 1, "duration": 1},
     metric="throughput", unit="1/s", topology=TOPOLOGY,
     conditions=_conditions(""), sizes={"interrupts": ""}, made=_conditions,
     document=OfDocument(
         {"pin": "0", "interrupts": "1"},
-        {"server": Had(cpus=32, gib=96, nodes=2), "guest": Had(cpus=16, gib=93)},
-        line=10,
+        {"server": Had(cpus=32, gib=96, nodes=2), "guest": Had(cpus=16, gib=93)}, line=10,
     ),
     least_cpus={"docker-redis-09": 2},
 )  # fmt: skip

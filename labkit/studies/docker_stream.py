@@ -10,8 +10,7 @@ study = Study(
     question="How much of the memory bandwidth of a bare machine is left in a container, in a "
     "virtual machine, and in a container in that?",
     source="Ali, Agrawal and Bergamasco, Docker Containers Performance in VMware vSphere",
-    workload=Stream(),
-    quick={"repeats": 1, "trials": 3},
+    workload=Stream(), quick={"repeats": 1, "trials": 3},
     metric="bandwidth", unit="MB/s",
     conditions=places(),
     topology=TOPOLOGY,

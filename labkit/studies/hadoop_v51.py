@@ -21,8 +21,7 @@ study = Study(
     title="Hadoop on hosts with two quad-core processors",
     question="Do four virtual machines on each host sort as fast as the bare machines?",
     source="Virtualized Hadoop Performance with vSphere 6",
-    workload=TeraSort(),
-    quick={"repeats": 1, "rows": 64_000},
+    workload=TeraSort(), quick={"repeats": 1, "rows": 64_000},
     metric="elapsed time", unit="s", topology=TOPOLOGY,
     conditions=_conditions(**FITTING), sizes=FITTING, made=_conditions,
     # The later study had almost four times as many rows.

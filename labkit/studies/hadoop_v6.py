@@ -25,8 +25,7 @@ study = Study(
     question="How many virtual machines on each host generate, sort and check rows fastest, and "
     "are they faster than the bare machines?",
     source="Virtualized Hadoop Performance with vSphere 6",
-    workload=TeraSort(),
-    quick={"repeats": 1, "rows": 64_000},
+    workload=TeraSort(), quick={"repeats": 1, "rows": 64_000},
     few=("Native", "VM [vms=1]", "VM [vms=2]"),
     metric="elapsed time", unit="s", topology=TOPOLOGY,
     conditions=_conditions(**FITTING), sizes=FITTING, made=_conditions,

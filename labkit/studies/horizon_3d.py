@@ -35,8 +35,7 @@ study = Study(
     question="How many of the frames that a host draws does the client of a remote desktop see? "
     "Does it see more by the newer way?",
     source="Horizon 6 and hardware accelerated 3D graphics (announcement of a paper)",
-    workload=Viewing(),
-    quick={"repeats": 1, "duration": 1},
+    workload=Viewing(), quick={"repeats": 1, "duration": 1},
     few=tuple(f"{release} [load=Solid Edge viewer]" for release in WAYS),
     metric="performance", unit="1/s", topology="uplink",
     conditions=tuple(_condition(release, load) for load in LOADS for release in WAYS),

@@ -31,8 +31,7 @@ study = Study(
     question="How many users of remote desktops does one host bear before 95 % of their answers "
     "come too late? Does it matter how pictures are sent?",
     source="Horizon 6 RDSH Performance & Best Practices (announcement of a paper)",
-    workload=DesktopSessions(),
-    quick={"repeats": 1, "duration": 1},
+    workload=DesktopSessions(), quick={"repeats": 1, "duration": 1},
     few=("Raw, slow line", "Tight, slow line"),
     metric="users", unit="1", topology="uplink",
     conditions=(

@@ -62,8 +62,7 @@ study = Study(
     question="With a network stack that bypasses the kernel, is a virtual machine as quick to "
     "answer as a bare one?",
     source=SOURCE,
-    workload=Sockperf(duration=5),
-    quick={"repeats": 3, "duration": 1},
+    workload=Sockperf(duration=5), quick={"repeats": 3, "duration": 1},
     metric="round trip", unit="us",
     document=LATENCY_PAPER,
     conditions=_conditions(""), sizes={"cpus": ""}, made=_conditions,

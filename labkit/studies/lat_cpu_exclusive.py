@@ -62,8 +62,7 @@ study = Study(
     question="How much faster does a guest answer that owns its CPUs, and what do the guests "
     "beside it lose in the same run?",
     source=SOURCE,
-    workload=USUAL,
-    quick={"repeats": 2, "duration": 1},
+    workload=USUAL, quick={"repeats": 2, "duration": 1},
     metric="response time", unit="us", topology="neighbours",
     conditions=_conditions(**FITTING), sizes=FITTING, made=_conditions,
     document=OfDocument({"answering": 2, "computing": 4}, TESTBED, line=10),

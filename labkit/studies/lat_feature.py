@@ -53,8 +53,7 @@ study = Study(
     question="How much does each part of latency sensitivity gain (a CPU of its own, no batching "
     "of packets), and which delays remain?",
     source=SOURCE,
-    workload=WakeUp(count=3600),
-    quick={"repeats": 1, "count": 500},
+    workload=WakeUp(count=3600), quick={"repeats": 1, "count": 500},
     metric="response time", unit="us", topology="neighbours",
     document=OfDocument(machines=TESTBED, line=10),
     conditions=(

@@ -11,9 +11,7 @@ study = Study(
     question="A program must wake up to answer: how much slower is a virtual machine, at the "
     "median and in the worst of ten thousand responses?",
     source=_guests.SOURCE,
-    workload=Sockperf(duration=4),
-    also=(Netperf(duration=2),),
-    quick={"repeats": 1, "duration": 1},
+    workload=Sockperf(duration=4), also=(Netperf(duration=2),), quick={"repeats": 1, "duration": 1},
     metric="round trip", unit="us",
     conditions=_guests.one_or_four(""), sizes={"cpus": ""}, made=_guests.one_or_four,
     topology=_guests.TOPOLOGY,

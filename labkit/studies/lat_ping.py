@@ -10,8 +10,7 @@ study = Study(
     question="How close to a bare machine can a virtual machine answer, on the median and in the "
     "worst of ten thousand round trips?",
     source=_guests.SOURCE,
-    workload=Ping(count=6000),
-    quick={"repeats": 3, "count": 1000},
+    workload=Ping(count=6000), quick={"repeats": 3, "count": 1000},
     metric="round trip", unit="us",
     conditions=_guests.one_or_four(""), sizes={"cpus": ""}, made=_guests.one_or_four,
     topology=_guests.TOPOLOGY,

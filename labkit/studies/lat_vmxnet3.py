@@ -22,8 +22,7 @@ study = Study(
     question="What do CPU and throughput lose, at rising packet rates, when the virtual NIC "
     "neither gathers nor merges packets?",
     source=SOURCE,
-    workload=PacketRate(),
-    quick={"repeats": 1, "duration": 1},
+    workload=PacketRate(), quick={"repeats": 1, "duration": 1},
     metric="throughput", unit="1/s", topology="pair",
     document=OfDocument(machines=TESTBED, line=10),
     conditions=(

@@ -93,8 +93,7 @@ study = Study(
     question="How much of a fast line does a live migration fill, what limits it, and what does "
     "a guest that writes a lot change?",
     source="VMware Pushes the Envelope with vSphere 6.0 vMotion",
-    workload=DirtyMemory(mebibytes=MEBIBYTES),
-    quick={"repeats": 1, "mebibytes": 60},
+    workload=DirtyMemory(mebibytes=MEBIBYTES), quick={"repeats": 1, "mebibytes": 60},
     few=("5.5 [gbps=10]", "6.0 [gbps=20]", "6.0 [gbps=40]", "6.0 [gbps=80, dirty=all]"),
     metric="bandwidth", unit="Mbit/s", topology="monster",
     conditions=tuple(Lines().conditions()),

@@ -94,8 +94,7 @@ study = Study(
     question="Do shares, reservations and limits keep one kind of traffic from another's harm? "
     "And what do they cost where nobody competes?",
     source="Network I/O Control in vSphere 6 (announcement of a paper)",
-    workload=Uplink(),
-    quick={"repeats": 1, "duration": 1},
+    workload=Uplink(), quick={"repeats": 1, "duration": 1},
     metric="throughput", unit="Mbit/s", topology="uplink",
     conditions=conditions(),
 )  # fmt: skip

@@ -27,8 +27,7 @@ study = Study(
     question="Do small random requests go faster on a pool than on a RAID group, and with room to "
     "spare?",
     source="Virtualized Storage Performance: RAID Groups versus Storage Pools",
-    workload=DiskArray(),
-    quick={"repeats": 1, "duration": 2},
+    workload=DiskArray(), quick={"repeats": 1, "duration": 2},
     metric="throughput", unit="1/s", topology="arrays",
     conditions=tuple(_condition(kind, share) for kind in KINDS for share in ALLOCATED),
     document=OfDocument({"volume": 102_400, "duration": 3600}),

@@ -15,8 +15,7 @@ study = Study(
     question="Does a mixed load do as much, and answer as fast, on a pool as on a RAID group? And "
     "with room to spare?",
     source="Virtualized Storage Performance: RAID Groups versus Storage Pools",
-    workload=TileLoad(),
-    quick={"repeats": 1, "duration": 8},
+    workload=TileLoad(), quick={"repeats": 1, "duration": 8},
     few=("RAID, half", "Pool, half"),
     metric="score", unit="1", topology="tiles",
     conditions=tuple(

@@ -65,16 +65,14 @@ study = Study(
     question="How much more do eight servers do than one, on the bare machine, in containers, in "
     "virtual machines, and in both?",
     source="Bergamasco, Scaling Out Redis Performance with Docker on vSphere 6.0",
-    workload=RedisScaleout(duration=2),
-    quick={"repeats": 1, "duration": 1},
+    workload=RedisScaleout(duration=2), quick={"repeats": 1, "duration": 1},
     few=tuple(f"{kind}{one}" for one in (" [servers=1]", "") for kind in KINDS if "VM" not in kind),
     metric="throughput", unit="1/s", topology="scaleout",
     conditions=_conditions(FITTING), sizes={"guests": FITTING}, made=_conditions,
     grows={"guests": "guest"},
     document=OfDocument(
         {"guests": 8, "keys": 250_000_000},
-        {"server": Had(cpus=32, gib=96, nodes=2), "guest": Had(cpus=2, gib=11)},
-        line=10,
+        {"server": Had(cpus=32, gib=96, nodes=2), "guest": Had(cpus=2, gib=11)}, line=10,
     ),
     # One CPU for each server: else a speed-up is bound to stay small, and no thread can move.
     least_cpus={f"redis-scaleout-{n}": len(SERVERS) for n in ("06", "07", "08", "09", "12")},

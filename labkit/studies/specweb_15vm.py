@@ -46,14 +46,12 @@ study = Study(
     question="Do many guests with a web server each bear more users than one web server on the "
     "bare machine?",
     source="Achieving High Web Throughput Scaling with vSphere 4 on Intel Xeon 5500 Series Servers",
-    workload=WebSessions(),
-    quick={"repeats": 1, "duration": 1},
+    workload=WebSessions(), quick={"repeats": 1, "duration": 1},
     metric="score", unit="1", topology=TOPOLOGY,
     conditions=_conditions(FITTING), sizes={"guests": FITTING}, made=_conditions,
     document=OfDocument(
         {"guests": 15, **KIT, "duration": 60.0, "warm_up": 20.0},
-        {"guest": Had(cpus=1, gib=6)},
-        line=16,
+        {"guest": Had(cpus=1, gib=6)}, line=16,
     ),
     least_cpus={"specweb-15vm-01": FITTING},
 )  # fmt: skip

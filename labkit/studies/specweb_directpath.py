@@ -115,8 +115,7 @@ study = Study(
     ),
     document=OfDocument(
         {**KIT, "duration": 60.0, "warm_up": 20.0},
-        {"server": Had(cpus=8, gib=96, nodes=2), "guest": Had(cpus=4, gib=21)},
-        line=10,
+        {"server": Had(cpus=8, gib=96, nodes=2), "guest": Had(cpus=4, gib=21)}, line=10,
     ),
     least_cpus={"specweb-directpath-01": len(GUESTS)},
     untold={

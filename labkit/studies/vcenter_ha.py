@@ -101,8 +101,7 @@ study = Study(
     question="How long can nobody manage a data centre whose management server's host fails, and "
     "does a larger inventory make it longer?",
     source="Failover Time for vCenter Server 6.0 Protected by vSphere HA",
-    workload=Management(),
-    quick={"repeats": 1, "token_ms": 1000},
+    workload=Management(), quick={"repeats": 1, "token_ms": 1000},
     few=("HA [inventory=small]", "Reboot [inventory=small]"),
     metric="failover downtime", unit="s", topology="failover",
     conditions=(*_conditions(), *_silence()),

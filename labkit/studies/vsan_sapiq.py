@@ -41,8 +41,7 @@ study = Study(
     question="Do distributed queries go faster when partial answers travel by the network, and "
     "when the read cache is warm?",
     source="Virtual SAN and SAP IQ - a Perfect Match",
-    workload=DistributedQuery(),
-    quick={"repeats": 1, "streams": 1},
+    workload=DistributedQuery(), quick={"repeats": 1, "streams": 1},
     metric="throughput", unit="1/h", topology="shared-storage",
     conditions=(
         _condition("storage", "", EQUAL),
