@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import stdtr
 
 from labkit import box, noise_floor, studies
 from labkit.claim import Order
@@ -20,10 +21,13 @@ from labkit.host import Host
 from labkit.judging import judge, lab_noise
 from labkit.lab import Lab
 from labkit.machine.places import out
+from labkit.noise_floor import per_block, smallest
 from labkit.reason import Reason, What
 from labkit.results import Results, Run
 from labkit.running import noise
 from labkit.running.open_lab import with_load
+from labkit.statistics.estimate import ratio
+from labkit.statistics.spending import levels
 from labkit.study import Study
 from labkit.transports.local import Local
 from labkit.workloads.ping import Ping
@@ -238,3 +242,30 @@ def test_a_plan_says_before_anything_runs_what_blocks_would_find(monkeypatch, tm
     table = noise.rows(known)
     assert table[0][2].count(" / ") == 2 and table[-1][2] == "not known"
     assert noise.told(known)["levels"][0]["finds"]["5"] == few
+
+
+@pytest.mark.parametrize("blocks", [3, 5, 10, 30])
+def test_a_difference_of_that_size_is_found_in_80_of_100_studies(blocks):
+    effect = np.log1p(smallest(0.06, blocks))
+    values = effect + 0.06 * np.random.default_rng(blocks).standard_normal((20_000, blocks))
+    t = values.mean(1) / (values.std(1, ddof=1) / np.sqrt(blocks))
+    found = 2 * stdtr(blocks - 1, -abs(t)) <= levels([blocks])[0]
+    assert found.mean() == pytest.approx(0.8, abs=0.012)
+
+
+def test_more_blocks_find_smaller_ones_and_more_comparisons_only_larger_ones():
+    sizes = [smallest(0.06, blocks) for blocks in (3, 5, 10, 100)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert smallest(0.06, 5, among=9) > smallest(0.06, 5)
+    with pytest.raises(BadInput):
+        smallest(0.06, 1)
+
+
+def test_the_scatter_of_blocks_comes_back_from_the_interval_of_their_ratio():
+    rng = np.random.default_rng(4)
+    found = []
+    for _ in range(40):
+        sides = [{k: np.exp(rng.normal(0, 0.05)) * rng.lognormal(4, 0.2, 400) for k in range(8)}
+                 for _ in range(2)]  # fmt: skip
+        found.append(per_block(ratio(*sides, 50), 8))
+    assert np.median(found) == pytest.approx(0.05 * np.sqrt(2), rel=0.15)
