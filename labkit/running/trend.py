@@ -17,8 +17,8 @@ from labkit.errors import BadInput, LabkitError, ResultsError
 from labkit.results import Results
 from labkit.runs import bundle
 from labkit.runs.index import chosen, found
-from labkit.statistics.change_points import SHUFFLES, ChangePoint, change_points, drift
 from labkit.statistics.estimate import estimated
+from labkit.statistics.odd_blocks import SHUFFLES, ChangePoint, change_points, drift
 from labkit.statistics.percentiles import percentile
 from labkit.statistics.spending import RISK, holm
 from labkit.study import Study

@@ -7,8 +7,7 @@ import numpy as np
 
 from labkit.machine.units import figure, shown
 from labkit.results import Results, Run
-from labkit.statistics.change_points import change_points
-from labkit.statistics.odd_blocks import OddBlock, TwoStates, odd_blocks, two_states
+from labkit.statistics.odd_blocks import OddBlock, TwoStates, change_points, odd_blocks, two_states
 from labkit.statistics.percentiles import percentile
 from labkit.statistics.pooled import Values
 

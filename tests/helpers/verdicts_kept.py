@@ -12,7 +12,7 @@ from scipy.special import stdtr, stdtrit
 
 from labkit.noise_floor import at_most, smallest
 from labkit.running.until_decided import FIRST_BLOCKS, next_step
-from labkit.statistics.change_points import change_points
+from labkit.statistics.odd_blocks import change_points
 from labkit.statistics.spending import FIRST, RISK, SAME_FIRST, levels
 
 PAGE = Path(__file__).resolve().parents[2] / "notebooks/docs/proof/looks.md"

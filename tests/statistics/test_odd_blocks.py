@@ -5,8 +5,7 @@ import pytest
 import verdicts_kept
 
 from labkit.errors import BadInput
-from labkit.statistics.change_points import change_points, drift
-from labkit.statistics.odd_blocks import odd_blocks, two_states
+from labkit.statistics.odd_blocks import change_points, drift, odd_blocks, two_states
 
 RNG = np.random.default_rng(17)
 
