@@ -75,7 +75,8 @@ class Reason:
     """The time of these blocks."""
 
     def __str__(self) -> str:
-        return WORDS[self.what](self)
+        words = WORDS[self.what]
+        return words if isinstance(words, str) else words(self)
 
 
 def why(reasons: Iterable[Reason], beside: Effect | None = None) -> str:
@@ -169,6 +170,10 @@ def _unclear(r: Reason) -> str:
     return _join(_join(_effect(r), crowd), _blocks(r), by=": ")
 
 
+def _least(r: Reason) -> str:
+    return f"the least clear of {_join(str(r.of), *r.about, by=' ')}" if r.of else ""
+
+
 def _names(r: Reason) -> str:
     return ", ".join(r.about)
 
@@ -185,12 +190,8 @@ def _no_study(r: Reason) -> str:
     return f"{NO_STUDY}; {need}; {IMPORT_HINT} {study}"
 
 
-WORDS: Mapping[What, Callable[[Reason], str]] = {
-    What.SEEN: lambda r: _join(
-        _join(_effect(r), _beside(r)),
-        f"the least clear of {_join(str(r.of), *r.about, by=' ')}" if r.of else "",
-        by="; ",
-    ),
+WORDS: Mapping[What, str | Callable[[Reason], str]] = {
+    What.SEEN: lambda r: _join(_join(_effect(r), _beside(r)), _least(r), by="; "),
     What.REVERSED: lambda r: _join("the other way round", _effect(r), by=": "),
     What.AS_CLAIMED: lambda r: f"{r.count} of {r.of} {_names(r)}",
     What.UNCLEAR: _unclear,
@@ -216,14 +217,11 @@ WORDS: Mapping[What, Callable[[Reason], str]] = {
     What.SPOILS: lambda r: f"{r.said} in {r.count} of {r.of} runs",
     What.INVALID: lambda r: f"{r.count} invalid run{'s' * (r.count > 1)} made again or left out",
     What.CHANGING: lambda r: changing(_names(r), r.count, r.of),
-    What.OF_MEANS: lambda _: "each run has one value, and their mean is judged",
-    What.SINGLE_RUNS: lambda _: (
-        "from single runs cut into stretches, so how runs differ is not in it"
-    ),
-    What.UNFINISHED: lambda _: (
-        "some of its runs are still to be made: labkit run goes on, labkit report judges these"
-    ),
+    What.OF_MEANS: "each run has one value, and their mean is judged",
+    What.SINGLE_RUNS: "from single runs cut into stretches, so how runs differ is not in it",
+    What.UNFINISHED: "some of its runs are still to be made: labkit run goes on, labkit report "
+    "judges these",
     What.UNMEASURED: lambda r: f"not measured yet: labkit run {r.said}",
     What.NO_STUDY: _no_study,
-    What.IMPORT_TOGETHER: lambda _: "import files of it together with those of the others",
+    What.IMPORT_TOGETHER: "import files of it together with those of the others",
 }

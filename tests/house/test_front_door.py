@@ -9,20 +9,6 @@ from pathlib import Path
 import pytest
 
 import labkit
-from labkit import (
-    AtLeast,
-    Command,
-    Comparing,
-    Condition,
-    Order,
-    Side,
-    Study,
-    applied,
-    judge,
-    open_lab,
-    run,
-    study_results,
-)
 from labkit.errors import BadInput, CommandFailed
 from labkit.settings.mtu import Mtu
 
@@ -66,37 +52,37 @@ def test_the_scripts_of_the_page_run_as_they_stand(tmp_path, monkeypatch, capsys
 
 
 def condition(**more):
-    return Condition("VM", means="a guest", here="a guest", **more)
+    return labkit.Condition("VM", means="a guest", here="a guest", **more)
 
 
 def study(**more):
     about = {"name": "mine", "title": "t", "question": "q", "source": "s", "metric": "time taken",
-             "unit": "s", "workload": Command(), "conditions": (), "claims": ()}  # fmt: skip
-    return Study(**{**about, **more})
+             "unit": "s", "workload": labkit.Command(), "conditions": (), "claims": ()}  # fmt: skip
+    return labkit.Study(**{**about, **more})
 
 
-NAP = Side(("sleep", "0.1"))
+NAP, LOAD = labkit.Side(("sleep", "0.1")), labkit.Command()
 WRONG = {
     "settings of condition VM must be a list": lambda: condition(settings=Mtu(9000)),
     "settings of condition VM: 'Mtu' is no Setting": lambda: condition(settings=["Mtu"]),
     "events of condition VM: 3 is no Event": lambda: condition(events=(3,)),
     "conditions of mine: 'VM' is no Condition": lambda: study(conditions=("VM",)),
-    "claims of mine must be a list": lambda: study(claims=Order("a", "b", "", (50,), ("x", "y"))),
-    "workload of mine: .* is no Workload": lambda: study(workload=Command),
-    "a workload of mine is there twice: 'command'": lambda: study(also=(Command(times=2),)),
-    "an order needs two conditions": lambda: Order("a", "b", "", (50,), "VM"),
-    "it needs over, under, and a factor": lambda: AtLeast("a", "b", "", over="VM"),
-    "times must be a whole number, not 'many'": lambda: Command(times="many"),
-    "words must be a list of words": lambda: Command(words=(1,)),
-    "words must be a list of words, not 'sleep 1'": lambda: Command(words="sleep 1"),
-    "words of a side must be a list, not 'sleep 1'": lambda: Side("sleep 1"),
-    "settings of a side: 'Mtu' is no Setting": lambda: Side(("true",), settings=["Mtu"]),
-    "sides: 'true' is no Side": lambda: Comparing({"A": "true"}, Command()),
-    "the sides are A and B, not A, C": lambda: Comparing({"A": NAP, "C": NAP}, Command()),
-    "study: 'lat_ping' is no Study": lambda: judge("lat_ping", None),
-    "results: None is no Results": lambda: judge(study(), None),
-    "study: 'mine' is no Study": lambda: run("mine", None, None),
-    "study: 3 is no Study": lambda: study_results(3, None, "local"),
+    "claims of mine must be a list": lambda: study(claims="an order"),
+    "workload of mine: .* is no Workload": lambda: study(workload=labkit.Command),
+    "a workload of mine is there twice: 'command'": lambda: study(also=(labkit.Command(times=2),)),
+    "an order needs two conditions": lambda: labkit.Order("a", "b", "", (50,), "VM"),
+    "it needs over, under, and a factor": lambda: labkit.AtLeast("a", "b", "", over="VM"),
+    "times must be a whole number, not 'many'": lambda: labkit.Command(times="many"),
+    "words must be a list of words": lambda: labkit.Command(words=(1,)),
+    "words must be a list of words, not 'sleep 1'": lambda: labkit.Command(words="sleep 1"),
+    "words of a side must be a list, not 'sleep 1'": lambda: labkit.Side("sleep 1"),
+    "settings of a side: 'Mtu' is no Setting": lambda: labkit.Side(("true",), settings=["Mtu"]),
+    "sides: 'true' is no Side": lambda: labkit.Comparing({"A": "true"}, LOAD),
+    "the sides are A and B, not A, C": lambda: labkit.Comparing({"A": NAP, "C": NAP}, LOAD),
+    "study: 'lat_ping' is no Study": lambda: labkit.judge("lat_ping", None),
+    "results: None is no Results": lambda: labkit.judge(study(), None),
+    "study: 'mine' is no Study": lambda: labkit.run("mine", None, None),
+    "study: 3 is no Study": lambda: labkit.study_results(3, None, "local"),
 }
 
 
@@ -107,13 +93,13 @@ def test_a_value_of_a_wrong_type_is_refused_with_what_is_wanted(said):
 
 
 def test_settings_that_are_none_are_refused_before_anything_is_asked():
-    lab = open_lab("local")
+    lab = labkit.open_lab("local")
     for wrong in (Mtu(9000), ["Mtu"], "Mtu(9000)"):
-        with pytest.raises(BadInput, match="settings"), applied(wrong, lab.hosts):
+        with pytest.raises(BadInput, match="settings"), labkit.applied(wrong, lab.hosts):
             pass
-    assert Side(("true",)).role in lab.hosts
+    assert labkit.Side(("true",)).role in lab.hosts
 
 
 def test_a_command_in_one_word_is_answered_with_its_words():
     with pytest.raises(CommandFailed, match=r"a list of words: host\.check\(\*\['ip', 'link'\]\)"):
-        open_lab("local").host("server").check("ip link")
+        labkit.open_lab("local").host("server").check("ip link")
