@@ -89,7 +89,7 @@ def head_of(
         finding([verdict.told() for verdict in verdicts]),
         answer,
         next_step(study.name, verdicts),
-        tuple((v.claim, v.verdict, v.statement) for v in verdicts),
+        tuple((v.claim, v.verdict, v.statement) for v in sorted(verdicts, key=_place)),
         tuple(controls.said_of(results)),
         tuple((name, fact) for name, fact in _facts(study, results).items() if fact),
         paper.document if paper else "",
@@ -144,6 +144,11 @@ def _minutes(verdict: Verdict) -> int:
     if not seconds or more > MOST_BLOCKS:
         return 0
     return math.ceil(seconds * (verdict.blocks + more) / more / 60)
+
+
+# What is decided comes first.
+def _place(verdict: Verdict) -> int:
+    return [*WENT].index(verdict.verdict)
 
 
 # What was measured, where no verdict says so.
