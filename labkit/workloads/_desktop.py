@@ -1,15 +1,19 @@
-"""Desktops on a host, each with one application, and the users on a client who look at them."""
+"""Desktops on a host, each with one application, and the users on a client who look at them.
 
-import inspect
-import io
+By RDP xrdp is in front of them. FreeRDP takes no script, so it runs on a display of Xvnc on the
+client: a user presses keys there and sees what FreeRDP draws. The time includes its work, and at
+most one frame (1/60 s) of that display.
+"""
+
+import hashlib
 import json
 import secrets
+import ssl
 import struct
 import time
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +23,19 @@ from labkit.machine.scripts import beside
 from labkit.machine.stopping import together
 from labkit.setting import Words
 from labkit.workloads import _desktop_files as files
-from labkit.workloads import _desktop_rfb as rfb
-from labkit.workloads import _desktop_serve as serve
 from labkit.workloads import _desktop_users as users
-from labkit.workloads._own_place import own_folder
+from labkit.workloads._own_place import own_file, own_scratch
 from labkit.workloads._sections import read_object
 from labkit.workloads._server import serving
+from labkit.workloads.web import CERTIFICATE, IDENTITY
 
-PROGRAMS = ("glmark2", "lowriter", "mupdf-gl", "netsurf-gtk", "openscad", "python3")
+PROGRAMS = ("glmark2", "lowriter", "mupdf-gl", "netsurf-gtk", "openscad", "openssl", "python3",
+            "xfreerdp", "xrdp")  # fmt: skip
 
 FILE_KEY = bytes((23, 82, 107, 6, 35, 78, 88, 7))
 """The fixed key of VNC's password files: only the file's mode keeps others from the password."""
 SIZE = "800x600"
 READY_SECONDS, END_SECONDS, LOOK_SECONDS = 60, 10.0, 0.05
-MAIN = f"""import sys
-from {users.__name__} import main
-main(sys.stdin.read())
-"""
 NO_PANELS = b"""[General]
 showAxes=false
 [view]
@@ -53,8 +53,8 @@ GLMARK2 = """\
 mkdir -p data/models && mv reducer.obj data/models &&
 ln -s /usr/share/glmark2/shaders /usr/share/glmark2/textures data &&
 exec glmark2 --data-path data --size 600x600 -b build:model=reducer:duration=9999"""
-KIB = {"reader": 120 << 10, "writer": 220 << 10, "browser": 120 << 10}
-"""Memory of a desktop with it, measured; of several the programs are shared."""
+# A password on the command line could be read by all users of the client.
+VIEW = 'exec xfreerdp "$@" /from-stdin:force < secret'
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,8 @@ class Application:
     keys: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """Keysyms by what a user does (`_desktop_users.py`)."""
 
-    kib: int = KIB["reader"]
+    kib: int = 120 << 10
+    """Memory of a desktop with it, measured; of several the programs are shared."""
     settle: float = 0.7
     """Seconds without a new picture, after which it waits for keys; Writer pauses as it starts."""
     click: bool = False
@@ -78,7 +79,7 @@ class Application:
     @property
     def program(self) -> str:
         """The program that a host has to have."""
-        return next(word for word in self.words if word != "env" and "=" not in word)
+        return next(word for word in self.words if word in PROGRAMS)
 
     @property
     def used(self) -> dict[str, Any]:
@@ -101,58 +102,67 @@ APPLICATIONS = {
     "writer": Application(
         ("env", "SAL_USE_VCLPLUGIN=gen", "lowriter", "--nologo", "--norestore", "own.fodt"),
         files.letter, "keys", region=1000, keys={**SCROLL, "in": b"x", "out": (ERASE,)},
-        kib=KIB["writer"], settle=3.0,
+        kib=220 << 10, settle=3.0,
     ),
     "browser": Application(
         ("netsurf-gtk", "own.html"), files.web_page, "keys", region=2000,
-        keys={**SCROLL, "in": (LINE_DOWN,), "out": (LINE_UP,)}, kib=KIB["browser"], click=True,
+        keys={**SCROLL, "in": (LINE_DOWN,), "out": (LINE_UP,)}, click=True,
     ),
     "scooter": _model("scooter.scad"),
     "shaft": _model("shaft.scad"),
     "reducer": Application(
-        ("sh", "-c", GLMARK2), lambda: {"reducer.obj": files.reducer()}, "watch",
+        ("sh", "-c", GLMARK2, "glmark2"), lambda: {"reducer.obj": files.reducer()}, "watch",
     ),
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Desktop:
-    """One that serves: where, its password, and its folder on the host."""
+    """One that serves: where, its password, and its folder on the host; or why it does not."""
 
     host: Host
-    port: int
-    secret: str
-    folder: str
+    port: int = 0
+    secret: str = ""
+    folder: str = ""
+    failed: str = ""
+    shows: "Desktop | None" = None
+    """The desktop of the server, where this one is only a screen that shows it."""
+    source: str = ""
+    """The address and port that its pictures come from then."""
 
     @property
-    def place(self) -> list[Any]:
-        """The address, port and password for a client."""
-        return [self.host.address, self.port, self.secret]
+    def place(self) -> list[Any] | str:
+        """The address, port and password for a client; or why there are none."""
+        at = [self.host.address, self.port, self.secret, *filter(None, [self.source])]
+        return self.failed or at
 
     def end(self) -> dict[str, Any]:
-        """Wait for its end: the reason, the frames that it made, and who drew them."""
+        """Wait for its end: the reason, the frames that it made, and who drew them.
+
+        If a screen's has a reason, the desktop that it shows may go on.
+        """
+        if self.failed:
+            return {"why": self.failed}
         until = time.monotonic() + END_SECONDS
         while not (text := self.host.run("cat", f"{self.folder}/end")).ok:
             if time.monotonic() > until:
                 raise HostError(f"{self.host.name}: a desktop did not end", said=text.stderr)
             time.sleep(LOOK_SECONDS)
         answer: dict[str, Any] = json.loads(text.stdout)
-        return answer
+        return self.shows.end() if self.shows and not answer["why"] else answer
 
 
 @contextmanager
 def desktop(host: Host, application: Application, count: float = 0) -> Iterator[Desktop]:
     """A display that serves RFB; its application begins once a client has connected."""
-    folder = f"{own_folder(host)}/desktop-{secrets.token_hex(4)}"
-    host.check("mkdir", "-m", "700", folder)
-    try:
+    with own_scratch(host, "desktop") as folder:
         secret, cookie = secrets.token_hex(4), secrets.token_bytes(16)
-        host.put(rfb.des(FILE_KEY, secret.encode()), f"{folder}/password", 0o600)
+        host.put(users.des(FILE_KEY, secret.encode()), f"{folder}/password", 0o600)
         # For any display; Xvnc and the applications read it (Xau's format).
         fields = (b"", b"", b"MIT-MAGIC-COOKIE-1", cookie)
         authority = b"".join(struct.pack(">H", len(part)) + part for part in fields)
         host.put(b"\xff\xff" + authority, f"{folder}/cookie", 0o600)
-        host.put(Path(serve.__file__).read_bytes(), f"{folder}/serve.py", 0o644)
+        host.put(beside(__file__, "_desktop_serve.py").encode(), f"{folder}/serve.py", 0o644)
         for name, content in application.files().items():
             host.check("mkdir", "-p", str(Path(folder, name).parent))
             host.put(content, f"{folder}/{name}", 0o644)
@@ -163,51 +173,89 @@ def desktop(host: Host, application: Application, count: float = 0) -> Iterator[
 
         with serving(host, words, seconds=READY_SECONDS) as port:
             yield Desktop(host, port, secret, folder)
-    finally:
-        host.run("rm", "-rf", folder)
 
 
-def all_up(
-    up: ExitStack, desktops: Sequence[AbstractContextManager[Desktop]]
-) -> list[Desktop | str]:
-    """Enter all at the same time; in place of one that does not come up stands why."""
+def all_up(up: ExitStack, host: Host, applications: Sequence[Application]) -> list[Desktop]:
+    """A desktop for each, all at the same time; one that does not come up says why."""
 
-    def reach(number: int) -> Desktop | str:
+    def reach(application: Application) -> Desktop:
         try:
-            return up.enter_context(desktops[number])
+            return up.enter_context(desktop(host, application))
         except Unreachable:
             raise
         except HostError as error:
-            return f"{error.what}: {error.said}" if error.said else error.what
+            return Desktop(host, failed=f"{error.what}: {error.said}" if error.said else error.what)
 
-    return together(reach, range(len(desktops)), len(desktops))
+    return together(reach, applications, len(applications))
 
 
 def look(client: Host, task: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     """The users' program on the client: what it says of a trial."""
-    program = f"{own_folder(client)}/desktop-users-{secrets.token_hex(4)}.zip"
-    client.put(_archive(), program, 0o644)
-    try:
-        order = json.dumps(task).encode()
-        output = client.check("python3", program, stdin=order, seconds=60 + 5 * seconds)
-    finally:
-        client.run("rm", "-f", program)
-    return trial(output)
-
-
-# Python runs it as it is, and finds in it what it imports.
-def _archive() -> bytes:
-    content, package = io.BytesIO(), __package__.replace(".", "/")
-    with zipfile.ZipFile(content, "w") as archive:
-        for module in (users, rfb):
-            name = module.__name__.replace(".", "/")
-            archive.writestr(f"{name}.py", inspect.getsource(module))
-        for folder in (package, *map(str, Path(package).parents[:-1])):
-            archive.writestr(f"{folder}/__init__.py", "")
-        archive.writestr("__main__.py", MAIN)
-    return content.getvalue()
+    order, content = json.dumps(task).encode(), beside(__file__, "_desktop_users.py").encode()
+    with own_file(client, "desktop-users", content, 0o644) as program:
+        return trial(client.check("python3", program, stdin=order, seconds=60 + 5 * seconds))
 
 
 def trial(line: str) -> dict[str, Any]:
     """A line of the users' program."""
     return read_object(line, "desktops: a trial cannot be read")
+
+
+# --- by RDP -------------------------------------------------------------------------------------
+
+
+# It asks for addresses of the kind that it has itself (AI_ADDRCONFIG), by IPv6 alone.
+def unreachable(server: Host) -> str:
+    """Reason why xrdp could connect to no display on this host; empty if it can."""
+    listing = server.run("cat", "/proc/net/if_inet6").stdout.splitlines()
+    if any(not line.endswith(" lo") for line in listing):
+        return ""
+    return f"{server.name} has no IPv6 address, without which xrdp reaches no display"
+
+
+def screens(
+    up: ExitStack, desktops: Sequence[Desktop], client: Host, application: Application
+) -> list[Desktop]:
+    """Show each desktop on a screen of the client; those that failed stay as they are."""
+    sources = [seat for seat in desktops if not seat.failed]
+    if not sources:
+        return [*desktops]
+    port, pin = up.enter_context(_bridge(sources))
+    viewers = [replace(application, **_viewer(source, number, port, pin))
+               for number, source in enumerate(sources)]  # fmt: skip
+    viewed, at = iter(all_up(up, client, viewers)), f"{sources[0].host.address}:{port}"
+    return [seat if seat.failed else replace(next(viewed), shows=seat, source=at)
+            for seat in desktops]  # fmt: skip
+
+
+# A client names the section of its desktop as the domain that it logs in to.
+@contextmanager
+def _bridge(desktops: Sequence[Desktop]) -> Iterator[tuple[int, str]]:
+    host = desktops[0].host
+    with own_scratch(host, "desktop") as folder:
+        identity = host.check("sh", "-c", IDENTITY)
+        sections = "".join(
+            f"[desktop{number}]\nname=desktop{number}\nlib=libvnc.so\nusername=na\npassword=ask\n"
+            f"ip={host.address}\nport={source.port}\n" for number, source in enumerate(desktops)
+        )  # fmt: skip
+        common = beside(__file__, "_desktop_xrdp.ini").format(folder=folder)
+        host.put(identity.encode(), f"{folder}/identity.pem", 0o600)
+        host.put(f"{common}{sections}".encode(), f"{folder}/xrdp.ini", 0o600)
+
+        def words(port: int) -> Words:
+            at = f"tcp://{host.address}:{port}"
+            return ("xrdp", "--nodaemon", "--config", f"{folder}/xrdp.ini", "--port", at)
+
+        (certificate,) = CERTIFICATE.findall(identity)
+        pin = hashlib.sha256(ssl.PEM_cert_to_DER_cert(certificate)).digest().hex(":")
+        with serving(host, words, seconds=READY_SECONDS) as port:
+            yield port, pin
+
+
+def _viewer(desktop: Desktop, number: int, port: int, pin: str) -> dict[str, Any]:
+    words = (
+        "sh", "-c", VIEW, "view", f"/v:{desktop.host.address}:{port}", "/u:labkit",
+        f"/d:desktop{number}", f"/cert:deny,fingerprint:sha256:{pin}", f"/size:{SIZE}",
+        "-decorations", "/bpp:32", "/sec:tls",
+    )  # fmt: skip
+    return {"words": words, "files": lambda: {"secret": f"{desktop.secret}\n".encode()}}

@@ -40,21 +40,17 @@ def connected(port: int) -> bool:
 
 
 # Whoever ends this program, even without a word, ends what it started.
-def start(
-    words: list[str], folder: Path, log: str, variables: Mapping[str, str], pipe: int = 0
-) -> subprocess.Popen[bytes]:
-    """Start a program that ends with this one, in a session of its own; it gets one pipe."""
-    with (folder / log).open("wb") as file:
-        return subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", *words], cwd=folder, env={**os.environ, **variables},
-            stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
-            pass_fds=[pipe] if pipe else [],
-        )  # fmt: skip
-
-
 @contextmanager
-def running(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """End it with all that it started."""
+def running(
+    words: list[str], log: Path, variables: Mapping[str, str], *pipe: int
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program in a session of its own, with one end of a pipe; end all of it afterwards."""
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *words], cwd=log.parent,
+            env={**os.environ, **variables}, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+            start_new_session=True, pass_fds=pipe,
+        )  # fmt: skip
     try:
         yield process
     finally:
@@ -66,24 +62,11 @@ def running(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes
                 continue
 
 
-def display(address: str, port: int, size: str, pipe: int) -> list[str]:
-    """The words that start Xvnc, which prints the display's number to this file."""
-    return [
-        "Xvnc", "-displayfd", str(pipe), "-geometry", size, "-depth", "24", "-rfbport", str(port),
-        "-interface", address, "-SecurityTypes", "VncAuth", "-PasswordFile", "password",
-        "-auth", "cookie", "-nolisten", "tcp", "-AcceptSetDesktopSize=0", "-AlwaysShared",
-    ]  # fmt: skip
-
-
-def printed(path: Path) -> str:
-    """Return all that a program has printed; nothing, if it never began."""
-    return path.read_text("utf-8", "replace") if path.exists() else ""
-
-
-def tail(path: Path) -> str:
+def tail(log: Path) -> str:
     """The last words of a program, in one line: of several, the host's error shows the last."""
-    lines = (line.removeprefix("(EE)").strip() for line in printed(path).splitlines())
-    return "; ".join([line for line in lines if line][-LAST_LINES:])
+    lines = log.read_text("utf-8", "replace").splitlines()
+    words = (line.removeprefix("(EE)").strip() for line in lines)
+    return "; ".join([line for line in words if line][-LAST_LINES:])
 
 
 def serve(
@@ -94,17 +77,18 @@ def serve(
 
     Returns why it is over, empty if all is well, and the frames of the last `count` seconds.
     """
+    display, application = folder / "display.log", folder / "application.log"
     while not connected(port):
         if server.poll() is not None:
-            return f"the display did not come up: {tail(folder / 'display.log')}", 0
+            return f"the display did not come up: {tail(display)}", 0
         time.sleep(LOOK_SECONDS)
     places = {"DISPLAY": f":{number}", "XAUTHORITY": f"{folder}/cookie", "HOME": str(folder),
               "XDG_RUNTIME_DIR": str(folder), "LC_ALL": "C.UTF-8"}  # fmt: skip
     frames = {**FRAMES, "GALLIUM_HUD_DUMP_DIR": f"{folder}/hud"} if count else {}
     looks = [(0.0, 0)]
-    with running(start(words, folder, "application.log", {**places, **frames})) as program:
+    with running(words, application, {**places, **frames}) as program:
         # In this order: without its display the application ends as well.
-        pairs = ((server, "the display", "display.log"), (program, words[0], "application.log"))
+        pairs = ((server, "the display", display), (program, words[0], application))
         while connected(port) and all(process.poll() is None for process, *_ in pairs):
             if count:  # Mesa writes a line for each frame, in all contexts that it draws by
                 lists = (file.read_bytes().count(b"\n") for file in (folder / "hud").iterdir())
@@ -112,7 +96,7 @@ def serve(
             time.sleep(LOOK_SECONDS)
         time.sleep(LOOK_SECONDS)  # a connection of a program that dies is closed before it is dead
         ends = [
-            f"{title} ended in mid-session with code {code}: {tail(folder / log)}"
+            f"{title} ended in mid-session with code {code}: {tail(log)}"
             for process, title, log in pairs if (code := process.poll()) is not None
         ]  # fmt: skip
     end, drawn = looks[-1]
@@ -121,17 +105,22 @@ def serve(
 
 
 def main(folder: Path, address: str, port: int, size: str, count: float, words: list[str]) -> None:
-    """Serve once."""
+    """Serve once. Xvnc prints the number of its display to a pipe."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     (folder / "hud").mkdir()
     reader, writer = os.pipe()
-    command = display(address, port, size, writer)
-    process = start(command, folder, "display.log", {}, pipe=writer)
-    os.close(writer)
-    with running(process):
+    xvnc = [
+        "Xvnc", "-displayfd", str(writer), "-geometry", size, "-depth", "24",
+        "-rfbport", str(port), "-interface", address,
+        "-SecurityTypes", "VncAuth", "-PasswordFile", "password", "-auth", "cookie",
+        "-nolisten", "tcp", "-AcceptSetDesktopSize=0", "-AlwaysShared",
+    ]  # fmt: skip
+    with running(xvnc, folder / "display.log", {}, writer) as server:
+        os.close(writer)
         number = os.read(reader, 16).decode().strip()
-        reason, frames = serve(folder, port, count, process, words, number)
-    drawn_by = RENDERER.search(printed(folder / "application.log"))
+        reason, frames = serve(folder, port, count, server, words, number)
+    log = folder / "application.log"
+    drawn_by = RENDERER.search(log.read_text("utf-8", "replace")) if log.exists() else None
     renderer = drawn_by[1].strip() if drawn_by else ""
     answer = {"why": reason, "frames": frames, "renderer": renderer}
     (folder / "end.part").write_text(json.dumps(answer))

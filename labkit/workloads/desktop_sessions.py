@@ -12,8 +12,8 @@ from labkit.errors import BadInput, HostError, ResultsError
 from labkit.host import Host
 from labkit.programs.packages import brings
 from labkit.workload import Sample, Workload, choice, knob, steps_of
-from labkit.workloads import _desktop, _desktop_rdp
-from labkit.workloads import _desktop_rfb as rfb
+from labkit.workloads import _desktop
+from labkit.workloads._desktop_users import ENCODINGS
 from labkit.workloads._own_place import no_python
 
 PROGRAMS = ("lowriter", "mupdf-gl", "netsurf-gtk", "xfreerdp", "xrdp")
@@ -53,7 +53,7 @@ class DesktopSessions(Workload):
     ours = ("Xvnc", "Xtigervnc", "python3", "mupdf-gl", "netsurf-gtk", "soffice.bin", "oosplash",
             "xrdp", "xfreerdp")  # fmt: skip
 
-    encoding: str = choice("tight", rfb.ENCODINGS)
+    encoding: str = choice("tight", ENCODINGS)
     """The encoding of RFB; RDP has its own."""
     protocol: str = choice("rfb", PROTOCOLS)
     task: str = choice("reading", TASKS)
@@ -109,7 +109,7 @@ class DesktopSessions(Workload):
         missing = no_python(hosts.values())
         if missing or self.protocol == "rfb":
             return missing
-        return _desktop_rdp.unreachable(hosts["server"])
+        return _desktop.unreachable(hosts["server"])
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """One trial after the other until one fails; a line of JSON for each."""
@@ -125,26 +125,18 @@ class DesktopSessions(Workload):
     def _trial(self, hosts: Mapping[str, Host], count: int) -> dict[str, Any]:
         fields = ("encoding", "warm_up", "think", "good", "seed")
         with ExitStack() as up:
-            seats = self._seats(up, hosts, count)
+            seats = _desktop.all_up(up, hosts["server"], count * [self._application])
+            if self.protocol == "rdp":
+                seats = _desktop.screens(up, seats, hosts["client"], self._application)
             task = {
-                "desktops": [seat if isinstance(seat, str) else seat.place for seat in seats],
+                "desktops": [seat.place for seat in seats],
                 "users": count, "seconds": self.duration, "begin": BEGIN_SECONDS,
                 **{name: getattr(self, name) for name in fields}, **self._application.used,
                 **(SCREEN if self.protocol == "rdp" else {}),
             }  # fmt: skip
             row = _desktop.look(hosts["client"], task, BEGIN_SECONDS + self.duration)
-            ends = (seat if isinstance(seat, str) else seat.end()["why"] for seat in seats)
-            reasons = [reason for reason in ends if reason]
+            reasons = [reason for seat in seats if (reason := seat.end()["why"])]
         return {**row, "passed": row["passed"] and not reasons, "why": reasons or [*row["failed"]]}
-
-    def _seats(
-        self, up: ExitStack, hosts: Mapping[str, Host], count: int
-    ) -> Sequence[_desktop.Desktop | _desktop_rdp.RemoteScreen | str]:
-        contexts = [_desktop.desktop(hosts["server"], self._application) for _ in range(count)]
-        desktops = _desktop.all_up(up, contexts)
-        if self.protocol == "rfb":
-            return desktops
-        return _desktop_rdp.screens(up, desktops, hosts["client"], self._application)
 
     def behind(self, text: str) -> float | None:
         """The share of keys that were pressed too late to tell, where it was largest."""

@@ -11,7 +11,8 @@ from labkit.errors import HostError, ResultsError
 from labkit.host import Host
 from labkit.programs.packages import brings
 from labkit.workload import Sample, Workload, choice, knob
-from labkit.workloads import _desktop, _desktop_rfb
+from labkit.workloads import _desktop
+from labkit.workloads._desktop_users import ENCODINGS
 from labkit.workloads._own_place import no_python
 from labkit.workloads._sections import read_number
 
@@ -44,7 +45,7 @@ class Viewing(Workload):
     ours = ("Xvnc", "Xtigervnc", "openscad", "glmark2", "mupdf-gl", "python3")
 
     load: str = choice("Light CAD", LOADS)
-    encoding: str = choice("tight", _desktop_rfb.ENCODINGS)
+    encoding: str = choice("tight", ENCODINGS)
     duration: float = knob(2.0, 1, 600)
     """Seconds of each application."""
     seed: int = 1
@@ -52,9 +53,8 @@ class Viewing(Workload):
     @property
     def tools(self) -> Mapping[str, str]:
         """Xvnc, and what draws in it."""
-        draws = {_desktop.APPLICATIONS[name].words[0] for name in LOADS[self.load]}
-        names = {*(draws - {"sh"}), *({"glmark2"} if "sh" in draws else ()), "Xvnc"}
-        return {name: brings(name) for name in sorted(names)}
+        draws = {_desktop.APPLICATIONS[name].program for name in LOADS[self.load]}
+        return {name: brings(name) for name in sorted({*draws, "Xvnc"})}
 
     only: ClassVar[Mapping[str, str]] = dict.fromkeys((*programs, "mupdf-gl"), "server")
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from dataclasses import asdict, replace
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from labkit.lab import opened
 from labkit.running import possible
 from labkit.studies.horizon_rdsh import study
 from labkit.transports.local import Local
-from labkit.workloads import _desktop, _desktop_rdp
+from labkit.workloads import _desktop
 from labkit.workloads import _desktop_users as users
 from labkit.workloads.desktop_sessions import DesktopSessions, curve, slowest
 
@@ -128,7 +129,7 @@ def test_each_key_of_a_task_changes_the_picture(hosts, task, program):
 def test_by_rdp_each_key_changes_the_picture_on_the_client_s_screen(hosts):
     """The bytes are those of RDP, not of the screen: that has two megabytes in each picture."""
     need("xrdp", "xfreerdp")
-    if why := _desktop_rdp.unreachable(hosts["server"]):
+    if why := _desktop.unreachable(hosts["server"]):
         pytest.skip(f"an IPv6 address is missing on this machine: {why}")
     load = DesktopSessions(protocol="rdp", steps="2", duration=3, good=5)
     row = json.loads(load.run(hosts))
@@ -140,8 +141,8 @@ def test_by_rdp_each_key_changes_the_picture_on_the_client_s_screen(hosts):
 @pytest.mark.when_changed(*OURS)
 def test_a_server_of_rdp_that_shows_another_certificate_is_refused(hosts, monkeypatch):
     need("xrdp", "xfreerdp")
-    viewer = _desktop_rdp._viewer
-    monkeypatch.setattr(_desktop_rdp, "_viewer", lambda *at: viewer(*at[:-1], 64 * "0"))
+    viewer = _desktop._viewer
+    monkeypatch.setattr(_desktop, "_viewer", lambda *at: viewer(*at[:-1], 64 * "0"))
     with pytest.raises(HostError, match="no session lasts") as refused:
         DesktopSessions(protocol="rdp", steps="1", duration=1).run(hosts)
     assert "ertificate" in str(refused.value) and not left_over()
@@ -167,6 +168,16 @@ def test_more_users_wait_longer(hosts):
     assert many > few
 
 
+def change_fourth(monkeypatch, change):
+    """The fourth of all desktops from now on is another one."""
+    desktop, numbers = _desktop.desktop, count(1)
+
+    def counted(*words):
+        return desktop(*(change(*words) if next(numbers) == 4 else words))
+
+    monkeypatch.setattr(_desktop, "desktop", counted)
+
+
 def left_over():
     words = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
     return [word for word in words if AT.encode() in word]
@@ -177,13 +188,7 @@ def left_over():
 def test_a_session_that_dies_is_counted_as_failed_and_named(hosts, monkeypatch):
     """The fourth of all desktops, in the second trial, ends before it shows anything."""
     dying = replace(_desktop.APPLICATIONS["reader"], words=("sh", "-c", "echo gone >&2; exit 3"))
-    desktop, begun = _desktop.desktop, []
-
-    def fourth(host, application):
-        begun.append(host)
-        return desktop(host, dying if len(begun) == 4 else application)
-
-    monkeypatch.setattr(_desktop, "desktop", fourth)
+    change_fourth(monkeypatch, lambda host, application: (host, dying))
     load = DesktopSessions(steps="2 4 6", duration=1, good=5)
     text = load.run(hosts)
     first, second = map(json.loads, text.splitlines())
@@ -195,14 +200,9 @@ def test_a_session_that_dies_is_counted_as_failed_and_named(hosts, monkeypatch):
 @pytest.mark.slow
 def test_a_display_that_does_not_come_up_is_a_session_that_failed(hosts, monkeypatch):
     """The fourth of all desktops, in the second trial, is to listen where no address is."""
-    desktop, begun = _desktop.desktop, []
-
-    def fourth(host, application):
-        begun.append(host)
-        elsewhere = Host(host.name, "192.0.2.1", host.transport)
-        return desktop(elsewhere if len(begun) == 4 else host, application)
-
-    monkeypatch.setattr(_desktop, "desktop", fourth)
+    change_fourth(
+        monkeypatch, lambda host, application: (replace(host, address="192.0.2.1"), application)
+    )
     first, second = map(
         json.loads, DesktopSessions(steps="2 4", duration=1, good=5).run(hosts).splitlines()
     )

@@ -24,8 +24,7 @@ from labkit.running.remarks import remarks
 from labkit.settings.egress import Link
 from labkit.studies.horizon_3d import study
 from labkit.transports.local import Local
-from labkit.workloads import _desktop
-from labkit.workloads import _desktop_rfb as rfb
+from labkit.workloads import _desktop, _own_place
 from labkit.workloads import _desktop_users as users
 from labkit.workloads._own_place import own_folder
 from labkit.workloads.viewing import LOADS, Viewing
@@ -49,7 +48,8 @@ def programs():
 @pytest.fixture
 def hosts(programs, tmp_path, monkeypatch):
     """Both are this machine; folders of desktops that other tests have lie elsewhere."""
-    monkeypatch.setattr(_desktop, "own_folder", partial(own_folder, beginning=f"{tmp_path}/own"))
+    own = partial(own_folder, beginning=f"{tmp_path}/own")
+    monkeypatch.setattr(_own_place, "own_folder", own)
     return {role: Host(role, AT, Local(role)) for role in Viewing.roles}
 
 
@@ -90,7 +90,7 @@ def test_each_key_is_answered_by_one_picture_and_nothing_is_left(hosts, encoding
     assert row["keys"] == row["good"] == row["frames"] == len(row["times"]) > 3
     assert row["made"] >= row["keys"] and row["bytes"] > 1000 * row["keys"]
     assert 0 < figures(Viewing, text)["response time"] < 1000 and not left_over(
-        _desktop.own_folder(hosts["server"])
+        _own_place.own_folder(hosts["server"])
     )
 
 
@@ -215,7 +215,7 @@ def test_who_does_not_know_the_password_or_the_cookie_sees_no_desktop(hosts):
         assert Display(display_of(desktop), cookie).allowed
         address, port, _ = desktop.place
         with pytest.raises(ConnectionError, match="refused the password"):
-            asyncio.run(rfb.Screen.reach([address, port, "12345678"], "tight", 400))
+            asyncio.run(users.Screen.reach([address, port, "12345678"], "tight", 400))
 
 
 @pytest.mark.slow
@@ -224,7 +224,9 @@ def test_a_display_that_does_not_come_up_is_named_with_its_last_words(hosts, mon
     with pytest.raises(HostError, match="ended before it was ready") as refused:
         Viewing(load="Light 3D").run(hosts)
     assert "the display did not come up" in str(refused.value)
-    assert "geometry" in str(refused.value) and not left_over(_desktop.own_folder(hosts["server"]))
+    assert "geometry" in str(refused.value) and not left_over(
+        _own_place.own_folder(hosts["server"])
+    )
 
 
 @pytest.mark.slow
@@ -233,7 +235,7 @@ def test_a_display_that_does_not_come_up_is_named_with_its_last_words(hosts, mon
     ("Xvnc", "the display ended in mid-session with code -9"),
 ])  # fmt: skip
 def test_a_program_that_dies_in_mid_session_is_named_and_nothing_is_left(hosts, program, reason):
-    folder, killed = _desktop.own_folder(hosts["server"]), []
+    folder, killed = _own_place.own_folder(hosts["server"]), []
     killing = threading.Thread(target=lambda: killed.extend(kill(program, folder)))
     killing.start()
     with pytest.raises(HostError, match="the session of reader failed") as refused:
