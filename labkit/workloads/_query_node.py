@@ -89,19 +89,17 @@ def _database() -> Any:
     return duckdb.connect(config={"threads": 1})
 
 
-# --- a worker ----------------------------------------------------------------------------------
-
-
 # Who does not know the server's secret is answered before anything of his is read.
-class _Guarded(BaseHTTPRequestHandler):
+class _Answer(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    server: _Server
 
     def parse_request(self) -> bool:
         """Refuse a path that does not begin with the secret."""
         if not super().parse_request():
             return False
         secret, _, self.rest = self.path[1:].partition("/")
-        if isinstance(self.server, _Server) and hmac.compare_digest(secret, self.server.secret):
+        if hmac.compare_digest(secret, self.server.secret):
             return True
         self.close_connection = True
         self.send_error(403)
@@ -110,17 +108,6 @@ class _Guarded(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None:
         """Say nothing: what is printed is in the way of last words."""
 
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, place: tuple[str, int], answer: type[_Guarded], secret: str) -> None:
-        super().__init__(place, answer)
-        self.secret = secret
-        self.parts: dict[str, bytes] = {}
-
-
-class _Worker(_Guarded):
     def do_POST(self) -> None:
         """Compute this node's part of a query, and hand it over."""
         order = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -128,14 +115,31 @@ class _Worker(_Guarded):
             reply, code = json.dumps(_part(order)), 200
         except Exception as error:
             reply, code = f"{type(error).__name__}: {error}", 500
-        _reply(self, code, reply.encode())
+        self._reply(code, reply.encode())
+
+    def do_PUT(self) -> None:
+        """Keep a part until its query takes it."""
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.parts[self.rest] = body
+        self._reply(201, b"")
+
+    def _reply(self, code: int, body: bytes) -> None:
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
 
 
-def _reply(at: BaseHTTPRequestHandler, code: int, body: bytes) -> None:
-    at.send_response(code)
-    at.send_header("Content-Length", str(len(body)))
-    at.end_headers()
-    at.wfile.write(body)
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, address: str, port: int, secret: str) -> None:
+        super().__init__((address, port), _Answer)
+        self.secret = secret
+        self.parts: dict[str, bytes] = {}
+
+
+# --- a worker ----------------------------------------------------------------------------------
 
 
 def _part(order: dict[str, Any]) -> dict[str, int]:
@@ -175,15 +179,6 @@ def _table(
 # --- the leader --------------------------------------------------------------------------------
 
 
-class _Arriving(_Guarded):
-    def do_PUT(self) -> None:
-        """Keep a part until its query takes it."""
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        if isinstance(self.server, _Server):
-            self.server.parts[self.rest] = body
-        _reply(self, 201, b"")
-
-
 class _NodeError(Exception):
     """A node that did not answer, or that answered with an error: what to say of it, and why."""
 
@@ -198,10 +193,10 @@ class _Asking:
 
     def together(self, counts: bool) -> list[dict[str, Any]]:
         """Ask with all streams at once; a line for each query."""
-        with ThreadPoolExecutor(self.given["streams"]) as streams:
-            orders = [streams.submit(self._stream, n, counts)
-                      for n in range(self.given["streams"])]  # fmt: skip
-            return [line for order in orders for line in order.result()]
+        count = self.given["streams"]
+        with ThreadPoolExecutor(count) as streams:
+            lines = streams.map(lambda number: self._stream(number, counts), range(count))
+            return [line for of_stream in lines for line in of_stream]
 
     # Each stream asks all queries, in an order of its own.
     def _stream(self, number: int, counts: bool) -> list[dict[str, Any]]:
@@ -229,10 +224,10 @@ class _Asking:
         values, name = self.given, f"{key}-{n}"
         share = [*range(n, PARTS, len(values["nodes"]))]
         through_store = values["way"] == "storage" and n > 0
-        to = f"{values['store']}/shared" if through_store else values["exchange"]
+        place = f"{values['store']}/shared" if through_store else values["exchange"]
         read = values["caches"][n] if is_measurement or values["warm"] else values["store"]
-        to, data = f"{to}/{name}", f"{read}/data"
-        order = {"query": query, "parts": share, "data": data, "to": to}
+        to = f"{place}/{name}"
+        order = {"query": query, "parts": share, "data": f"{read}/data", "to": to}
         try:
             counts = json.loads(_ask(values["nodes"][n], "POST", json.dumps(order).encode())[0])
             if not through_store:
@@ -264,7 +259,7 @@ def _lead(order: dict[str, Any]) -> None:
 
 def _exchange(address: str, port: int, secret: str) -> _Server:
     try:
-        return _Server((address, port), _Arriving, secret)
+        return _Server(address, port, secret)
     except OSError as error:
         sys.exit(f"TCP port {port} of {address}, for partial answers: {error.strerror}")
 
@@ -280,8 +275,8 @@ def _merge(statement: str, bodies: list[bytes]) -> Any:
 
 def _main(verb: str, *words: str) -> None:
     if verb == "worker":
-        secret = Path(words[2]).read_text()
-        _Server((words[0], int(words[1])), _Worker, secret).serve_forever()
+        address, port, secret = words
+        _Server(address, int(port), Path(secret).read_text()).serve_forever()
     try:
         _lead(json.load(sys.stdin))
     except _NodeError as error:

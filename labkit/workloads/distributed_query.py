@@ -4,7 +4,7 @@ import json
 import secrets
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from labkit.setting import Words
 from labkit.workload import Sample, Workload, choice, knob
 from labkit.workloads import _query_node as node
 from labkit.workloads import _query_tables as tables
-from labkit.workloads._own_place import own_folder
+from labkit.workloads._own_place import own_file, own_folder
 from labkit.workloads._sections import read_number, read_object
 from labkit.workloads._server import serving
 
@@ -111,24 +111,22 @@ class DistributedQuery(Workload):
                     "nodes": _below(workers, secret)}  # fmt: skip
             return self._lead(nodes, {**urls, "secret": secret})
 
-    # By its input, as anybody may read the words of a command.
     def _lead(self, nodes: list[Host], places: Mapping[str, object]) -> str:
-        at = nodes[0].address
-        options = {
-            **places, "address": at, "port": EXCHANGE_PORT, "way": self.way,
-            "exchange": f"http://{at}:{EXCHANGE_PORT}/{places['secret']}",
-            "streams": self.streams, "seed": self.seed, "scale": self.factor,
-            "warm": self.warm,
+        leader = nodes[0]
+        order = {
+            **places, "address": leader.address, "port": EXCHANGE_PORT, "way": self.way,
+            "exchange": f"http://{leader.address}:{EXCHANGE_PORT}/{places['secret']}",
+            "streams": self.streams, "seed": self.seed, "scale": self.factor, "warm": self.warm,
         }  # fmt: skip
-        words, longest = (*_program(nodes[0]), "lead"), 60 + 10 * self.seconds
-        result = nodes[0].run(*words, stdin=json.dumps(options).encode(), seconds=longest)
+        result = leader.run(*_program(leader), "lead", stdin=json.dumps(order).encode(),
+                            seconds=60 + 10 * self.seconds)  # fmt: skip
         if result.code == node.LOST:
             answer = json.loads(result.stdout.splitlines()[-1])
             failure = "could not compute" if answer["failed"] else "was lost in the middle of"
             problem = f"{nodes[answer['node']].name} {failure} the query {answer['query']}"
             raise HostError(problem, said=result.stderr, hint="what became of it? `dmesg | tail`")
         if not result.ok:
-            raise HostError(f"{nodes[0].name}: the leader gave up", said=result.stderr)
+            raise HostError(f"{leader.name}: the leader gave up", said=result.stderr)
         return result.stdout
 
     @staticmethod
@@ -169,36 +167,24 @@ def _program(host: Host) -> Words:
     return (*_python(host), program)
 
 
-# A file of the host's user alone, gone with the run.
-@contextmanager
-def _secret(host: Host, secret: str) -> Iterator[str]:
-    path = f"{own_folder(host)}/query-{secrets.token_hex(4)}"
-    host.put(secret.encode(), path, 0o600)
-    try:
-        yield path
-    finally:
-        host.run("rm", "-f", path)
-
-
 def _below(urls: list[str], secret: str) -> list[str]:
     return [f"{url}/{secret}" for url in urls]
 
 
+# The secret is in a file of the host's user alone, as anybody may read the words of a command.
 @contextmanager
-def _files(host: Host, kind: str, secret: str, *options: str) -> Iterator[str]:
-    words = ("sh", "-c", FILES, "files", kind, host.address)
+def _served(host: Host, secret: str, words: Words, *options: str) -> Iterator[str]:
+    at = (*words, host.address)
     with (
-        _secret(host, secret) as file,
-        serving(host, lambda port: (*words, str(port), file, *options)) as port,
+        own_file(host, "query", secret.encode()) as file,
+        serving(host, lambda port: (*at, str(port), file, *options)) as port,
     ):
         yield f"http://{host.address}:{port}"
 
 
-@contextmanager
-def _worker(host: Host, secret: str) -> Iterator[str]:
-    words = (*_program(host), "worker", host.address)
-    with (
-        _secret(host, secret) as file,
-        serving(host, lambda port: (*words, str(port), file)) as port,
-    ):
-        yield f"http://{host.address}:{port}"
+def _files(host: Host, kind: str, secret: str, *options: str) -> AbstractContextManager[str]:
+    return _served(host, secret, ("sh", "-c", FILES, "files", kind), *options)
+
+
+def _worker(host: Host, secret: str) -> AbstractContextManager[str]:
+    return _served(host, secret, (*_program(host), "worker"))
