@@ -20,8 +20,14 @@ from labkit.box.guests import kvm
 from labkit.box.needs import CHECKOUT, TUN
 from labkit.box.rootless import sudo, user_namespace
 from labkit.machine.places import HOME
-from labkit.programs.declared import declared_under
-from labkit.programs.packages import absent, comes_later, install_words, names_of, system_of
+from labkit.programs.packages import (
+    absent,
+    comes_later,
+    declared_under,
+    install_words,
+    names_of,
+    system_of,
+)
 
 PROGRAMS = ("sudo", "systemd-detect-virt", "unshare")
 

@@ -1,4 +1,4 @@
 """The programs that labkit calls, and the packages that bring them.
 
-Start with `packages.py`; `declared.py` reads what each module says that it calls.
+Start with `packages.py`.
 """

@@ -4,8 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from labkit.programs.declared import declared_under
-from labkit.programs.packages import absent, names_of, this_system
+from labkit.programs.packages import absent, declared_under, names_of, this_system
 
 
 def main(places: list[str]) -> None:

@@ -45,10 +45,9 @@ def lacking() -> str:
 
 def vcsim() -> bytes:
     """The program, the same for all hosts."""
-    program = path()
-    if program is None:
-        raise NotInstalled(lacking())
-    return program.read_bytes()
+    if program := path():
+        return program.read_bytes()
+    raise NotInstalled(lacking())
 
 
 def way() -> str:

@@ -14,8 +14,7 @@ from labkit.machine.scripts import beside
 from labkit.machine.stopping import together
 from labkit.programs import packages as known
 from labkit.programs import simulator
-from labkit.programs.declared import of_class
-from labkit.programs.packages import installable, package_of
+from labkit.programs.packages import installable, of_class, package_of
 from labkit.study import Study
 from labkit.transports.local import Local
 from labkit.workload import Workload

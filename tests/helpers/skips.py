@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.programs.declared import declared_under
-from labkit.programs.packages import absent, installable, package_of, this_system
+from labkit.programs.packages import absent, declared_under, installable, package_of, this_system
 
 TESTS = Path(__file__).parents[1]
 LIST = TESTS / "expected_skips.toml"

@@ -22,7 +22,7 @@ ROW = re.compile(r"(\w+\.)?(verb|check)\(")
 BY_NAME = re.compile(r"__\w+|on_\w+|_repr_\w+|_ipython_\w+")
 # What Python, argparse, json, papermill or another library calls by its name, or a test looks at.
 BY_OTHERS = {
-    "PROGRAMS",  # `labkit.programs.declared` reads it in the text of a module
+    "PROGRAMS",  # `labkit.programs.packages` reads it in the text of a module
     "execute_managed_notebook",  # papermill
     "dask_setup",  # Dask, on a worker
     "_fill_text",  # argparse

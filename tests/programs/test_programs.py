@@ -8,9 +8,8 @@ from calls import always, called
 
 from labkit.box import this_machine
 from labkit.errors import BadInput, Unknown
-from labkit.programs import declared as reading
 from labkit.programs import packages as table
-from labkit.programs.declared import declared, declared_under, of_class
+from labkit.programs.packages import declared, declared_under, of_class
 from labkit.workloads.sockperf import Sockperf
 
 PROGRAMS = ("ping", "strace")  # in texts that are looked through
@@ -58,29 +57,21 @@ def test_a_call_that_nobody_declared_is_found_wherever_it_stands(tmp_path):
 
 @pytest.mark.slow
 def test_a_package_that_is_here_brings_the_programs_of_its_row():
+    """Debian keeps some under a name of their own, and links the plain one to it."""
     odd, looked = {}, 0
+    chosen = {file.name for file in Path("/etc/alternatives").glob("*")}
     for package in table.packages():
-        listed = _listed(package.name)
-        files = [program for program in package.programs if program.startswith("/")]
-        if listed:
+        files = {program for program in package.programs if program.startswith("/")}
+        words = ["dpkg-query", "-L", package.name, f"{package.name}-minimal"]
+        result = subprocess.run(words, capture_output=True, text=True)
+        if f"'{package.name}'" not in result.stderr and result.stdout:
             looked += 1
-            odd[package.name] = set(package.programs) - set(files) - _programs(listed)
-            odd[package.name] |= set(table.absent(files))
+            lines = [line for line in result.stdout.splitlines() if "bin/" in line]
+            full = {line.rpartition("/")[2] for line in lines} | chosen
+            brought = full | {word.partition(".")[0] for word in full}
+            odd[package.name] = {*package.programs} - files - brought | {*table.absent(files)}
     assert {name: words for name, words in odd.items() if words} == {}
     assert looked > 10 or not table.this_system().startswith(("debian", "ubuntu"))
-
-
-def _listed(name):
-    words = ["dpkg-query", "-L", name, f"{name}-minimal"]
-    result = subprocess.run(words, capture_output=True, text=True)
-    return result.stdout if f"'{name}'" not in result.stderr else ""
-
-
-# Debian keeps some under a name of their own, and links the plain one to it.
-def _programs(listed):
-    words = {line.rpartition("/")[2] for line in listed.splitlines() if "bin/" in line}
-    chosen = {file.name for file in Path("/etc/alternatives").glob("*")}
-    return {word for full in words for word in (full, full.partition(".")[0])} | chosen
 
 
 def test_no_program_is_brought_by_two_packages():
@@ -89,42 +80,35 @@ def test_no_program_is_brought_by_two_packages():
     assert set(programs) & always() == set() == set(programs) & table.unpackaged().keys()
 
 
-@pytest.mark.parametrize(
-    ("release", "system", "names"),
-    [
-        ({"ID": "debian"}, "debian", ["iputils-ping", "sockperf"]),
-        ({"ID": "debian", "VERSION_ID": "12"}, "debian12", ["iputils-ping", "sockperf"]),
-        ({"ID": "linuxmint", "ID_LIKE": "ubuntu debian"}, "ubuntu", ["iputils-ping", "sockperf"]),
-        ({"ID": "rocky", "ID_LIKE": "rhel centos fedora"}, "fedora", ["iputils", "sockperf"]),
-        ({"ID": "opensuse-leap", "ID_LIKE": "suse opensuse"}, "suse", ["iputils", "sockperf"]),
-        ({"ID": "alpine"}, "alpine", ["iputils", "sockperf"]),
-    ],
-)
+@pytest.mark.parametrize(("release", "system", "names"), [
+    ({"ID": "debian"}, "debian", ["iputils-ping", "sockperf"]),
+    ({"ID": "debian", "VERSION_ID": "12"}, "debian12", ["iputils-ping", "sockperf"]),
+    ({"ID": "linuxmint", "ID_LIKE": "ubuntu debian"}, "ubuntu", ["iputils-ping", "sockperf"]),
+    ({"ID": "rocky", "ID_LIKE": "rhel centos fedora"}, "fedora", ["iputils", "sockperf"]),
+    ({"ID": "opensuse-leap", "ID_LIKE": "suse opensuse"}, "suse", ["iputils", "sockperf"]),
+    ({"ID": "alpine"}, "alpine", ["iputils", "sockperf"]),
+])  # fmt: skip
 def test_a_package_has_the_name_of_the_system(release, system, names):
     assert table.system_of(release) == system
     assert table.names_of(["ping", "sockperf", "onload"], system) == names
 
 
-def test_a_system_that_has_no_such_package_names_none():
-    assert table.names_of(["linux.uml"], "debian") == ["user-mode-linux"]
-    assert table.names_of(["linux.uml"], "ubuntu") == []
+@pytest.mark.parametrize(("programs", "system", "names"), [
+    (["linux.uml"], "debian", ["user-mode-linux"]),
+    (["linux.uml"], "ubuntu", []),  # it has no such package
+    (["docker", "dockerd"], "debian", ["docker-cli", "docker.io", "iptables"]),
+    (["docker", "dockerd"], "debian12", ["docker.io", "iptables"]),  # an older release
+    (["dockerd"], "debian", ["docker.io", "iptables"]),  # the last it only recommends, and needs
+])  # fmt: skip
+def test_a_program_is_brought_by_the_packages_of_a_system_and_its_release(programs, system, names):
+    assert table.names_of(programs, system) == names
+
+
+def test_a_host_says_which_system_it_is():
     assert table.system_of({"ID": "plan9"}) == ""
-
-
-def test_a_program_that_was_in_another_package_in_an_older_release_is_found_there():
-    assert table.names_of(["docker", "dockerd"], "debian") == [
-        "docker-cli",
-        "docker.io",
-        "iptables",
-    ]
-    assert table.names_of(["docker", "dockerd"], "debian12") == ["docker.io", "iptables"]
     assert table.install_words("debian12") == table.install_words("debian")
     assert table.os_release("12 debian") == {"VERSION_ID": "12", "ID": "debian", "ID_LIKE": ""}
     assert table.os_release("0 arch")["ID"] == "arch" and table.os_release("")["ID"] == ""
-
-
-def test_what_a_package_only_recommends_and_needs_comes_with_it():
-    assert table.names_of(["dockerd"], "debian") == ["docker.io", "iptables"]
 
 
 def test_an_unknown_program_is_answered_with_the_nearest():
@@ -142,7 +126,7 @@ def test_a_declaration_that_cannot_be_read_is_refused(tmp_path):
     file = tmp_path / "odd.py"
     file.write_text('PROGRAMS = ["ping"]')
     with pytest.raises(BadInput, match=r"odd\.py: PROGRAMS is a tuple of words"):
-        reading.declared(file)
+        declared(file)
     with pytest.raises(BadInput, match="there is no"):
         declared_under([tmp_path / "nowhere"])
 
