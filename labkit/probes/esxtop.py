@@ -15,7 +15,6 @@ from labkit.errors import HostError, ResultsError, Unknown
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.telemetry import counters
-from labkit.telemetry.counters import Columns
 
 PROGRAMS = ("esxtop",)
 
@@ -82,7 +81,14 @@ class Esxtop:
         """From what `watching` printed: names of guests, then CSV; the first moment is left out."""
         lines = text.splitlines(keepends=True)
         head = "".join(line for line in lines if line.startswith(f"{WORD} "))
-        read = _read("".join(line for line in lines if not line.startswith(WORD)))
+        csv_text = "".join(line for line in lines if not line.startswith(WORD))
+        if not csv_text.startswith('"(PDH-CSV'):
+            raise ResultsError(
+                "this is not what `esxtop -b` prints", said=csv_text[:200] or "nothing"
+            )
+        read = counters.of_text(csv_text)
+        if read.times.size < 2:
+            raise ResultsError(f"esxtop: {read.times.size} moments are too few")
         columns = {name: n for n, name in enumerate(read.names)}
         machines = _machine_names(head)
         shares = {
@@ -112,16 +118,6 @@ class Esxtop:
 
     def _sum(self, counter: str, guests: tuple[str, ...]) -> float:
         return self.seconds * sum(self.shares[guest][counter] for guest in guests or self.shares)
-
-
-# The first moment's rates are of a time nobody chose, so that one alone is none.
-def _read(text: str) -> Columns:
-    if not text.startswith('"(PDH-CSV'):
-        raise ResultsError("this is not what `esxtop -b` prints", said=text[:200] or "nothing")
-    columns = counters.of_text(text)
-    if columns.times.size < 2:
-        raise ResultsError(f"esxtop: {columns.times.size} moments are too few")
-    return columns
 
 
 # Thousands of columns are printed; of some a run has use.

@@ -1,7 +1,10 @@
-"""Time that a guest had work but got no CPU: ESXi's ready time, Linux's run delay."""
+"""Time that a guest had work but got no CPU: ESXi's ready time, Linux's run delay.
+
+And busy time of all CPUs that a host may use, no matter who keeps them busy.
+"""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,9 +25,13 @@ PROGRAMS = ("esxtop", "pgrep")
 # Each word is a guest and the machine that it is. Before Linux 6.4 the thread that carries a
 # guest's packets is the kernel's own, and named after the process that it works for.
 LOOK = beside(__file__, "ready_time_look.sh")
-TASK = re.compile(r"task (\S+) (\d+) (\d+) (\d+) (\d+)", re.ASCII)
-CPU = re.compile(r"cpu(\d+)((?: \d+){7,10})", re.ASCII)
-CPU_LIST = re.compile(r"cpus \d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*", re.ASCII)
+LINES = re.ASCII | re.MULTILINE
+FORMS = {
+    "task": r"task (\S+) (\d+) (\d+) (\d+) (\d+)", "cpu": r"cpu(\d+)((?: \d+){7,10})\s*?",
+    "cpus": r"cpus (\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*)", "at": r"at (\d+\.\d+)",
+}  # fmt: skip
+TASK, CPU, CPUS, AT = (re.compile(f"^{form}$", LINES) for form in FORMS.values())
+ODD = re.compile(rf"^(?!(?:{'|'.join(FORMS.values())})$).+", LINES)
 IDLE = (3, 4)
 """The columns of /proc/stat in which a CPU did nothing: idle, and waiting for a disk."""
 NS = 1e9
@@ -45,27 +52,20 @@ class ReadyLook:
     @classmethod
     def of(cls, text: str) -> Self:
         """Read what LOOK printed; a line of another form is refused."""
-        at, cpus = 0.0, ""
-        tasks: dict[Task, tuple[int, int, int]] = {}
-        ticks: dict[int, tuple[int, int]] = {}
-        for number, line in enumerate(filter(None, text.split("\n")), 1):
-            if task := TASK.fullmatch(line):
-                tasks[task[1], task[2]] = (int(task[3]), int(task[4]), int(task[5]))
-            elif cpu := CPU.fullmatch(line.rstrip()):
-                counts = [int(word) for word in cpu[2].split()]
-                # Time of a guest of KVM is in the first two columns already.
-                ticks[int(cpu[1])] = sum(counts[:8]), sum(counts[column] for column in IDLE)
-            elif CPU_LIST.fullmatch(line):
-                cpus = line[5:].strip()
-            elif re.fullmatch(r"at \d+\.\d+", line, re.ASCII):
-                at = float(line[3:])
-            else:
-                raise ResultsError(f"ready time: cannot read line {number}", said=line)
+        if odd := ODD.search(text):
+            number = text.count("\n", 0, odd.start()) + 1
+            raise ResultsError(f"ready time: cannot read line {number}", said=odd[0])
+        at, cpus = AT.search(text), CPUS.search(text)
         if not at or not cpus:
             raise ResultsError("ready time: what was read is not whole", said=text[-200:])
-        ends = [part.partition("-")[::2] for part in cpus.split(",")]
+        tasks = {(guest, thread): (int(ran), int(waited), int(turns))
+                 for guest, thread, ran, waited, turns in TASK.findall(text)}  # fmt: skip
+        # Time of a guest of KVM is in the first two columns already.
+        counts = {int(cpu): [*map(int, row.split())] for cpu, row in CPU.findall(text)}
+        ticks = {cpu: (sum(row[:8]), sum(row[n] for n in IDLE)) for cpu, row in counts.items()}
+        ends = [part.partition("-")[::2] for part in cpus[1].split(",")]
         numbers = (n for a, b in ends for n in range(int(a), int(b or a) + 1))
-        return cls(at, tuple(numbers), tasks, ticks)
+        return cls(float(at[1]), tuple(numbers), tasks, ticks)
 
 
 @dataclass(frozen=True)
@@ -179,3 +179,38 @@ class ReadyTime(Probe):
 def between(before: str, after: str) -> Between | Esxtop:
     """The activity between two texts of a host, whatever its kind."""
     return Esxtop.of(after) if after.startswith(esxtop.WORD) else Between.of(before, after)
+
+
+@dataclass(frozen=True)
+class BusyCpus(Probe):
+    """The time that CPUs were not idle, the kernel's work for packets and guests included.
+
+    A host of a lab in a box is charged for its own CPUs alone. ESXi keeps no such counters.
+    """
+
+    def look(self, host: Host) -> str:
+        """The counters of each CPU; empty where there are none."""
+        return ReadyTime(()).look(host)
+
+    @staticmethod
+    def parse(before: str, after: str) -> list[Sample]:
+        """`CPUs busy`: how many were busy on average. `CPU time`: in seconds."""
+        if not before.strip():
+            return []
+        between = Between.of(before, after)
+        busy = between.busy() * len(between.cpus)
+        return [
+            Sample.single("CPUs busy", "1", busy),
+            Sample.single("CPU share", "share", between.busy()),
+            Sample.single("CPU time", "s", busy * between.seconds),
+        ]
+
+
+def looks(hosts: Mapping[str, Host], sides: Iterable[str], moment: str) -> dict[str, str]:
+    """The counters of hosts that play these roles, as parts of a run's text."""
+    return {f"{side} {moment}": BusyCpus().look(hosts[side]) for side in sides}
+
+
+def spent(before: str, after: str) -> dict[str, float]:
+    """The same as plain figures by name; empty where a host shows nothing."""
+    return {sample.metric: float(sample.values[0]) for sample in BusyCpus.parse(before, after)}

@@ -14,21 +14,9 @@ from labkit.probes.ready_time import Between, ReadyTime, between
 
 PROGRAMS = ("taskset",)
 
-LOOK = """cpus 0-1
-at 100.5
-task guest 7 1000000000 200000000 50
-task guest2 9 5 5 1
-cpu0 10 0 10 80 0 0 0 0 0 0
-cpu1 0 0 0 100 0 0 0 0 0 0
-"""
-LATER = """cpus 0-1
-at 102.5
-task guest 7 1500000000 1200000000 90
-task guest 8 100000000 0 3
-task guest2 9 5 5 1
-cpu0 110 0 10 180 0 0 0 0 0 0
-cpu1 0 0 0 250 50 0 0 0 0 0
-"""
+HERE = Path(__file__).parent
+LOOK = HERE.joinpath("look.txt").read_text()
+LATER = HERE.joinpath("later.txt").read_text()
 
 
 def test_what_happened_between_two_looks_is_summed_over_the_threads_of_a_guest():
@@ -64,17 +52,7 @@ def test_a_name_that_a_shell_would_read_is_refused():
 
 
 # The form of `esxtop -b`; the names and figures are made up, as no ESXi was at hand.
-ESXTOP = """\
-esxtop guest lab
-esxtop guest2 shop (old)
-"(PDH-CSV 4.0) (UTC)(0)","\\\\h\\Physical Cpu(0)\\% Util Time",\
-"\\\\h\\Physical Cpu(1)\\% Util Time",\
-"\\\\h\\Group Cpu(7:lab)\\% Used","\\\\h\\Group Cpu(7:lab)\\% Ready",\
-"\\\\h\\Group Cpu(8:shop (old))\\% Used","\\\\h\\Group Cpu(8:shop (old))\\% Ready"
-"11/21/2026 12:00:00","9","9","99.00","99.00","99.00","99.00"
-"11/21/2026 12:00:02","50","10","10.00","0.50","80.00","150.00"
-"11/21/2026 12:00:04","50","10","30.00","0.25","80.00","200.00"
-"""
+ESXTOP = HERE.joinpath("esxtop.txt").read_text()
 
 
 def test_the_ready_time_of_machines_of_esxi_is_their_groups_without_the_first_moment():
