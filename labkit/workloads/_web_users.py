@@ -31,46 +31,12 @@ LATE_PART, SATURATION = 0.25, 0.6
 
 
 class Page(NamedTuple):
-    """A page of a site: bytes that the application makes, and the files that belong to it."""
+    """A page of a site (`_web_sites.toml`)."""
 
     bytes: int
-    images: tuple[str, ...]
+    images: list[str]
     moves: dict[str, float]
-    """The pages that follow it, and how often; the rest of 1 is the end of the visit."""
     secure: bool = False
-
-
-def _images(*numbers: int) -> tuple[str, ...]:
-    return tuple(f"/image{number}" for number in numbers)
-
-
-SITES: dict[str, dict[str, Page]] = {
-    "banking": {
-        "enter": Page(3000, _images(1, 2), {"overview": 1.0}, True),
-        "overview": Page(
-            9000, _images(1, 2, 3), {"account": 0.45, "pay": 0.25, "leave": 0.3}, True
-        ),
-        "account": Page(24000, _images(1), {"account": 0.3, "pay": 0.2, "leave": 0.5}, True),
-        "pay": Page(7000, _images(1, 4), {"receipt": 0.9, "leave": 0.1}, True),
-        "receipt": Page(5000, _images(1), {"overview": 0.4, "leave": 0.6}, True),
-        "leave": Page(2000, _images(1), {}, True),
-    },
-    "shop": {
-        "enter": Page(16000, _images(1, 2, 3, 6), {"shelf": 0.7, "find": 0.2}),
-        "shelf": Page(30000, _images(3, 4, 5), {"shelf": 0.3, "ware": 0.6}),
-        "find": Page(20000, _images(2, 3), {"ware": 0.7, "find": 0.2}),
-        "ware": Page(40000, _images(5, 8), {"shelf": 0.35, "basket": 0.3}),
-        "basket": Page(9000, _images(1, 2), {"pay": 0.5, "shelf": 0.3}, True),
-        "pay": Page(6000, _images(1), {}, True),
-    },
-    "download": {
-        "enter": Page(12000, _images(1, 2, 3), {"find": 0.6, "list": 0.4}),
-        "find": Page(18000, _images(2), {"list": 0.8, "find": 0.1}),
-        "list": Page(26000, _images(3), {"file": 0.75, "list": 0.15}),
-        "file": Page(6000, ("/file8",), {"list": 0.3}),
-    },
-}
-"""Three shapes of use; the tables are labkit's own."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +44,7 @@ class WebTask:
     """The work of the program; the fields are those of its JSON."""
 
     site: str
+    pages: dict[str, dict[str, Any]]
     servers: list[list[Any]]
     """Address, port, and port of TLS of each; users are dealt out in turn."""
     identity: str
@@ -94,6 +61,10 @@ class WebTask:
     seed: int
     most: int
 
+    def page(self, name: str) -> Page:
+        """A page of its site."""
+        return Page(**self.pages[name])
+
 
 class Due(NamedTuple):
     """A page of a user's schedule, `at` seconds after the beginning."""
@@ -106,12 +77,12 @@ class Due(NamedTuple):
 
 def schedule(task: WebTask, user: int) -> Iterator[Due]:
     """The pages of a user until the trial ends: the same for a seed, whatever is answered."""
-    dice, site = random.Random(f"{task.seed} {task.site} {user}"), SITES[task.site]
+    dice = random.Random(f"{task.seed} {task.site} {user}")
     at, name, first = dice.uniform(0, task.think), "enter", True
     while at < task.warm_up + task.seconds:
         yield Due(at, name, first)
         at += min(dice.expovariate(1 / task.think), LONGEST_THINK * task.think)
-        moves = site[name].moves
+        moves = task.page(name).moves
         first = dice.random() >= sum(moves.values())
         name = "enter" if first else dice.choices([*moves], [*moves.values()])[0]
 
@@ -205,7 +176,7 @@ class Trial:
                 if due.first:
                     visit += len(self.task.servers) * 7919
                     _close(idle)
-                kind = SITES[self.task.site][due.name].secure
+                kind = self.task.page(due.name).secure
                 port = secure if kind else plain
                 pages.append(
                     asyncio.ensure_future(self._page(due, visit, address, port, idle[kind]))
@@ -220,7 +191,7 @@ class Trial:
     async def _page(
         self, due: Due, visit: int, address: str, port: int, idle: list[WebConnection]
     ) -> None:
-        page, counts = SITES[self.task.site][due.name], due.at >= self.task.warm_up
+        page, counts = self.task.page(due.name), due.at >= self.task.warm_up
         mark, connection, size = object(), None, 0
         self.late.append(time.monotonic() - self.begun - due.at)
         if counts:

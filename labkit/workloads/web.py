@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-import secrets
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -22,10 +22,9 @@ from labkit.probes.ready_time import Between, ReadyTime, between
 from labkit.programs.packages import brings
 from labkit.setting import Words
 from labkit.workload import Sample, Workload, knob, steps_of
-from labkit.workloads import _web_users as web_users
 from labkit.workloads._brought import bring, could_bring
-from labkit.workloads._own_place import no_python, own_folder
-from labkit.workloads._sections import joined, parted
+from labkit.workloads._own_place import no_python, own_file, own_scratch
+from labkit.workloads._sections import joined, parted, read_number, read_object
 from labkit.workloads._server import serving
 
 PROGRAMS = ("nginx", "openssl", "perl", "python3")
@@ -43,6 +42,8 @@ printf '%s\\n' "$key" && printf '%s\\n' "$key" |
 openssl req -x509 -new -key /dev/stdin -days 2 -subj /CN=labkit 2> /dev/null"""
 CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n", re.DOTALL)
 FIND = "PATH=$PATH:/usr/sbin; command -v nginx"
+SITES = tomllib.loads(beside(__file__, "_web_sites.toml"))
+"""The pages of each shape of use."""
 TRACED = beside(__file__, "web_traced.sh")
 EXITS = "exits"
 NAME = re.compile(r"(\w+), servers (\d{1,2}): (search|hold|exits|host before|host after)", re.ASCII)
@@ -92,8 +93,8 @@ class WebSessions(Workload):
 
     def __post_init__(self) -> None:
         for shape in self.shapes.split() or [""]:
-            if shape not in web_users.SITES:
-                raise Unknown("shape of web", shape, web_users.SITES)
+            if shape not in SITES:
+                raise Unknown("shape of web", shape, SITES)
         if not self._steps:
             raise BadInput(f"web: steps are numbers of servers as '1 2 4', not {self.steps!r}")
         self.insist_between("tolerable", self.tolerable, self.good, 600)
@@ -131,14 +132,12 @@ class WebSessions(Workload):
         """For each number of servers and each shape: search, hold what was found, and look."""
         client, parts = hosts["client"], dict[str, str]()
         identity = client.check("sh", "-c", IDENTITY)
-        program = f"{own_folder(client)}/web_users-{secrets.token_hex(4)}.py"
+        users = own_file(client, "web_users", beside(__file__, "_web_users.py").encode(), 0o644)
         with ExitStack() as up:
-            servers = self._servers(hosts)
+            program, servers = up.enter_context(users), self._servers(hosts)
             contexts = [_serve(host, identity) for host in servers]
             ports = together(up.enter_context, contexts, len(contexts))
             at = [(host.address, port) for host, port in zip(servers, ports, strict=True)]
-            client.put(beside(__file__, "_web_users.py").encode(), program, 0o644)
-            up.callback(client.run, "rm", "-f", program)
             starts = dict.fromkeys(self.shapes.split(), self.start)
             for count in self._steps:
                 for shape in starts:
@@ -180,7 +179,8 @@ class WebSessions(Workload):
             raise HostError("web: openssl made no certificate", said=identity[-200:])
         fields = ("sessions", "start", "step", "warm_up", "think", "good", "tolerable", "seed")
         return {
-            "site": shape, "servers": [[at, port, port + SECURE] for at, port in servers],
+            "site": shape, "pages": SITES[shape],
+            "servers": [[at, port, port + SECURE] for at, port in servers],
             "identity": certificate[0], "seconds": self.duration, "most": 10_000,
             **{name: getattr(self, name) for name in fields},
         }  # fmt: skip
@@ -216,17 +216,18 @@ class WebSessions(Workload):
 def _all_of(shapes: Sequence[_Hold], point: str) -> list[Sample]:
     at = f" [{point}]" if point else ""
     times = np.array([1000 * time for shape in shapes for time in shape.trial["times"]])
-    figures = {
+    sessions = [shape.trial["sessions"] for shape in shapes]
+    figures: dict[tuple[str, str], Any] = {
         ("throughput", "Gbit/s"): np.mean([shape.rate for shape in shapes]),
-        ("sessions", "1"): np.mean([shape.sessions for shape in shapes]),
-        ("score", "1"): math.exp(np.mean([math.log(shape.sessions) for shape in shapes])),
+        ("sessions", "1"): np.mean(sessions),
+        ("score", "1"): math.exp(np.mean([math.log(users) for users in sessions])),
         ("generator busy", "share"): max(shape.trial["busy"] for shape in shapes),
         ("late", "ms"): 1000 * max(shape.trial["late"] for shape in shapes),
     }  # fmt: skip
-    samples = [Sample.single(f"{name}{at}", unit, value) for (name, unit), value in figures.items()]
     for name, unit in (("cpu per byte", "ns"), ("exits", "1/page")):
-        values = [value for shape in shapes if (value := shape.cost(name)) is not None]
-        samples += [Sample.single(f"{name}{at}", unit, float(np.mean(values)))] if values else []
+        if values := [value for shape in shapes if (value := shape.cost(name)) is not None]:
+            figures[name, unit] = np.mean(values)
+    samples = [Sample.single(f"{name}{at}", unit, value) for (name, unit), value in figures.items()]
     return [*samples, Sample(f"latency{at}", "ms", times)]
 
 
@@ -251,11 +252,6 @@ class _Hold:
                    trials[0] | trials[1] if len(trials) > 1 else {})  # fmt: skip
 
     @property
-    def sessions(self) -> int:
-        """Users that were held."""
-        return int(self.trial["sessions"])
-
-    @property
     def rate(self) -> float:
         """Gbit/s that came."""
         return float(8e-9 * self.trial["bytes"] / self.trial["seconds"])
@@ -271,38 +267,34 @@ class _Hold:
         at = ", ".join(filter(None, [point, f"load={self.shape.capitalize()}"]))
         return [
             Sample.single(f"throughput [{at}]", "Gbit/s", self.rate),
-            Sample.single(f"sessions [{at}]", "1", self.sessions),
+            Sample.single(f"sessions [{at}]", "1", self.trial["sessions"]),
         ]
 
 
 NUMBERS = ("sessions", "pages", "bytes", "seconds", "busy", "late")
-TRIAL = {*NUMBERS, "passed", "failed", "times"}
-"""Figures of each trial."""
 
 
 def _trials(text: str) -> list[dict[str, Any]]:
+    problem = "web: a trial cannot be read"
     try:
-        return [_trial(dict(json.loads(line))) for line in text.splitlines()]
-    except (TypeError, ValueError) as error:
-        raise ResultsError("web: a trial cannot be read", said=str(error)) from None
+        return [_trial(read_object(line, problem)) for line in text.splitlines()]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ResultsError(problem, said=str(error)) from None
 
 
 def _trial(row: dict[str, Any]) -> dict[str, Any]:
     if row.keys() <= {EXITS}:
         return {name: float(value) for name, value in row.items()}
-    if not row.keys() >= TRIAL:
-        raise ResultsError("web: a trial lacks a figure", said=", ".join(row))
-    numbers = {name: float(row[name]) for name in NUMBERS}
-    return row | numbers | {"times": [float(seconds) for seconds in row["times"]]}
+    numbers = {name: read_number(row, name, "web") for name in NUMBERS}
+    rest = {"passed": row["passed"], "failed": row["failed"]}
+    return row | numbers | rest | {"times": [float(seconds) for seconds in row["times"]]}
 
 
 @contextmanager
 def _serve(host: Host, identity: str) -> Iterator[int]:
-    folder = f"{own_folder(host)}/web-{secrets.token_hex(4)}"
     if not host.run("sh", "-c", FIND).ok:
         bring("nginx", host)
-    host.check("mkdir", "-m", "711", folder)
-    try:
+    with own_scratch(host, "web", "711") as folder:
         host.put(APP.encode(), f"{folder}/app.pl", 0o644)
         host.put(identity.encode(), f"{folder}/identity.pem", 0o600)
         host.put(SERVE.encode(), f"{folder}/serve.sh", 0o644)
@@ -312,8 +304,6 @@ def _serve(host: Host, identity: str) -> Iterator[int]:
 
         with serving(host, words, seconds=READY_SECONDS) as port:
             yield port
-    finally:
-        host.run("rm", "-rf", folder)
 
 
 @contextmanager

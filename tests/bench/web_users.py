@@ -58,8 +58,8 @@ def stalling(after):
 def task(port, users, **more):
     here = Host("here", "127.0.0.1", Local("here"))
     trust = web.CERTIFICATE.search(here.check("sh", "-c", web.IDENTITY))[0]
-    return WebTask("download", [["127.0.0.1", port, port]], trust, users, 1, 0.1, SECONDS, 0.0,
-                   1.0, LIMIT, 2 * LIMIT, 1, 10_000, **more)  # fmt: skip
+    return WebTask("download", web.SITES["download"], [["127.0.0.1", port, port]], trust, users, 1,
+                   0.1, SECONDS, 0.0, 1.0, LIMIT, 2 * LIMIT, 1, 10_000, **more)  # fmt: skip
 
 
 def of_ours():

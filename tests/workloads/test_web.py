@@ -31,7 +31,9 @@ from labkit.workloads._web_users import WebTask, schedule, search
 from labkit.workloads.web import SERVERS, WebSessions, curve
 
 PROGRAMS = ("nginx", "openssl", "perl", "ps", "python3")
-ASKED = WebTask("download", [], "", 0, 4, 0.1, 1.0, 0.2, 0.2, 0.3, 0.6, 1, 4000)
+ASKED = WebTask(
+    "download", web.SITES["download"], [], "", 0, 4, 0.1, 1.0, 0.2, 0.2, 0.3, 0.6, 1, 4000
+)
 HOSTS = dict.fromkeys(("client", "host", *SERVERS), HERE)
 PROGRAM = Path(web_users.__file__)
 
@@ -83,6 +85,11 @@ server {{ listen 127.0.0.1:{port} backlog=4096; location / {{ return 200 page; }
             run.terminate()
 
 
+def asked_of(port, certificate, **more):
+    """What is asked of a server on this port."""
+    return replace(ASKED, servers=[["127.0.0.1", port, port]], identity=certificate, **more)
+
+
 def test_a_schedule_is_drawn_beforehand_and_is_the_same_for_the_same_seed():
     plans = [[*schedule(ASKED, user)] for user in (1, 1, 2)]
     assert plans[0] == plans[1] != plans[2]
@@ -92,20 +99,20 @@ def test_a_schedule_is_drawn_beforehand_and_is_the_same_for_the_same_seed():
     assert 0.8 < sum(many) / 20 / (60.2 / ASKED.think) < 1.25, "pauses have the mean asked for"
 
 
-@pytest.mark.parametrize("name", web_users.SITES)
+@pytest.mark.parametrize("name", web.SITES)
 def test_each_page_of_a_site_can_be_reached_and_left(name):
-    site = web_users.SITES[name]
-    reached = {"enter"} | {at for page in site.values() for at in page.moves}
+    site = web.SITES[name]
+    reached = {"enter"} | {at for page in site.values() for at in page["moves"]}
     assert reached == set(site)
-    assert all(sum(page.moves.values()) <= 1 for page in site.values())
-    assert any(sum(page.moves.values()) < 1 for page in site.values()), "a visit ends"
+    assert all(sum(page["moves"].values()) <= 1 for page in site.values())
+    assert any(sum(page["moves"].values()) < 1 for page in site.values()), "a visit ends"
 
 
 @pytest.mark.slow
 def test_bisection_finds_the_same_number_twice_within_its_step(certificate):
     """Each path takes 4 ms, one after the other: about 90 pages a second have room."""
     with slow_server(0.004) as port:
-        asked = replace(ASKED, servers=[["127.0.0.1", port, port]], identity=certificate)
+        asked = asked_of(port, certificate)
         found = [max(t["sessions"] for t in search(asked) if t["passed"]) for _ in range(2)]
     assert abs(found[0] - found[1]) <= 1 + 2 * asked.step * max(found)
 
@@ -113,8 +120,7 @@ def test_bisection_finds_the_same_number_twice_within_its_step(certificate):
 @pytest.mark.slow
 def test_more_users_wait_longer(certificate):
     with slow_server(0.004) as port:
-        asked = replace(ASKED, servers=[["127.0.0.1", port, port]], identity=certificate,
-                        sessions=1)  # fmt: skip
+        asked = asked_of(port, certificate, sessions=1)
         few, many = (web_users.attempt(asked, users)["times"] for users in (2, 40))
     assert many[len(many) * 95 // 100] > 1.5 * few[len(few) * 95 // 100]
 
@@ -123,8 +129,7 @@ def test_more_users_wait_longer(certificate):
 def test_a_stall_of_the_server_makes_all_pages_late_that_were_due_meanwhile(certificate):
     """A closed loop would have asked for one page, and called the others good."""
     with slow_server(0.2) as port:
-        asked = replace(ASKED, servers=[["127.0.0.1", port, port]], sessions=3, good=0.2,
-                        identity=certificate)  # fmt: skip
+        asked = asked_of(port, certificate, sessions=3, good=0.2)
         trial = web_users.attempt(asked, 3)
     assert trial["pages"] > 8 and trial["good"] <= 1 and max(trial["times"]) > 1
 
@@ -139,8 +144,7 @@ def run_program(asked, files=0):
 @pytest.mark.slow
 def test_file_descriptors_that_are_used_up_are_named(certificate):
     with slow_server(0.3) as port:
-        asked = replace(ASKED, servers=[["127.0.0.1", port, port]], sessions=200,
-                        identity=certificate)  # fmt: skip
+        asked = asked_of(port, certificate, sessions=200)
         done = run_program(asked, files=40)
     assert done.returncode == 1 and "file descriptors used up, by 200 users" in done.stderr
 
@@ -158,8 +162,7 @@ def test_a_generator_that_saturates_decides_nothing(late, busy, refused):
 @pytest.mark.slow
 def test_users_that_cannot_ask_as_often_as_is_due_end_the_search(nginx, certificate, tmp_path):
     with quick_server(tmp_path) as port:
-        asked = replace(ASKED, servers=[["127.0.0.1", port, port]], identity=certificate,
-                        think=0.02, start=200)  # fmt: skip
+        asked = asked_of(port, certificate, think=0.02, start=200)
         # Where others have the CPU too, that it is late is not its own fault.
         tries = (run_program(asked) for _ in range(4))
         done = next((done for done in tries if done.returncode), None)
@@ -176,7 +179,7 @@ def test_an_overload_is_a_failed_trial_and_delays_no_later_one(nginx):
 
 @pytest.mark.slow
 def test_a_server_that_is_not_there_is_named(certificate):
-    done = run_program(replace(ASKED, servers=[["127.0.0.1", 9, 9]], identity=certificate))
+    done = run_program(asked_of(9, certificate))
     assert done.returncode == 1 and "Connect call failed" in done.stderr
 
 
@@ -276,7 +279,7 @@ def test_an_emulated_nic_costs_more_than_a_paravirtual_one(metric):
 @pytest.mark.slow
 def test_a_search_that_no_user_passes_says_so(certificate):
     with slow_server(0.5) as port:
-        asked = replace(ASKED, servers=[["127.0.0.1", port, port]], identity=certificate)
+        asked = asked_of(port, certificate)
         with pytest.raises(SystemExit, match="no user at all is served well enough: too slow"):
             list(search(asked))
 
