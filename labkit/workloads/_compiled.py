@@ -7,7 +7,6 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 
 from labkit.errors import BadInput, HostError
@@ -26,7 +25,6 @@ UML_PAGES = "a guest of User-Mode Linux may need a larger vm.max_map_count on it
 REMOVING = 'folder=$1; shift; trap "rm -rf \\"$folder\\"" EXIT; trap "exit 143" TERM INT; "$@"'
 """A job's command, which may outlive the process that would remove what was made for it."""
 APART = beside(__file__, "_compiled_apart.sh")
-KILL_CODE = 128 + 9
 Words = Sequence[str]
 FLAGS = ("-O2", "-Wall", "-fno-tree-loop-distribute-patterns")
 """Fixed, as figures depend on them. Without -march, any x86-64 host runs the same code. No loop
@@ -91,28 +89,21 @@ def _put(host: Host, programs: Mapping[str, bytes]) -> tuple[str, dict[str, str]
 
 
 def asked_with(
-    host: Host, programs: Mapping[str, bytes], words: Callable[[dict[str, str]], Words],
-    seconds: float, too_much: str,
+    host: Host, name: str, programs: Mapping[str, bytes],
+    words: Callable[[dict[str, str]], Words], seconds: float, too_much: str,
 ) -> str:  # fmt: skip
-    """Run `words` with the paths of these programs on the host; return what they print.
+    """Run `words`, called `name`, with the paths of these programs; return what they print.
 
-    Within a run that lasts, the job that does so removes them at its end.
+    They are removed at its end. `too_much` says what to try if the kernel has killed them.
     """
-    if not host.measuring:
-        with lent(host, **programs) as paths:
-            return checked(host, words(paths), seconds, too_much)
-
-    def bring() -> tuple[str, ...]:
-        folder, paths = _put(host, programs)
-        return (*removing(folder), *words(paths))
-
-    end = _lasting.ended(host, [*programs], bring, seconds)
-    if not end.status.ok:
-        name = next((program for program in programs if program != "watch_cpus"), "its command")
-        was_killed = end.status.signal == "KILL" or end.status.code == KILL_CODE
-        how = "" if was_killed else str(end.status)
-        raise _failed(host, name, how, end.err or end.out, too_much)
-    return end.out
+    folder, paths = _put(host, programs)
+    end = _lasting.ended(host, (*removing(folder), *words(paths)), seconds)
+    if end.ok:
+        return end.out
+    how = "was killed during the run, perhaps for lack of memory" if end.killed else end.how
+    hint = f"{too_much}; {UML_PAGES}" if end.killed else too_much
+    said = (end.err or end.out)[-500:]
+    raise HostError(f"{host.name}: {name} {how}", said=said, hint=hint)
 
 
 def watched(host: Host, name: str, program: bytes, words: Words, seconds: float, hint: str) -> str:
@@ -124,24 +115,8 @@ def watched(host: Host, name: str, program: bytes, words: Words, seconds: float,
     command = [word for word in words if word not in around]
     watch = (name, str(LOOK_MILLISECONDS), *(("env", *around) if around else ()))
     programs = {"watch_cpus": compiled("watch_cpus", "-static"), name: program}
-    return asked_with(
-        host, programs, lambda at: [at["watch_cpus"], *watch, at[name], *command], seconds, hint
-    )
 
+    def words_at(at: dict[str, str]) -> Words:
+        return [at["watch_cpus"], *watch, at[name], *command]
 
-def checked(host: Host, words: Words, seconds: float, too_much: str) -> str:
-    """Return what the words print; `too_much` says what to try if the kernel has killed them."""
-    behind = [second for first, second in pairwise(words) if first.endswith("/watch_cpus")]
-    name = behind[0] if behind else Path(words[0]).name
-    result = host.run(*words, seconds=seconds)
-    if not result.ok:
-        how = "" if result.signal == "KILL" else f"ended with code {result.code}"
-        raise _failed(host, name, how, result.stderr or result.stdout, too_much)
-    return result.stdout
-
-
-# Without a word on how it ended: the kernel has killed it.
-def _failed(host: Host, name: str, how: str, output: str, too_much: str) -> HostError:
-    words = how or "was killed during the run, perhaps for lack of memory"
-    hint = too_much if how else f"{too_much}; {UML_PAGES}"
-    return HostError(f"{host.name}: {name} {words}", said=output[-500:], hint=hint)
+    return asked_with(host, name, programs, words_at, seconds, hint)

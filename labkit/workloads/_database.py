@@ -11,10 +11,8 @@ from labkit.machine.own_place import LASTING
 from labkit.machine.scripts import beside, by_nginx
 from labkit.programs.packages import brings
 from labkit.shop import kit
-from labkit.workloads import _filled
-from labkit.workloads._brought import bring, could_bring
-from labkit.workloads._filled import ENGINE
-from labkit.workloads._lasting import results_of
+from labkit.workloads import _brought
+from labkit.workloads._brought import ENGINE, bring, could_bring
 from labkit.workloads._own_place import no_python, own_folder
 from labkit.workloads._server import serving_on
 
@@ -73,7 +71,7 @@ def serving_shop(
     """
     server, client = hosts["server"], hosts["client"]
     for host in (server, client):  # a database that a killed run left still has the files
-        end_left(host, results_of(host))
+        end_left(host)
     place = own_folder(client)
     program = f"{place}/{kit.name()}"
     client.put(kit.packed(), program, 0o644)
@@ -87,7 +85,7 @@ def serving_shop(
                 "durable" if shop.durable else "fast", str(shop.buffers), str(shop.connections),
                 str(turn) if shop.nodes else "")  # fmt: skip
 
-    with serving_on(server, client, words, lasts, seconds=READY_SECONDS) as port:
+    with serving_on(server, words, lasts, seconds=READY_SECONDS) as port:
         secret = f"{place}/shop-{server.name}-{port}.secret"
         client.put(server.get(f"{folder}/secret"), secret, 0o600)
         try:
@@ -100,17 +98,17 @@ def serving_shop(
 # here; where it is already, all else is there as well.
 def _prepare(server: Host, shop: WantedShop, number: int) -> tuple[str, str]:
     portable = could_bring(ENGINE, server)
-    usual = _filled.place(server, KEPT) if portable else KEPT
+    usual = _brought.place(server, KEPT) if portable else KEPT
     place = own_folder(server, shop.place or usual)
     folder, script = f"{place}/{ENGINE}-{number}", f"{place}/{kit.SERVE_DATABASE.name}"
     of = (server, folder, shop.size, shop.seed)
-    if portable and _filled.there(*of):
+    if portable and _brought.there(*of):
         return folder, script
     if not server.run("sh", "-c", FIND, "find", ENGINE).ok:
         bring(ENGINE, server)
     server.put(kit.SERVE_DATABASE, script, 0o644)
     if portable:
-        _filled.bring_shop(*of)
+        _brought.bring_shop(*of)
     return folder, script
 
 
@@ -120,7 +118,7 @@ def serving_pages(
     application: str = kit.SHOP,
 ) -> Iterator[Served]:  # fmt: skip
     """Serve the pages of a shop on `server`: nginx, and an application with its connections."""
-    server, client = hosts["server"], hosts["client"]
+    server = hosts["server"]
     place = shop.folder.rpartition("/")[0]
     program, script = f"{place}/{kit.name(application)}", f"{place}/serve_web.sh"
     server.put(kit.packed(application), program, 0o644)
@@ -131,7 +129,7 @@ def serving_pages(
                 str(port + APPLICATION), str(users + 2), program, shop.address,
                 f"{shop.folder}/secret")  # fmt: skip
 
-    with serving_on(server, client, words, lasts, seconds=READY_SECONDS) as port:
+    with serving_on(server, words, lasts, seconds=READY_SECONDS) as port:
         yield replace(shop, pages=f"{server.address}:{port}")
 
 

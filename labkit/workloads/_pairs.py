@@ -20,7 +20,7 @@ from labkit.programs.packages import installable, package_of
 from labkit.results import Run
 from labkit.setting import Words
 from labkit.workload import Beside, Sample, Workload
-from labkit.workloads._lasting import lasts
+from labkit.workloads._lasting import key_of, lasts
 
 MARK = "=== labkit: the pair of "
 # The mark comes first: it is found by far faster than the beginnings of lines.
@@ -30,40 +30,39 @@ Pair = Mapping[str, Host]
 
 
 def run(
-    workload: Workload, pairs: Mapping[str, Pair], key: str = "", beside: Beside | None = None,
-    run_name: str = "",
+    workload: Workload, pairs: Mapping[str, Pair], results: Path | None = None,
+    beside: Beside | None = None,
 ) -> str:  # fmt: skip
     """Run once between the hosts of every pair at the same time; of several, what each printed.
 
     Every pair is named after its server. All servers are ready before the first client starts.
-    With the `key` of a run, what lasts between a single pair is a job that can be found again.
+    What lasts between a single pair, for some results, is a job.
     """
     if len(pairs) == 1:
         (hosts,) = pairs.values()
         if beside:
             return workload.during(hosts, beside)
-        job_key = key if lasts(workload) else ""
-        return workload.run(
-            {role: replace(h, measuring=job_key, run_name=run_name) for role, h in hosts.items()}
-        )
+        if results and lasts(workload):
+            key, name = key_of(str(results)), "/".join(results.parts[-2:])
+            hosts = {role: replace(host, measuring=key, run_name=name)
+                     for role, host in hosts.items()}  # fmt: skip
+        return workload.run(hosts)
     if beside:
         raise BadInput(f"{workload.name}: nothing can happen beside several pairs of hosts")
     with ExitStack() as servers:
-        commands = _ready(workload, pairs, servers)
+        commands = dict(zip(pairs, _ready(workload, pairs, servers), strict=True))
         clients = Fleet({name: hosts[workload.roles[0]] for name, hosts in pairs.items()})
         with clients.together(commands) as line:
-            outcomes = line.go(seconds=30 + 3 * workload.seconds).check()
-    texts_of = {
-        name: outcome.stdout.decode("utf-8", "replace") for name, outcome in outcomes.items()
-    }
-    return "".join(f"{MARK}{name}\n{text}" for name, text in texts_of.items())
+            outcomes = line.go(seconds=30 + 3 * workload.seconds).check().items()
+    return "".join(f"{MARK}{name}\n{outcome.stdout.decode('utf-8', 'replace')}"
+                   for name, outcome in outcomes)  # fmt: skip
 
 
 # All servers at the same time; those that are ready end with the stack, should another fail.
-def _ready(workload: Workload, pairs: Mapping[str, Pair], exits: ExitStack) -> dict[str, Words]:
+def _ready(workload: Workload, pairs: Mapping[str, Pair], exits: ExitStack) -> list[Words]:
     contexts = [workload.asking(hosts) for hosts in pairs.values()]
     try:
-        return dict(zip(pairs, together(exits.enter_context, contexts, AT_ONCE), strict=True))
+        return together(exits.enter_context, contexts, AT_ONCE)
     except KeyboardInterrupt:  # some may still be on their way: they end with the connection
         for pair in pairs.values():
             Fleet(pair).close()
@@ -174,11 +173,9 @@ def absent(pairs_of: Iterable[tuple[Workload, Mapping[str, Pair]]]) -> dict[str,
 
 
 def missing_tool(
-    workload: Workload,
-    pairs: Mapping[str, Pair],
-    absent: Mapping[str, Sequence[str]],
+    workload: Workload, pairs: Mapping[str, Pair], absent: Mapping[str, Sequence[str]],
     prepare: str = "",
-) -> str:
+) -> str:  # fmt: skip
     """A program that the workload needs and one of the hosts lacks, and how to get it; or "".
 
     Where a package brings it, `prepare` is the command that does so over SSH.

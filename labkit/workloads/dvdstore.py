@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -110,22 +109,21 @@ class DvdStore(Workload):
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Fill the shops if they are not, have customers buy, and check what is there then."""
-        with self._shops(hosts) as shops:
-            client, key = hosts["client"], f"{self} {shops}"
-            words = partial(self._words, "drive", shops)
-            output, _ = _lasting.timed(client, key, words, self.deadline)
-            return output
+        with self.asking(hosts) as words:
+            return _lasting.checked(hosts["client"], *words, seconds=self.deadline)
 
     def during(self, hosts: Mapping[str, Host], beside: Beside) -> str:
         """Run as `run` does, for `duration` seconds and until what happens beside it has ended."""
         longest = replace(self, duration=min(self.duration + LONGER, LONGEST))
-        with _until(hosts["client"]) as (until, end), longest.asking(hosts) as words:
-            return self._listen(hosts["client"], (*words, "--until", until), beside, end)
+        client = hosts["client"]
+        until = f"{own_folder(client)}/shop-until-{secrets.token_hex(4)}"
+        with ExitStack() as going:
+            going.callback(client.run, "rm", "-f", until)
+            words = going.enter_context(longest.asking(hosts))
+            return self._listen(client, (*words, "--until", until), beside, until)
 
-    # The load is steady once its warm-up has ended.
-    def _listen(
-        self, client: Host, words: Sequence[str], beside: Beside, end: Callable[[], object]
-    ) -> str:
+    # The load is steady once its warm-up has ended, and ends once there is the file `until`.
+    def _listen(self, client: Host, words: Sequence[str], beside: Beside, until: str) -> str:
         output: list[str] = []
         has_ended, seconds, limit = False, 0, LONGER + self.deadline
         with client.stream(*words, seconds=limit) as lines:
@@ -138,7 +136,7 @@ class DvdStore(Workload):
                 complete = seconds >= self.duration * self.instances
                 if not has_ended and complete and not beside.going:
                     has_ended = True
-                    end()
+                    client.put(b"", until)
             if not lines.done.ok:
                 raise HostError("dvdstore: the driver failed", said=lines.done.stderr)
         return "".join(f"{line}\n" for line in output)
@@ -156,24 +154,17 @@ class DvdStore(Workload):
 
     @contextmanager
     def asking(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
-        """The client's command, while the databases of the server listen."""
-        with self._shops(hosts) as shops:
-            yield self._words("drive", shops)
-
-    # Where an earlier process has customers at work, the shops have been filled.
-    @contextmanager
-    def _shops(self, hosts: Mapping[str, Host]) -> Iterator[list[database.Served]]:
+        """The client's command, while the databases of the server listen, filled."""
         lasts = FILL_SECONDS + LONGER + self.deadline
         with ExitStack() as shops:
             sites = [shops.enter_context(database.serving_shop(hosts, self._wanted, number, lasts))
                      for number in range(1, self.instances + 1)]  # fmt: skip
-            for shop in sites if not _lasting.asked(hosts["client"]) else ():
-                words = self._words("fill", [shop])
-                hosts["client"].check(*words, seconds=FILL_SECONDS)
+            for shop in sites:
+                hosts["client"].check(*self._words("fill", [shop]), seconds=FILL_SECONDS)
             if self.way == "web":
                 pages = (database.serving_pages(hosts, shop, self.users, lasts) for shop in sites)
                 sites = [*map(shops.enter_context, pages)]
-            yield sites
+            yield self._words("drive", sites)
 
     @property
     def _wanted(self) -> database.WantedShop:
@@ -255,16 +246,6 @@ class _Shop:
             if count != total:
                 raise ResultsError(f"dvdstore: {count} {noun} of {total} orders")
         return cls(orders, times, fields["end"])
-
-
-# A file on the client, and what makes it.
-@contextmanager
-def _until(client: Host) -> Iterator[tuple[str, Callable[[], object]]]:
-    until = f"{own_folder(client)}/shop-until-{secrets.token_hex(4)}"
-    try:
-        yield until, lambda: client.put(b"", until)
-    finally:
-        client.run("rm", "-f", until)
 
 
 def seconds_in(text: str) -> list[float]:

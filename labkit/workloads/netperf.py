@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -113,18 +113,17 @@ class Netperf(Workload):
         with self.asking(hosts) as words:
             return _lasting.checked(hosts["client"], *words, seconds=self._most_seconds)
 
-    def asking(self, hosts: Mapping[str, Host]) -> AbstractContextManager[tuple[str, ...]]:
+    @contextmanager
+    def asking(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
         """The client's command, while a server listens on the server's test address only."""
         if self.free and self._asks:
-            return self._sockperf.asking(hosts)
-        return self._served(hosts)
-
-    @contextmanager
-    def _served(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
-        at, ends = hosts["server"].address, (hosts["server"], hosts["client"])
+            with self._sockperf.asking(hosts) as words:
+                yield words
+            return
+        host, at = hosts["server"], hosts["server"].address
         server = ("iperf3", "-s", "-4", "-B") if self.free else ("netserver", "-D", "-4", "-L")
         lasts = SPARE_SECONDS + self._most_seconds
-        with serving_on(*ends, lambda port: (*server, at, "-p", str(port)), lasts) as port:
+        with serving_on(host, lambda port: (*server, at, "-p", str(port)), lasts) as port:
             place = (at, "-p", str(port))
             yield self._iperf3(*place) if self.free else self._netperf(*place)
 
@@ -170,12 +169,11 @@ def _samples(banner: re.Match[str] | None, figures: dict[str, float], text: str)
         raise ResultsError("netperf: it did not start", said=last or "it printed nothing")
     missing = set(FIGURES[banner[2] == "REQUEST/RESPONSE"]) - set(figures)
     if missing or not text.endswith("\n"):
-        missing = missing or {"its last line whole"}
-        raise ResultsError(f"netperf: it did not print {min(missing)}", said=last)
-    if "TRANSACTION_RATE" in figures and not figures["TRANSACTION_RATE"]:
+        lost = min(missing, default="its last line whole")
+        raise ResultsError(f"netperf: it did not print {lost}", said=last)
+    if figures.get("TRANSACTION_RATE") == 0:
         raise ResultsError("netperf: no request was answered", said=last)
-    ladder = [figures[name] for name in ("MIN_LATENCY", "P50_LATENCY", "P90_LATENCY", "P99_LATENCY")
-              if name in figures]  # fmt: skip
+    ladder = [figures[name] for name in ("MIN_LATENCY", *LEVELS) if name in figures]
     if ladder != sorted(ladder):
         raise ResultsError("netperf: its percentiles are not in ascending order", said=last)
     return _convert(figures)

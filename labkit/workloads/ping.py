@@ -19,29 +19,22 @@ REPLY = (
     r"\d+ bytes from [^ \n]+: icmp_seq=(?P<number>\d{1,5}) ttl=\d+"
     r" time=(?P<ms>\d{1,9}(?:\.\d{1,6})?) ms(?: \(DUP!\))?"
 )
-ANSWER = re.compile(rf"(?:\[\d+\.\d+\] )?{REPLY}", re.ASCII)
-# Nearly all of a long run is such lines: they are read at once.
-ANSWERS = re.compile(
-    r"(?:(?:\[\d+\.\d+\] )?\d+ bytes from [^ \n]+: icmp_seq=\d{1,5} ttl=\d+"
-    r" time=\d{1,9}(?:\.\d{1,6})? ms\n)*+",
-    re.ASCII,
-)
-FIGURES = re.compile(r" icmp_seq=(\d+) ttl=\d+ time=([\d.]+) ms\n", re.ASCII)
-# When an answer was printed (-D), its number, and how long it had taken.
-STAMP = re.compile(rf"^\[(?P<at>\d{{1,12}}\.\d{{1,9}})\] {REPLY}", re.ASCII | re.MULTILINE)
-SUMMARY = re.compile(
-    r"(?P<sent>\d{1,9}) packets transmitted, (?P<received>\d{1,9}) received,.*", re.ASCII
-)
-LAST = {STAMP: " bytes from ", SUMMARY: " packets transmitted, "}
-"""Lines to find from the end, and words that no other line has."""
-OTHERS = re.compile(
-    r"|PING .+ bytes of data\.|PING .+ data bytes"
+ANSWER = rf"(?:\[\d+\.\d+\] )?{REPLY}"
+END = r"(?P<sent>\d{1,9}) packets transmitted, (?P<received>\d{1,9}) received,.*"
+OTHERS = (
+    r"PING .+ bytes of data\.|PING .+ data bytes"
     r"|(?:\[\d+\.\d+\] )?From [^ ]+ icmp_seq=\d+ .+"
     r"|Warning: time of day goes back .+"
     r"|--- .+ ping statistics ---"
-    r"|rtt min/avg/max/mdev = .+|pipe \d+.*",
-    re.ASCII,
+    r"|rtt min/avg/max/mdev = .+|pipe \d+.*"
 )
+LINES = re.ASCII | re.MULTILINE
+ODD = re.compile(rf"^(?!(?:{ANSWER}|{END}|{OTHERS})$).+", LINES)
+ANSWERS, SUMMARY = re.compile(f"^{ANSWER}$", LINES), re.compile(f"^{END}$", LINES)
+# When an answer was printed (-D), its number, and how long it had taken.
+STAMP = re.compile(rf"^\[(?P<at>\d{{1,12}}\.\d{{1,9}})\] {REPLY}", LINES)
+LAST = {STAMP: " bytes from ", SUMMARY: " packets transmitted, "}
+"""Lines to find from the end, and words that no other line has."""
 SMALLEST = 16  # bytes; what is shorter cannot carry the time it was sent, and gets no `time=`
 LARGEST, MOST_COUNT = 65507, 999_999_999
 WRAP = 1 << 16  # icmp_seq has 16 bits
@@ -111,21 +104,20 @@ class Ping(Workload):
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """One value per answered request, in sending order, in microseconds."""
-        first, _, tail = text.partition("\n")
-        answers, length = _in_order(tail) if first.startswith("PING ") else ({}, 0)
-        summary, newest, offset = None, max(answers, default=0), len(answers)
-        for at, line in enumerate([first, *tail[length:].split("\n")], 1):
-            if answer := ANSWER.fullmatch(line):
-                number = _unwrap(int(answer["number"]), newest)
-                newest = max(newest, number)
-                # The first answer counts; a second one is not always marked as such.
-                answers.setdefault(number, 1000 * float(answer["ms"]))
-            elif not summary and SUMMARY.fullmatch(line):
-                summary = SUMMARY.fullmatch(line)
-            elif not OTHERS.fullmatch(line):
-                number = at + offset * (at > 1)
-                raise ResultsError(f"ping: cannot read line {number} of what it printed", said=line)
-        loss = _count_losses(text, summary, len(answers))
+        summaries = [*SUMMARY.finditer(text)]
+        if odd := ODD.search(text) or next(iter(summaries[1:]), None):
+            number = text.count("\n", 0, odd.start()) + 1
+            problem = f"ping: cannot read line {number} of what it printed"
+            raise ResultsError(problem, said=odd[0])
+        answers: dict[int, float] = {}
+        newest = 0
+        for number_on_wire, ms in ANSWERS.findall(text):
+            # The number starts again from 0; answers come at most half a turn late.
+            number = newest + (int(number_on_wire) - newest + WRAP // 2) % WRAP - WRAP // 2
+            newest = max(newest, number)
+            # The first answer counts; a second one is not always marked as such.
+            answers.setdefault(number, 1000 * float(ms))
+        loss = _count_losses(text, next(iter(summaries), None), len(answers))
         values = np.array([answers[number] for number in sorted(answers)])
         return [Sample("round trip", "us", values, loss)]
 
@@ -133,25 +125,6 @@ class Ping(Workload):
 # From the end: to search a long text from its beginning takes as long as to read it all.
 def _last(line: re.Pattern[str], text: str, words: str) -> re.Match[str] | None:
     return line.match(text, text.rfind("\n", 0, text.rfind(words)) + 1)
-
-
-# What was answered before anything else was said, and how much of the text that is; nothing where
-# the answers did not come in their order.
-def _in_order(text: str) -> tuple[dict[int, float], int]:
-    match = ANSWERS.match(text)
-    figures = FIGURES.findall(match[0]) if match else []
-    numbers = [int(number) for number, _ in figures]
-    steps = np.diff(np.array([0, *numbers]))
-    if not match or (steps <= 0).any() or (steps >= WRAP // 2).any():
-        return {}, 0
-    answers = {n: 1000 * float(ms) for n, (_, ms) in zip(numbers, figures, strict=True)}
-    return answers, match.end()
-
-
-# The number on the wire starts again from 0; answers come at most half a turn late.
-def _unwrap(number: int, newest: int) -> int:
-    half = WRAP // 2
-    return newest + (number - newest + half) % WRAP - half
 
 
 def _count_losses(text: str, summary: re.Match[str] | None, answers: int) -> int:

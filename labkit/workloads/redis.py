@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from labkit.errors import CommandFailed, HostError, ResultsError
 from labkit.host import Host
-from labkit.probes.busy import looks, spent
+from labkit.probes.ready_time import looks, spent
 from labkit.setting import Words
 from labkit.workload import Sample, Workload, choice, knob
 from labkit.workloads import _lasting
@@ -25,7 +25,6 @@ SPARE_FILES = 64
 # redis-benchmark that may not open as many files as it has clients asks for ever.
 LIMIT_AND_EXEC = 'ulimit -n "$1" || exit; shift; exec "$@"'
 MAY_OPEN = "ulimit -Hn"
-SAID_BEFORE = 'printf %s "$1"; shift; exec "$@"'
 LEAST_REQUESTS = 4
 """Of each client, before it is known how fast they are answered."""
 COLUMNS = {"avg_latency_ms": "mean", "p50_latency_ms": "p50", "p99_latency_ms": "p99"}
@@ -73,49 +72,39 @@ class Redis(Workload):
         """About how long one run takes, the warm-up included."""
         return self.duration + 2.5
 
-    def lacking(self, hosts: Mapping[str, Host]) -> str:
-        """Both sides have to hold a connection for each client."""
-        for role in ("client", "server"):
-            limit = hosts[role].run("sh", "-c", MAY_OPEN).stdout.strip()
-            if limit.isdecimal() and int(limit) < self.files:
-                name, need = hosts[role].name, f"{self.clients} clients need {self.files}"
-                return f"{name} may open {limit} files, and {need}"
-        return ""
-
     @property
     def files(self) -> int:
         """The number of files each side has open."""
         return self.clients + SPARE_FILES
 
+    def lacking(self, hosts: Mapping[str, Host]) -> str:
+        """Both sides have to hold a connection for each client."""
+        for host in (hosts["client"], hosts["server"]):
+            limit = host.run("sh", "-c", MAY_OPEN).stdout.strip()
+            if limit.isdecimal() and int(limit) < self.files:
+                need = f"{self.clients} clients need {self.files}"
+                return f"{host.name} may open {limit} files, and {need}"
+        return ""
+
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Serve, warm up, then measure between two looks at the server and both machines."""
-        ends, client = (hosts["server"], hosts["client"]), hosts["client"]
-        longest = SPARE_SECONDS + 3 * self._most_seconds
-        with serving_on(*ends, lambda port: self._server(ends[0], port), longest) as port:
-
-            def words() -> Words:
-                return ("sh", "-c", SAID_BEFORE, "said", *self._begin(hosts, port))
-
+        server, client = hosts["server"], hosts["client"]
+        longest, requests = SPARE_SECONDS + 3 * self._most_seconds, LEAST_REQUESTS * self.clients
+        with serving_on(server, lambda at: self._server(server, at), longest) as port:
+            words = self._benchmark(hosts, port, requests)
+            parts = {"warm-up": client.check(*words, seconds=self._most_seconds)}
+            requests = max(requests, int(self.duration * _row(parts["warm-up"])["rps"]))
+            parts |= {**self._looks(hosts, port, "before"), "requests": str(requests)}
+            words = self._benchmark(hosts, port, requests)
             try:
-                output, _ = _lasting.timed(client, f"{self} {port}", words, self._most_seconds)
+                parts["benchmark"] = _lasting.checked(client, *words, seconds=self._most_seconds)
             except CommandFailed as error:
-                raise ended(error, hosts["server"], port) from None
-            return output + joined(self._looks(hosts, port, "after"))
+                raise ended(error, server, port) from None
+            return joined({**parts, **self._looks(hosts, port, "after")})
 
     @property
     def _most_seconds(self) -> float:
         return 50 + 10 * self.duration
-
-    # What was seen before the benchmark goes the same way as what it prints: that may be read by
-    # another process than this one.
-    def _begin(self, hosts: Mapping[str, Host], port: int) -> Words:
-        requests = LEAST_REQUESTS * self.clients
-        words = self._benchmark(hosts, port, requests)
-        parts = {"warm-up": hosts["client"].check(*words, seconds=self._most_seconds)}
-        requests = max(requests, int(self.duration * _row(parts["warm-up"])["rps"]))
-        parts |= self._looks(hosts, port, "before")
-        parts["requests"] = str(requests)
-        return (joined({**parts, "benchmark": ""}), *self._benchmark(hosts, port, requests))
 
     def _server(self, host: Host, port: int) -> Words:
         pin = ("taskset", "-c", self.pin) if self.pin else ()
@@ -142,8 +131,7 @@ class Redis(Workload):
         parts = parted(text, "warm-up", "benchmark", "requests", *needed)
         row = _row(parts["benchmark"])
         if not re.fullmatch(r"[1-9]\d{0,14}", parts["requests"], re.ASCII):
-            problem = "redis: the output does not say how many requests there were"
-            raise ResultsError(problem, said=parts["requests"][:200])
+            raise ResultsError("redis: how many requests were there?", said=parts["requests"][:200])
         samples = [Sample.single("throughput", "1/s", row["rps"])]
         samples += [Sample.single(f"latency {short}", "ms", row[column])
                     for column, short in COLUMNS.items()]  # fmt: skip

@@ -24,14 +24,15 @@ SMALLEST, LARGEST = 14, 65_507
 # with what sockperf says of the run. What it prints instead when it fails goes the same way.
 LOGGED = beside(__file__, "sockperf_logged.sh")
 COLOUR = re.compile(r"\x1b?\[[\d;]*m")
-TRIP = re.compile(r"^\d{1,9}\.\d{3}$", re.ASCII | re.MULTILINE)
-TRIPS = re.compile(r"(?:\d{1,9}\.\d{3}\n)*+", re.ASCII)
+LINES = re.ASCII | re.MULTILINE
+TRIP, NO_TRIP = re.compile(r"^\d{1,9}\.\d{3}$", LINES), r"^(?!(?:\d{1,9}\.\d{3}|-*)$).+"
 HEAD = "rtt(usec)"
-RUN = re.compile(r"sockperf: \[Valid Duration\] RunTime=\S+ sec; SentMessages=(\d{1,12});"
-                 r" ReceivedMessages=(\d{1,12})", re.ASCII)  # fmt: skip
+RUN = re.compile(r"^sockperf: \[Valid Duration\] RunTime=\S+ sec; SentMessages=(\d{1,12});"
+                 r" ReceivedMessages=(\d{1,12})$", LINES)  # fmt: skip
 # `oo:` begins what OpenOnload says of itself: which release of it the program runs through.
-KEPT = re.compile(
-    r"|-+|sockperf: .*|oo:.*|test was performed using the following parameters: .*", re.ASCII
+NOT_ITS = (
+    r"^(?!(?:-+|sockperf: .*|oo:.*"
+    r"|test was performed using the following parameters: .*)$).+"
 )
 
 
@@ -91,8 +92,8 @@ class Sockperf(Workload):
             spin_options = spins if self.spin == "both" else ()
             return (*tool, "server", *at, "-p", str(port), *options, *spin_options)
 
-        ends = hosts["server"], hosts["client"]
-        with serving_on(*ends, server, SPARE_SECONDS + self._most_seconds, self.protocol) as port:
+        lasts = SPARE_SECONDS + self._most_seconds
+        with serving_on(hosts["server"], server, lasts, self.protocol) as port:
             yield (
                 "sh", "-c", LOGGED, "sh",
                 *tool, "ping-pong", *at, "-p", str(port), *options, "--full-rtt",
@@ -104,25 +105,16 @@ class Sockperf(Workload):
     def parse(text: str) -> list[Sample]:
         """One value per answered request, in the order they were sent, in microseconds."""
         summary, _, log = text.partition(f"\n{HEAD}\n")
-        above, run = summary.split("\n"), None
-        for at, line in enumerate(above, 1):
-            plain = COLOUR.sub("", line)
-            if not KEPT.fullmatch(plain):
-                raise ResultsError(f"sockperf: cannot read line {at}", said=line)
-            run = RUN.fullmatch(plain) or run
-        if run is None:
+        above = COLOUR.sub("", summary)
+        for part, odd, before in ((above, NOT_ITS, 1), (log, NO_TRIP, above.count("\n") + 3)):
+            if line := re.search(odd, part, LINES):
+                number = before + part.count("\n", 0, line.start())
+                raise ResultsError(f"sockperf: cannot read line {number}", said=line[0])
+        runs, values = RUN.findall(above), np.array(TRIP.findall(log), float)
+        if not runs:
             last = text.strip().rpartition("\n")[2] or "it printed nothing"
             raise ResultsError("sockperf: it did not finish", said=last)
-        # All at once, for there may be a million; what is among them is looked at line by line.
-        match = TRIPS.match(log)
-        first = match[0] if match else ""
-        tail = log[len(first) :]
-        trips, lines = TRIP.findall(tail), TRIP.sub("", tail).split("\n")
-        for at, line in enumerate(lines, len(above) + 2 + first.count("\n")):
-            if line.strip("-"):
-                raise ResultsError(f"sockperf: cannot read line {at}", said=line)
-        values = np.concatenate([np.fromstring(first, sep="\n"), np.array(trips, float)])
-        requests, answers = int(run[1]), int(run[2])
+        requests, answers = map(int, runs[-1])
         if not answers:
             raise ResultsError("sockperf: no request was answered")
         if len(values) != answers or answers > requests:

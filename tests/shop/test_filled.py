@@ -17,7 +17,7 @@ from labkit.machine import account
 from labkit.shop import filling
 from labkit.shop.stock import Size
 from labkit.transports.local import Local
-from labkit.workloads import _filled
+from labkit.workloads import _brought
 
 HERE = Host("here", "127.0.0.1", Local("here"))
 pytestmark = pytest.mark.skipif(
@@ -44,7 +44,7 @@ def owned(folder):
 def test_a_shop_that_is_brought_is_whole_and_need_not_be_filled(caches):
     with shops.place() as place:
         folder = place / "postgresql"
-        _filled.bring_shop(HERE, str(folder), "10MB", 3)
+        _brought.bring_shop(HERE, str(folder), "10MB", 3)
         owned(folder)
         brought, told = shops.Served(place), []
         brought.start()
@@ -56,17 +56,17 @@ def test_a_shop_that_is_brought_is_whole_and_need_not_be_filled(caches):
         (kept,) = caches.iterdir()
         made = kept.stat().st_mtime_ns
         (folder / "cluster" / "ours").touch()
-        _filled.bring_shop(HERE, str(folder), "10MB", 3)
+        _brought.bring_shop(HERE, str(folder), "10MB", 3)
         assert (folder / "cluster" / "ours").exists(), "what is there already stays"
-        _filled.bring_shop(HERE, str(place / "other"), "10MB", 3)
+        _brought.bring_shop(HERE, str(place / "other"), "10MB", 3)
         assert kept.stat().st_mtime_ns == made, "it is made once"
 
 
 WAITS = """\
 import sys, time
 from pathlib import Path
-from labkit.workloads import _filled
-with _filled._served_here(Path(sys.argv[1])) as at:
+from labkit.workloads import _brought
+with _brought._served_here(Path(sys.argv[1])) as at:
     print(at.port, flush=True)
     time.sleep(600)
 """
