@@ -100,7 +100,7 @@ def _seen(by: Host, resource: str, node: str) -> Mapping[str, float]:
 # Its clock is read again: it is that of another boot.
 def _tell_start(lab: Lab, before: str, say: Say) -> None:
     machine = lab.host(CENTER)
-    noted = _guarded.started(machine, before, _guarded.PATIENCE_SECONDS)
+    noted = _guarded.started(machine, before)
     say.clocks(Fleet({CENTER: machine}).clocks().check())
     for event in ("boot", "database", "ready"):
         say(host=CENTER, event=event, at=noted[event])

@@ -35,7 +35,7 @@ STEPS = (
 def awaited(host: Host, after: float, deadline: float) -> dict[str, float]:
     """Notes of a host and its Corosync until its server was ready, with their moments."""
     noted = _cluster.ready(host, after, deadline)
-    return noted | heard(_cluster.heard(host), after)
+    return noted | heard(_cluster.log(host, "corosync.log"), after)
 
 
 def heard(log: str, after: float) -> dict[str, float]:

@@ -69,14 +69,9 @@ def off(host: Host, link: bool = True) -> float:
     return float(output or 0)
 
 
-def log(host: Host) -> str:
-    """Notes of the agents and the server on a host."""
-    return host.run("cat", f"{FOLDER}/log").stdout
-
-
-def heard(host: Host) -> str:
-    """Notes of Corosync on a host."""
-    return host.run("cat", f"{FOLDER}/corosync.log").stdout
+def log(host: Host, name: str = "log") -> str:
+    """Notes of the agents and the server on a host, or those of Corosync."""
+    return host.run("cat", f"{FOLDER}/{name}").stdout
 
 
 def foreign(host: Host) -> str:
@@ -207,8 +202,7 @@ def _bring(host: Host, peer: Host, files: Mapping[str, bytes]) -> None:
 
 
 def _public(host: Host, key: str) -> str:
-    kind, public = host.check("ssh-keygen", "-y", "-f", key).split()[:2]
-    return f"{kind} {public} {MARK}"
+    return f"{' '.join(host.check('ssh-keygen', '-y', '-f', key).split()[:2])} {MARK}"
 
 
 def _remove(hosts: tuple[Host, ...]) -> None:

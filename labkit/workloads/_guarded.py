@@ -161,10 +161,8 @@ def lacking(hosts: Mapping[str, Host]) -> str:
         absent = machine.check("sh", "-c", MACHINE, "center", "lacks").split()
     except HostError as silent:
         return silent.what
-    if absent:
-        problem = f"{' and '.join(absent)} missing on {machine.name}"
-        return f"{problem}, to get it: {simulator.REMEDY} --lab {machine.lab}"
-    return ""
+    remedy = f"missing on {machine.name}, to get it: {simulator.REMEDY} --lab {machine.lab}"
+    return f"{' and '.join(absent)} {remedy}" if absent else ""
 
 
 @contextmanager
@@ -175,7 +173,7 @@ def serve(hosts: Mapping[str, Host], cluster: _cluster.WantedCluster) -> Iterato
         raise HostError(reason)
     try:
         _bring(machine, cluster)
-        started(machine, "", PATIENCE_SECONDS)
+        started(machine)
         yield
     finally:
         # A machine that is not back keeps it until the next run, which begins with this, too.
@@ -206,12 +204,12 @@ def boot(machine: Host) -> str:
     return machine.check("cat", "/proc/sys/kernel/random/boot_id").strip()
 
 
-def started(machine: Host, before: str, deadline: float) -> Mapping[str, float]:
+def started(machine: Host, before: str = "") -> Mapping[str, float]:
     """Notes of its server from the boot of a machine on, another one than `before`.
 
     `boot` is when its kernel began, by its own clock.
     """
-    until, moments = time.monotonic() + deadline, dict[str, float]()
+    until, moments = time.monotonic() + PATIENCE_SECONDS, dict[str, float]()
     while time.monotonic() < until:
         text = ""
         with suppress(HostError):
@@ -226,5 +224,7 @@ def started(machine: Host, before: str, deadline: float) -> Mapping[str, float]:
                 raise HostError(f"{machine.name}: the management server cannot start",
                                 said=_cluster.FAILURE.findall(text)[-1])  # fmt: skip
         time.sleep(LOOK_SECONDS)
-    raise HostError(f"{machine.name}: the management server was not ready after {deadline:g} s",
-                    said=f"it noted {', '.join(moments) or 'nothing'}")  # fmt: skip
+    raise HostError(
+        f"{machine.name}: the management server was not ready after {PATIENCE_SECONDS:g} s",
+        said=f"it noted {', '.join(moments) or 'nothing'}",
+    )

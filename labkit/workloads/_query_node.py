@@ -60,8 +60,6 @@ READ = {"lineitem": ("l_orderkey", "l_partkey", "l_quantity", "l_extendedprice",
                      "l_returnflag", "l_shipdate"),
         "orders": ("o_orderkey", "o_custkey")}  # fmt: skip
 """The stored columns."""
-LOST = 3
-"""The code that the leader ends with where a worker does not answer."""
 PATIENCE_SECONDS = 120.0
 COUNTERS = ("hit", "missed", "sent")
 """Bytes that a query had from caches and from the store, and that its parts took."""
@@ -179,10 +177,6 @@ def _table(
 # --- the leader --------------------------------------------------------------------------------
 
 
-class _NodeError(Exception):
-    """A node that did not answer, or that answered with an error: what to say of it, and why."""
-
-
 @dataclass(frozen=True)
 class _Asking:
     """The leader's streams: what they were given, the right answers, and the parts that arrive."""
@@ -236,10 +230,10 @@ class _Asking:
             _ask(to, "DELETE")
             return body, counts
         except HTTPError as error:
-            reason = error.read().decode()
-            raise _NodeError({"node": n, "query": query, "failed": True}, reason) from error
+            failure, reason = "could not compute", error.read().decode()
         except (OSError, HTTPException) as error:
-            raise _NodeError({"node": n, "query": query, "failed": False}, str(error)) from error
+            failure, reason = "was lost in the middle of", str(error)
+        sys.exit(f"{values['names'][n]} {failure} the query {query}: {reason}")
 
 
 def _lead(order: dict[str, Any]) -> None:
@@ -277,13 +271,7 @@ def _main(verb: str, *words: str) -> None:
     if verb == "worker":
         address, port, secret = words
         _Server(address, int(port), Path(secret).read_text()).serve_forever()
-    try:
-        _lead(json.load(sys.stdin))
-    except _NodeError as error:
-        facts, reason = error.args
-        print(json.dumps(facts))
-        print(reason, file=sys.stderr)
-        sys.exit(LOST)
+    _lead(json.load(sys.stdin))
 
 
 if __name__ == "__main__":

@@ -103,8 +103,7 @@ class DiskArray(Workload):
 
     # MiB that may be allocated, as the script counts them.
     def _room(self, host: Host) -> int:
-        mebibytes = (len(host.disks) - 1) * (self.used - 2) - METADATA_MIB
-        return int(mebibytes * self.allocated / 100)
+        return int(((len(host.disks) - 1) * (self.used - 2) - METADATA_MIB) * self.allocated / 100)
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Make the array and fill it, wait until the load on it is steady, and measure."""
@@ -112,9 +111,8 @@ class DiskArray(Workload):
         with self.made(host):
             self.slow_down(host)
             words = (SEGMENT_SECONDS, MOST_SEGMENTS, self.duration, self.depth, self.reads)
-            limit = 120 + 10 * self.seconds
             text = host.check("sh", "-c", LOAD, "load", *map(str, words), *host.disks,
-                              seconds=limit)  # fmt: skip
+                              seconds=120 + 10 * self.seconds)  # fmt: skip
         if disk := _find_lost(text):
             raise HostError(
                 f"{host.name}: the array is degraded: it lost {disk} in the middle of the run",
@@ -166,14 +164,13 @@ class DiskArray(Workload):
         disks = [after[name] - row for name, row in before.items()]
         totals = np.array([[disk[READS] + disk[WRITES], disk[READ_MS] + disk[WRITE_MS]]
                            for disk in disks], float)  # fmt: skip
-        slow = float(np.percentile(latencies, 99))
-        cost = (totals[:, 0].sum() - len(reads)) / len(writes)
-        warm = float(SEGMENT_SECONDS * len(parts["warm-up"].split()))
-        figures = (("throughput", "1/s", rate), ("latency p99", "ms", slow),
-                   ("disk requests per write", "1", cost), ("warm-up", "s", warm))  # fmt: skip
         spread = (("latency", latencies), ("read latency", reads), ("write latency", writes))
         return [
-            *(Sample.single(name, unit, value) for name, unit, value in figures),
+            Sample.single("throughput", "1/s", rate),
+            Sample.single("latency p99", "ms", np.percentile(latencies, 99)),
+            Sample.single("disk requests per write", "1",
+                          (totals[:, 0].sum() - len(reads)) / len(writes)),
+            Sample.single("warm-up", "s", SEGMENT_SECONDS * len(parts["warm-up"].split())),
             *(Sample(name, "ms", values) for name, values in spread),
             *(Sample.single(f"{name} [disk={number}]", unit, value)
               for number, (requests, time) in enumerate(totals, 1)

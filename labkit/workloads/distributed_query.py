@@ -107,9 +107,11 @@ class DistributedQuery(Workload):
             before = [_files(host, "cache", secret, store, share) for host in nodes]
             caches = together(up.enter_context, before, len(nodes))
             workers = together(up.enter_context, [_worker(h, secret) for h in nodes], len(nodes))
-            urls = {"store": f"{store}/{secret}", "caches": _below(caches, secret),
-                    "nodes": _below(workers, secret)}  # fmt: skip
-            return self._lead(nodes, {**urls, "secret": secret})
+            return self._lead(nodes, {
+                "secret": secret, "names": [host.name for host in nodes],
+                "store": f"{store}/{secret}", "caches": [f"{url}/{secret}" for url in caches],
+                "nodes": [f"{url}/{secret}" for url in workers],
+            })  # fmt: skip
 
     def _lead(self, nodes: list[Host], places: Mapping[str, object]) -> str:
         leader = nodes[0]
@@ -120,13 +122,9 @@ class DistributedQuery(Workload):
         }  # fmt: skip
         result = leader.run(*_program(leader), "lead", stdin=json.dumps(order).encode(),
                             seconds=60 + 10 * self.seconds)  # fmt: skip
-        if result.code == node.LOST:
-            answer = json.loads(result.stdout.splitlines()[-1])
-            failure = "could not compute" if answer["failed"] else "was lost in the middle of"
-            problem = f"{nodes[answer['node']].name} {failure} the query {answer['query']}"
-            raise HostError(problem, said=result.stderr, hint="what became of it? `dmesg | tail`")
         if not result.ok:
-            raise HostError(f"{leader.name}: the leader gave up", said=result.stderr)
+            raise HostError(f"{leader.name}: the leader gave up", said=result.stderr,
+                            hint="what became of a node? `dmesg | tail` there")  # fmt: skip
         return result.stdout
 
     @staticmethod
@@ -165,10 +163,6 @@ def _program(host: Host) -> Words:
     program = f"{own_folder(host)}/{PROGRAM.name}"
     host.put(PROGRAM.read_bytes(), program, 0o644)
     return (*_python(host), program)
-
-
-def _below(urls: list[str], secret: str) -> list[str]:
-    return [f"{url}/{secret}" for url in urls]
 
 
 # The secret is in a file of the host's user alone, as anybody may read the words of a command.

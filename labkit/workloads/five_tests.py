@@ -102,8 +102,8 @@ class FiveTests(Workload):
         """With sizes and threads that all of these places have room for."""
         loads = {name: load.fitted(places) for name, load in self.loads.items()}
         sizes: dict[str, Any] = {
-            knob: vars(loads[test])[knob]
-            for test, knob in (("linpack", "percent"), ("stream", "millions"),
+            name: getattr(loads[test], name)
+            for test, name in (("linpack", "percent"), ("stream", "millions"),
                                ("fio", "mebibytes"), ("linpack", "threads"))
         }  # fmt: skip
         return replace(self, **sizes)

@@ -127,9 +127,8 @@ class Linpack(Workload):
         ]  # fmt: skip
         text = _compiled.watched(host, "linpack", program, words, 120 + 30 * load.seconds, SMALLER)
         sizes = " ".join(f"{name}={n}" for name, n in load.sizes.items())
-        digest = _compiled.digest(program)
-        head = f"=== asked ===\n{sizes} program={digest} library={library}\n"
-        return f"{head}{text}"
+        return (f"=== asked ===\n{sizes} program={_compiled.digest(program)} library={library}\n"
+                f"{text}")  # fmt: skip
 
     @staticmethod
     def parse(text: str) -> list[Sample]:

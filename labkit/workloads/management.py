@@ -99,7 +99,7 @@ class Management(Workload):
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Ask for a while."""
-        return self.during(hosts, _Lasting(self.duration))
+        return self.during(hosts, _Pause(self.duration))
 
     def during(self, hosts: Mapping[str, Host], beside: Beside) -> str:
         """Begin a cluster, and ask its server until what happens has ended.
@@ -148,9 +148,9 @@ class Management(Workload):
         """
         parts = parted(text, "asked")
         request = parts.pop("asked")
-        sides = {name.removesuffix(_guarded.ITS_MACHINE): output for name, output in parts.items()
-                 if name.endswith(_guarded.ITS_MACHINE)}  # fmt: skip
-        running = [name for name, output in sides.items() if output == _guarded.RUNNING]
+        sides = {name: said for name, said in parts.items() if name.endswith(_guarded.ITS_MACHINE)}
+        running = [name.removesuffix(_guarded.ITS_MACHINE) for name, said in sides.items()
+                   if said == _guarded.RUNNING]  # fmt: skip
         if sides and len(running) != 1:
             raise _split_brain("run the machine", running)
         answerers = [name for name, output in parts.items() if output.splitlines()[:1] == [SERVES]]
@@ -166,16 +166,15 @@ class Management(Workload):
 
 
 @dataclass(frozen=True)
-class _Lasting:
+class _Pause:
     """Nothing happens, for so many seconds from when this was made ready."""
 
     duration: float
+    going: ClassVar[bool] = False
 
     def begun(self) -> None:
         """Wait until it is over."""
         time.sleep(self.duration)
-
-    going: ClassVar[bool] = False
 
 
 # The servers that are asked, once the first of them is ready.

@@ -61,15 +61,15 @@ class PacketRate(Workload):
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """One stretch after another; what guest and host have counted is read in between."""
-        at = hosts["server"].address
+        server, at = hosts["server"], ("-i", hosts["server"].address)
         with serving(
-            hosts["server"], lambda port: ("sockperf", "server", "-i", at, "-p", str(port)), "udp"
+            server, lambda port: ("sockperf", "server", *at, "-p", str(port)), "udp"
         ) as port:
-            parts = {"guest start": hosts["server"].check("sh", "-c", COUNTS)}
+            parts = {"guest start": server.check("sh", "-c", COUNTS)}
             for rate in self.rates:
                 with self._watch(hosts, str(rate), parts):
                     parts[f"sent {rate}"] = hosts["client"].check(
-                        "sockperf", "throughput", "-i", at, "-p", str(port), "-m", str(self.size),
+                        "sockperf", "throughput", *at, "-p", str(port), "-m", str(self.size),
                         "-t", str(self.duration), "--mps", str(rate), seconds=30 + 3 * self.seconds,
                     )  # fmt: skip
             with self._watch(hosts, IDLE, parts):
@@ -101,10 +101,9 @@ class PacketRate(Workload):
         """One figure each: at every rate, and once more without one of the highest."""
         parts = parted(text, "guest start", "host start", f"guest {IDLE}", f"host {IDLE}")
         rates = sorted(int(match[1]) for name in parts if (match := RATE.fullmatch(name)))
-        names = {
-            f"{side} {moment}" for side in ("guest", "host") for moment in ("start", IDLE, *rates)
-        }
-        if odd := sorted(set(parts) - names - {f"sent {rate}" for rate in rates}):
+        moments = ("start", IDLE, *rates)
+        names = {f"{side} {moment}" for side in ("guest", "host", "sent") for moment in moments}
+        if odd := sorted(set(parts) - names):
             problem = "packet rate: part of the output is not recognized"
             raise ResultsError(problem, said=", ".join(odd))
         if not rates:

@@ -3,11 +3,10 @@
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import Self
 
 from labkit.errors import BadInput, CommandFailed, HostError, ResultsError
 from labkit.fleet.together import served
@@ -15,7 +14,7 @@ from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.machine.stopping import together
 from labkit.probes import cpu_moves
-from labkit.probes.busy import looks, spent
+from labkit.probes.ready_time import looks, spent
 from labkit.programs.packages import brings
 from labkit.setting import Words
 from labkit.workload import Sample, Workload, knob
@@ -193,37 +192,34 @@ class RedisScaleout(Workload):
     def _fill(
         self, client: Host, front: tuple[str, int], servers: Sequence[tuple[str, int]]
     ) -> None:
-        words = (front[0], str(front[1]), str(self.keys), str(self.size))
         limit = round(60 + self.keys / SLOWEST_FILL)
-        client.check("sh", "-c", FILL, "fill", *words, str(limit), seconds=limit + 30)
-        missing = f"not all {self.keys} keys reached them: fewer keys, or more memory"
+        words = map(str, (*front, self.keys, self.size, limit))
+        client.check("sh", "-c", FILL, "fill", *words, seconds=limit + 30)
         sizes = [0]
 
         def is_full() -> bool:
             sizes[:] = [_size(client, *server) for server in servers]
             return min(sizes) < 0 or sum(sizes) >= self.keys
 
-        _until(is_full, missing)
+        _until(is_full, f"not all {self.keys} keys reached them: fewer keys, or more memory")
         if min(sizes) < 0:
             host, port = servers[sizes.index(-1)]
             problem = f"redis-server at {host}, port {port}, ended in mid-run"
             raise HostError(problem, hint=MEMORY_HINT)
 
-    @contextmanager
-    def _load(self, client: Host, front: tuple[str, int]) -> Iterator[None]:
-        # Those that stand in for one instance have its clients together.
-        alone = max(1, self.clients // (GETS // 2 + SETS // 2))
-        clients = self.clients if self.servers > 1 else alone
+    # One server is asked by one instance: those that stand in for it have its clients together.
+    def _load(self, client: Host, front: tuple[str, int]) -> AbstractContextManager[object]:
+        parts = 1 if self.servers > 1 else 2
+        gets, sets = GETS // parts, SETS // parts
+        clients = self.clients if self.servers > 1 else max(1, self.clients // (gets + sets))
         words = (
             "redis-benchmark", "-h", front[0], "-p", str(front[1]), "-n", str(ENDLESS),
             "-c", str(clients), "-P", str(self.pipeline), "-d", str(self.size),
             "-r", str(self.keys),
         )  # fmt: skip
-        processes = (GETS, SETS) if self.servers > 1 else (GETS // 2, SETS // 2)
         mode = "one" if self.servers == 1 else "each"
-        command = ("sh", "-c", LOAD, "load", mode, *map(str, processes), *words)
-        with served(client, command, ("true",), 20):
-            yield
+        command = ("sh", "-c", LOAD, "load", mode, str(gets), str(sets), *words)
+        return served(client, command, ("true",), 20)
 
     def _looks(
         self, hosts: Mapping[str, Host], servers: Sequence[tuple[str, int]], moment: str
@@ -243,13 +239,14 @@ class RedisScaleout(Workload):
         parts = parted(text, "servers", *names)
         if not re.fullmatch(r"[1-8]", parts["servers"], re.ASCII):
             raise ResultsError("redis scale-out: how many servers?", said=parts["servers"])
-        counts = [_Counted.of(parts, n) for n in range(1, int(parts["servers"]) + 1)]
-        gets, sets = (sum(server.rate(name) for server in counts) for name in COUNTERS[:2])
+        counts = [_rates(parts, n) for n in range(1, int(parts["servers"]) + 1)]
+        gets, sets, _, hits, misses, *_ = (
+            sum(rates[name] for rates in counts) for name in COUNTERS
+        )
         if gets <= 0 or sets <= 0:
             raise ResultsError("redis scale-out: the servers were asked for nothing")
-        hits, misses = (sum(server.rate(name) for server in counts) for name in COUNTERS[3:5])
-        rates = [server.rate("cmdstat_get") + server.rate("cmdstat_set") for server in counts]
-        used_cpus = sum(server.rate(name) for server in counts for name in COUNTERS[5:])
+        each = [rates["cmdstat_get"] + rates["cmdstat_set"] for rates in counts]
+        used_cpus = sum(rates[name] for rates in counts for name in COUNTERS[5:])
         placement = {s.metric: s for s in cpu_moves.samples(parts.get("placed", ""))}
         # A server in a guest counts time that others took from the guest as its own. What the
         # machine gave is no more than it was busy.
@@ -260,7 +257,7 @@ class RedisScaleout(Workload):
             ("throughput", "1/s"): gets + sets,
             ("share of gets", "share"): gets / (gets + sets),
             ("share found", "share"): hits / max(hits + misses, 1e-9),
-            ("busiest over mean", "1"): max(rates) * len(rates) / sum(rates),
+            ("busiest over mean", "1"): max(each) * len(each) / sum(each),
             ("cpus of the servers", "1"): given.values[0] if given else used_cpus,
         }  # fmt: skip
         samples = [Sample.single(*name, value) for name, value in figures.items()]
@@ -271,32 +268,21 @@ class RedisScaleout(Workload):
         return samples
 
 
-@dataclass(frozen=True)
-class _Counted:
-    """What one server counted at two moments of its own clock."""
-
-    first: Mapping[str, float]
-    last: Mapping[str, float]
-    seconds: float
-
-    @classmethod
-    def of(cls, parts: Mapping[str, str], n: int) -> Self:
-        first, last = (_counts(parts.get(f"{n} {moment}", ""), n) for moment in ("before", "after"))
-        seconds = (last["server_time_usec"] - first["server_time_usec"]) / 1e6
-        if seconds <= 0 or any(last[name] < first[name] for name in COUNTERS):
-            raise ResultsError(f"redis scale-out: server {n} was a different one at the end")
-        return cls(first, last, seconds)
-
-    def rate(self, name: str) -> float:
-        """The amount of it per second."""
-        return (self.last[name] - self.first[name]) / self.seconds
-
-
-def _counts(text: str, n: int) -> dict[str, float]:
-    counts = {name: float(value) for name, value in COUNTS.findall(text)}
-    if missing := [name for name in COUNTERS if name not in counts]:
-        raise ResultsError(f"redis scale-out: server {n} does not count {missing[0]}")
-    return counts
+# What one server counted a second, by its own clock.
+def _rates(parts: Mapping[str, str], n: int) -> dict[str, float]:
+    looks = []
+    for moment in ("before", "after"):
+        found = {
+            name: float(value) for name, value in COUNTS.findall(parts.get(f"{n} {moment}", ""))
+        }
+        if missing := [name for name in COUNTERS if name not in found]:
+            raise ResultsError(f"redis scale-out: server {n} does not count {missing[0]}")
+        looks.append(found)
+    first, last = looks
+    seconds = (last["server_time_usec"] - first["server_time_usec"]) / 1e6
+    if seconds <= 0 or any(last[name] < first[name] for name in COUNTERS):
+        raise ResultsError(f"redis scale-out: server {n} was a different one at the end")
+    return {name: (last[name] - first[name]) / seconds for name in COUNTERS}
 
 
 def _until(ready: Callable[[], bool], missing: str) -> None:

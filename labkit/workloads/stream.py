@@ -104,8 +104,8 @@ class Stream(Workload):
             str(load.elements), str(load.trials),
         ]  # fmt: skip
         output = _compiled.watched(host, "stream", program, words, 120 + 30 * load.seconds, SMALLER)
-        digest = _compiled.digest(program)
-        return f"=== asked ===\ncache_kib={room.cache} program={digest}\n{output}"
+        asked = f"cache_kib={room.cache} program={_compiled.digest(program)}"
+        return f"=== asked ===\n{asked}\n{output}"
 
     @staticmethod
     def parse(text: str) -> list[Sample]:

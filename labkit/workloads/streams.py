@@ -11,7 +11,7 @@ import numpy.typing as npt
 from labkit.errors import BadInput, ResultsError
 from labkit.fleet.fleet import Fleet
 from labkit.host import Host
-from labkit.probes.busy import looks, spent
+from labkit.probes.ready_time import looks, spent
 from labkit.setting import Words
 from labkit.workload import Sample, Workload, knob
 from labkit.workloads._sections import joined, parted
@@ -63,7 +63,7 @@ class Streams(Workload):
     finds them."""
 
     def __post_init__(self) -> None:
-        _ = list(self._loads())  # refuses what none can have
+        _ = [*map(self._load, WAYS)]  # refuses what none can have
         if self.buffer and not LEAST_BUFFER <= self.buffer <= LARGEST_BUFFER:
             raise BadInput(
                 f"streams: buffer must be {LEAST_BUFFER} to {LARGEST_BUFFER} bytes, or 0, "
@@ -73,7 +73,7 @@ class Streams(Workload):
     @property
     def tools(self) -> Mapping[str, str]:
         """Programs of a stream."""
-        return self._load("TCP_STREAM").tools
+        return self._load("receive").tools
 
     def freed(self) -> Self:
         """The same streams by iperf3."""
@@ -82,18 +82,15 @@ class Streams(Workload):
     @property
     def substitutes(self) -> str:
         """The free tool."""
-        return self._load("TCP_STREAM").substitutes
+        return self._load("receive").substitutes
 
     @property
     def seconds(self) -> float:
         """About how long one run takes."""
         return len(WAYS) * (self.duration + 0.5)
 
-    def _loads(self) -> Iterator[tuple[str, Netperf]]:
-        return ((way, self._load(test)) for way, test in WAYS.items())
-
-    def _load(self, test: str) -> Netperf:
-        return Netperf(test, self.size, self.duration, self.free)
+    def _load(self, way: str) -> Netperf:
+        return Netperf(WAYS[way], self.size, self.duration, self.free)
 
     # iperf3 has a server for one client, which makes all connections; of netperf each has a client.
     def _stream(self, client: Host, way: str, words: Words, seconds: float) -> dict[str, str]:
@@ -126,11 +123,11 @@ class Streams(Workload):
     def run(self, hosts: Mapping[str, Host]) -> str:
         """One way after the other; client and host are looked at around each."""
         parts = {"seconds": str(self.duration)}
-        for way, load in self._loads():
+        for way in WAYS:
+            load = self._load(way)
             with load.asking(hosts) as words:
                 parts |= looks(hosts, SIDES, f"before {way}")
-                limit = 30 + 3 * load.seconds
-                parts |= self._stream(hosts["client"], way, words, limit)
+                parts |= self._stream(hosts["client"], way, words, 30 + 3 * load.seconds)
                 parts |= looks(hosts, SIDES, f"after {way}")
         return joined(parts)
 
@@ -146,22 +143,18 @@ class Streams(Workload):
 
 
 def _of_way(parts: Mapping[str, str], way: str) -> Iterator[Sample]:
-    outputs = [parts[way]]
-    if way == SEND and COUNT in parts:
-        if not re.fullmatch(r"[1-9]\d?", parts[COUNT], re.ASCII):
-            raise ResultsError("streams: over how many connections?", said=parts[COUNT])
-        names = [f"{way} {n}" for n in range(2, int(parts[COUNT]) + 1)]
-        if missing := [name for name in names if name not in parts]:
-            raise ResultsError(f"the run did not finish: no {', '.join(missing)}")
-        outputs += [parts[name] for name in names]
-    rate = np.sum([_rate(output, way) for output in outputs], axis=0)
+    count = parts.get(COUNT, "1") if way == SEND else "1"
+    if not re.fullmatch(r"[1-9]\d?", count, re.ASCII):
+        raise ResultsError("streams: over how many connections?", said=count)
+    names = [way, *(f"{way} {n}" for n in range(2, int(count) + 1))]
+    if missing := [name for name in names if name not in parts]:
+        raise ResultsError(f"the run did not finish: no {', '.join(missing)}")
+    rate = np.sum([_rate(parts[name], way) for name in names], axis=0)
     yield Sample(f"throughput [way={way}]", "Mbit/s", rate)
     for side, name in (("host", "cpu per gigabyte"), ("client", "client cpu per gigabyte")):
-        used = spent(parts[f"{side} before {way}"], parts[f"{side} after {way}"])
-        if used:
+        if used := spent(parts[f"{side} before {way}"], parts[f"{side} after {way}"]):
             gigabytes = rate * int(parts["seconds"]) / GIGABYTE_MBIT
-            cost = used["CPU time"] / gigabytes
-            yield Sample(f"{name} [way={way}]", "s/GB", cost)
+            yield Sample(f"{name} [way={way}]", "s/GB", used["CPU time"] / gigabytes)
 
 
 def _rate(text: str, way: str) -> npt.NDArray[np.float64]:

@@ -8,7 +8,7 @@ from labkit.errors import HostError, ResultsError
 from labkit.fleet.fleet import Fleet
 from labkit.host import Host
 from labkit.machine.cpus import cpus_of, ranges
-from labkit.probes.busy import looks, spent
+from labkit.probes.ready_time import looks, spent
 from labkit.runs.capacity import capacity
 from labkit.workload import Sample, Workload, knob
 from labkit.workloads import _hadoop
@@ -143,7 +143,7 @@ class TeraSort(Workload):
     def _cpus(self, nodes: Mapping[str, Host]) -> dict[str, str]:
         looks = Fleet(nodes).each(lambda host: host.check("sh", "-c", CPUS).split()).check()
         cpus_of_node: dict[str, str] = {}
-        for kernel in {look[0]: None for look in looks.values()}:
+        for kernel in {boot: None for boot, _ in looks.values()}:
             names = [name for name in nodes if looks[name][0] == kernel]
             cpus = sorted(cpus_of(looks[names[0]][1]))
             used = cpus[: -(-self.cores * len(names) // self.per_host)] if self.cores else cpus
@@ -221,11 +221,16 @@ class TeraSort(Workload):
         return [Sample.single(*key, value) for key, value in figures.items()]
 
 
-def _number(name: str, text: str) -> int:
-    match = re.search(rf"^{name} ([1-9][0-9]{{0,17}})$", text, re.MULTILINE)
+def _find(pattern: str, text: str, problem: str) -> re.Match[str]:
+    match = re.search(pattern, text, re.MULTILINE)
     if not match:
-        raise ResultsError(f"terasort: the run does not say how many {name}", said=text[:200])
-    return int(match[1])
+        raise ResultsError(f"terasort: {problem}", said=text[-200:])
+    return match
+
+
+def _number(name: str, text: str) -> int:
+    pattern = rf"^{name} ([1-9][0-9]{{0,17}})$"
+    return int(_find(pattern, text, f"the run does not say how many {name}")[1])
 
 
 def _took(name: str, text: str) -> float:
@@ -236,9 +241,7 @@ def _took(name: str, text: str) -> float:
 
 
 def _count(text: str, name: str, unit: str) -> float:
-    match = re.search(rf"^\s*{re.escape(name)}=([0-9]+)$", text, re.MULTILINE)
-    if not match:
-        raise ResultsError(f"terasort: a job did not count: {name}", said=text[-200:])
+    match = _find(rf"^\s*{re.escape(name)}=([0-9]+)$", text, f"a job did not count: {name}")
     return int(match[1]) / (1000 if unit == "s" else 1)
 
 

@@ -158,7 +158,7 @@ class TileLoad(Workload):
     def _numbers(self, parts: Mapping[str, str]) -> Iterator[int]:
         yield from self._steps
         tiles = self._steps[-1] + self.further
-        while tiles <= self.most and TileRun.read(joined(parts)).holds(tiles - self.further):
+        while tiles <= self.most and _TileRun.read(joined(parts)).holds(tiles - self.further):
             yield tiles
             tiles += self.further
 
@@ -209,7 +209,7 @@ class TileLoad(Workload):
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """Score and latencies at each number of tiles, and the most tiles within the limits."""
-        run = TileRun.read(text)
+        run = _TileRun.read(text)
         best = [step for step in run.stretches if run.holds(step.tiles)][-1]
         samples = [sample for stretch in run.stretches for sample in stretch.samples(run.pause)]
         return [
@@ -270,7 +270,7 @@ def _mail(server: Host, folder: str, mailboxes: int, word: str) -> Iterator[int]
 
 
 @dataclass(frozen=True)
-class TileStretch:
+class _TileStretch:
     """The work of one number of tiles."""
 
     tiles: int
@@ -344,12 +344,12 @@ class TileStretch:
 
 
 @dataclass(frozen=True)
-class TileRun:
+class _TileRun:
     """All numbers of tiles of one run."""
 
     limit: float
     pause: float
-    stretches: Sequence[TileStretch]
+    stretches: Sequence[_TileStretch]
 
     @classmethod
     def read(cls, text: str) -> Self:
@@ -364,7 +364,7 @@ class TileRun:
             limit, pause = _number(limits["limit"], 0.99), _number(limits["pause"], LEAST)
         except (KeyError, TypeError, ValueError) as odd:
             raise ResultsError("tiles: its limits cannot be read", said=str(odd)) from None
-        stretches = [TileStretch.of(parts, number) for number in numbers]
+        stretches = [_TileStretch.of(parts, number) for number in numbers]
         if any(smaller.tiles >= larger.tiles for smaller, larger in pairwise(stretches)):
             raise ResultsError("tiles: their numbers do not grow")
         return cls(limit, pause, stretches)

@@ -14,6 +14,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from figures import figures
+from small_hosts import Within
 
 from labkit.changes.in_force import applied
 from labkit.errors import HostError
@@ -185,18 +186,12 @@ def test_a_store_without_room_for_the_tables_says_so_and_keeps_nothing(
     hosts, monkeypatch, tmp_path
 ):
     monkeypatch.setattr(tables, "own_folder", lambda *_: str(tmp_path))
-    host = replace(hosts["store"], transport=Full("store"))
+    host = replace(
+        hosts["store"], transport=Within(("sh", "-c", 'ulimit -f 8; exec "$@"', "limited"))
+    )
     with pytest.raises(HostError, match="the tables do not fit") as error:
         tables.bring(host, SMALL.factor)
     assert "MiB" in error.value.hint and list(tmp_path.iterdir()) == []
-
-
-class Full(Local):
-    """This machine, where a file may have no more than a few kilobytes."""
-
-    def run(self, words, **more):
-        """Under a limit of the size of files."""
-        return super().run(("sh", "-c", 'ulimit -f 8; exec "$@"', "limited", *words), **more)
 
 
 @pytest.mark.box

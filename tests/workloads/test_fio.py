@@ -12,11 +12,11 @@ import pytest
 from brought import HERE
 from by_hand import insist_same
 from figures import figures
+from small_hosts import Within
 
 from labkit.errors import ResultsError
 from labkit.host import Host
 from labkit.runs.capacity import Capacity, capacity
-from labkit.transports.local import Local
 from labkit.workloads import fio as module
 from labkit.workloads._sections import parted
 from labkit.workloads.fio import DIRECT, Fio
@@ -107,18 +107,7 @@ def test_a_load_that_failed_or_did_nothing_is_no_figure():
 ])  # fmt: skip
 def test_a_file_system_without_direct_io_or_room_is_named_before_the_start(mount, said):
     script = f'{mount.format(folder=capacity(HERE).folder)} && exec "$@"'
-    on_it = Host("here", "127.0.0.1", Mounted("unshare", "-m", "sh", "-c", script, "on"))
+    on_it = Host("here", "127.0.0.1", Within(("unshare", "-m", "sh", "-c", script, "on")))
     if (done := on_it.run("true")).code:
         pytest.skip(f"this kernel has no such file system: {done.stderr}")
     assert re.search(said, SHORT.lacking({"server": on_it}))
-
-
-class Mounted(Local):
-    """This machine, on which each command sees another file system."""
-
-    def __init__(self, *words):
-        super().__init__("here")
-        self.words = words
-
-    def run(self, words, **how):
-        return super().run((*self.words, *words), **how)

@@ -131,7 +131,7 @@ def test_mkl_solves_the_same_system_where_it_was_asked_for():
 
 def test_a_program_that_is_killed_in_mid_run_is_told_as_killed(tmp_path):
     with pytest.raises(HostError, match="was killed during the run"):
-        _compiled.checked(HERE, ["sh", "-c", "kill -KILL $$"], 10, "less")
+        _compiled.asked_with(HERE, "it", {}, lambda _: ["sh", "-c", "kill -KILL $$"], 10, "less")
 
 
 def test_the_capacity_of_this_machine_is_what_the_kernel_says():

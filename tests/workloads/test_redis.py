@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from by_hand import insist_same
 from figures import figures
+from leftovers import awaited
+from small_hosts import Within
 
 from labkit import studies
 from labkit.errors import CommandFailed, HostError
@@ -80,17 +82,12 @@ def benchmark(port, *more):
 @needs_redis
 def test_nothing_of_it_is_left_when_it_has_run(here):
     told(SMALL, here)
-    until = time.monotonic() + 5
-    while servers() and time.monotonic() < until:
-        time.sleep(0.02)
-    assert servers() == set()
+    awaited(lambda: not servers())
 
 
 def kill_servers(begun, after):
     """Once a program runs that asks them."""
-    until = time.monotonic() + 30
-    while not asking(begun) and time.monotonic() < until:
-        time.sleep(0.02)
+    awaited(lambda: asking(begun), 30)
     time.sleep(after)
     for pid in servers():
         os.kill(pid, signal.SIGKILL)
@@ -103,15 +100,17 @@ def asking(program):
 
 @pytest.mark.slow
 @needs_redis
-def test_a_server_that_is_killed_in_mid_run_is_named(here):
-    killer = threading.Thread(target=kill_servers, args=("redis-benchmark", 0.5))
+@pytest.mark.parametrize(("load", "after"), [
+    (Redis(clients=20, duration=30), 0.5),
+    pytest.param(RedisScaleout(servers=2, keys=1000, duration=30), 0.3, marks=needs_balancers),
+])  # fmt: skip
+def test_a_server_that_is_killed_in_mid_run_is_named(here, load, after):
+    killer = threading.Thread(target=kill_servers, args=("redis-benchmark", after))
     killer.start()
-    with pytest.raises(
-        HostError, match=r"(?s)redis-server on here ended in mid-run.*dmesg"
-    ) as gone:
-        Redis(clients=20, duration=30).run(hosts_of(SMALL, here))
+    with pytest.raises(HostError, match=r"(?s)redis-server .* ended in mid-run.*dmesg") as gone:
+        load.run(hosts_of(load, here))
     killer.join()
-    assert not isinstance(gone.value, CommandFailed)
+    assert not isinstance(gone.value, CommandFailed) and not servers()
 
 
 @needs_redis
@@ -124,17 +123,10 @@ def test_what_failed_while_the_server_lives_is_told_as_it_was(here):
 @needs_redis
 def test_a_host_that_may_not_open_a_file_for_each_client_is_refused(here):
     assert SMALL.lacking(hosts_of(SMALL, here)) == ""
-    few = Host("few", "127.0.0.1", FewFiles("few"))
+    few = Host("few", "127.0.0.1", Within(("sh", "-c", 'ulimit -n 100; exec "$@"', "few")))
     assert "few may open 100 files, and 1000 clients need 1064" in Redis().lacking(
         hosts_of(SMALL, few)
     )
-
-
-class FewFiles(Local):
-    """This machine, on which nobody may open more than a hundred files."""
-
-    def run(self, words, **how):
-        return super().run(("sh", "-c", 'ulimit -n 100; exec "$@"', "few", *words), **how)
 
 
 @pytest.mark.slow
@@ -163,19 +155,6 @@ def test_what_a_server_counts_is_what_its_clients_say_that_they_got(here):
                 return sum(one.result() for one in each)
 
     insist_same(lambda: told(load, here)["throughput"], by_hand)
-
-
-@pytest.mark.slow
-@needs_redis
-@needs_balancers
-def test_a_server_of_several_that_is_killed_in_mid_run_is_named(here):
-    load = RedisScaleout(servers=2, keys=1000, duration=30)
-    killer = threading.Thread(target=kill_servers, args=("redis-benchmark", 0.3))
-    killer.start()
-    with pytest.raises(HostError, match=r"(?s)redis-server .* ended in mid-run.*dmesg"):
-        load.run(hosts_of(load, here))
-    killer.join()
-    assert not servers()
 
 
 @needs_redis

@@ -29,7 +29,7 @@ from labkit.tile.users import MAIL, SHOP, SOCIAL
 from labkit.transports.local import Local
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE
 from labkit.workloads import tiles as module
-from labkit.workloads._filled import free_port
+from labkit.workloads._brought import free_port
 from labkit.workloads._sections import joined, parted
 from labkit.workloads.tiles import TileLoad
 
