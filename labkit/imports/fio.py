@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from labkit.errors import ResultsError
-from labkit.imports import _fio_text
-from labkit.imports._reading import MOST_VALUES, at, insist, json_of, number, sample
+from labkit.imports._reading import MOST_VALUES, at, insist, json_of, number, pieces, sample
 from labkit.workload import Sample
 
 KINDS = ("read", "write", "trim")
@@ -22,11 +21,25 @@ DOCUMENT = re.compile(r"^\{(?:.*\}[ \t]*$|[\s\S]*?(?:^\}|\Z))", re.MULTILINE)
 SAME_BEGIN = 1100
 """Reports of one run begin within this many ms: their times are rounded to seconds."""
 
+# Its text for people.
+JOB = re.compile(r"^(\S.*?): \(groupid=\d+, jobs=\d+\): err= *(\d+):", re.MULTILINE)
+# fio 3: `read: IOPS=18.6k, BW=72.7MiB/s (76.3MB/s)`; fio 2: `read : io=1GB, bw=9 KB/s, iops=84092`.
+NEW = re.compile(r"^ +(read|write|trim): IOPS=(?P<iops>[\d.]+)(?P<by>[kMG]?), "
+                 r"BW=\S+ \((?P<rate>[\d.]+)(?P<unit>[kMG]?)B/s\)", re.MULTILINE)  # fmt: skip
+OLD = re.compile(r"^ +(read|write|trim) *: io=\S+, bw=(?P<rate>[\d.]+)(?P<unit>[KMG]?)B/s, "
+                 r"iops=(?P<iops>\d+)(?P<by>)", re.MULTILINE)  # fmt: skip
+MEAN = re.compile(r"^ +clat \((nsec|usec|msec)\): .*?avg= *([\d.]+)([kM]?)", re.MULTILINE)
+LEVELS = re.compile(r"^ +clat percentiles \((nsec|usec|msec)\):\n((?: +\|.*\n)+)", re.MULTILINE)
+LEVEL = re.compile(r"([\d.]+)th=\[ *(\d+)\]")
+BY = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
+BINARY = {"": 1.0, "K": 1024.0, "M": 1024.0**2, "G": 1024.0**3}
+MICROSECONDS = {"nsec": 1e-3, "usec": 1.0, "msec": 1e3}
+
 
 def read(text: str) -> list[Sample]:
     """IOPS, bandwidth and completion latency of each job and kind of I/O, once for each run."""
     if "{" not in text:
-        return insist(list(_fio_text.read(text)), "fio")
+        return insist(list(_of_text(text)), "fio")
     documents = [json_of(part, "fio") for part in DOCUMENT.findall(text) or [text]]
     # Of what `--status-interval` prints of one run, the last, which is of the whole run.
     runs = [run for run, successor in zip(documents, [*documents[1:], None], strict=True)
@@ -108,3 +121,35 @@ def _latency(fields: Mapping[str, Any], name: str, factor: float) -> Iterator[Sa
     for q, value in (fields.get("percentile") or {}).items():
         if level := number(q, "a percentile"):
             yield sample(f"{name} p{level:g}", "us", factor * number(value, f"p{q}"))
+
+
+# The text for people, of versions 2 and 3: rates with k and M, latencies with their unit.
+def _of_text(text: str) -> Iterator[Sample]:
+    jobs = list(JOB.finditer(text))
+    has_several = len({job[1] for job in jobs}) > 1
+    for job, body in pieces(text, jobs):
+        if job[2] != "0":
+            raise ResultsError(f"job {job[1]} of fio ended with error {job[2]}")
+        if not re.search(r"^ +issued +(rwts)?", body, re.MULTILINE):
+            raise ResultsError(f"job {job[1]} of fio has no end", hint="was the file cut off?")
+        yield from _text_job(body, f"{job[1]}: " if has_several else "")
+
+
+def _text_job(text: str, before: str) -> Iterator[Sample]:
+    kinds = [*NEW.finditer(text), *OLD.finditer(text)]
+    for kind, below in pieces(text, kinds):
+        name, by = f"{before}{kind[1]} ", BY if kind.re is NEW else BINARY
+        yield sample(f"{name}iops", "1/s", number(kind["iops"], "iops") * by[kind["by"]])
+        rate = number(kind["rate"], "bandwidth") * by[kind["unit"]]
+        yield sample(f"{name}bandwidth", "MB/s", rate / 1e6)
+        yield from _text_latency(below, f"{name}completion latency")
+
+
+def _text_latency(text: str, name: str) -> Iterator[Sample]:
+    if mean := MEAN.search(text):
+        by = MICROSECONDS[mean[1]] * BY[mean[3]]
+        yield sample(f"{name} mean", "us", by * number(mean[2], "clat"))
+    if levels := LEVELS.search(text):
+        for q, value in LEVEL.findall(levels[2]):
+            microseconds = MICROSECONDS[levels[1]] * number(value, f"{q}th")
+            yield sample(f"{name} p{float(q):g}", "us", microseconds)

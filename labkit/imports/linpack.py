@@ -3,8 +3,7 @@
 import re
 
 from labkit.errors import ResultsError
-from labkit.imports._figures import pieces
-from labkit.imports._reading import insist, number, sample
+from labkit.imports._reading import insist, number, pieces, sample
 from labkit.workload import Sample
 
 # T/V N NB P Q Time Gflops; on a line below, whether its residual is small enough.

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from labkit.errors import ResultsError
-from labkit.imports._figures import insist_ended
-from labkit.imports._reading import at, insist, json_of, number, sample
+from labkit.imports._reading import at, insist, insist_ended, json_of, number, sample
 from labkit.workload import Sample
 
 TABLE = re.compile(r"^(ALL STATS|BEST RUN RESULTS)\n=+\n(Type .*)\n-+\n((?:.+\n)+)", re.MULTILINE)

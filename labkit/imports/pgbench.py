@@ -4,8 +4,17 @@ import re
 from dataclasses import replace
 
 from labkit.errors import ResultsError
-from labkit.imports._figures import Patterns, found_in, insist_ended
-from labkit.imports._reading import insist, number, sample, unended, unread, whole_lines
+from labkit.imports._reading import (
+    Patterns,
+    found_in,
+    insist,
+    insist_ended,
+    number,
+    sample,
+    unended,
+    unread,
+    whole_lines,
+)
 from labkit.workload import Sample
 
 # Before version 14 there were two rates: the other includes the time to connect.

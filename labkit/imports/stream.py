@@ -3,8 +3,7 @@
 import re
 
 from labkit.errors import ResultsError
-from labkit.imports._figures import found_in, insist_ended, pieces
-from labkit.imports._reading import insist
+from labkit.imports._reading import found_in, insist, insist_ended, pieces
 from labkit.workload import Sample
 
 HEAD = re.compile(r"^Function +(?:Best )?Rate \(?([MG]B/s)\)?.*$", re.MULTILINE)

@@ -1,7 +1,6 @@
 """sysbench 1.0: its report of the tests cpu, memory, threads, mutex, fileio and oltp."""
 
-from labkit.imports._figures import Patterns, found_in, insist_ended
-from labkit.imports._reading import insist
+from labkit.imports._reading import Patterns, found_in, insist, insist_ended
 from labkit.workload import Sample
 
 FIGURES: Patterns = {

@@ -4,8 +4,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from labkit.imports._figures import Patterns, found_in, insist_ended, milliseconds
-from labkit.imports._reading import insist, number, sample
+from labkit.imports._reading import (
+    Patterns,
+    found_in,
+    insist,
+    insist_ended,
+    milliseconds,
+    number,
+    sample,
+)
 from labkit.workload import Sample
 
 FIGURES: Patterns = {r"^Requests/sec: +([\d.]+)$": ("throughput", "1/s")}
