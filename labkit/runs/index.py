@@ -4,23 +4,19 @@
     runs      results name condition block place state why started seconds path
     rows      run metric unit n lost p50 p90 p99 p99_9 p99_99 max fields
 
-The index is SQLite, which Python carries. A run is written once, so the index is out of date only
-where a folder has other runs than it knows. Bundles on a shared disk are read where they are.
+The index is SQLite, which Python carries. A run is written once, so results are read again only if
+their folder has other runs than before. Bundles on a shared disk are read where they are.
 """
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import json
 import os
-import shutil
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,16 +46,13 @@ create index rows_of_run on rows (run);
 """
 _TABLES = (line.split() for line in (__doc__ or "").splitlines() if line.startswith("    "))
 COLUMNS = tuple(f"{table} ({', '.join(columns)})" for table, *columns in _TABLES)
-RUN_FILE = "/run.json"
-MEMORY = "/dev/shm"
 
 
 @dataclass(frozen=True)
 class Store:
     """An index that is up to date; `query` asks it, and nothing asked changes it."""
 
-    file: Path
-    folders: tuple[Path, ...]
+    index: sqlite3.Connection
 
     def frame(self, sql: str, values: Sequence[Any] = ()) -> pl.DataFrame:
         """The rows that one SELECT gives, as a polars data frame."""
@@ -69,21 +62,16 @@ class Store:
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """The rows that one SELECT gives, as name -> value."""
-        with closing(sqlite3.connect(f"{self.file.as_uri()}?mode=ro", uri=True)) as connection:
-            connection.row_factory = sqlite3.Row
-            connection.set_authorizer(_allow)
-            # Python hears of a signal when it is called.
-            connection.set_progress_handler(lambda: 0, STEPS)
-            try:
-                rows = connection.execute(sql, values)
-                if not rows.description:
-                    raise sqlite3.Error("the query is empty")
-                return [dict(row) for row in rows]
-            except (sqlite3.Error, sqlite3.Warning) as error:
-                if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
-                    raise KeyboardInterrupt from None
-                hint = f"tables and their columns: {'; '.join(COLUMNS)}"
-                raise BadInput("the query was refused", said=str(error), hint=hint) from None
+        try:
+            rows = self.index.execute(sql, values)
+            if not rows.description:
+                raise sqlite3.Error("the query is empty")
+            return [dict(row) for row in rows]
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
+                raise KeyboardInterrupt from None
+            hint = f"tables and their columns: {'; '.join(COLUMNS)}"
+            raise BadInput("the query was refused", said=str(error), hint=hint) from None
 
 
 def places() -> tuple[Path, ...]:
@@ -103,32 +91,26 @@ def open_store(*folders: Path) -> Store:
     """The store of everything below these folders, brought up to date."""
     places = chosen(folders)
     key = hashlib.sha256("\n".join(map(str, places)).encode()).hexdigest()[:16]
-    try:
-        return _kept_in(out() / "index", key, places)
-    except (ResultsError, OSError):
-        if not os.access(MEMORY, os.W_OK):
-            raise
-        # Whoever looks what fills his disk finds no room for an index: it goes with this process.
-        spare = Path(tempfile.mkdtemp(prefix="labkit-index-", dir=MEMORY))
-        atexit.register(shutil.rmtree, spare, ignore_errors=True)
-        return _kept_in(spare, key, places)
+    index = _index(out() / "index" / f"{key}.sqlite", places)
+    index.row_factory = sqlite3.Row
+    index.set_authorizer(_allow)
+    # Python hears of a signal when it is called.
+    index.set_progress_handler(lambda: 0, STEPS)
+    return Store(index)
 
 
-def _kept_in(folder: Path, key: str, places: Sequence[Path]) -> Store:
-    file = folder / f"{key}.sqlite"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    try:
+def _index(file: Path, places: Sequence[Path]) -> sqlite3.Connection:
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    for _ in range(2):
         try:
-            _refresh(file, places)
+            return _refreshed(file, places)
         except sqlite3.DatabaseError:
             # It holds nothing that the folders do not: whatever broke it, it is made again.
-            file.unlink(missing_ok=True)
-            _refresh(file, places)
-    except sqlite3.DatabaseError as error:
-        file.unlink(missing_ok=True)
-        hint = "is the disk full? LABKIT_OUT names another folder"
-        raise ResultsError(f"cannot keep {file}", said=str(error), hint=hint) from None
-    return Store(file, tuple(places))
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
+    # Whoever looks what fills his disk finds no room for one.
+    return _refreshed(":memory:", places)
 
 
 def found(folders: Iterable[Path]) -> Iterator[Path]:
@@ -148,32 +130,26 @@ def of_study(paths: Iterable[Path], study: str) -> list[Path]:
     return [path for path in paths if study in ("", path.stem) or path.parent not in own_places]
 
 
-def _refresh(file: Path, folders: Sequence[Path]) -> None:
-    with _writing(file) as index:
-        stamps = {row[0]: row[1] for row in index.execute("select path, stamp from results")}
-        stamps_now = {str(path): _stamp(path) for path in found(folders)}
-        if stamps == stamps_now:
-            return
+def _refreshed(file: Path | str, folders: Sequence[Path]) -> sqlite3.Connection:
+    index = sqlite3.connect(file, timeout=WAIT_SECONDS, isolation_level=None)
+    # What is lost with the power is made again, so there is nothing to wait for.
+    index.executescript("pragma synchronous=off; pragma foreign_keys=on")
+    (version,) = index.execute("pragma user_version").fetchone()
+    if version == 0:
+        index.executescript(f"begin immediate;{TABLES}pragma user_version={VERSION};commit")
+    elif version != VERSION:
+        raise sqlite3.DatabaseError("made by another labkit")
+    before = dict(index.execute("select path, stamp from results"))
+    now = {str(path): _stamp(path) for path in found(folders)}
+    changed = [path for path in {**before, **now} if before.get(path) != now.get(path)]
+    if changed:
         index.execute("begin immediate")
-        for path in stamps.keys() - stamps_now.keys():
+        for path in changed:
             index.execute("delete from results where path = ?", (path,))
-        for path, stamp in stamps_now.items():
-            if stamps.get(path) != stamp:
-                _take(index, Path(path), stamp)
+            if path in now:
+                _take(index, Path(path), now[path])
         index.execute("commit")
-
-
-@contextmanager
-def _writing(file: Path) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(file, timeout=WAIT_SECONDS, isolation_level=None)) as index:
-        # What is lost with the power is made again, so there is nothing to wait for.
-        index.executescript("pragma synchronous=off; pragma foreign_keys=on")
-        (version,) = index.execute("pragma user_version").fetchone()
-        if version == 0:
-            index.executescript(f"begin immediate;{TABLES}pragma user_version={VERSION};commit")
-        elif version != VERSION:
-            raise sqlite3.DatabaseError("made by another labkit")
-        yield index
+    return index
 
 
 # A run is renamed into its folder, which gives the folder a new time.
@@ -184,72 +160,55 @@ def _stamp(path: Path) -> str:
 
 
 def _take(index: sqlite3.Connection, path: Path, stamp: str) -> None:
-    index.execute("insert or ignore into results (path) values (?)", (str(path),))
-    (number,) = index.execute("select id from results where path = ?", (str(path),)).fetchone()
-    fault = ""
     question: Mapping[str, Any] = {}
+    runs: list[Run] = []
+    fault = ""
     try:
         question, runs = _inside(path)
-        _take_runs(index, number, runs)
     except LabkitError as error:
         fault = error.what
     lab = question.get("lab")
     lab = lab if isinstance(lab, dict) else {}
-    index.execute(
-        "update results set stamp=?, study=?, label=?, lab=?, tier=?, accelerator=?, seed=?, "
-        "damaged=? where id=?",
-        (stamp, judged_as(question), _plain(question.get("label")),
-         *(_plain(lab.get(key)) for key in ("name", "tier", "accelerator")),
-         _plain(question.get("seed")), fault, number),
+    of_lab = (lab.get(key) for key in ("name", "tier", "accelerator"))
+    values = (
+        str(path), stamp, judged_as(question),
+        *map(_plain, (question.get("label"), *of_lab, question.get("seed"))), fault,
     )  # fmt: skip
+    number = _insert(index, "results", (None, *values))
+    for run in runs:
+        values = (number, run.path.name, run.condition, run.block, run.order, run.state, run.why,
+                  run.started, run.seconds, str(run.path))  # fmt: skip
+        place = _insert(index, "runs", (None, *values))
+        for row in run.rows:
+            figures = (_plain(row.get(name)) for name in FIGURE_COLUMNS)
+            _insert(index, "rows", (place, *figures, json.dumps(row)))
 
 
-# What was asked, and by the folder of each run what reads it; a bundle is read where it lies.
-def _inside(path: Path) -> tuple[Mapping[str, Any], Mapping[Path, Callable[[], Run]]]:
+def _insert(index: sqlite3.Connection, table: str, values: Sequence[Any]) -> int | None:
+    marks = ",".join("?" * len(values))
+    return index.execute(f"insert into {table} values ({marks})", values).lastrowid
+
+
+# What was asked, and each run, a damaged one with its fault; a bundle is read where it lies.
+def _inside(path: Path) -> tuple[Mapping[str, Any], list[Run]]:
     if path.is_dir():
         results = Results.open(path)
-        return results.asked, {folder: partial(Run.read, folder) for folder in results.folders()}
+        return results.asked, [_read(folder, Run.read) for folder in results.folders()]
     packed = bundle.examine(path)
+    names = {path / name.rpartition("/")[0]: name for name in packed.files
+             if name.endswith("/run.json")}  # fmt: skip
 
-    def read(name: str, folder: Path) -> Run:
-        return Run.of(bundle.read_json(packed, name), folder)
+    def read(folder: Path) -> Run:
+        return Run.of(bundle.read_json(packed, names[folder]), folder)
 
-    files = {
-        name: path / name.rpartition("/")[0] for name in packed.files if name.endswith(RUN_FILE)
-    }
-    runs = {folder: partial(read, name, folder) for name, folder in files.items()}
-    return bundle.read_json(packed, "study.json"), runs
+    return bundle.read_json(packed, "study.json"), [_read(folder, read) for folder in names]
 
 
-def _take_runs(
-    index: sqlite3.Connection, number: int, runs: Mapping[Path, Callable[[], Run]]
-) -> None:
-    index.execute("delete from runs where results = ? and state = 'damaged'", (number,))
-    rows = index.execute("select name from runs where results = ?", (number,))
-    names = {row[0] for row in rows}
-    for name in names - {folder.name for folder in runs}:
-        index.execute("delete from runs where results = ? and name = ?", (number, name))
-    for folder, read in runs.items():
-        if folder.name not in names:
-            _take_run(index, number, folder, read)
-
-
-def _take_run(
-    index: sqlite3.Connection, number: int, folder: Path, read: Callable[[], Run]
-) -> None:
+def _read(folder: Path, read: Callable[[Path], Run]) -> Run:
     try:
-        run = read()
+        return read(folder)
     except LabkitError as error:
-        run = Run("", 0, 0, "damaged", str(error), path=folder)
-    values = (number, folder.name, run.condition, run.block, run.order, run.state, run.why,
-              run.started, run.seconds, str(run.path))  # fmt: skip
-    marks = ",".join("?" * len(values))
-    cursor = index.execute(f"insert into runs values (null,{marks})", values)
-    rows = [
-        (cursor.lastrowid, *(_plain(row.get(k)) for k in FIGURE_COLUMNS), json.dumps(row))
-        for row in run.rows
-    ]
-    index.executemany(f"insert into rows values (?{',?' * (len(FIGURE_COLUMNS) + 1)})", rows)
+        return Run("", 0, 0, "damaged", str(error), path=folder)
 
 
 def _plain(value: Any) -> str | float | None:

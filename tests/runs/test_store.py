@@ -88,8 +88,15 @@ def test_a_damaged_bundle_is_shown_and_the_rest_is_readable(folder):
 
 def test_a_broken_index_is_made_again(folder, tmp_path):
     made(folder, "a")
-    store = open_store(folder)
-    store.file.write_bytes(b"this is no index" * 100)
+    assert count(folder) == 2
+    (file,) = (tmp_path / "out/index").iterdir()
+    file.write_bytes(b"this is no index" * 100)
+    assert count(folder) == 2
+
+
+def test_where_no_index_can_be_kept_it_lies_in_memory(folder, tmp_path):
+    made(folder, "a")
+    (tmp_path / "out").write_text("no folder")
     assert count(folder) == 2
 
 
