@@ -40,6 +40,11 @@ def at_most(id, what, ours, peer, peer_value, factor):
     return Figure(id, what, ours, peer, peer_value, ratio, f"<= {factor} x", ratio <= factor)
 
 
+def target(id, what, ours, most):
+    """Less is better, by a figure that was set beforehand."""
+    return at_most(id, what, ours, "the target", most, 1)
+
+
 def beside(id, what, ours, peer, peer_value):
     """Shown beside a peer's, with no target."""
     return Figure(id, what, ours, peer, peer_value, ours / peer_value, "no limit", True)

@@ -1,10 +1,8 @@
 """One SSH tool at one task, in a process of its own; prints what it took as JSON.
 
     _peers.py TOOL commands COUNT HOSTS     COUNT commands in turn on one open connection
-    _peers.py TOOL words COUNT HOSTS        the same, where the login shell answers by itself
     _peers.py TOOL eight COUNT HOSTS        the same, eight of them at any time
     _peers.py TOOL fleet 1 HOSTS            one command on each host, before and after logging in
-    _peers.py TOOL fleet-words 1 HOSTS      the same, where the login shell answers by itself
 
 HOSTS is a JSON file: a list of objects with port, user, key and known_hosts. Imports are not timed.
 """
@@ -22,7 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 # By its path: `true` alone is a word of most login shells, which then start nothing.
-PROGRAM, WORD = "/bin/true", "true"
+PROGRAM = "/bin/true"
 EIGHT = 8
 
 
@@ -56,35 +54,6 @@ class Paramiko:
         client = self.connect(host)
         self.run(client)
         return client
-
-
-class ParallelSsh:
-    def __init__(self):
-        from pssh.clients import ParallelSSHClient, SSHClient
-
-        self.one, self.many = SSHClient, ParallelSSHClient
-
-    def connect(self, host):
-        return self.one("127.0.0.1", port=host["port"], user=host["user"], pkey=host["key"])
-
-    def run(self, client):
-        out = client.run_command(PROGRAM)
-        client.wait_finished(out)
-        assert out.exit_code == 0
-
-    def fleet(self, hosts):
-        from pssh.config import HostConfig
-
-        config = [HostConfig(port=h["port"], user=h["user"], private_key=h["key"]) for h in hosts]
-        client = self.many(["127.0.0.1"] * len(hosts), host_config=config, pool_size=len(hosts))
-
-        def once():
-            out = client.run_command(PROGRAM)
-            client.join(out)
-            assert [one.exit_code for one in out] == [0] * len(hosts)
-
-        yield once
-        yield once
 
 
 class Asyncssh:
@@ -137,39 +106,6 @@ class Asyncssh:
         yield lambda: self.loop.run_until_complete(all_of(self.command, connections))
 
 
-class Mitogen:
-    """A Python interpreter stays on the host, and starts the commands."""
-
-    def __init__(self):
-        import mitogen.core
-        import mitogen.master
-        import mitogen.utils
-
-        self.router = mitogen.master.Router(mitogen.master.Broker())
-
-    def connect(self, host):
-        return self.router.ssh(
-            hostname="127.0.0.1", port=host["port"], username=host["user"],
-            identity_file=host["key"], check_host_keys="accept", python_path=sys.executable,
-            ssh_args=["-o", f"UserKnownHostsFile={host['known_hosts']}"],
-        )  # fmt: skip
-
-    def run(self, context):
-        import subprocess
-
-        assert context.call(subprocess.call, [PROGRAM]) == 0
-
-    # Its Python on the host runs one after another; the next seven are there when one has ended.
-    def eight(self, context, count):
-        import subprocess
-
-        given = [context.call_async(subprocess.call, [PROGRAM]) for _ in range(EIGHT)]
-        for turn in range(count):
-            assert given.pop(0).get().unpickle() == 0
-            if turn + EIGHT < count:
-                given.append(context.call_async(subprocess.call, [PROGRAM]))
-
-
 class Labkit:
     def __init__(self):
         from labkit.host import Host
@@ -198,27 +134,7 @@ class Labkit:
         yield lambda: fleet.run(PROGRAM).check()
 
 
-class LabkitAnswering(Labkit):
-    """As it would be if the shell that stays took `true` for a word of its own, as others' do."""
-
-    def __init__(self):
-        super().__init__()
-        from labkit.ssh.shell import Shell
-
-        def give(shell, command, out, err):
-            order = shell._expect(out, err)
-            run = f"{shell._unsent}labkit_a;{WORD} </dev/null;labkit_z {order.number}\n"
-            shell.channel.send(run.encode())
-            shell._unsent = ""
-            return order
-
-        Shell.give = give
-
-
-TOOLS = {
-    "paramiko": Paramiko, "parallel-ssh": ParallelSsh, "asyncssh": Asyncssh, "mitogen": Mitogen,
-    "labkit": Labkit, "labkit-answering": LabkitAnswering,
-}  # fmt: skip
+TOOLS = {"paramiko": Paramiko, "asyncssh": Asyncssh, "labkit": Labkit}
 
 
 def took(action):
@@ -231,10 +147,7 @@ def took(action):
 
 
 def main():
-    global PROGRAM
     name, task, count, hosts = sys.argv[1:]
-    if task.endswith("words"):
-        PROGRAM, task = WORD, task.removesuffix("-words")
     tool, hosts, count = TOOLS[name](), json.loads(Path(hosts).read_text()), int(count)
     if task == "fleet":
         steps = tool.fleet(hosts)

@@ -5,8 +5,8 @@ memory is that of a fresh process, without its imports: from the path of the fil
 The peers take turns in each round, and before each of them memory is touched and let go: a virtual
 machine that gives free memory back to its host gets the same memory ten or fifty times as slowly as
 a warm one, and who happens to run first would pay for all. Bare polars is told the types of all
-columns, and guesses them: ours is compared with the quicker and with the smaller of the two. polars
-holds the text of the file while it reads it, so memory is about the size of the file at least.
+columns. It holds the text of the file while it reads it, so memory is about the size of the file at
+least.
 """
 
 import csv
@@ -83,19 +83,6 @@ def polars(path, what):
     told(scan)
 
 
-def plain_polars(path, what):
-    import polars
-
-    def scan():
-        whole = polars.scan_csv(path)
-        if what == "few":
-            names = chosen(whole.collect_schema().names()[1:])
-            whole = whole.select(polars.col(names).cast(polars.Float64))
-        return whole.collect()
-
-    told(scan)
-
-
 def samples(count):
     import numpy as np
 
@@ -117,7 +104,7 @@ def percentiles(count, what):
     told(both if what == "ours" else values.sort)
 
 
-CHILDREN = {"ours": ours, "polars": polars, "plain": plain_polars, "percentiles": percentiles,
+CHILDREN = {"ours": ours, "polars": polars, "percentiles": percentiles,
             "touch": lambda size, what: touch(size)}  # fmt: skip
 
 
@@ -170,9 +157,8 @@ def columns(path, rows):
     size = f"{path.stat().st_size / MB:.0f} MB"
     figures, took = [], {}
     for what, time_factor, memory_factor in (("few", 1.3, 1.3), ("all", 1.5, 2)):
-        ways = ("ours", "polars", "plain")
-        (us, our_peak), *peers = medians(*((mine, way, str(path), what) for way in ways))
-        peer, peer_peak = (min(part) for part in zip(*peers, strict=True))
+        calls = ((mine, way, str(path), what) for way in ("ours", "polars"))
+        (us, our_peak), (peer, peer_peak) = medians(*calls)
         named = f"{FEW if what == 'few' else 'all'} of {COLUMNS} columns, {size}"
         took[what] = us
         figures += [

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from _figures import at_most, beside, median, seconds, write
+from _figures import at_most, beside, median, seconds, target, write
 
 from labkit import box
 from labkit.campaign import points as all_points
@@ -128,11 +128,11 @@ def of_size(folder):
     }
     for name, (action, what, limit) in limits.items():
         what = f"{MANY} points: seconds to {what}"
-        yield at_most(f"T25 {name}", what, seconds(action), "limit", limit, 1)
+        yield target(f"T25 {name}", what, seconds(action), limit)
     index = json.dumps(told(many))
     yield beside("T25 size", f"{MANY} points: bytes of the answer", len(index), "a point", MANY)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    yield at_most("T25 memory", f"{MANY} points: MiB at most", peak, "limit", 400, 1)
+    yield target("T25 memory", f"{MANY} points: MiB at most", peak, 400)
 
 
 def on_stub_labs(folder, labs):

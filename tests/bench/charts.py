@@ -14,31 +14,18 @@ from pathlib import Path
 import altair as alt
 import nbformat
 import numpy as np
-from _figures import at_most, median, seconds, write
+from _figures import at_most, median, seconds, target, write
 from jupyter_client.manager import start_new_kernel
 
 from labkit import charts
 
 NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "01-lat-ping.ipynb"
-SIZES = (1_000, 10_000, 100_000)
 MANY = 1_000_000
 ROUNDS = 5
 
 
 def main():
-    sizes = [figure for size in SIZES for figure in measured(size)]
-    write("charts", [*sizes, *alone(), *opened()])
-
-
-def measured(size):
-    at, values = series(size)
-    ours = median([seconds(lambda: binned(at, values)) for _ in range(ROUNDS)])
-    theirs = median([seconds(lambda: plain(at, values)) for _ in range(ROUNDS)])
-    sizes = [len(json.dumps(draw(at, values))) for draw in (binned, plain)]
-    peer, factor = "Altair, all points", min(2, 5000 / size)
-    what = f"chart of {size} points"
-    return [at_most(f"bytes-{size}", f"{what}, bytes", sizes[0], peer, sizes[1], factor),
-            at_most(f"time-{size}", f"{what}, s", ours, peer, theirs, factor)]  # fmt: skip
+    write("charts", [*alone(), *opened()])
 
 
 # With all of a million points in it Altair takes minutes, so it is given a hundredth of them.
@@ -58,11 +45,10 @@ def opened():
     rounds = [first_charts() for _ in range(ROUNDS)]
     cold, warm, size = (median(part) for part in zip(*rounds, strict=True))
     return [
-        at_most("T10-cold", "notebook on recorded data to its first chart, s", cold, "the limit",
-                5, 1),
-        at_most("T10-warm", "the same in a kernel that did it before, s", warm, "the limit", 1, 1),
-        at_most("T10-first", "that chart, bytes", size, "the limit", 30_000, 1),
-    ]  # fmt: skip
+        target("T10-cold", "notebook on recorded data to its first chart, s", cold, 5),
+        target("T10-warm", "the same in a kernel that did it before, s", warm, 1),
+        target("T10-first", "that chart, bytes", size, 30_000),
+    ]
 
 
 # Seconds of a fresh kernel, of the same kernel again, and the size of what the reader gets.

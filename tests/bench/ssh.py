@@ -1,8 +1,7 @@
 """What the way to a host costs, against other SSH tools on the same sshd in the same run.
 
-Commands a second on one open connection; round trips a command where a round trip takes 20 ms; one
-command on each of 32 hosts; and how fast shells answer that start nothing. The peers are installed
-by pip, once, into out/bench/peers.
+Commands a second on one open connection; round trips a command where a round trip takes 20 ms; and
+one command on each of 32 hosts. The peers are installed by pip, once, into out/bench/peers.
 """
 
 import json
@@ -12,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -25,16 +23,11 @@ from tests.helpers.sshd import serving
 from tests.helpers.wire import delayed
 
 ROUNDS, COMMANDS, HOSTS, ROUND_TRIP = 5, 40, 32, 0.020
-TOOLS = ["paramiko", "parallel-ssh", "asyncssh", "mitogen"]
-PACKAGES = [*TOOLS, "ansible-core", "pyinfra"]
-EIGHTS = ["labkit", "asyncssh", "mitogen"]
-# What starts nothing for `true` is no tool that anybody could use; it shows the way alone.
-ANSWERING = "labkit-answering"
+TOOLS = ["paramiko", "asyncssh"]
 # As the shell on the host starts a program: by a copy of itself.
 BY_COPY = "(exec /bin/true </dev/null 2>&1)"
-FLEETS = ["paramiko", "parallel-ssh", "asyncssh"]
 # One that looks for ssh-agents, or for the user's own files, would measure those.
-ENVIRONMENT = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "ANSIBLE_HOST_KEY_CHECKING": "True"}
+ENVIRONMENT = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
 
 
 @contextmanager
@@ -61,7 +54,7 @@ def reached(server, port):
     text = Path(at.known_hosts[0]).read_text()
     known.write_text(text.replace(f":{server.port}", f":{port}"))
     return {
-        "port": port, "user": at.user, "key": at.key, "known_hosts": str(known), "pid": server.pid,
+        "port": port, "user": at.user, "key": at.key, "known_hosts": str(known),
     }  # fmt: skip
 
 
@@ -81,7 +74,7 @@ def in_turn(python, where, count, tools, task="commands"):
     times = {tool: [] for tool in tools}
     for _ in range(ROUNDS):
         for tool in tools:
-            own = sys.executable if tool.startswith("labkit") else python
+            own = sys.executable if tool == "labkit" else python
             times[tool].append(told(own, tool, task, count, where)["wall"] / count)
     return {tool: median(found) for tool, found in times.items()}
 
@@ -139,67 +132,25 @@ def shells_on_this_machine(count):
     return found
 
 
-def cryptography_of_a_login():
-    """CPU seconds of what a client has to compute: its keys, the host's signature, and its own."""
-    from cryptography.hazmat.primitives.asymmetric import ec, ed25519
-
-    theirs, key = ec.generate_private_key(ec.SECP256R1()), ed25519.Ed25519PrivateKey.generate()
-    shown, signed = key.public_key(), key.sign(b"x" * 32)
-
-    def once():
-        ec.generate_private_key(ec.SECP256R1()).exchange(ec.ECDH(), theirs.public_key())
-        shown.verify(signed, b"x" * 32)
-        key.sign(b"x" * 300)
-
-    before = time.process_time()
-    for _ in range(200):
-        once()
-    return (time.process_time() - before) / 200
-
-
-def cpu_of_sshds(where):
-    """CPU seconds of all sshd so far, and of those of their children that they waited for."""
-    fields = (
-        Path(f"/proc/{load['pid']}/stat").read_text() for load in json.loads(where.read_text())
-    )
-    ticks = sum(sum(map(int, field.rpartition(")")[2].split()[11:15])) for field in fields)
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def has_ended(where):
-    """Wait until no sshd has a child any more: until then its CPU time is not counted."""
-    end = time.monotonic() + 5
-    for load in json.loads(where.read_text()):
-        children = Path(f"/proc/{load['pid']}/task/{load['pid']}/children")
-        while children.read_text() and time.monotonic() < end:
-            time.sleep(0.01)
-
-
 def on_one_connection(python):
     with hosts(1) as where:
         near = in_turn(python, where, COMMANDS, ["labkit", *TOOLS])
         floor, many = on_this_machine(BY_COPY), on_this_machine(BY_COPY, 8)
-        eight = in_turn(python, where, 8 * COMMANDS, EIGHTS, "eight")
-        words = in_turn(python, where, COMMANDS, [ANSWERING, *TOOLS], "words")
+        eight = in_turn(python, where, 8 * COMMANDS, ["labkit", "asyncssh"], "eight")
     with hosts(1, ROUND_TRIP) as where:
         far = in_turn(python, where, COMMANDS // 2, ["labkit", *TOOLS])
         way = bare(where)
     ours = 1 / near.pop("labkit")
-    for tool, target in (("asyncssh", 2.5), ("mitogen", 1), ("paramiko", 30), ("parallel-ssh", 1)):
+    for tool, target in (("asyncssh", 2.5), ("paramiko", 30)):
         yield at_least(f"per-second-{tool}", "commands a second on one connection", ours, tool,
                        1 / near[tool], target)  # fmt: skip
     # What a command costs the host itself bounds what any tool can reach.
     yield at_most("command-floor", "seconds a command on one connection", 1 / ours,
                   "fork and exec by a shell, no SSH", floor, 2)  # fmt: skip
-    for tool, target in (("asyncssh", 2.5), ("mitogen", 1)):
-        yield at_least(f"eight-{tool}", "commands a second on one connection, eight at once",
-                       1 / eight["labkit"], tool, 1 / eight[tool], target)  # fmt: skip
+    yield at_least("eight-asyncssh", "commands a second on one connection, eight at once",
+                   1 / eight["labkit"], "asyncssh", 1 / eight["asyncssh"], 2.5)  # fmt: skip
     yield at_most("eight-floor", "seconds a command, eight at once", eight["labkit"],
                   "eight shells, no SSH", many, 2)  # fmt: skip
-    for tool, target in (("asyncssh", 2.5), ("mitogen", 1), ("paramiko", 30)):
-        yield at_least(f"words-{tool}", "answers a second, by a shell that starts nothing",
-                       1 / words[ANSWERING], f"{tool} given `true`", 1 / words[tool],
-                       target)  # fmt: skip
     mine = far.pop("labkit")
     yield at_most("round-trips", "seconds a command at a round trip of 20 ms", mine,
                   "one byte there and back", way, 1.1)  # fmt: skip
@@ -208,90 +159,37 @@ def on_one_connection(python):
                       f"{tool} ({far[tool] / way:.2f} round trips)", far[tool], 1)  # fmt: skip
 
 
-def fleet(python, count, tools, task="fleet"):
+def fleet(python, count, tools):
+    """By tool and step, cold or warm: the medians of seconds and of CPU seconds."""
     found = {tool: [] for tool in tools}
     with hosts(count) as where:
         for _ in range(ROUNDS):
             for tool in tools:
-                own = sys.executable if tool.startswith("labkit") else python
-                before = cpu_of_sshds(where)
-                whole = commands(python, where, tool) or told(own, tool, task, 1, where)
-                has_ended(where)
-                whole["cold"]["sshd"] = cpu_of_sshds(where) - before
-                found[tool].append(whole)
+                own = sys.executable if tool == "labkit" else python
+                found[tool].append(told(own, tool, "fleet", 1, where))
     return {
         tool: {
-            step: {what: median([one[step][what] for one in some]) for what in some[0][step]}
-            for step in some[0]
+            step: {what: median([one[step][what] for one in some]) for what in ("wall", "cpu")}
+            for step in ("cold", "warm")
         }
         for tool, some in found.items()
     }
 
 
-def commands(python, where, tool):
-    """Those that are commands themselves; their start belongs to what they cost each time."""
-    machines = json.loads(where.read_text())
-    if tool == "ansible":
-        inventory = where.with_name("inventory")
-        inventory.write_text("".join(
-            f"h{n} ansible_host=127.0.0.1 ansible_port={h['port']} ansible_user={h['user']} "
-            f"ansible_ssh_private_key_file={h['key']}\n" for n, h in enumerate(machines)
-        ))  # fmt: skip
-        words = [python.with_name("ansible"), "all", "-i", inventory, "-f", str(len(machines)),
-                 "-m", "raw", "-a", PROGRAM]  # fmt: skip
-    elif tool == "pyinfra":
-        inventory = where.with_name("inventory.py")
-        inventory.write_text("hosts = " + repr([
-            (f"h{n}", {"ssh_hostname": "127.0.0.1", "ssh_port": h["port"], "ssh_user": h["user"],
-                       "ssh_key": h["key"], "ssh_known_hosts_file": h["known_hosts"]})
-            for n, h in enumerate(machines)
-        ]))  # fmt: skip
-        words = [python.with_name("pyinfra"), "-y", inventory, "exec", "--", PROGRAM]
-    else:
-        return None
-    known = f"-o UserKnownHostsFile={where.parent}/.ssh/known_hosts"
-    environment = {**ENVIRONMENT, "HOME": str(where.parent), "ANSIBLE_SSH_COMMON_ARGS": known}
-    before = children()
-    wall = seconds(lambda: subprocess.run(words, env=environment, cwd=where.parent, check=True,
-                                          capture_output=True, timeout=120))  # fmt: skip
-    return {"cold": {"wall": wall, "cpu": children() - before}}
-
-
-def children():
-    """CPU seconds of all processes that have been waited for."""
-    times = os.times()
-    return times.children_user + times.children_system
-
-
 def on_many_hosts(python):
-    found = fleet(python, HOSTS, ["labkit", *FLEETS, "ansible", "pyinfra"])
+    found = fleet(python, HOSTS, ["labkit", *TOOLS])
     ours = found.pop("labkit")
     what = f"one command on {HOSTS} hosts, "
-    yield at_most("cold-wall", what + "logins included, s", ours["cold"]["wall"], "asyncssh",
-                  found["asyncssh"]["cold"]["wall"], 1.3)  # fmt: skip
-    yield at_most("cold-cpu", what + "logins included, CPU s", ours["cold"]["cpu"], "asyncssh",
-                  found["asyncssh"]["cold"]["cpu"], 1.3)  # fmt: skip
-    best = min(FLEETS, key=lambda tool: found[tool]["warm"]["wall"])
-    yield at_most("warm-wall", what + "logged in before, s", ours["warm"]["wall"],
-                  f"the best peer, {best}", found[best]["warm"]["wall"], 0.3)  # fmt: skip
-    # What no tool can save: the hosts' own work, where they share our CPUs, and the cryptography.
-    hosts_own = ours["cold"]["sshd"] / len(os.sched_getaffinity(0))
-    yield at_most("cold-floor", what + "logins included, s", ours["cold"]["wall"],
-                  f"what {HOSTS} sshd compute for it, on all CPUs", hosts_own, 2)  # fmt: skip
-    bare_cpu = HOSTS * cryptography_of_a_login()
-    yield at_most("cold-cpu-floor", what + "logins included, CPU s", ours["cold"]["cpu"],
-                  "that of the cryptography alone", bare_cpu, 20)  # fmt: skip
+    for tool, peer in found.items():
+        yield at_most(f"cold-wall-{tool}", what + "logins included, s", ours["cold"]["wall"], tool,
+                      peer["cold"]["wall"], 1.3)  # fmt: skip
+        yield at_most(f"cold-cpu-{tool}", what + "logins included, CPU s", ours["cold"]["cpu"],
+                      tool, peer["cold"]["cpu"], 1.3)  # fmt: skip
+        yield at_most(f"warm-wall-{tool}", what + "logged in before, s", ours["warm"]["wall"], tool,
+                      peer["warm"]["wall"], 0.3)  # fmt: skip
     yield at_most("warm-floor", what + "logged in before, s", ours["warm"]["wall"],
                   f"{HOSTS} shells asked at once, no SSH", shells_on_this_machine(HOSTS),
                   2)  # fmt: skip
-    words = fleet(python, HOSTS, [ANSWERING, *FLEETS], "fleet-words")
-    best = min(FLEETS, key=lambda tool: words[tool]["warm"]["wall"])
-    yield at_most("warm-words", f"{HOSTS} shells that start nothing, logged in before, s",
-                  words[ANSWERING]["warm"]["wall"], f"the best peer given `true`, {best}",
-                  words[best]["warm"]["wall"], 0.3)  # fmt: skip
-    for tool in found:
-        yield at_most(f"cold-wall-{tool}", what + "logins included, s", ours["cold"]["wall"], tool,
-                      found[tool]["cold"]["wall"], 1.3)  # fmt: skip
     yield from grows(python)
 
 
@@ -306,7 +204,7 @@ def grows(python):
 
 
 def main():
-    python = python_with(*PACKAGES)
+    python = python_with(*TOOLS)
     write("ssh", [*on_one_connection(python), *on_many_hosts(python)])
 
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from _figures import at_most, seconds, write
+from _figures import at_most, seconds, target, write
 
 from labkit import box, studies
 from labkit.results import Results
@@ -74,7 +74,7 @@ def measured(name, length, costs):
 
 def timed(name, length, up, took):
     what = f"{name}, {length}: seconds with box ({up:.1f} s), notebook and report"
-    return at_most(f"time {name} {length}", what, up + took, "limit", LIMITS[length], 1)
+    return target(f"time {name} {length}", what, up + took, LIMITS[length])
 
 
 def ran(name, where, folder, *words):
