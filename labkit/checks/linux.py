@@ -9,7 +9,7 @@ from labkit.errors import LabkitError
 from labkit.gates import around as machines
 from labkit.gates.gate import collect, gates, tripped
 from labkit.machine.scripts import beside
-from labkit.running.ways import no_link
+from labkit.running.possible import no_link
 
 PROGRAMS = ("ip", "iptables", "nft", "systemctl")
 

@@ -77,12 +77,12 @@ def _plan_settings(args: argparse.Namespace) -> None:
 
 def _plan_study(args: argparse.Namespace) -> None:
     from labkit.box.machine import Machine
-    from labkit.running import lacking, possible, sizes
+    from labkit.running import possible, sizes
 
     study, repeats = _run_of(args)
     is_large = study.scale != FIT
     if is_large and args.lab == "box":  # it is made only if it can carry the study
-        scale = {"takes": lacking.takes(study), "lacks": lacking.of_box(study, Machine.read())}
+        scale = {"takes": sizes.takes(study), "lacks": sizes.lacks_of_box(study, Machine.read())}
         if scale["lacks"]:
             document = {"study": study.name, "lab": args.lab, "scale": scale}
             tell(args, document, lambda: f"{study.title}\n\n{_describe(scale)}")
@@ -93,7 +93,7 @@ def _plan_study(args: argparse.Namespace) -> None:
             plan = possible.plan(study, lab, args.condition)
             forecast = sizes.foretold(study, lab, plan, repeats, args.condition)
     demand, capacities, refusals = forecast
-    scale = {"takes": lacking.takes(study), "lacks": lacking.of_hosts(study, capacities)}
+    scale = {"takes": sizes.takes(study), "lacks": sizes.lacks_of_hosts(study, capacities)}
     if args.json:
         free = {
             name: {"memory_kib": capacity.free, "disk_kib": capacity.disk, "cpus": capacity.cpus}

@@ -21,7 +21,7 @@ from labkit.machine.places import out
 from labkit.machine.stopping import together
 from labkit.machine.units import capital
 from labkit.results import IMPORTS, Results, check_label, stored
-from labkit.running import lacking, possible, sizes, ways
+from labkit.running import possible, sizes
 from labkit.running.loop import check_repeats
 from labkit.runs import bundle, integrity
 from labkit.runs.bundle import recorded
@@ -51,7 +51,7 @@ def open_lab(place: str | Path, made_for: Study | str = "") -> Lab | None:
     topology = made_for if isinstance(made_for, str) else made_for.topology
     if place == "box":
         if isinstance(made_for, Study):
-            lacking.check_box(made_for)
+            sizes.check_box(made_for)
         return Lab.read(box.up(topology or "lab", step_to_file, made_of=topology))
     return Lab.read(file_of(place))
 
@@ -98,11 +98,11 @@ def study_results(
     question = study.asked(place, seed)
     digest = hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()[:8]
     path = out() / "results" / study.name / f"{check_label(label)}-{digest}"
-    ways.check(study, lab)
+    possible.check_links(study, lab)
     plan = possible.plan(study, lab)
     with sizes.all_on(lab, plan):
         if study.scale == DOCUMENT:
-            lacking.refuse(study, lab.name, lacking.of_hosts(study, sizes.found(study, lab)))
+            sizes.refuse(study, lab.name, sizes.lacks_of_hosts(study, sizes.found(study, lab)))
         refusals = possible.refusals(study, lab, plan)
         if not (path / "study.json").exists():
             possible.able(study, lab, refusals)
@@ -188,7 +188,7 @@ def check_parameters(study: Study, values: Mapping[str, Any]) -> None:
             for load in study_asked.loads:
                 condition.load(load)
         if values["where"] == "box":
-            lacking.check_box(study_asked)
+            sizes.check_box(study_asked)
     except BadInput as error:
         text = f"the study's own: `labkit run {study.name}` without -p {' or '.join(knobs)}"
         raise BadInput(error.what, said=error.said, hint=error.hint or text) from None
@@ -265,7 +265,7 @@ def facts(lab: Lab) -> dict[str, Any]:
         "containers": lab.containers, "wakeups": lab.wakeups, "disks": lab.disks,
         "links": lab.links_now(), "tolerates": [*lab.tolerates],
         "interfaces": _known({role: host.interface for role, host in own_hosts.items()}),
-        "elsewhere": ways.elsewhere(lab),
+        "elsewhere": possible.elsewhere(lab),
     }  # fmt: skip
     of_hosts = together(_host_facts, lab.hosts.values(), AT_ONCE)
     return {

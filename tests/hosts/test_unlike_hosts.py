@@ -20,7 +20,7 @@ from labkit.changes.plan import plan
 from labkit.gates import gate
 from labkit.lab import opened
 from labkit.results import Results
-from labkit.running import loop, ways
+from labkit.running import loop, possible
 from labkit.running.open_lab import study_results, with_load
 from labkit.settings.mtu import Mtu
 from labkit.settings.sockets import SocketBuffers, Sysctl
@@ -138,7 +138,7 @@ def test_an_interface_that_is_down_is_refused_before_anything_is_changed(hosts, 
         assert why in doctor.stdout and mend in doctor.stdout
         with opened(file) as lab:
             assert hello(lab.hosts["server"]).open == ()
-            ways.check(studies.find("docker_stream"), lab)  # of one host, which needs no link
+            possible.check_links(studies.find("docker_stream"), lab)  # of one host: no link
     finally:
         subprocess.run([*space, "del", interface], check=True)
 

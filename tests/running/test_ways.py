@@ -16,7 +16,7 @@ from labkit.errors import BadInput, Unreachable
 from labkit.lab import opened
 from labkit.running import possible
 from labkit.running.open_lab import study_results
-from labkit.running.ways import Ways
+from labkit.running.possible import Ways
 from labkit.settings.mtu import Mtu
 
 PROGRAMS = ("ping",)
@@ -130,7 +130,7 @@ def test_a_filtered_echo_keeps_no_other_traffic_out(sshd, tmp_path, monkeypatch)
     """Only a way that is known to lead to nobody refuses what does not ping."""
     netperf = studies.find("lat_netperf")
     for said, why in (("1 packets transmitted, 0 received", ""), ("Host Unreachable", "no answer")):
-        monkeypatch.setattr("labkit.running.ways.PING", ("sh", "-c", f"echo '{said}'; exit 1"))
+        monkeypatch.setattr("labkit.running.possible.PING", ("sh", "-c", f"echo '{said}'; exit 1"))
         with opened(lab_of(tmp_path, sshd, more='address = "127.0.0.2"')) as lab:
             pair = {"client": lab.host("client"), "server": lab.host("server")}
             told = Ways(lab).refusal(netperf.workload, [pair])

@@ -30,7 +30,7 @@ ELSEWHERE = {"tolerates", "become", "vm", "address", "interface", "repeats", "ma
 @pytest.fixture(autouse=True)
 def large_enough(monkeypatch):
     """A promise is kept where the lab can carry it."""
-    monkeypatch.setattr("labkit.running.lacking.of_box", lambda *_: [])
+    monkeypatch.setattr("labkit.running.sizes.lacks_of_box", lambda *_: [])
 
 
 def said_in(source):

@@ -15,7 +15,7 @@ from labkit.host import Host
 from labkit.lab import Lab
 from labkit.machine.places import HOME
 from labkit.results import Results
-from labkit.running import compared, lacking, notebook
+from labkit.running import compared, notebook, sizes
 from labkit.running.open_lab import (
     check_parameters,
     knobs_among,
@@ -76,23 +76,23 @@ def test_the_plan_of_the_documents_scale_says_what_it_takes_and_what_a_box_here_
     output = capsys.readouterr().out
     assert "The document's scale takes:\n" in output and "This lab lacks" in output
     study = with_load(studies.find(name), scale=DOCUMENT)
-    for line in (*lacking.takes(study), *lacking.of_box(study, Machine.read())):
+    for line in (*sizes.takes(study), *sizes.lacks_of_box(study, Machine.read())):
         assert memory_free(f"  {line}\n") in memory_free(output)
     assert main(["plan", name, "-p", "scale=document", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["scale"]
-    assert told["takes"] == lacking.takes(study) and told["lacks"]
+    assert told["takes"] == sizes.takes(study) and told["lacks"]
 
 
 def test_what_a_lab_lacks_is_named_by_role_and_by_how_much():
     study = with_load(studies.find("redis_scaleout"), scale=DOCUMENT)
-    lacks = lacking.of_box(study, Machine.of(2, gib=24))
+    lacks = sizes.lacks_of_box(study, Machine.of(2, gib=24))
     assert "no guest3 to guest8" in lacks and "no inner3 to inner8" in lacks
     assert "server: 1 of 32 CPUs, 24 of 96 GiB, 1 of 2 NUMA nodes" in lacks
     assert "guest, guest2: 1 of 2 CPUs, 0.25 of 11 GiB" in lacks
-    large = lacking.of_box(study, Machine.of(64, nodes=2, threads=2, gib=256))
+    large = sizes.lacks_of_box(study, Machine.of(64, nodes=2, threads=2, gib=256))
     assert [line for line in large if line.startswith("no ")] == []
     wired = with_load(studies.find("docker_netperf"), scale=DOCUMENT)
-    assert "the line: 1 of 10 Gbit/s" in lacking.of_box(wired, Machine.of(64, gib=1024))
+    assert "the line: 1 of 10 Gbit/s" in sizes.lacks_of_box(wired, Machine.of(64, gib=1024))
 
 
 def capacities(**guest):
@@ -106,13 +106,13 @@ def capacities(**guest):
 ])  # fmt: skip
 def test_hosts_of_ones_own_carry_it_or_are_refused_for_what_they_lack(guest, lacks):
     study = with_load(studies.find("redis_scaleout"), scale=DOCUMENT)
-    found = lacking.of_hosts(study, capacities(**guest))
+    found = sizes.lacks_of_hosts(study, capacities(**guest))
     assert [line.partition(": ")[2] for line in found] == lacks
     if lacks:
         with pytest.raises(BadInput, match="mine cannot carry the document's scale") as error:
-            lacking.refuse(study, "mine", found)
+            sizes.refuse(study, "mine", found)
         assert lacks[0] in str(error.value) and "scale = fit" in str(error.value)
-    lacking.refuse(study, "mine", [])
+    sizes.refuse(study, "mine", [])
 
 
 def test_the_documents_scale_is_refused_before_a_box_is_started(monkeypatch, capsys):
@@ -212,6 +212,6 @@ def test_affinities_and_cpus_that_a_document_names_are_in_the_conditions_of_its_
 def test_a_machine_that_has_most_of_its_memory_is_as_large_as_its_label():
     study = replace(studies.find("lat_ping"), scale=DOCUMENT)
     there = {"server": Capacity(12, 60 << 20, 50 << 20, nodes=2)}
-    assert lacking.of_hosts(study, there) == []
+    assert sizes.lacks_of_hosts(study, there) == []
     assert study.document.machines["server"] == Had(12, 64, 2)
     assert (HOME / "data/published/SOURCES.md").is_file()

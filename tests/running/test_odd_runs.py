@@ -8,8 +8,7 @@ from synthetic import ping_text
 
 from labkit import studies
 from labkit.results import Results, Run
-from labkit.running.remarks import remarks
-from labkit.runs import odd_runs
+from labkit.running.remarks import odd_runs, remarks
 
 STUDY = studies.find("lat_ping")
 
@@ -41,7 +40,7 @@ def test_what_is_nothing_in_most_blocks_is_no_measure_of_the_others(tmp_path):
     results = results_of(tmp_path, {"Native": [9] * 6, "VM-SRIOV": [30] * 6})
     seldom = {block: np.array([5.0 * (block == 4)]) for block in range(1, 7)}
     steady = {block: np.array([30.0]) for block in range(1, 7)}
-    assert odd_runs.remarks(results, {"Native": seldom, "VM-SRIOV": steady}, "us") == []
+    assert odd_runs(results, {"Native": seldom, "VM-SRIOV": steady}, "us") == []
 
 
 @pytest.mark.slow
