@@ -1,4 +1,1 @@
-"""Counters from large CSV files, such as those of esxtop.
-
-polars reads them: start with `counters.py`. `lines.py` reads by hand what is odd.
-"""
+"""Counters from large CSV files, such as those of esxtop: start with `counters.py`."""

@@ -9,10 +9,9 @@ also says what is wrong and where. What a field may hold:
 
 Lines that end with \r\n and a byte order mark are taken. So is the same header once more, as from a
 tool that was started again on the same file. Another header is refused. A last line that was cut
-off is left out, and so are the words that typeperf ends with; `cut` says so. A line with too few
-or too many fields is refused, and so is a line break inside quotes. Counters of the same name are
-all read, but such a name alone asks for none of them. Only fields of counters that are asked for
-are looked at.
+off is left out, and `cut` says so. A line with too few or too many fields is refused, and so is a
+line break inside quotes. Counters of the same name are all read, but such a name alone asks for
+none of them. Only fields of counters that are asked for are looked at.
 """
 
 from __future__ import annotations
@@ -20,26 +19,40 @@ from __future__ import annotations
 import csv
 import re
 import tempfile
+from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from labkit.errors import BadInput, ResultsError
-from labkit.telemetry.lines import Numbers, Rows, Times, by_hand, long_lines
 
 if TYPE_CHECKING:
     import polars as pl
+
+Times = npt.NDArray[np.datetime64]
+Numbers = npt.NDArray[np.float64]
 
 JOINED_NAME = re.compile(r' +[-\d.]+"(.*)"')
 EXACT_TIME = r"^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(\.\d{1,6})?$"
 TIME = "%m/%d/%Y %H:%M:%S%.f"
 SEARCH_BYTES = 1 << 20
+LONGEST_LINE = 1 << 26
+PROOF = re.compile(rb'".*"')
+"""The last field of a line without an end, if it is whole: 12.3 may have been 12.34."""
+LOOSE_TIME = re.compile(rb"(\d\d?)/(\d\d?)/(\d{4}) (\d\d?):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?")
+"""A spreadsheet leaves of a time 3/26/2026 22:42."""
+NUMBER = re.compile(rb" *([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) *")
+NO_VALUE = re.compile(rb" *(?:nan)? *", re.IGNORECASE)
+JOINT = re.compile(rb' +[-\d.]+("[^"]*")')
+"""A/MPERF of esxtop -a, with no comma before the next value in quotes."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +90,9 @@ class _Odd(Exception):
 
 @dataclass(frozen=True)
 class _Head:
-    """The header line, how many lines end with it, and the names of the counters."""
+    """The header line, and the names of the counters."""
 
     line: bytes
-    lines: int
     names: tuple[str, ...]
 
 
@@ -116,20 +128,13 @@ def of_text(text: str) -> Columns:
 
 def _read(path: Path, head: _Head, places: Sequence[int]) -> tuple[Times, Numbers, str]:
     try:
-        return *_as_it_lies(path, head.lines, len(head.names) + 1, places), ""
+        return *_as_it_lies(path, len(head.names) + 1, places), ""
     except _Odd:
-        pass
-    with opened(path) as file:
-        for _ in range(head.lines):
-            file.readline()
-        rows = Rows(path, file, head.line, head.lines + 1, len(head.names) + 1)
-        return *by_hand(rows, places), rows.cut
+        return _by_hand(path, head, places)
 
 
 # The last field of a row is there, and none after it, only if polars found all fields of the row.
-def _as_it_lies(
-    path: Path, above: int, fields: int, places: Sequence[int]
-) -> tuple[Times, Numbers]:
+def _as_it_lies(path: Path, fields: int, places: Sequence[int]) -> tuple[Times, Numbers]:
     import polars as pl
 
     last, after = str(fields - 1), str(fields)
@@ -138,13 +143,13 @@ def _as_it_lies(
     columns = list(dict.fromkeys(["0", *map(str, places), last, after]))
     try:
         frame_scanned = pl.scan_csv(
-            path, has_header=False, skip_lines=above, schema=schema, missing_columns="insert",
+            path, has_header=False, skip_lines=1, schema=schema, missing_columns="insert",
             empty_string_is_null=False, glob=False,
         )  # fmt: skip
         with ThreadPoolExecutor(1) as beside:
             ends_of_lines = beside.submit(_line_ends, path)
             frame = frame_scanned.select(columns).collect()
-        rows = ends_of_lines.result() - above
+        rows = ends_of_lines.result() - 1
         ends = frame[last].null_count(), frame[after].null_count()
         if rows < 1 or frame.height != rows or ends != (0, frame.height):
             raise _Odd
@@ -194,14 +199,11 @@ def opened(path: Path) -> BufferedReader:
         raise BadInput(f"{path}: cannot be opened", said=error.strerror or str(error)) from None
 
 
-# typeperf, asked for no file, prints an empty line first.
 def _head(path: Path, file: BufferedReader) -> _Head:
-    for number, line in enumerate(long_lines(path, file), 1):
-        if line.strip(b"\r\n"):
-            if not line.endswith(b"\n"):
-                raise _no_header(path, line)
-            return _Head(line, number, _names(path, line))
-    raise _no_header(path, b"")
+    line = next(_lines(path, file), b"")
+    if not line.endswith(b"\n"):
+        raise _no_header(path, line)
+    return _Head(line, _names(path, line))
 
 
 def _no_header(path: Path, line: bytes) -> ResultsError:
@@ -251,3 +253,84 @@ def _places(path: Path, names_all: tuple[str, ...], names: Sequence[str]) -> lis
         for name in names:
             _place(names_all, name, str(path))
     return [places[name] for name in names]
+
+
+def _lines(path: Path, file: BufferedReader) -> Iterator[bytes]:
+    """Lines with their ends; one without end is refused before memory is full."""
+    try:
+        while line := file.readline(LONGEST_LINE + 1):
+            if len(line) > LONGEST_LINE:
+                raise ResultsError(f"{path}: a line is longer than {LONGEST_LINE >> 20} MB")
+            yield line
+    except OSError as error:
+        raise ResultsError(f"{path}: cannot be read", said=str(error)) from None
+
+
+# Field by field; the first that is odd is refused, with its place.
+def _by_hand(path: Path, head: _Head, places: Sequence[int]) -> tuple[Times, Numbers, str]:
+    times, values, cut = [], [], ""
+    with opened(path) as file:
+        for number, line in enumerate(_lines(path, file), 1):
+            row = line.removesuffix(b"\n").removesuffix(b"\r")
+            fields, count = row.split(b","), len(head.names) + 1
+            if b"(" in line[:5]:
+                _insist_header(path, number, row, head)
+            elif line[-1:] != b"\n" and not (len(fields) == count and PROOF.fullmatch(fields[-1])):
+                if row.strip():
+                    cut = f"the last line is not whole ({len(fields)} of {count} fields)"
+            elif len(fields) != count:
+                hint = "commas and line breaks inside quotes cannot be read, nor can decimal commas"
+                found = f"line {number} has {len(fields)} fields, the header {count}"
+                raise ResultsError(f"{path}: {found}", hint=hint)
+            else:
+                at = f"{path}: cannot read line {number}, field"
+                times.append(_moment(fields[0], at))
+                values.append([_number(fields[place], f"{at} {place + 1}") for place in places])
+    return np.array(times, "datetime64[us]"), np.array(values).reshape(-1, len(places)), cut
+
+
+# A tool that was started again, into the same file, wrote its header again.
+def _insist_header(path: Path, number: int, row: bytes, head: _Head) -> None:
+    if number > 1 and row.strip() != head.line.removeprefix(BOM_UTF8).strip():
+        problem = f"cannot read line {number}, which is neither a row nor the header again"
+        hint = "start a new file when counters change"
+        raise ResultsError(f"{path}: {problem}", said=_excerpt(row), hint=hint)
+
+
+def _moment(field: bytes, at: str) -> datetime:
+    text = _unquoted(field, f"{at} 1")
+    if not (match := LOOSE_TIME.fullmatch(text)):
+        hint = "a time is taken as esxtop prints it: 03/26/2026 22:42:05"
+        raise ResultsError(f"{at} 1", said=_excerpt(text), hint=hint)
+    month, day, year, hour, minute, second, part = (int(part or 0) for part in match.groups())
+    micro = part * 10 ** (6 - len(match[7] or b""))
+    try:
+        return datetime(year, month, day, hour, minute, second, micro)
+    except ValueError as error:
+        problem = f"{at} 1, which is an impossible time"
+        raise ResultsError(problem, said=str(error)) from None
+
+
+# Exactly as Python reads it; NaN where there is none.
+def _number(field: bytes, at: str) -> float:
+    text = _unquoted(field, at)
+    if match := NUMBER.fullmatch(text):
+        return float(match[1])
+    if NO_VALUE.fullmatch(text):
+        return float("nan")
+    raise ResultsError(at, said=_excerpt(text))
+
+
+def _unquoted(field: bytes, at: str) -> bytes:
+    quotes = field[:1] == b'"', field[-1:] == b'"'
+    if all(quotes) and len(field) > 1:
+        return field[1:-1]
+    if not any(quotes):
+        return field
+    if not (match := JOINT.fullmatch(field)):
+        raise ResultsError(at, said=_excerpt(field))
+    return match[1][1:-1]
+
+
+def _excerpt(text: bytes) -> str:
+    return text[:80].decode("utf-8", "replace").strip()

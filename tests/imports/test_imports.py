@@ -269,11 +269,6 @@ def test_an_import_tells_what_of_a_file_that_was_cut_off_it_left_out(home, capsy
     assert json.loads(capsys.readouterr().out)[0]["left_out"] == []
 
 
-def test_the_words_that_typeperf_ends_with_are_told_to_be_left_out():
-    case = Path(__file__).parent / "esxtop/printed_by_typeperf"
-    assert "Exiting" in imports.find("esxtop").left_out(imports.text_of(file_of(case)))
-
-
 def test_an_unknown_format_lists_the_known_ones():
     with pytest.raises(Unknown, match=r"esxtop, fio, hdr_histogram"):
         imports.find("pong")

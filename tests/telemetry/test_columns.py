@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from labkit.errors import BadInput, ResultsError
 from labkit.telemetry import counters as columns
-from labkit.telemetry import lines as by_lines
 from labkit.telemetry.counters import counters, read
 
 HEAD = '"(PDH-CSV 4.0) (UTC)(0)"'
@@ -81,7 +80,7 @@ def test_one_odd_field_is_read_or_refused_as_if_it_were_alone(tmp_path_factory, 
     texts[at] = odd
     path = tmp_path_factory.mktemp("odd") / "file.csv"
     path.write_text(csv_of([texts]))
-    if by_lines.NUMBER.fullmatch(odd.encode()) or by_lines.NO_VALUE.fullmatch(odd.encode()):
+    if columns.NUMBER.fullmatch(odd.encode()) or columns.NO_VALUE.fullmatch(odd.encode()):
         expected = [float(text.strip() or "nan") for text in texts]
         assert np.array_equal(read(path).values[0], expected, equal_nan=True)
     else:
@@ -208,21 +207,10 @@ def test_a_header_that_came_again_is_no_row(file, end, few, either_way):
     assert [str(t)[17:19] for t in found.times] == [f"0{n}" for n in range(9)]
 
 
-@pytest.mark.parametrize("few", [True, False], ids=["few", "all"])
-def test_what_typeperf_says_before_and_after_its_rows_is_left_out(file, few, either_way):
-    table = csv_of([["7.0625001143654654", " "]] * 3, end="\r\n")
-    path = file(f"\r\n{table}Exiting, please wait...   \r\nThe command completed.\r\n\r\n\r")
-    found = read(path, counters(path)[:1] if few else None)
-    assert found.values[:, 0].tolist() == [7.0625001143654654] * 3
-    assert "what follows the last row is left out: 'Exiting, please wait..." in found.cut
-
-
 def test_words_between_rows_are_refused(file, either_way):
     header, *rows = csv_of([["1.50"]] * 4).split("\n")
-    with pytest.raises(
-        ResultsError, match=r"line 3 has 2 fields|a row after a line of text|cannot read line 3"
-    ):
-        read(file("\n".join([header, rows[0], "Exiting, please wait...", *rows[1:]])))
+    with pytest.raises(ResultsError, match=r"line 3 has 1 fields"):
+        read(file("\n".join([header, rows[0], "Exiting: please wait...", *rows[1:]])))
 
 
 def test_another_header_is_refused_with_its_place(file):
@@ -308,7 +296,7 @@ def test_names_that_are_unknown_or_not_unique_are_refused(file, tmp_path):
 
 
 def test_an_endless_line_is_refused_before_memory_is_full(file, monkeypatch):
-    monkeypatch.setattr("labkit.telemetry.lines.LONGEST_LINE", 10_000)
+    monkeypatch.setattr("labkit.telemetry.counters.LONGEST_LINE", 10_000)
     with pytest.raises(ResultsError, match="a line is longer"):
         read(file(csv_of([["1"] * 5]) + "1," * 10_000))
 
