@@ -17,6 +17,7 @@ from labkit.box.guests.cpio import Archive
 from labkit.box.sshd import KeyPair
 from labkit.gates import gate
 from labkit.lab import opened
+from labkit.machine.scripts import beside
 
 PROGRAMS = (
     "/usr/lib/*/libvirt/connection-driver/libvirt_driver_network.so",
@@ -26,87 +27,14 @@ PROGRAMS = (
 
 LAST = 77
 """The last number of the guest's address."""
-SERVER = """\
-set -e
-for place in /var/lib /var/cache /etc/libvirt; do mount -t tmpfs tmpfs "$place"; done
-mkdir -p /run/lab /var/log/libvirt
-printf '%s\\n' 'auth_unix_rw = "none"' > /etc/libvirt/libvirtd.conf
-printf '%s\\n' 'user = "root"' 'group = "root"' 'security_driver = "none"' 'remember_owner = 0' \\
-    'stdio_handler = "file"' 'cgroup_controllers = []' > /etc/libvirt/qemu.conf
-for file in passwd group; do cp "/etc/$file" "/run/lab/$file"; done
-grep -q ^libvirt-qemu: /etc/passwd ||
-    echo 'libvirt-qemu:x:64055:64055::/:/bin/false' >> /run/lab/passwd
-grep -q ^kvm: /etc/group || echo 'kvm:x:64056:' >> /run/lab/group
-grep -q ^libvirt-qemu: /etc/group || echo 'libvirt-qemu:x:64055:' >> /run/lab/group
-for file in passwd group; do mount --bind "/run/lab/$file" "/etc/$file"; done
-ip link add br1 type bridge forward_delay 0
-ip addr flush dev "$1"
-ip link set "$1" master br1
-ip addr add "$2/24" dev br1
-ip link set br1 up
-libvirtd -d -f /etc/libvirt/libvirtd.conf
-n=0; until virsh -q list >/dev/null 2>&1; do
-    n=$((n + 1)); [ "$n" -lt 150 ] || { echo 'libvirt is not there' >&2; exit 1; }; sleep 0.2; done
-"""
+SERVER = beside(__file__, "libvirt_lab_server.sh")
 NETWORK = """\
 <network><name>labkit-bridge</name><forward mode='bridge'/><bridge name='br1'/></network>
 """
-DOMAIN = """\
-<domain type='qemu'><name>lab</name><memory unit='MiB'>256</memory><vcpu>1</vcpu>
-<os><type arch='x86_64' machine='pc'>hvm</type>
-<kernel>/run/lab/kernel</kernel><initrd>/run/lab/initrd</initrd>
-<cmdline>console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on</cmdline></os>
-<features><acpi/></features><cpu mode='maximum'/>
-<devices>
-<interface type='network'><mac address='52:54:00:00:01:01'/><source network='labkit-bridge'/>
-<model type='virtio'/></interface>
-<serial type='file'><source path='/run/lab/console'/></serial>
-<rng model='virtio'><backend model='random'>/dev/urandom</backend></rng>
-</devices></domain>
-"""
-INIT = (
-    emulated.INIT
-    + """\
-mkdir -p /dev/pts /dev/shm; mount -t devpts devpts /dev/pts; mount -t tmpfs tmpfs /dev/shm
-for module in evdev button; do
-    insmod "/lib/modules/$module.ko" 2>/dev/null || busybox insmod "/lib/modules/$module.ko"; done
-ln -s busybox /bin/awk
-echo guest > /proc/sys/kernel/hostname
-ip link set lo up; ip addr add ADDRESS/24 dev eth0; ip link set eth0 up
-n=0; until ls /dev/input/event* >/dev/null 2>&1 || [ "$n" -gt 50 ]; do n=$((n + 1)); sleep 0.1; done
-# What acpid would do: the button is pressed, and the machine goes off.
-for button in /dev/input/event*; do
-    { head -c 24 "$button" >/dev/null && busybox poweroff -f; } &
-done
-# As most systems, it answers to ping some time before one can log in.
-sleep 5
-/bin/sshd -D -e -f /run/labkit/sshd_config
-sleep infinity
-"""
-)
-CONFIG = """\
-Host gate
-    HostName {control}
-    Port {port}
-    User root
-    IdentityFile {key}
-    UserKnownHostsFile {known}
-Host {guest}
-    ProxyJump gate
-"""
-TOML = """\
-name = "a KVM host and a machine that asks"
-known_hosts = "known_hosts"
-ssh_config = "ssh_config"
-tolerates = {gates}
-{client}{server}
-[hosts.guest]
-control = "{guest}"
-address = "{guest}"
-interface = "eth0"
-key = "{key}"
-vm = "lab"
-"""
+DOMAIN = beside(__file__, "libvirt_lab_domain.xml")
+INIT = emulated.INIT + beside(__file__, "libvirt_lab_init.sh")
+CONFIG = beside(__file__, "libvirt_lab_ssh.conf")
+TOML = beside(__file__, "libvirt_lab.toml")
 
 
 def up(name, folder):

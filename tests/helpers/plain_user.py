@@ -6,38 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+from labkit.machine.scripts import beside
+
 PROGRAMS = ("mount", "setpriv", "unshare")
 
 UID, NAME = 64100, "plain"
 CHECKOUT = Path(__file__).resolve().parents[2]
 # What this user must read may lie in root's home, which is closed; there it is laid open, in mounts
 # that nobody else sees. The account is in a list that nobody else sees either.
-SCRIPT = """\
-set -e
-home=$1 closed=$2 uid=$3; shift 3
-while [ "$1" != -- ]; do
-    mkdir -p "$home/.kept$1"
-    mount --bind "$1" "$home/.kept$1"
-    set -- "$@" "$1"
-    shift
-done
-shift
-if [ "$closed" ]; then
-    mount -t tmpfs -o mode=0755 tmpfs "$closed"
-    for place; do mkdir -p "$place"; mount --rbind "$home/.kept$place" "$place"; done
-fi
-# A list that is replaced takes along what is mounted on it, so the whole folder is.
-mkdir -p "$home/.etc"
-mount -t tmpfs tmpfs "$home/.etc"
-cp -a /etc/. "$home/.etc"
-cp "$home/passwd" "$home/.etc/passwd"
-[ ! -e "$home/subuid" ] || cp "$home/subuid" "$home/.etc/subuid"
-[ ! -e "$home/subuid" ] || cp "$home/subuid" "$home/.etc/subgid"
-mount --bind "$home/.etc" /etc
-cd "$home"
-exec setpriv --reuid="$uid" --regid="$uid" --clear-groups --inh-caps=-all \\
-    env -i HOME="$home" LABKIT_OUT="$home/out" PATH="$PATH" sh "$home/words"
-"""
+SCRIPT = beside(__file__, "plain_user_script.sh")
 
 
 class PlainUser:

@@ -3,7 +3,7 @@
 import os
 import re
 import tomllib
-from collections import defaultdict
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -15,9 +15,6 @@ TESTS = Path(__file__).parents[1]
 LIST = TESTS / "expected_skips.toml"
 PLACES = ("labkit/box", "labkit/workloads", "labkit/probes", "labkit/settings", "tests")
 """What `make test` sets up the programs of."""
-KEPT = "labkit/skipped"
-"""What the last whole run skipped, for what runs its failed tests once more."""
-WIDEST = 60
 
 
 @cache
@@ -71,44 +68,9 @@ def pytest_make_collect_report():
     return held((yield))
 
 
-def pytest_unconfigure(config):
-    """The table is the last that is said; only the process that says all of it has one."""
-    says = config.pluginmanager.get_plugin("terminalreporter")
-    if says is None or hasattr(config, "workerinput"):
-        return
-    for line in table(_skipped(config, says)):
-        says.write_line(line)
-
-
-# What is run once more are the tests that failed: those that were skipped before still were.
-def _skipped(config, says):
-    found = {one.nodeid: reason(one) for one in says.stats.get("skipped", [])}
-    if not (cache := getattr(config, "cache", None)):
-        return found
-    if config.getoption("lf", False):
-        return {**cache.get(KEPT, {}), **found}
-    cache.set(KEPT, found)
-    return found
-
-
-def table(skipped):
-    """How many tests were skipped for each reason, the most first, and in which files."""
-    if not skipped:
-        return []
-    files = defaultdict(list)
-    for node, why in skipped.items():
-        files[" ".join(why.split())].append(node.partition("::")[0])
-    rows = sorted(files.items(), key=lambda row: (-len(row[1]), row[0]))
-    wide = min(WIDEST, max(len(why) for why, _ in rows))
-    return [
-        "",
-        f"Skipped: {len(skipped)} tests, each for a reason that {LIST.name} expects",
-        *(f"{len(all_of_it):5}  {why:{wide}}  {places(all_of_it)}" for why, all_of_it in rows),
-    ]
-
-
-def places(files):
-    """The file with the most of them, and how many more there are."""
-    first = max(sorted(set(files)), key=files.count)
-    more = len(set(files)) - 1
-    return f"{first} and {more} more" if more else first
+def pytest_terminal_summary(terminalreporter):
+    """How many tests were skipped for each reason, the most first."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(" ".join(reason(one).split()) for one in skipped)
+    for why, count in reasons.most_common():
+        terminalreporter.write_line(f"{count:5} skipped: {why}")

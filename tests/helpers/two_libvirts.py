@@ -15,6 +15,7 @@ import worlds
 from labkit.gates import gate
 from labkit.host import Guest, Host
 from labkit.lab import Lab
+from labkit.machine.scripts import beside
 from labkit.transports.local import Local, Process
 
 PROGRAMS = (
@@ -39,27 +40,8 @@ WRITES = bytes.fromhex(
     "0081ff0000800372eeebe78db6000000000000000000000000ffff0000009acf00ffff00000092cf001700407c0000"
 )
 SECTOR, MAGIC, DISK_BYTES = 510, b"\x55\xaa", 1 << 20
-MACHINE = f"""\
-<domain type='qemu'><name>{VM}</name><uuid>6e1f2a52-6a3f-4d5c-9d53-0d4d2c9b7a11</uuid>
-<memory unit='MiB'>64</memory><vcpu>1</vcpu>
-<os><type arch='x86_64' machine='pc'>hvm</type><boot dev='hd'/></os>
-<devices><disk type='file' device='disk'><driver name='qemu' type='raw' cache='none'/>
-<source file='{{disk}}'/><target dev='vda' bus='virtio'/><readonly/></disk></devices></domain>
-"""
-LIBVIRT = """\
-set -e
-hostname "$2"
-mount -t sysfs sysfs /sys && mount --rbind "$1/../groups" /sys/fs/cgroup
-for place in /root /run /var/lib /var/cache /var/log; do mount -t tmpfs tmpfs "$place"; done
-mount --bind "$1/etc" /etc/libvirt
-for file in hosts resolv.conf passwd group; do mount --bind "$1/../$file" "/etc/$file"; done
-mkdir -m 700 /run/sshd /root/.ssh; cp "$1/../ssh_config" /root/.ssh/config
-"$(command -v sshd)" -f "$1/../sshd_config" -E "$1/sshd.log"
-ip link set lo up
-libvirtd -f /etc/libvirt/libvirtd.conf >"$1/log" 2>&1 &
-n=0; until virsh -q version >/dev/null 2>&1; do
-    n=$((n + 1)); [ "$n" -lt 150 ] || { tail -n 3 "$1/log" >&2; exit 1; }; sleep 0.2; done
-"""
+MACHINE = beside(__file__, "two_libvirts_machine.xml")
+LIBVIRT = beside(__file__, "two_libvirts_libvirt.sh")
 SSHD = """\
 HostKey {folder}/key
 AuthorizedKeysFile {folder}/key.pub

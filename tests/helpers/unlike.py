@@ -17,6 +17,8 @@ import pytest
 from leftovers import BESIDE
 from sshd import SSHD, keygen, tell
 
+from labkit.machine.scripts import beside
+
 PROGRAMS = (
     "busybox", "chpasswd", "dropbear", "dropbearkey", "ethtool", "ip", "mount", "netserver",
     "sockperf", "sshd", "sudo", "tcsh", "unshare", "useradd",
@@ -39,23 +41,9 @@ root ALL=(ALL) ALL
 lab ALL=(ALL) {}ALL
 """
 # A machine's own /etc, with a login shell of root's, and a user who has sudo by a password.
-ETC = """\
-mount --bind "$1/etc" /etc && mount --bind "$1/changes" /var/lib/labkit &&
-{ grep -q '^lab:' /etc/passwd || useradd -M -d /tmp -s /bin/bash lab; } &&
-echo "lab:$2" | chpasswd && sed -i "s#^root:\\(.*\\):[^:]*\\$#root:\\1:$3#" /etc/passwd || exit
-programs=$4; shift 4
-for one in $programs; do
-    path=$(command -v "$one") || continue; mount --bind /dev/null "$(readlink -f "$path")" || exit
-done
-exec "$@"
-"""
+ETC = beside(__file__, "unlike_etc.sh")
 # BusyBox alone, its SSH server, and the libraries of that.
-ALONE = """\
-for place in /lib /lib64 /usr/lib; do
-    [ ! -e "$place" ] || { mkdir -p "$1$place" && mount --rbind "$place" "$1$place"; } || exit; done
-mount -t proc proc "$1/proc" && mount -t sysfs sys "$1/sys" && mount --rbind /dev "$1/dev" || exit
-root=$1; shift; exec chroot "$root" "$@"
-"""
+ALONE = beside(__file__, "unlike_alone.sh")
 
 
 @dataclass(frozen=True)

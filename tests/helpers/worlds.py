@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from labkit.host import Guest, Host
+from labkit.machine.scripts import beside
 from labkit.transports.local import Local
 
 PROGRAMS = (
@@ -42,99 +43,12 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CONTROLLERS = ("cpu", "cpuset", "memory", "blkio")
 
 # Says "ready" once all is there, and lives until its input ends.
-LINUX = """\
-set -e
-ip link set lo up
-ip link add lab0 type veth peer name lab1
-ip link set lab0 up; ip link set lab1 up
-mkdir "$1/groups" && mount --rbind /sys/fs/cgroup "$1/groups"
-mount -t sysfs sysfs /sys && mount --rbind "$1/groups" /sys/fs/cgroup
-mount -t tmpfs tmpfs /etc/default; mount -t tmpfs tmpfs /var/lib
-truncate -s 8M "$1/disk2"; losetup -f --show "$1/disk2" > "$1/loop"
-"""
-LIBVIRT = """\
-set -e
-for place in /run /var/lib /var/cache /var/log; do mount -t tmpfs tmpfs "$place"; done
-mount --bind "$1/etc" /etc/libvirt
-mount --bind "$1/passwd" /etc/passwd; mount --bind "$1/group" /etc/group
-libvirtd -f /etc/libvirt/libvirtd.conf >"$1/log" 2>&1 &
-n=0; until virsh -q define "$1/lab.xml" >/dev/null 2>&1; do
-    n=$((n + 1)); [ "$n" -lt 150 ] || { tail -n 3 "$1/log" >&2; exit 1; }; sleep 0.2; done
-virsh -q start lab >/dev/null
-sed 's/>lab</>idle</; s/52:54:00:00:00:01/52:54:00:00:00:02/' "$1/lab.xml" > "$1/idle.xml"
-virsh -q define "$1/idle.xml" >/dev/null
-sed "s/>lab</>guest</; s/52:54:00:00:00:01/52:54:00:00:00:03/; s/ current='1'>2</>1</
-    s/interface type='ethernet'/interface type='network'/; s/<disk.*//; s/<source file.*//
-    s/<model type=.virtio/<source network='labkit-bridge'\\/>&/" "$1/lab.xml" > "$1/guest.xml"
-virsh -q define "$1/guest.xml" >/dev/null
-for path in bridge direct; do
-    echo "<network><name>labkit-$path</name><forward mode='bridge'/>" \\
-        "<bridge name='br-$path'/></network>"
-done | while read -r network; do
-    echo "$network" > "$1/network.xml"; virsh -q net-define "$1/network.xml" >/dev/null; done
-"""
-CLUSTER = """\
-set -e
-ip link set lo up
-for place in /run /var/lib /var/log /dev/shm; do mount -t tmpfs tmpfs "$place"; done
-mkdir /run/corosync /var/lib/corosync
-corosync -f -c "$1/corosync.conf" >"$1/log" 2>&1 &
-n=0; until corosync-cmapctl -g runtime.config.totem.token >/dev/null 2>&1; do
-    n=$((n + 1)); [ "$n" -lt 100 ] || { tail -n 3 "$1/log" >&2; exit 1; }; sleep 0.1; done
-for each in cib pengine blackbox cores; do mkdir -p "/var/lib/pacemaker/$each"; done
-mkdir /run/crm /var/log/pacemaker
-for each in passwd group; do cp "/etc/$each" "/run/$each"; done
-echo 'hacluster:x:64021:64021::/var/lib/pacemaker:/bin/false' >> /run/passwd
-echo 'haclient:x:64021:' >> /run/group
-for each in passwd group; do mount --bind "/run/$each" "/etc/$each"; done
-chown -R hacluster:haclient /var/lib/pacemaker /run/crm /var/log/pacemaker
-pacemakerd -f >>"$1/log" 2>&1 &
-n=0; until crm_attribute -t crm_config -n dc-deadtime -v 2s >/dev/null 2>&1; do
-    n=$((n + 1)); [ "$n" -lt 100 ] || { tail -n 3 "$1/log" >&2; exit 1; }; sleep 0.2; done
-"""
-CLUSTER_OF_ONE = """\
-totem {
-  version: 2
-  cluster_name: labkit-test
-  transport: udpu
-  crypto_cipher: none
-  crypto_hash: none
-}
-nodelist {
-  node {
-    nodeid: 1
-    ring0_addr: 127.0.0.1
-  }
-}
-logging {
-  to_stderr: yes
-  to_syslog: no
-}
-"""
-DOCKER = """\
-set -e
-ip link set lo up
-for place in /run /var/lib /var/log; do mount -t tmpfs tmpfs "$place"; done
-dockerd --data-root "$1/engine" --exec-root /run/docker -H unix:///run/docker.sock \\
-    -p /run/docker.pid --iptables=false --bridge=none --storage-driver vfs \\
-    --cgroup-parent "$2" >"$1/log" 2>&1 &
-export DOCKER_HOST=unix:///run/docker.sock
-n=0; until docker info >/dev/null 2>&1; do
-    n=$((n + 1)); [ "$n" -lt 100 ] || { tail -n 3 "$1/log" >&2; exit 1; }; sleep 0.2; done
-tar -C "$1/image" -c . | docker import - busy >/dev/null
-docker run -d --name lab --network host --cpuset-cpus 0 --cpus 1 --memory 64m --memory-swap 64m \\
-    busy /bin/busybox sleep 1000 >/dev/null
-docker run -d --name free --network none busy /bin/busybox sleep 1000 >/dev/null
-"""
-MACHINE = """\
-<domain type='qemu'><name>lab</name><memory unit='MiB'>64</memory><vcpu current='1'>2</vcpu>
-<os><type arch='x86_64' machine='pc'>hvm</type></os>
-<numatune><memory mode='restrictive' nodeset='0'/></numatune>
-<devices><disk type='file' device='disk'><driver name='qemu' type='raw'/>
-<source file='{disk}'/><target dev='vda' bus='virtio'/></disk>
-<interface type='ethernet'><mac address='52:54:00:00:00:01'/><model type='virtio'/></interface>
-</devices></domain>
-"""
+LINUX = beside(__file__, "worlds_linux.sh")
+LIBVIRT = beside(__file__, "worlds_libvirt.sh")
+CLUSTER = beside(__file__, "worlds_cluster.sh")
+CLUSTER_OF_ONE = beside(__file__, "worlds_cluster_of_one.conf")
+DOCKER = beside(__file__, "worlds_docker.sh")
+MACHINE = beside(__file__, "worlds_machine.xml")
 
 
 @dataclass(frozen=True)
@@ -169,7 +83,7 @@ def namespaces(script, folder, *words, net=True, uts=False):
         said = process.stdout.readline()
         if said != "ready\n":
             process.kill()
-            raise RuntimeError(f"{script.split()[0]}: {process.communicate()[1]}")
+            raise RuntimeError(f"{folder}: {process.communicate()[1]}")
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
         yield int(children.split()[0])
     finally:
