@@ -13,11 +13,11 @@ from typing import Any
 from labkit import __version__, studies
 from labkit.claims import printed, published
 from labkit.claims.published import Published
-from labkit.errors import BadInput, Unknown
+from labkit.errors import BadInput
 from labkit.machine import records, workspace
 from labkit.machine.places import HOME
 from labkit.machine.units import capital
-from labkit.running import draft_notebook, notebook
+from labkit.running import draft_notebook
 from labkit.running.draft_notebook import filled
 from labkit.workloads.command import SECONDS, TIME, Command
 from labkit.workloads.ping import Ping
@@ -142,37 +142,6 @@ def write(study: NewStudy) -> list[Path]:
     return [*files, *([sources] if rows else []), *([] if study.folder else write_tables())]
 
 
-def files_of(name: str) -> list[Path]:
-    """The files of a study: module, notebook, claims, figures and a recorded run, as there are."""
-    if name not in {*studies.names(), *published.names()}:
-        raise Unknown("study", name, studies.names())
-    module, folder = studies.file_of(name), printed.folder_of(name)
-    above = module.parents[1] if module.is_file() else folder.parent
-    data = HOME / "data" if name in studies.built_in() else above
-    files = [
-        module, notebook.found(name), folder / f"{name}.toml", folder / f"{name}.csv",
-        data / f"recorded/{name}.labkit",
-    ]  # fmt: skip
-    paths = [path for path in files if path is not None and path.is_file()]
-    if HOME in (above, above.parent) and not (HOME / "README.md").is_file():
-        problem = f"{name} comes with labkit: an installed labkit keeps its studies"
-        raise BadInput(problem, hint="remove it from a clone of labkit")
-    return paths
-
-
-def remove(name: str) -> None:
-    """Remove the files of a study and, in this checkout, its rows in tables; results stay."""
-    is_built_in = name in studies.built_in()
-    for path in files_of(name):
-        path.unlink()
-    importlib.invalidate_caches()
-    if is_built_in:
-        published.published.cache_clear()
-        sources = printed.FOLDER / "SOURCES.md"
-        sources.write_text(_list_without(sources.read_text("utf-8"), name), "utf-8")
-        write_tables()
-
-
 def write_tables() -> list[Path]:
     """Write the tables of studies and claims in README and docs again, and links of notebooks."""
     if not (HOME / "README.md").is_file():
@@ -202,17 +171,4 @@ def _list_sources(sources: str, words: Mapping[str, str]) -> str:
             break
     else:
         lines.insert(end, f"| {words['document']} | not named | {words['name']} |")
-    return "\n".join(lines)
-
-
-# The row of a document without this study; without any study the row goes.
-def _list_without(sources: str, name: str) -> str:
-    lines = []
-    for line in sources.split("\n"):
-        *before, last, end = line.split("|") if line.count("|") > 2 else ("", "", line, "")
-        names = [word.strip() for word in last.split(",")]
-        if name in names and len(names) == 1:
-            continue
-        others = f" {', '.join(word for word in names if word != name)} "
-        lines.append("|".join([*before, others, end]) if name in names else line)
     return "\n".join(lines)
