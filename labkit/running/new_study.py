@@ -1,13 +1,18 @@
-"""A new study: module, notebook, published files and rows that pass the tests as they are."""
+"""A new study: module, notebook, published files and rows that pass the tests as they are.
+
+A notebook begins as `skeleton/notebook.md`, filled from the study.
+"""
 
 import importlib
 import json
 import keyword
 import re
 import sys
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from labkit import __version__, studies
@@ -15,10 +20,10 @@ from labkit.claims import printed, published
 from labkit.claims.published import Published
 from labkit.errors import BadInput
 from labkit.machine import records, workspace
-from labkit.machine.places import HOME
+from labkit.machine.places import HOME, out
 from labkit.machine.units import capital
-from labkit.running import draft_notebook
-from labkit.running.draft_notebook import filled
+from labkit.study import Study
+from labkit.workload import Workload
 from labkit.workloads.command import SECONDS, TIME, Command
 from labkit.workloads.ping import Ping
 
@@ -27,6 +32,15 @@ LONGEST = 30
 PLAIN = re.compile(r"[^\"\\\n|$]{3,120}")
 """A title, a question or a document fits on a line, in quotes and in a table."""
 SITE = HOME / "notebooks/docs/site"
+SKELETON = Path(__file__).with_name("skeleton")
+FENCE = re.compile(r"^```python ?(\w*)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+KERNEL = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+KNOB_KINDS = (bool, int, float, str)
+"""Kinds of knob that papermill can set."""
+OWN_NAMES = {"where", "repeats", "seed", "label", "quick"}
 
 
 @dataclass(frozen=True)
@@ -75,7 +89,7 @@ class NewStudy:
             "title": self.title or capital(title),
             "asked": f"{question[0].lower()}{question[1:]}",
             "document": document or self.document or "A document that is not named yet",
-            **words, **draft_notebook.words_of(load, self.module),
+            **words, **words_of(load, self.module),
         }  # fmt: skip
 
     @property
@@ -93,7 +107,7 @@ class NewStudy:
         module = "study_of_claims.txt" if self.claimed else "study.txt"
         contents = {
             (self.folder or HOME) / self.module: filled(module, self.words),
-            book: draft_notebook.text(number, self.words),
+            book: notebook_text(number, self.words),
         }
         published_in = self.folder / printed.KIND if self.folder else printed.FOLDER
         for name, ending in () if self.claimed else (("claims", "toml"), ("figures", "csv")):
@@ -172,3 +186,62 @@ def _list_sources(sources: str, words: Mapping[str, str]) -> str:
     else:
         lines.insert(end, f"| {words['document']} | not named | {words['name']} |")
     return "\n".join(lines)
+
+
+def words_of(workload: Workload, module: str) -> dict[str, str]:
+    """Words for the skeleton, from a workload and the file of its study."""
+    knobs_of = {name: value for name, value in vars(workload).items()
+                if type(value) in KNOB_KINDS and name not in OWN_NAMES}  # fmt: skip
+    remark = f"  # a knob of {type(workload).__name__}"
+    literals = {name: json.dumps(value) if isinstance(value, str) else repr(value)
+                for name, value in knobs_of.items()}  # fmt: skip
+    lines = [f"{name}: {type(value).__name__} = {literals[name]}{remark}"
+             for name, value in knobs_of.items()]  # fmt: skip
+    arguments = ", ".join(f"{name}={name}" for name in knobs_of)
+    return {
+        "module": module, "parameters": "".join(f"{line}\n" for line in lines),
+        "knobs": textwrap.fill(arguments, 90, initial_indent="    ", subsequent_indent="    "),
+    }  # fmt: skip
+
+
+def draft(study: Study) -> Path:
+    """Write the notebook of a study that has none of its own, among the results."""
+    stem = study.name.replace("_", "-")
+    words = {
+        "name": study.name, "stem": stem, "title": study.title, "document": study.source,
+        "asked": f"{study.question[0].lower()}{study.question[1:]}",
+        **words_of(study.workload, str(studies.file_of(study))),
+    }  # fmt: skip
+    file = out() / "drafts" / f"{stem}.ipynb"
+    with records.keeping(f"the notebook of {study.name} in {out()}"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(notebook_text(0, words), "utf-8")
+    return file
+
+
+def notebook_text(number: int, words: Mapping[str, str]) -> str:
+    """The file of a notebook, made of these words."""
+    cells_made = []
+    for n, (kind, content, mark) in enumerate(cells(filled("notebook.md", words)), 1):
+        tags = {"tags": ["parameters"]} if mark == "parameters" else {}
+        ran: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
+        lines = content.splitlines(keepends=True)
+        cells_made.append({"cell_type": kind, "id": f"{number:02d}-{n:02d}", "metadata": tags,
+                           "source": lines, **ran})  # fmt: skip
+    notebook = {"cells": cells_made, "metadata": KERNEL, "nbformat": 4, "nbformat_minor": 5}
+    return f"{json.dumps(notebook, indent=1, ensure_ascii=False)}\n"
+
+
+def filled(file: str, words: Mapping[str, str]) -> str:
+    """A file of the skeleton with its places filled."""
+    return Template((SKELETON / file).read_text("utf-8")).substitute(words)
+
+
+def cells(text: str) -> Iterator[tuple[str, str, str]]:
+    """Kind, text and mark of each cell of a notebook that is written as a page."""
+    parts = FENCE.split(text)
+    for before, mark, code in zip(parts[::3], parts[1::3], parts[2::3], strict=False):
+        yield "markdown", before.strip(), ""
+        yield "code", code.rstrip("\n"), mark
+    if tail := parts[-1].strip():
+        yield "markdown", tail, ""

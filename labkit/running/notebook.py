@@ -25,7 +25,7 @@ from labkit import errors, studies
 from labkit.errors import BadInput, KernelDied, LabkitError, ResultsError, Stopped, Unknown
 from labkit.machine import own_place, workspace
 from labkit.machine.places import HOME, first_file
-from labkit.running import draft_notebook, left_over, until_decided
+from labkit.running import left_over, new_study, until_decided
 from labkit.runs.progress import PROGRESS_VARIABLE, Progress, ask_to_stop
 from labkit.ssh.asking import answering
 
@@ -55,10 +55,7 @@ SECRET = ("password", "passwd", "secret", "token")
 
 def notebook(study: str) -> Path:
     """The notebook that walks through a study; one that has none gets a draft of it."""
-    if (file := found(study)) is None:
-        draft = studies.find(study)
-        return draft_notebook.write(draft, str(studies.file_of(study)))
-    return file
+    return found(study) or new_study.draft(studies.find(study))
 
 
 def found(study: str) -> Path | None:

@@ -1,85 +1,53 @@
-"""The writer of results, ended or refused at every system call that it makes.
+"""The writer of results, ended or refused at every system call by which it changes something.
 
 Whatever happens, what was kept before is the same to the byte, and what was being written is there
 whole or not at all. A careless writer is put through the same, and has to be caught.
 """
 
-import json
+import errno
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
 import writer
 
+from labkit.cli import main
 from labkit.results import Results, Run
 from labkit.runs import bundle
-
-PROGRAMS = ("strace",)
+from tests.changes.test_stops import traced
 
 pytestmark = [
-    pytest.mark.when_changed("labkit/runs/", "labkit/results.py"),
-    pytest.mark.slow,
-    pytest.mark.skipif(not shutil.which("strace"), reason="no strace; to get it: make test"),
-]
+    pytest.mark.when_changed("labkit/runs/", "labkit/results.py"), pytest.mark.slow, traced,
+]  # fmt: skip
+HELPERS = Path(__file__).parents[1] / "helpers"
 KEPT = Run("Native", 1, 1, "finished", rows=({"metric": "round trip", "n": 3},))
 # A full disk, a broken one; where each of them can appear.
-REFUSALS = [
-    (error, call) for error in ("ENOSPC", "EIO") for call in ("openat", "write", "fsync", "mkdir",
-                                                             "rename", "link", "close")
-]  # fmt: skip
+ERRORS = (errno.ENOSPC, errno.EIO)
+REFUSED = ("open", "openat", "write", "fsync", "mkdir", "rename", "link")
 ACTIONS = ("keep", "begin", "export", "unpack")
+KILLED = 128 + signal.SIGKILL
 
 
-class Writer:
-    """A writer whose every system call can be made its last."""
-
-    def __init__(self):
-        self.process = subprocess.Popen(
-            [sys.executable, Path(__file__).parents[1] / "helpers/writer.py"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-
-    def does(self, action, path, log, inject=()):
-        """The exit code of one action, traced; negative is the signal that ended it."""
-        self.process.stdin.write(json.dumps({"action": action, "path": str(path)}) + "\n")
-        self.process.stdin.flush()
-        pid = int(self.process.stdout.readline())
-        words = ["strace", "-f", "-o", str(log), *(f"-einject={inject}" for _ in [0] if inject)]
-        tracer = subprocess.Popen([*words, "-p", str(pid)], stderr=subprocess.PIPE, text=True)
-        said = tracer.stderr.readline()
-        os.kill(pid, signal.SIGCONT)
-        code = int(self.process.stdout.readline())
-        tracer.wait(20)
-        tracer.stderr.close()
-        if "attached" not in said:
-            pytest.skip(f"strace may not trace here: {said.strip()}")
-        return code
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait(10)
-        self.process.stdout.close()
-
-
-@pytest.fixture(scope="module")
-def tracing():
-    made = Writer()
-    yield made
-    made.close()
+def does(action, results, what="kill", at=0):
+    """The code of one action, of which that becomes at its N-th call, and its calls by name."""
+    log = results.path.parent.with_suffix(".log")
+    env = {**os.environ, "PYTHONPATH": str(HELPERS.parents[1]), "PYTHONDONTWRITEBYTECODE": "1"}
+    words = [sys.executable, "-I", "-S", HELPERS / "killer.py", log, str(what), str(at),
+             sys.executable, HELPERS / "writer.py", action, results.path]  # fmt: skip
+    code = subprocess.run(words, env=env, capture_output=True).returncode
+    return code, [line.split(" ")[0] for line in log.read_text().splitlines()]
 
 
 @pytest.fixture
 def results(tmp_path, monkeypatch):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "elsewhere"))
-    made = Results.begin(tmp_path / "r", {"study": "lat_ping", "label": "x"})
+    made = Results.begin(tmp_path / "home" / "r", {"study": "lat_ping", "label": "x"})
     made.keep(KEPT, {"ping.txt": "hello"})
-    bundle.export(made, tmp_path / "in.labkit")
+    bundle.export(made, tmp_path / "home" / "in.labkit")
     return made
 
 
@@ -87,23 +55,13 @@ def tree(folder):
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def calls(tracing, action, results, log):
-    """How often each system call is made in one undisturbed action."""
-    assert tracing.does(action, results.path, log) == 0
-    return Counter(re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.MULTILINE))
-
-
 def cleared(results):
     """Back to one kept run and nothing else."""
-    for path in (results.path / "runs").iterdir():
-        if path.name != "001-Native-b1":
-            shutil.rmtree(path)
-    for name in ("out.labkit", "unpacked"):
-        path = results.path.parent / name
+    home = results.path.parent
+    others = (path for path in (results.path / "runs").iterdir() if path.name != "001-Native-b1")
+    new = (results.path / "new", home / "out.labkit", home / "unpacked", *home.glob(".*.half"))
+    for path in (*others, *new):
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    shutil.rmtree(results.path / "new", ignore_errors=True)
-    for left in results.path.parent.glob(".*.half"):
-        shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
 def wrong(results, before, failed):
@@ -128,55 +86,51 @@ def wrong(results, before, failed):
     return names
 
 
-def killed_at_every_call(tracing, action, results, log, every=1):
-    """The faults found when the writer is killed at each system call that it makes."""
+def killed_at_every_call(action, results):
+    """What is wrong after the writer was killed at each call that changes something."""
     before = tree(results.path.parent)
-    counted = calls(tracing, action, results, log)
-    found, points = [], [(name, n) for name, most in counted.items() for n in range(1, most + 1)]
-    for name, n in points[::every]:
+    code, calls = does(action, results)
+    assert code == 0
+    found = []
+    for n, call in enumerate(calls, 1):
         cleared(results)
-        code = tracing.does(action, results.path, log, f"{name}:signal=SIGKILL:when={n}")
-        assert code in (-signal.SIGKILL, 0), f"{name} {n}: {code}"
-        found += [f"{name} {n}: {what}" for what in wrong(results, before, failed=False)]
-    return found, len(points[::every])
+        assert does(action, results, at=n)[0] == KILLED, f"{call} {n}"
+        found += [f"{call} {n}: {what}" for what in wrong(results, before, failed=False)]
+    return found, calls
 
 
 @pytest.mark.parametrize("action", [*ACTIONS, "noted"])
-def test_a_writer_killed_at_any_system_call_leaves_whole_results(
-    tracing, results, tmp_path, action
-):
-    found, points = killed_at_every_call(tracing, action, results, tmp_path / "log")
-    assert found == []
-    assert points > 10
+def test_a_writer_killed_at_any_system_call_leaves_whole_results(results, action):
+    found, calls = killed_at_every_call(action, results)
+    assert found == [] and len(calls) >= 4
     cleared(results)
     assert len(results.runs()) == 1
     results.keep(writer.RUN, {"ping.txt": "and the next one is kept"})
     assert len(results.runs()) == 2
 
 
-def test_a_careless_writer_is_caught_by_the_same_check(tracing, results, tmp_path):
-    found, _ = killed_at_every_call(tracing, "careless", results, tmp_path / "log", every=3)
-    assert found
+def test_a_careless_writer_is_caught_by_the_same_check(results):
+    assert killed_at_every_call("careless", results)[0]
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_a_disk_that_refuses_any_call_loses_nothing_and_is_said(tracing, results, tmp_path, action):
-    log, before = tmp_path / "log", tree(results.path.parent)
-    counted, refused = calls(tracing, action, results, log), 0
-    for error, name in REFUSALS:
-        for n in range(1, counted[name] + 1):
-            cleared(results)
-            code = tracing.does(action, results.path, log, f"{name}:error={error}:when={n}")
-            assert code in (0, 3), f"{name} {n} {error}: {code}"
-            refused += code == 3
-            assert wrong(results, before, failed=code == 3) == [], f"{name} {n} {error}"
+def test_a_disk_that_refuses_any_call_loses_nothing_and_is_said(results, action):
+    before, refused = tree(results.path.parent), 0
+    _, calls = does(action, results)
+    points = [(n, call) for n, call in enumerate(calls, 1) if call in REFUSED]
+    for error, (n, call) in ((error, point) for error in ERRORS for point in points):
+        cleared(results)
+        code, _ = does(action, results, error, n)
+        assert code in (0, 3), f"{call} {n} {error}: {code}"
+        refused += code == 3
+        assert wrong(results, before, failed=code == 3) == [], f"{call} {n} {error}"
     assert refused >= 4
 
 
-def test_what_a_killed_writer_left_is_shown_and_is_no_run(tracing, results, tmp_path, capsys):
-    from labkit.cli import main
-
-    tracing.does("keep", results.path, tmp_path / "log", "fsync:signal=SIGKILL:when=2")
+def test_what_a_killed_writer_left_is_shown_and_is_no_run(results, capsys):
+    _, calls = does("keep", results)
+    cleared(results)
+    assert does("keep", results, at=calls.index("fsync") + 1)[0] == KILLED
     assert [run.path.name for run in results.runs()] == ["001-Native-b1"]
     assert main(["results", "verify", str(results.path)]) == 1
     assert "was being written when its writer ended" in capsys.readouterr().out
