@@ -1,8 +1,10 @@
 """What the marked tests need of the machine: where it is lacking they are skipped, and say why."""
 
+import gc
 import itertools
 import json
 import os
+import re
 import signal
 
 import pytest
@@ -18,7 +20,7 @@ from labkit.host import Host
 from labkit.machine.lean import start_lean
 from labkit.transports.local import Local
 
-pytest_plugins = ["boxes", "skips", "collecting"]
+pytest_plugins = ["boxes", "skips"]
 
 # Seconds in each process of the tests, which are labkit's own; `house/test_import.py` looks at the
 # processes of users.
@@ -56,6 +58,32 @@ UNTIMED = tuple(
         "made_by_plan", "run", "shared_devices", "silence",
     )
 )  # fmt: skip
+
+
+OF_ALL = re.compile(r"^pytestmark = (\[[^]]*\]|.*)", re.MULTILINE)
+MARK = re.compile(r"pytest\.mark\.(\w+)")
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out a file all of whose tests are left out, as by `-m "not slow and not box"`."""
+    parts = config.getoption("markexpr").split(" and ")
+    if collection_path.name.startswith("test_") and all(part.startswith("not ") for part in parts):
+        match = OF_ALL.search(collection_path.read_text("utf-8"))
+        out = {part.removeprefix("not ") for part in parts}
+        return bool(match and out & {*MARK.findall(match[1])}) or None
+    return None
+
+
+# Modules and tests stay to the end; to look for garbage among them takes seconds.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection():
+    gc.disable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop():
+    gc.freeze()
+    gc.enable()
 
 
 def scope(nodeid):

@@ -17,7 +17,7 @@ from labkit.machine.places import out
 from labkit.machine.units import spoken
 from labkit.pages.terminal import paragraph, table
 from labkit.running import until_decided
-from labkit.running.as_run import as_run
+from labkit.running.notebook import as_run
 from labkit.running.sizes import Demand
 
 AROUND_SECONDS = 10.0

@@ -115,20 +115,20 @@ def _plan_study(args: argparse.Namespace) -> None:
 
 def _run_of(args: argparse.Namespace) -> tuple[Study, int]:
     from labkit import studies
-    from labkit.running import as_run, notebook, open_lab
+    from labkit.running import notebook, open_lab
 
     study = studies.find(args.what[0])
     if args.condition:
         study.condition(args.condition)
     values = notebook.read_parameters(notebook.notebook(study.name), given_in(args.parameter))
     values |= {"quick": True} if args.quick else {}
-    takes = [*as_run.CHOOSES, *open_lab.knobs_among(study, as_run.usual_values(study))]
+    takes = [*notebook.CHOOSES, *open_lab.knobs_among(study, notebook.usual_values(study))]
     if odd := sorted(values.keys() - {*takes}):
         problem = f"`labkit plan` does not take {odd[0]}: only a run of {study.name} does"
         raise BadInput(problem, hint=f"-p takes {', '.join(takes)}")
     open_lab.check_quick(study, values)
     values |= {"every": True} if args.condition in study.extra else {}
-    study, blocks = as_run.as_run(study, values, args.lab)
+    study, blocks = notebook.as_run(study, values, args.lab)
     if args.condition:
         study.condition(args.condition)
     if isinstance(repeats := args.repeats or blocks, str):

@@ -1,5 +1,6 @@
 """Papermill reruns: one notebook with its parameters, its progress seen, its end reported truly."""
 
+import ast
 import base64
 import json
 import os
@@ -26,8 +27,10 @@ from labkit.errors import BadInput, KernelDied, LabkitError, ResultsError, Stopp
 from labkit.machine import own_place, workspace
 from labkit.machine.places import HOME, first_file
 from labkit.running import left_over, new_study, until_decided
+from labkit.running.open_lab import knobs_among, shortened, usual, with_load
 from labkit.runs.progress import PROGRESS_VARIABLE, Progress, ask_to_stop
 from labkit.ssh.asking import answering
+from labkit.study import Study
 
 Parameters = Mapping[str, Any]
 LOOK_SECONDS = 0.2
@@ -50,6 +53,10 @@ EXAMPLES = {"int": ("a whole number", "3"), "float": ("a number", "0.5"),
 FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 LONGEST_TOLD = 40
 PICTURE = re.compile(r"\]\((pictures/[\w./-]+\.svg)\)")
+FEW_BLOCKS = 5
+"""Blocks, for a study whose notebook does not say."""
+CHOOSES = ("quick", "every", "repeats")
+"""Parameters of notebooks that choose conditions and blocks."""
 SECRET = ("password", "passwd", "secret", "token")
 
 
@@ -106,6 +113,30 @@ def _value(name: str, kind: str, word: str) -> object:
         hint = f"such as: -p {name}={example[1]}"
         text = word if len(word) <= LONGEST_TOLD else f"{word[:LONGEST_TOLD]}..."
         raise BadInput(f"parameter {name} must be {example[0]}, not {text!r}", hint=hint) from None
+
+
+def as_run(study: Study, chosen: Parameters, place: str) -> tuple[Study, int | str]:
+    """The study that its notebook measures with these values, and its blocks.
+
+    Values that are not given are the notebook's: its loads may last another time than the study's.
+    """
+    values = {**usual_values(study), **chosen}
+    if values.get("quick"):
+        study, values = shortened(study, place), {**values, **study.quick}
+    elif not values.get("every"):
+        study = usual(study, place)
+    return with_load(study, **knobs_among(study, values)), values.get("repeats", FEW_BLOCKS)
+
+
+def usual_values(study: Study) -> dict[str, Any]:
+    """The values of a notebook's parameters, by name."""
+    slots = parameters(notebook(study.name))
+    values: dict[str, Any] = {}
+    for name, slot in slots.items():
+        # A person's notebook may compute one: then the study's own counts.
+        with suppress(ValueError, SyntaxError):
+            values[name] = ast.literal_eval(slot["default"])
+    return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass

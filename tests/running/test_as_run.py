@@ -4,7 +4,7 @@ import pytest
 
 from labkit import studies
 from labkit.cli import main
-from labkit.running.as_run import as_run, usual_values
+from labkit.running.notebook import as_run, usual_values
 
 
 @pytest.mark.parametrize("name", ["lat_netperf", "lat_cpu_exclusive", "docker_fio", "lat_ping"])

@@ -16,7 +16,7 @@ from labkit.lab import Lab
 from labkit.machine.places import HOME
 from labkit.results import Results
 from labkit.running import possible, sizes
-from labkit.running.as_run import as_run
+from labkit.running.notebook import as_run
 from labkit.running.sizes import Demand, demands, foretold
 from labkit.runs.bundle import recorded
 from labkit.runs.capacity import Capacity, capacity
