@@ -2,7 +2,7 @@
 
 `python tests/bench/campaign.py` runs the same points in a box three ways: as a campaign, one by one
 by `labkit run`, and by papermill's own command, which writes no report. The ways take turns. With
-`size`, `labs` or `beside` it measures that part alone: 1,000 points, stub labs, or the three ways.
+`size` or `beside` it measures that part alone: 1,000 points, or the three ways.
 """
 
 import json
@@ -25,32 +25,21 @@ from labkit.campaign.places import Needs, Waiting, to_begin
 from labkit.machine.stopping import stop_politely
 from labkit.running import notebook
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "helpers")]
-import stub_labs  # noqa: E402
-
 NAME, STUDY = "bench-campaign", "lat_vmxnet3"
 SEEDS = (1, 2)
 """Of each point: both take the same time."""
 ROUNDS = 3
 SHARE = 1.03
 MANY = 1000
-LABS, EACH = (10, 100, 1000), 10
-"""So many stub labs with so many stub points each; torture has 100 each on 1,000."""
 
 
 def main(asked):
     stop_politely()  # so that the box goes down also when somebody ends this
     with tempfile.TemporaryDirectory() as folder:
-        parts = {"size": of_size, "labs": on_all_stub_labs, "beside": on_a_box}
+        parts = {"size": of_size, "beside": on_a_box}
         for name in asked or parts:
             os.environ["LABKIT_OUT"] = folder
             write(f"campaign-{name}", [*parts[name](Path(folder))])
-
-
-def on_all_stub_labs(folder):
-    """Ever more stub labs, each with a folder of its own."""
-    for labs in LABS:
-        yield from on_stub_labs(folder / str(labs), labs)
 
 
 def on_a_box(folder):
@@ -133,22 +122,6 @@ def of_size(folder):
     yield beside("T25 size", f"{MANY} points: bytes of the answer", len(index), "a point", MANY)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     yield target("T25 memory", f"{MANY} points: MiB at most", peak, 400)
-
-
-def on_stub_labs(folder, labs):
-    """What the scheduler and our part cost where points take no time: on one machine, all of it."""
-    folder.mkdir()
-    os.environ["LABKIT_OUT"] = str(folder / "out")
-    done = stub_labs.simulated(folder, labs, EACH * labs)
-    assert set(done.ends().values()) == {1} and done.finished == done.points
-    took, index, whole = done.report()
-    what = f"{done.points} stub points on {labs} stub labs"
-    yield beside(f"T25 rate {labs}", f"{what}: points a second", done.rate, "a lab", labs)
-    for name in ("scheduler", "conductor", "workers"):
-        one = getattr(done, name)
-        yield beside(f"T25 {name} {labs}", f"{what}: MiB of the {name}", one, "a lab", labs)
-    yield beside(f"T25 report {labs}", f"{what}: seconds of the report", took, "a point", labs)
-    yield beside(f"T25 index {labs}", f"{what}: bytes of its index", index, "all of it", whole)
 
 
 if __name__ == "__main__":

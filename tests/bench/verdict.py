@@ -15,8 +15,13 @@ import scipy.stats
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "helpers"), str(Path(__file__).parent)]
 
 from _figures import at_most, beside, write  # noqa: E402
-from generators import GENERATORS  # noqa: E402
-from looking import Doubts, sides, unpaid, until_decided  # noqa: E402
+from looking import (  # noqa: E402
+    GENERATORS,
+    Doubts,
+    sides,
+    unpaid,
+    until_decided,
+)
 from proof import BUDGET, EFFECTS  # noqa: E402
 
 MANY, SAMPLES, RUN_SECONDS = 200, 200, 6.0

@@ -6,8 +6,7 @@ What is refused is on the page of pairs; `LABKIT_WRITE=yes` writes it, each test
 import pytest
 from boxes import OTHER
 from leftovers import another
-from pairs_page import as_told
-from pairs_tried import of_part, pairs, texts
+from pairs_tried import as_told, of_part, pairs, texts
 
 from labkit.settings.egress import Link
 from labkit.settings.exclusive_cpu import ExclusiveCpu

@@ -7,8 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from pairs_page import BACK, REFUSED, Pair
-from pairs_tried import texts, tried
+from pairs_tried import BACK, REFUSED, Pair, texts, tried
 
 from labkit.changes.in_force import in_force
 from labkit.changes.plan import plan

@@ -6,8 +6,7 @@ What is refused is on the page; `LABKIT_WRITE=yes make torture` writes it, each 
 from dataclasses import replace
 
 import pytest
-from pairs_page import as_told
-from pairs_tried import of_part, pairs, texts
+from pairs_tried import as_told, of_part, pairs, texts
 from settings import cases
 from settings.test_every_setting import LISTED, host_of, not_yet, refused
 

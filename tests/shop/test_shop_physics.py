@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import shops
-from undisturbed import best_of_both
+from by_hand import best_of_both
 
 from labkit.host import Host
 from labkit.transports.local import Local

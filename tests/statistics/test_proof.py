@@ -7,8 +7,7 @@ import proof
 import pytest
 import simulated
 import verdicts_kept
-from generators import GENERATORS
-from looking import Doubts, in_turn, paid, sides, unpaid
+from looking import GENERATORS, Doubts, in_turn, paid, sides, unpaid
 from scipy.special import stdtrit
 
 from labkit.claim import Order, judge

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from brought import HERE
-from by_hand import insist_same
+from by_hand import best_of_both, insist_same
 from figures import figures
-from undisturbed import best_of_both
 
 from labkit.errors import HostError, ResultsError
 from labkit.probes.cpu_time import over_time
