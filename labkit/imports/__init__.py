@@ -8,7 +8,7 @@ several runs says which by `parts(text)`: of each its condition, its block and i
 `redis_benchmark.py`.
 """
 
-import bz2
+import gzip
 import hashlib
 import importlib.util
 import pkgutil
@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 from labkit.claims.judged_as import KEY, Claimed, check_unit, with_claimed
 from labkit.errors import BadInput, LabkitError, ResultsError, Unknown, insist_each
@@ -34,13 +34,6 @@ workspace.extend(__path__, "imports")
 MOST_BYTES = 256 << 20
 OWN = "each block of each condition is a measurement of its own"
 BY_METRIC = "--metric 'NAME: CONDITION=METRIC'"
-
-
-UNPACKERS: Mapping[bytes, Callable[[], Any]] = {
-    b"\x1f\x8b": lambda: zlib.decompressobj(wbits=31),
-    b"BZh": bz2.BZ2Decompressor,
-}
-"""Unpackers, by the bytes that packed files begin with."""
 
 
 class Format(Protocol):
@@ -72,15 +65,19 @@ def find(name: str) -> Format:
 
 
 def text_of(file: Path) -> str:
-    """The text of a file, unpacked from gzip or bzip2; what is too large or no text is refused."""
+    """The text of a file, unpacked from gzip; what is too large or no text is refused."""
     try:
-        content = file.read_bytes() if file.stat().st_size <= MOST_BYTES else None
+        with file.open("rb") as stream:
+            is_packed = stream.read(2) == b"\x1f\x8b"
+        with gzip.open(file) if is_packed else file.open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)
+    except EOFError:
+        raise ResultsError(f"{file}: is cut short") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise ResultsError(f"{file}: cannot be unpacked", said=str(error)) from None
     except OSError as error:
         raise ResultsError(f"{file}: cannot be read", said=str(error)) from None
-    for first, unpacker in UNPACKERS.items():
-        if content and content.startswith(first):
-            content = _unpack(file, content, unpacker)
-    if content is None:
+    if len(content) > MOST_BYTES:
         raise ResultsError(f"{file}: is larger than {MOST_BYTES >> 20} MiB")
     try:
         return content.decode("utf-8-sig")
@@ -288,21 +285,3 @@ def _insist_one_unit(parts: Sequence[_Part], claims: Claimed | None) -> None:
         for sample in claims.insist(part.condition, part.samples, place) if claims else plain:
             unit = units.setdefault(sample.metric, sample.unit)
             check_unit(sample, unit, place, "" if claims else "one metric has one unit")
-
-
-# A packed file may have been appended to, and is then several in a row. None is too large a text.
-def _unpack(file: Path, content: bytes, unpacker: Callable[[], Any]) -> bytes | None:
-    text = b""
-    while content:
-        unpacker_of, room = unpacker(), MOST_BYTES - len(text)
-        try:
-            part = unpacker_of.decompress(content, room) if room else b""
-        except (zlib.error, OSError) as error:
-            raise ResultsError(f"{file}: cannot be unpacked", said=str(error)) from None
-        if not unpacker_of.eof and len(part) == room:
-            return None
-        if not unpacker_of.eof:
-            raise ResultsError(f"{file}: is cut short")
-        text += part
-        content = unpacker_of.unused_data.lstrip(b"\0")
-    return text

@@ -9,7 +9,7 @@ import numpy as np
 
 from labkit.gates import generator, watch
 from labkit.machine.units import figure, shown
-from labkit.results import DESIGN, Results, Run
+from labkit.results import Results, Run
 from labkit.runs import integrity
 from labkit.statistics import steady
 from labkit.statistics.odd_blocks import OddBlock, TwoStates, change_points, odd_blocks, two_states
@@ -43,11 +43,10 @@ def remarks(study: Study, results: Results) -> list[str]:
     blocks = study.blocks(results)
     gates = partial(generator.gates_of, loads=study.loads, asked=results.asked)
     odd = odd_runs(results, blocks, study.unit, gates)
-    texts = [*integrity.remarks(results), *lab_faults(results)]
-    texts += link_limit(results)
+    texts = [*integrity.remarks(results), *lab_faults(results), *link_limit(results)]
     spoilt = watch.remarks(results, study.loads)
     loads = [*_of_loads(study, results), *steady.told(blocks), *loops]
-    return [*draft, *spoilt, *texts, *_older(results), *odd, *loads]
+    return [*draft, *spoilt, *texts, *odd, *loads]
 
 
 # By what each run printed; most loads have nothing to remark, and their texts are not read.
@@ -63,17 +62,6 @@ def _of_loads(study: Study, results: Results) -> list[str]:
         for part in pairs.texts(run.text(name)).values()
     }  # fmt: skip
     return sorted(texts - {""})
-
-
-# Of results that do not say their design nobody knows whether it is that of today.
-def _older(results: Results) -> Iterator[str]:
-    label = results.asked.get("label")
-    files = results.path.parent.glob(f"{label}-*/study.json") if DESIGN in results.asked else ()
-    for file in files:
-        older = Results.open(file.parent).asked
-        if DESIGN not in older and older.get("label") == label:
-            reason = "the older labkit that made them kept no settings of conditions"
-            yield f"the runs of {file.parent} are not used again: {reason}"
 
 
 def lab_faults(results: Results) -> Iterator[str]:

@@ -7,7 +7,6 @@ esxtop have our numbers in the form of files that others published; the readers 
 files too.
 """
 
-import bz2
 import gzip
 import json
 import random
@@ -134,18 +133,16 @@ def test_a_file_that_is_no_text_is_refused(tmp_path, whole):
         imports.text_of(tmp_path / "x")
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress], ids=["gzip", "bzip2"])
-def test_a_file_that_unpacks_without_end_is_refused(tmp_path, monkeypatch, pack):
+def test_a_file_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(imports, "MOST_BYTES", 1 << 20)
-    for bomb in (pack(bytes(8 << 20)), pack(bytes(700_000)) * 2, pack(bytes(1 << 20)) * 2):
-        (tmp_path / "x").write_bytes(bomb)
+    for sizes in ([8 << 20], [700_000] * 2, [1 << 20] * 2):
+        (tmp_path / "x").write_bytes(b"".join(gzip.compress(bytes(size)) for size in sizes))
         with pytest.raises(ResultsError, match="larger than 1 MiB"):
             imports.text_of(tmp_path / "x")
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress], ids=["gzip", "bzip2"])
-def test_a_packed_file_is_read_to_its_end_even_if_it_was_appended_to(tmp_path, pack):
-    whole = pack(b"one\n") + pack(b"two\n")
+def test_a_packed_file_is_read_to_its_end_even_if_it_was_appended_to(tmp_path):
+    whole = gzip.compress(b"one\n") + gzip.compress(b"two\n")
     (tmp_path / "x").write_bytes(whole)
     assert imports.text_of(tmp_path / "x") == "one\ntwo\n"
     for damaged in (whole[:-1], whole + b"garbage"):

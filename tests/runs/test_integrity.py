@@ -96,17 +96,6 @@ def test_what_doctor_fails_is_said_again_of_the_runs():
     assert odd.startswith("client: eth0 does not have the address 10.0.0.7, so test traffic may")
 
 
-def test_results_of_an_older_labkit_are_read_and_told_not_to_be_used_again(kept):
-    answer = json.loads((kept / "study.json").read_text())
-    answer.pop(DESIGN, None)
-    (kept / "study.json").write_text(json.dumps(answer))
-    older = kept.with_name(f"{answer['label']}-0123abcd")
-    shutil.copytree(kept, older)
-    assert "used again" not in told(older)
-    (kept / "study.json").write_text(json.dumps({**answer, DESIGN: {}}))
-    assert f"the runs of {older} are not used again" in told(kept)
-
-
 def test_runs_of_one_condition_with_different_settings_are_named(kept):
     results = Results.open(kept)
     run = results.finished()[0]
