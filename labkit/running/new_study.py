@@ -210,7 +210,7 @@ def draft(study: Study) -> Path:
     words = {
         "name": study.name, "stem": stem, "title": study.title, "document": study.source,
         "asked": f"{study.question[0].lower()}{study.question[1:]}",
-        **words_of(study.workload, str(studies.file_of(study))),
+        **words_of(study.workload, str(studies.file_of(study.name))),
     }  # fmt: skip
     file = out() / "drafts" / f"{stem}.ipynb"
     with records.keeping(f"the notebook of {study.name} in {out()}"):
