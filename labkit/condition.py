@@ -134,7 +134,7 @@ class Condition:
         steps_of = {step.setting: step for step in plan.steps}
         steps = [steps_of[setting] for setting in self.asked(lab) if setting in steps_of]
         settings = [
-            f"{step.setting} ({name})" if (name := step.way.more.stands_for) else f"{step.setting}"
+            f"{step.setting} ({name})" if (name := step.way.stands_for) else f"{step.setting}"
             for step in steps if step.way and not step.why
         ]  # fmt: skip
         knobs = [f"{name}: {value}" for name, value in self.knobs.items()]
@@ -185,7 +185,7 @@ class Condition:
 
 # What lasts until a host starts again would not last through the run.
 def _forgets(step: Step, off: Collection[str]) -> str:
-    if step.setting.role not in off or not step.way or step.way.more.persists:
+    if step.setting.role not in off or not step.way or step.way.persists:
         return ""
     return f"{step.host} loses its power meanwhile, and with it its {step.thing}"
 

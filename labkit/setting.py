@@ -8,8 +8,8 @@ written down on the host. A process that has never heard of the setting can put 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import Field, dataclass, fields, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import Field, dataclass, fields
 from itertools import permutations
 from typing import Any, ClassVar
 
@@ -26,9 +26,27 @@ def _allow(_: str) -> str:
 
 
 @dataclass(frozen=True)
-class Details:
-    """Of a way, what few settings have to say: the plain case is none of it."""
+class Way:
+    """One kind of host's way to show a setting and change it.
 
+    `reads` prints the state of that one thing and nothing else, the same text for the same state:
+    byte by byte it is what the journal keeps and what putting back compares. It ends with another
+    code than 0 where the host has no such thing, and its last words say why.
+    """
+
+    reads: Words
+    writes: Callable[[str], tuple[Words, ...]]
+    """The commands that bring about a value: `wanted`, or what `value` made of an earlier text."""
+    value: Callable[[str], str] = str.strip
+    """The value in a text that `reads` printed."""
+    refuses: Callable[[str], str] = _allow
+    """Reason why a host that shows this text cannot take the setting; empty if it can."""
+    needs: frozenset[str] = frozenset()
+    """The needs of the change: root, a guest restart, a reboot."""
+    legal: str = ""
+    """The values that can be asked for, in words."""
+
+    # What few settings have to say.
     probe: Words = ()
     """A command that ends with 0 where the host can take the setting, and changes nothing."""
     live: Words = ()
@@ -64,41 +82,6 @@ class Details:
     are made at the same time."""
     crowds: bool = False
     """Whether it takes time from guests, which therefore put back first what they have to."""
-
-    @property
-    def told(self) -> Mapping[str, Any]:
-        """The details that differ from the plain case."""
-        return {n: value for n, value in vars(self).items() if value != getattr(PLAIN, n)}
-
-
-PLAIN = Details()
-
-
-@dataclass(frozen=True)
-class Way:
-    """One kind of host's way to show a setting and change it.
-
-    `reads` prints the state of that one thing and nothing else, the same text for the same state:
-    byte by byte it is what the journal keeps and what putting back compares. It ends with another
-    code than 0 where the host has no such thing, and its last words say why.
-    """
-
-    reads: Words
-    writes: Callable[[str], tuple[Words, ...]]
-    """The commands that bring about a value: `wanted`, or what `value` made of an earlier text."""
-    value: Callable[[str], str] = str.strip
-    """The value in a text that `reads` printed."""
-    refuses: Callable[[str], str] = _allow
-    """Reason why a host that shows this text cannot take the setting; empty if it can."""
-    needs: frozenset[str] = frozenset()
-    """The needs of the change: root, a guest restart, a reboot."""
-    legal: str = ""
-    """The values that can be asked for, in words."""
-    more: Details = PLAIN
-
-    def plus(self, details: Details) -> Way:
-        """The same way with these details besides its own."""
-        return replace(self, more=replace(self.more, **details.told))
 
 
 def type_name(slot: Field[Any]) -> str:
@@ -164,7 +147,7 @@ class Setting(ABC):
 
 def held(way: Way, text: str) -> tuple[Way, str]:
     """The way to the very device that has been looked at, and what it showed."""
-    return way.more.held(text) if way.more.held else (way, text)
+    return way.held(text) if way.held else (way, text)
 
 
 def way_among(setting: Setting, kinds: Iterable[str], host: Host) -> tuple[str, Way]:

@@ -1,8 +1,9 @@
-"""The changes of one process on one host; the journal over there has all of them."""
+"""The changes of one process on one host, and whether they stay; its journal has all of them."""
 
 import shlex
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from labkit.changes.journal import (
@@ -10,7 +11,6 @@ from labkit.changes.journal import (
     Line,
     Look,
     ScriptReply,
-    Sight,
     ask,
     beat,
     command,
@@ -29,6 +29,33 @@ SILENCE_SECONDS = 900
 DEADMAN_SECONDS = 60
 """A change that can cut the way to the host goes back after so long, unless it is confirmed."""
 RESTORE_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A setting that somebody else changed: between `after` and `seen` it became `now`.
+
+    One that `waits` is as it was made, but `now` runs until the host's next start.
+    """
+
+    host: str
+    thing: str
+    now: str
+    after: str = ""
+    seen: str = ""
+    waits: bool = False
+
+    def __str__(self) -> str:
+        if self.waits:
+            return f"{self.host}: {self.thing} waits for the next start; until then {self.now!r}"
+        return f"{self.host}: {self.thing} became {self.now!r} between {self.after} and {self.seen}"
+
+    @property
+    def refusal(self) -> SettingRefused:
+        """The error for it."""
+        waits = "reboot the host with it first; labkit reboots no host"
+        fought = "does something else on that host manage this setting?"
+        return SettingRefused(str(self), hint=waits if self.waits else fought)
 
 
 @dataclass
@@ -67,9 +94,9 @@ class ChangeSet:
                 for step, text in steps
             ),
         ]
-        details = [step.way.more for step, _ in makes if step.way]
-        cuts = any(more.cuts_management for more in details)
-        seconds = SECONDS + sum(10 * more.seconds + more.settle_seconds for more in details)
+        ways = [step.way for step, _ in makes if step.way]
+        cuts = any(way.cuts_management for way in ways)
+        seconds = SECONDS + sum(10 * way.seconds + way.settle_seconds for way in ways)
         try:
             answers = self._ask("change", lines, seconds)
         except HostError as error:
@@ -82,14 +109,32 @@ class ChangeSet:
         refuse(self.host, answers)
         return answers
 
-    def look(self, looks: Sequence[Look]) -> dict[str, Sight]:
-        """Look at some things on the host as they are now; it hears that we are there."""
-        texts = show(self.host, looks, self.token)
-        self.heard = time.monotonic()
-        return texts
+    def drifts(self, steps: Sequence[Step], after: float) -> list[Drift]:
+        """Find the settings that are no longer as made; the caller knows the times.
 
-    def beat(self, after: float) -> None:
-        """Let the host hear us, if it has not for that many seconds."""
+        The host hears that we are there; without any to read, if it has not for `after` seconds.
+        """
+        ways = {step.thing: (step, way) for step in steps if (way := step.way)}
+        looks = [Look(thing, way, probing=False) for thing, (_, way) in ways.items()]
+        if not looks:
+            # Perhaps a guest that is stopped now: it will be asked when it matters.
+            with suppress(HostError):
+                self._beat(after)
+            return []
+        values = show(self.host, looks, self.token)
+        self.heard = time.monotonic()
+        drifts = []
+        for thing, (step, way) in ways.items():
+            text = values[thing]
+            value = f"unreadable: {text.why.strip()}" if text.why else way.value(text.text)
+            runs = way.value(text.live) if way.live else value
+            if value != step.setting.wanted:
+                drifts.append(Drift(self.host.name, thing, value))
+            elif runs != value:
+                drifts.append(Drift(self.host.name, thing, runs, waits=True))
+        return drifts
+
+    def _beat(self, after: float) -> None:
         if time.monotonic() - self.heard >= after:
             beat(self.host, self.token)
             self.heard = time.monotonic()
@@ -223,8 +268,8 @@ def _hold(step: Step) -> tuple[str, ...]:
     assert step.way
     way = step.way
     return (
-        "hold", step.thing, step.text, "1" if way.more.persists else "0",
-        _tenths(way.more.settle_seconds), shlex.join(way.reads), step.undo,
+        "hold", step.thing, step.text, "1" if way.persists else "0",
+        _tenths(way.settle_seconds), shlex.join(way.reads), step.undo,
     )  # fmt: skip
 
 
@@ -245,8 +290,8 @@ def _rounds(makes: Sequence[tuple[Step, str]]) -> list[list[tuple[Step, str]]]:
 
 def _apart(step: Step) -> str:
     way = step.way
-    alone = not way or way.more.persists or way.more.cuts_management or way.more.after
-    return "" if alone or not way else way.more.apart
+    alone = not way or way.persists or way.cuts_management or way.after
+    return "" if alone or not way else way.apart
 
 
 # What a text says is known here alone, unless the text itself is the value.
@@ -254,13 +299,13 @@ def _make(step: Step, sight: str, number: int) -> tuple[str | None, ...]:
     assert step.way
     way, value = step.way, step.setting.wanted
     if not sight:
-        texts = (step.text, way.more.foretold(step.text))
+        texts = (step.text, way.foretold(step.text))
         sight = next((text for text in texts if text and way.value(text) == value), "")
     return (
         "make", step.thing, value if way.value is str.strip else None, sight or None,
-        _tenths(way.more.settle_seconds), "1" if way.more.cuts_management else "0",
+        _tenths(way.settle_seconds), "1" if way.cuts_management else "0",
         command(way.writes(value)) or "true", str(number if _apart(step) else 0),
-        shlex.join(way.more.several),
+        shlex.join(way.several),
     )  # fmt: skip
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from labkit.changes.change_set import DEADMAN_SECONDS, SILENCE_SECONDS, ChangeSet
-from labkit.changes.drift import Drift, read_again, refusal
+from labkit.changes.change_set import DEADMAN_SECONDS, SILENCE_SECONDS, ChangeSet, Drift
 from labkit.changes.journal import Greeting, OpenSet, ScriptReply, hello, refusals
 from labkit.changes.lease import Owner
 from labkit.changes.plan import Plan, Step, in_order, plan
@@ -170,7 +169,7 @@ class InForce:
     def check(self, settings: Sequence[Setting]) -> None:
         """Refuse to go on when a setting is no longer what it was made to be."""
         if drifts := self.drifted(settings):
-            raise refusal(drifts[0])
+            raise drifts[0].refusal
 
     def check_live(self, settings: Sequence[Setting]) -> None:
         """The same of those settings that can be made although something else still runs.
@@ -178,14 +177,14 @@ class InForce:
         All others were read when they were made.
         """
         ways = {setting: self.steps[setting].way for setting in settings}
-        if live := [setting for setting, way in ways.items() if way and way.more.live]:
+        if live := [setting for setting, way in ways.items() if way and way.live]:
             self.check(live)
 
     def waiting(self) -> list[Setting]:
         """Settings that only a host's next start will bring; refuses the rest as `check` does."""
         drifts = self.drifted(self.changed.values())
         if refused_drifts := [drift for drift in drifts if not drift.waits]:
-            raise refusal(refused_drifts[0])
+            raise refused_drifts[0].refusal
         return [self.changed[drift.thing] for drift in drifts]
 
     def drifted(self, settings: Iterable[Setting], beat: float = 0.0) -> list[Drift]:
@@ -198,8 +197,7 @@ class InForce:
             for setting in settings:
                 roles[setting.role].append(self.steps[setting])
             read = {
-                role: partial(read_again, self.sets[role], steps, beat)
-                for role, steps in roles.items()
+                role: partial(self.sets[role].drifts, steps, beat) for role, steps in roles.items()
             }
             drifts = on_all(read)
             after, self._good = self._good, _timestamp()

@@ -130,8 +130,8 @@ class Look:
     @property
     def line(self) -> Line:
         """The question, with the commands of the way written out."""
-        more = self.way.more
-        asked = (more.probe if self.probing else (), more.live, self.way.reads, more.several)
+        way = self.way
+        asked = (way.probe if self.probing else (), way.live, way.reads, way.several)
         return ("show", self.thing, *(shlex.join(words) for words in asked))
 
 

@@ -56,7 +56,7 @@ class Step:
     @property
     def waits(self) -> bool:
         """Whether what is configured is what is wanted, and only the next start will bring it."""
-        live = self.way.more.live if self.way and not self.why and not self.changes else ()
+        live = self.way.live if self.way and not self.why and not self.changes else ()
         return bool(live and self.way and self.way.value(self.live) != self.setting.wanted)
 
     def with_original_of(self, first: Step) -> Step:
@@ -71,21 +71,20 @@ class Step:
 
         A guest that is paused answers nobody, and is asked again only when it goes on.
         """
-        away = self.setting.resting or (self.way and self.way.more.cuts_management)
+        away = self.setting.resting or (self.way and self.way.cuts_management)
         return bool(self.way and (away or self.way.needs - {"root"}))
 
     def told(self) -> dict[str, Any]:
         """The step in plain words, for JSON and tables."""
         way = self.way or Way((), lambda _: ())
-        more = way.more
         state = "possible" if self.changes else WAITS if self.waits else "in force"
         return {
             "host": self.host, "role": self.setting.role, "thing": self.thing, "kind": self.kind,
             "current": self.current, "wanted": self.setting.wanted,
             "state": "impossible" if self.why else state,
-            "why": self.why, "stands_for": more.stands_for, "needs": sorted(way.needs),
-            "cuts_management": more.cuts_management, "persists": more.persists, "legal": way.legal,
-            "seconds": more.seconds + more.settle_seconds if self.changes else 0.0,
+            "why": self.why, "stands_for": way.stands_for, "needs": sorted(way.needs),
+            "cuts_management": way.cuts_management, "persists": way.persists, "legal": way.legal,
+            "seconds": way.seconds + way.settle_seconds if self.changes else 0.0,
             "text": self.text,
         }  # fmt: skip
 
@@ -246,7 +245,7 @@ def _waits(steps: Sequence[Step]) -> dict[int, set[int]]:
     return {
         n: {
             first
-            for name in (step.way.more.after if step.way else ())
+            for name in (step.way.after if step.way else ())
             for first in numbers_of.get((step.host, name), ())
             if steps[first].thing != step.thing
         }

@@ -1,20 +1,86 @@
 """Putting back what was changed on a host, and saying what became of each thing."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 from labkit.changes.change_set import restore_all
-from labkit.changes.copies import JournalCopy, lost
-from labkit.changes.journal import ScriptReply, hello
+from labkit.changes.journal import ScriptReply, hello, history
+from labkit.changes.journal_lines import decoded
 from labkit.changes.lease import Owner
 from labkit.changes.stages import on_all
 from labkit.errors import Unreachable
 from labkit.host import Host
 from labkit.job.of_runs import RunJob, end_left, of_runs
+from labkit.machine.places import out
 from labkit.machine.stopping import undisturbed
 from labkit.ssh.pins import check_pin
+
+# A host that was started again since, or a box that was made again, has lost the changes as well.
+IDENTITY = "cat /run/labkit-host 2> /dev/null || cat /proc/sys/kernel/random/boot_id"
+SETS = 1000
+
+
+@dataclass
+class JournalCopy:
+    """All that one process asked of a host, and what that answered."""
+
+    file: Path
+    of: str = ""
+    """The host as it was since its start."""
+    originals: dict[str, str] = field(default_factory=dict)
+    open: set[str] = field(default_factory=set)
+    """Numbers of change sets that this process began, and did not see closed."""
+
+    @classmethod
+    def read(cls, file: Path) -> JournalCopy:
+        """Read a copy; a last line that was cut off counts as far as it goes."""
+        copy = cls(file)
+        for line in file.read_text("utf-8", "replace").splitlines():
+            match line.split(" "):
+                case ["answered", "token", _, _, of]:
+                    copy.of = of
+                case ["asked", "hold", thing, original, *_]:
+                    copy.originals.setdefault(decoded(thing), decoded(original))
+                case ["answered", "set", number]:
+                    copy.open.add(number)
+                case ["answered", "closed", number]:
+                    copy.open.discard(number)
+        return copy
+
+    @property
+    def token(self) -> str:
+        """The name of its lease."""
+        return self.file.stem
+
+    def close(self) -> None:
+        """Note that nothing of it is left to put back."""
+        with self.file.open("a", encoding="utf-8") as file:
+            file.writelines(f"answered closed {number}\n" for number in sorted(self.open))
+
+    def __str__(self) -> str:
+        was = ", ".join(f"{name} was {text.strip()!r}" for name, text in self.originals.items())
+        return f"the host has no journal of these changes any more; {self.file} has them: {was}"
+
+
+def _lost(host: Host, forgetting: bool) -> tuple[JournalCopy, ...]:
+    """The copies of change sets that a host knows nothing of, though it has run ever since."""
+    files = sorted((out() / "journal" / host.name).glob("*.log"))
+    open_copies = [copy for copy in map(JournalCopy.read, files) if copy.open]
+    boot_id = host.run("sh", "-c", IDENTITY).stdout.strip() if open_copies else ""
+    of_host = [copy for copy in open_copies if copy.of == boot_id]
+    if not of_host:
+        return ()
+    tokens = {frame.fields[1] for chapter in history(host, SETS) for frame in chapter.frames
+             if frame.kind == "begin"}  # fmt: skip
+    losses = tuple(copy for copy in of_host if copy.token not in tokens)
+    for copy in losses if forgetting else ():
+        copy.close()
+    return losses
 
 
 def went_back(answer: ScriptReply) -> bool:
@@ -87,7 +153,7 @@ def restore(
     jobs = tuple(job for job in of_runs(host) if job.goes_on)
     backs = tuple(answer for answer in answers if answer.word == "back")
     damages = tuple(answer.fields[0] for answer in answers if answer.word == "damaged")
-    return Restored(backs, damages, tuple(ends), jobs, lost(host, forgetting))
+    return Restored(backs, damages, tuple(ends), jobs, _lost(host, forgetting))
 
 
 def refuse_left(hosts: Mapping[str, Host], owner: Owner) -> None:

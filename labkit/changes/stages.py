@@ -29,14 +29,14 @@ class Op:
     @property
     def crowds(self) -> bool:
         """Whether guests of the host are slow from then on."""
-        return bool(self.step.way and self.step.way.more.crowds) and not (self.back or self.there)
+        return bool(self.step.way and self.step.way.crowds) and not (self.back or self.there)
 
 
 def replaced(step: Step, host: Host) -> str:
     """The role of the guest whose devices a change replaces, or that it starts again; or ""."""
     way, setting = step.way, step.setting
-    if not way or way.more.replaces or "guest restart" not in way.needs:
-        return way.more.replaces if way else ""
+    if not way or way.replaces or "guest restart" not in way.needs:
+        return way.replaces if way else ""
     vm = str(getattr(setting, "vm", ""))
     of_vm = next((role for role, guest in host.guests.items() if guest.vm == vm), vm)
     return str(getattr(setting, "named", "")) or of_vm

@@ -12,7 +12,7 @@ from functools import partial
 
 from labkit.errors import HostError, LabkitError, StayedBehind
 from labkit.event import Say
-from labkit.events._move import NEAR, AskedMove
+from labkit.events._move import NEAR, US, AskedMove, note
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.machine.scripts import beside
@@ -22,7 +22,6 @@ from labkit.setting import Words
 PROGRAMS = ("ip", "perl", "ping", "stat", "tc", "virsh")
 
 EVERY = 0.2
-US = "controller"
 EVERY_EVENT = ("virsh", "event", "--all", "--loop", "--timestamp")
 # What that prints of a domain that moves.
 HEARD = re.compile(
@@ -76,17 +75,19 @@ def move(lab: Lab, asked: AskedMove, say: Say) -> None:
     """Move the machine; where that fails libvirt leaves it running where it was."""
     origin, target = lab.host(asked.origin), lab.host(asked.to)
     vm = asked.vm(lab)
+    sent, late = list[float](), list[float]()
     with ExitStack() as watched:
         for host, other in ((origin, target), (target, origin)):
-            watched.enter_context(_read(host, EVERY_EVENT, partial(heard, host.name, vm, say), 0))
+            take = partial(heard, host.name, vm, say)
+            watched.enter_context(_beside(partial(_read, host, EVERY_EVENT, take), 0))
             watched.enter_context(_watched(host, vm, _link(host, other), say))
-        sent = watched.enter_context(_polled(origin, vm, say))
-        say(host=origin.name, event="MIGRATION", status="setup", at=time.time(), by=US)
-        with _given_up(origin, vm, asked) as late:
+        watched.enter_context(_beside(partial(_poll, origin, vm, say, sent), 10))
+        note(say, origin.name, "setup")
+        with _beside(partial(_give_up, origin, vm, asked, late), 0):
             completed = origin.run(*words(asked, vm, target.address), seconds=asked.deadline + 600)
         if completed.ok:
             if COMPLETED not in say.text:
-                say(host=origin.name, event="MIGRATION", status="completed", at=time.time(), by=US)
+                note(say, origin.name, "completed")
             if figures := job(target.run("virsh", "domjobinfo", vm, "--completed").stdout):
                 say(host=origin.name, said=figures, by=US)
     if not completed.ok:
@@ -107,22 +108,12 @@ def _not_moved(origin: Host, destination: Host, vm: str, why: str, under_way: bo
 
 
 # libvirt has no way out of its own that leaves the machine where it is.
-@contextmanager
-def _given_up(host: Host, vm: str, move: AskedMove) -> Iterator[list[float]]:
-    late: list[float] = []
-
-    def abort() -> None:
+def _give_up(
+    host: Host, vm: str, asked: AskedMove, late: list[float], done: threading.Event
+) -> None:
+    if asked.escape == "give up" and not done.wait(asked.deadline):
         late.append(time.time())
         host.run("virsh", "domjobabort", vm)
-
-    timer = threading.Timer(move.deadline, abort)
-    timer.daemon = True
-    if move.escape == "give up":
-        timer.start()
-    try:
-        yield late
-    finally:
-        timer.cancel()
 
 
 def back(lab: Lab, asked: AskedMove) -> None:
@@ -217,25 +208,26 @@ def _link(host: Host, other: Host) -> str:
     return route[1] if route else host.interface
 
 
-# Each line of a program on the host, until we leave; then its reader has some seconds to end.
+# Something done at the same time, until we leave; then it has some seconds to end.
 @contextmanager
-def _read(host: Host, words: Words, take: Callable[[str], None], end: float) -> Iterator[None]:
+def _beside(work: Callable[[threading.Event], None], seconds: float) -> Iterator[None]:
     done = threading.Event()
-
-    def read() -> None:
-        with suppress(LabkitError), host.stream(*words, seconds=WATCH_SECONDS) as lines:
-            for line in lines:
-                if done.is_set():
-                    return
-                take(line.text)
-
-    reader = threading.Thread(target=read, daemon=True)
-    reader.start()
+    worker = threading.Thread(target=work, args=(done,), daemon=True)
+    worker.start()
     try:
         yield
     finally:
         done.set()
-        reader.join(end)
+        worker.join(seconds)
+
+
+# Each line of a program on the host.
+def _read(host: Host, words: Words, take: Callable[[str], None], done: threading.Event) -> None:
+    with suppress(LabkitError), host.stream(*words, seconds=WATCH_SECONDS) as lines:
+        for line in lines:
+            if done.is_set():
+                return
+            take(line.text)
 
 
 def heard(host: str, vm: str, say: Say, text: str) -> None:
@@ -261,7 +253,7 @@ def _watched(host: Host, vm: str, link: str, say: Say) -> Iterator[None]:
             say(host=host.name, **json.loads(line))
             begun.set()
 
-    with _read(host, ("perl", "-e", WATCHER, "--", vm, link), take, 5):
+    with _beside(partial(_read, host, ("perl", "-e", WATCHER, "--", vm, link), take), 5):
         if not begun.wait(20):
             raise HostError(
                 f"nothing was seen of the links of {host.name}, so {vm} was not moved",
@@ -270,25 +262,13 @@ def _watched(host: Host, vm: str, link: str, say: Say) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _polled(host: Host, vm: str, say: Say) -> Iterator[list[float]]:
-    done, sent = threading.Event(), list[float]()
-
-    def poll() -> None:
-        while not done.wait(EVERY):
-            with suppress(LabkitError):
-                if figures := job(host.run("virsh", "domjobinfo", vm).stdout):
-                    say(host=host.name, said=figures, by=US)
-                    if figures.get("transferred"):
-                        sent.append(figures["transferred"])
-
-    poller = threading.Thread(target=poll, daemon=True)
-    poller.start()
-    try:
-        yield sent
-    finally:
-        done.set()
-        poller.join(10)
+# What it has sent by then is noted.
+def _poll(host: Host, vm: str, say: Say, sent: list[float], done: threading.Event) -> None:
+    while not done.wait(EVERY):
+        with suppress(LabkitError):
+            if figures := job(host.run("virsh", "domjobinfo", vm).stdout):
+                say(host=host.name, said=figures, by=US)
+                sent += [figures["transferred"]] if figures.get("transferred") else []
 
 
 def job(text: str) -> dict[str, float]:

@@ -1,15 +1,25 @@
 """A migration that is asked for: what its drivers read of it."""
 
+import time
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 from labkit.errors import BadInput
-from labkit.event import Event
+from labkit.event import Event, Say
 from labkit.lab import Lab
 
 ESCAPES = ("give up", "stop and copy", "post-copy", "throttle")
+US = "controller"
+"""By whose clock a line is stamped that no host has stamped."""
+ARRIVED = "ARRIVED"
+"""Said of the destination by a driver that sees no guest resume."""
 NEAR = 1.2
 """A link's round trip and rate may differ from those asked for by this factor, up or down."""
+
+
+def note(say: Say, host: str, status: str, **more: Any) -> None:
+    """Say where a migration is now, as QEMU would, by our clock."""
+    say(host=host, event="MIGRATION", status=status, at=time.time(), by=US, **more)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Observations of a migration: its time line, and its figures."""
+"""Observations of a migration: its time line, its figures, and how far a load fell by it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,10 +7,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from labkit.errors import ResultsError
 from labkit.event import Phase, TimeLine, said
-from labkit.events import _dip
+from labkit.events._move import ARRIVED
 from labkit.workload import Sample, Series
 
 SPAN = 0.5
@@ -18,8 +19,6 @@ SPAN = 0.5
 COUNTED_SECONDS = 0.02
 """Upper limit in seconds for a pass that only counts pages."""
 DONE, FAILED = "completed", "failed"
-ARRIVED = "ARRIVED"
-"""Said of the destination by a driver that sees no guest resume."""
 PROMISED = {"vsphere": ("migration time",)}
 """By driver what it gives of each move that arrived; `bandwidth` where that took time enough."""
 USUALLY = ("migration time", "switchover time", "bandwidth")
@@ -104,41 +103,56 @@ class MoveSeen:
         ends = pairwise([*passes, until])
         return [Phase(f"round {n}", a, b) for n, (a, b) in enumerate(ends, 1)]
 
+    def told(self, host: str, what: str) -> list[tuple[float, Any]]:
+        """All that a host told of one thing, and when."""
+        return [(line["t"], line[what]) for line in self.lines
+                if line.get("host") == host and what in line]  # fmt: skip
+
     @cached_property
     def said(self) -> Mapping[str, Any]:
         """QEMU's last words on it."""
-        mine = [line for line in self.lines if line.get("host") == self.origin and "said" in line]
-        texts = [entry["said"] for entry in mine if entry["said"].get("transferred")]
+        texts = [words for _, words in self.told(self.origin, "said") if words.get("transferred")]
         return texts[-1] if texts else {}
 
     @cached_property
     def first_round(self) -> float:
         """Bytes that the first pass over its memory sent."""
-        mine = (line["said"] for line in self.lines if line.get("host") == self.origin
-                and "said" in line and line["t"] >= self.begun)  # fmt: skip
-        sent = [entry["transferred"] for entry in mine if entry.get("dirty-sync-count") == 1]
+        sent = (words["transferred"] for at, words in self.told(self.origin, "said")
+                if at >= self.begun and words.get("dirty-sync-count") == 1)  # fmt: skip
         return float(max(sent, default=0))
 
     @cached_property
     def arriving(self) -> Series:
         """Mbit/s that came in at the destination, and when."""
-        counts = [(line["t"], _came(line["net"])) for line in self.lines
-                  if line.get("host") == self.to and "net" in line]  # fmt: skip
-        return _rates([(t, n) for t, n in counts if self.begun - SPAN <= t], self.ended)
+        return self._rates([(at, _came(net)) for at, net in self.told(self.to, "net")], MEGABIT)
 
     def cpus(self, host: str) -> int:
         """The number of a host's CPUs, if the host says it."""
-        lines_of_host = (line for line in self.lines if line.get("host") == host)
-        return next((entry["cpus"] for entry in lines_of_host if "cpus" in entry), 0)
+        return next((int(count) for _, count in self.told(host, "cpus")), 0)
 
     def cpu(self, host: str, *names: str) -> Series:
         """CPUs that threads kept busy on a host, and when; of no name those of all of them."""
         wanted = names or ("all",)
-        spent = [
-            (line["t"], sum(v for name, v in line["cpu"].items() if name.startswith(wanted)))
-            for line in self.lines if line.get("host") == host and "cpu" in line
-        ]  # fmt: skip
-        return _rates([(t, n) for t, n in spent if self.begun - SPAN <= t], self.ended, 1.0)
+        return self._rates([
+            (at, sum(seconds for name, seconds in spent.items() if name.startswith(wanted)))
+            for at, spent in self.told(host, "cpu")
+        ])  # fmt: skip
+
+    # From counts that never fall; where one does its thread has ended.
+    def _rates(self, counts: Iterable[tuple[float, float]], unit: float = 1.0) -> Series:
+        at, rates = [], []
+        last: tuple[float, float] | None = None
+        for t, n in (count for count in counts if self.begun - SPAN <= count[0]):
+            late = t > self.ended
+            if last is None or n < last[1]:
+                last = (t, n)
+            elif t - last[0] >= (SPAN / 2 if late else SPAN):
+                at.append((t + last[0]) / 2)
+                rates.append(unit * (n - last[1]) / (t - last[0]))
+                last = (t, n)
+            if late:
+                break
+        return np.array(at), np.array(rates)
 
 
 def time_line(text: str) -> TimeLine:
@@ -157,8 +171,8 @@ def samples(text: str, loads: Mapping[str, Series]) -> list[Sample]:
     """All figures of one migration; times in s, rates in Mbit/s."""
     move = MoveSeen(said(text))
     prepared = min(float(move.about["t"]), move.begun)
-    span = _dip.Span(prepared, move.begun, move.stopped, move.resumed, move.ended)
-    figures = [*_times(move), *_speeds(move), *_dip.samples(span, loads)]
+    span = Span(prepared, move.begun, move.stopped, move.resumed, move.ended)
+    figures = [*_times(move), *_speeds(move), *dips(span, loads)]
     _insist(move, {sample.metric for sample in figures})
     return figures
 
@@ -244,23 +258,74 @@ def _came(net: Mapping[str, Sequence[int]]) -> int:
     return sum(net[name][0] for name in names or net)
 
 
-# From counts that never fall; where one does its thread has ended.
-def _rates(counts: Sequence[tuple[float, float]], until: float, unit: float = MEGABIT) -> Series:
-    at, rates = [], []
-    last: tuple[float, float] | None = None
-    for t, n in counts:
-        if last is None or n < last[1]:
-            last = (t, n)
-        elif t - last[0] >= SPAN or (t > until and t - last[0] >= SPAN / 2):
-            at.append((t + last[0]) / 2)
-            rates.append(unit * (n - last[1]) / (t - last[0]))
-            last = (t, n)
-        if t > until:
-            break
-    return np.array(at), np.array(rates)
-
-
 # Until memory begins to move; what is written later goes to both.
 def _disks(seen: MoveSeen) -> list[Phase]:
     memory = seen.events(seen.origin, "MIGRATION", status="setup")
     return [Phase("disks", seen.copying[0], memory[0])] if seen.copying and memory else []
+
+
+FALLEN, LEAST, RECOVERED = 0.9, 0.5, 0.95
+"""Shares of what was reached before: below the first is a dip, the last counts as before.
+
+A load that varies by itself has to fall by more, three of its standard deviations; half is enough.
+"""
+DEVIATIONS = 3
+FEWEST = 3
+"""The fewest values before the event; their mean is the load's own rate."""
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Span:
+    """An event in seconds since 1970; the guest may have stood still in its midst.
+
+    What is prepared for it takes CPU time from the load, from `prepared` until it has `begun`.
+    """
+
+    prepared: float
+    begun: float
+    stopped: float | None
+    resumed: float | None
+    ended: float
+
+
+def dips(span: Span, loads: Mapping[str, Series]) -> list[Sample]:
+    """Depth, time to recover, work lost, and the load while memory was copied."""
+    return [sample for at, values in loads.values() for sample in _dip(span, at, values)]
+
+
+def _dip(span: Span, at: Values, values: Values) -> Iterable[Sample]:
+    before = values[at < span.prepared]
+    if before.size < FEWEST or not before.mean() > 0:
+        return
+    share = values / before.mean()
+    meanwhile = (at >= span.begun) & (at <= span.ended + 1)
+    if not meanwhile.any():
+        return
+    yield Sample.single("load before", "1/s", before.mean())
+    yield Sample.single("depth", "share", max(0.0, 1 - float(share[meanwhile].min())))
+    copying = (at >= span.begun) & (at <= span.ended) & ~_still(span, at)
+    if span.stopped is not None and copying.any():
+        varies = DEVIATIONS * float(before.std(ddof=1) / before.mean())
+        steady = share[copying] >= max(LEAST, min(FALLEN, 1 - varies))
+        yield Sample.single("steady share", "share", steady.mean())
+        yield Sample.single("load while copying", "share", share[copying].mean())
+    lost = float((before.mean() - values[meanwhile]).sum()) * _measure_step(at[meanwhile])
+    yield Sample.single("work lost", "1", max(0.0, lost))
+    if span.resumed is not None:
+        # None where that never comes.
+        for back in at[(at > span.resumed) & (share >= RECOVERED)][:1]:
+            yield Sample.single("recovery time", "s", back - span.resumed)
+
+
+# A value is of the time around its moment, so those next to the standing still belong to it.
+def _still(span: Span, at: Values) -> npt.NDArray[np.bool_]:
+    stopped = np.inf if span.stopped is None else span.stopped
+    resumed = span.ended if span.resumed is None else span.resumed
+    beside = _measure_step(at) / 2
+    return (at >= stopped - beside) & (at <= resumed + beside)
+
+
+# Seconds between two values.
+def _measure_step(at: Values) -> float:
+    return float(np.median(np.diff(at))) if at.size > 1 else 1.0

@@ -15,7 +15,7 @@ from typing import Any
 
 from labkit.errors import BadInput, HostError, StayedBehind
 from labkit.event import Say
-from labkit.events._move import NEAR, AskedMove
+from labkit.events._move import ARRIVED, NEAR, US, AskedMove, note
 from labkit.fleet.vcenter import PORT, ROLE, USER, connected, kept_password, named
 from labkit.host import Host
 from labkit.lab import Lab
@@ -49,7 +49,7 @@ def relocated(
     if disks:
         spec.datastore = _new_store(machine, host)
     task = machine.RelocateVM_Task(spec, vim.VirtualMachine.MovePriority.highPriority)
-    say(host=roles[0], event="MIGRATION", status="setup", at=time.time(), by="controller")
+    note(say, roles[0], "setup")
     try:
         ended_well(task, say, roles[0], deadline)
     except (HostError, StayedBehind) as error:
@@ -57,9 +57,8 @@ def relocated(
         raise type(error)(problem, said=str(error)) from None
     if machine.runtime.host.name != to:
         raise HostError(f"the task has ended well, and {vm} is not on {to}")
-    stamp = {"at": time.time(), "by": "controller"}
-    say(host=roles[0], event="MIGRATION", status="completed", **stamp)
-    say(host=roles[1], event="ARRIVED", **stamp)
+    note(say, roles[0], "completed")
+    say(host=roles[1], event=ARRIVED, at=time.time(), by=US)
 
 
 def ended_well(task: Any, say: Say, host: str, deadline: float) -> None:
@@ -67,7 +66,7 @@ def ended_well(task: Any, say: Say, host: str, deadline: float) -> None:
     until, late, progress = time.monotonic() + deadline, False, 0
     while str(task.info.state) in ("queued", "running"):
         progress = task.info.progress or progress
-        say(host=host, progress=progress, by="controller")
+        say(host=host, progress=progress, by=US)
         if not late and time.monotonic() > until:
             _cancel(task)
             late = True
@@ -207,7 +206,7 @@ def tell(lab: Lab, begun: datetime, at: float, say: Say) -> None:
     """Say what vCenter saw since `begun`, which was `at` by our clock."""
     with vcenter_of(lab) as session:
         for event, when in seen(session, begun).items():
-            say(host=ROLE, event=event, at=at + when - begun.timestamp(), by="controller")
+            say(host=ROLE, event=event, at=at + when - begun.timestamp(), by=US)
 
 
 def _kinds(event: Any) -> Iterator[str]:

@@ -4,7 +4,6 @@ Three drivers do it: QEMU by its monitor in a box, libvirt (`virsh migrate`) on 
 and vCenter where the lab has one. What they say is read in the same way.
 """
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -13,7 +12,7 @@ from typing import ClassVar
 from labkit.errors import StayedBehind
 from labkit.event import Say, TimeLine
 from labkit.events import _libvirt, _qemu, _seen, _vsphere
-from labkit.events._move import AskedMove
+from labkit.events._move import AskedMove, note
 from labkit.fleet import vcenter
 from labkit.lab import Lab
 from labkit.setting import Setting
@@ -57,8 +56,7 @@ class LiveMigration(AskedMove):
         try:
             _driver(lab).move(lab, self, say)
         except StayedBehind as stays:
-            say(host=self.origin, event="MIGRATION", status=_seen.FAILED, at=time.time(),
-                by="controller", why=str(stays))  # fmt: skip
+            note(say, self.origin, _seen.FAILED, why=str(stays))
 
     def undo(self, lab: Lab) -> None:
         """Have the guest where it was before."""

@@ -24,8 +24,7 @@ from labkit.setting import Setting
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
-from labkit.settings.halting import Halting
-from labkit.settings.neighbour import PLACES, Neighbour
+from labkit.settings.neighbour import PLACES, Halting, Neighbour
 from labkit.statistics.percentiles import percentile
 from labkit.workload import Workload
 from labkit.workloads.ping import Ping

@@ -1,13 +1,13 @@
 """Interfaces and disks, held to by what they are from the first look on, whatever name they get."""
 
-from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from dataclasses import dataclass, replace
 
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.machine.scripts import beside
-from labkit.setting import Details, Way, Words
-from labkit.settings._ways import ROOT, OnHost, matching, picked, script
+from labkit.setting import Way, Words
+from labkit.settings._fields import matching
+from labkit.settings._ways import script
 
 PROGRAMS = ("ethtool",)
 
@@ -16,7 +16,6 @@ PROGRAMS = ("ethtool",)
 HOLD = beside(__file__, "_device_hold.sh")
 NIC, DISK = "@nic", "@disk"
 """Stand for the device's name in the words of a way."""
-NONE = "n/a"
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Devices:
             device, _, value = text.partition("\n")
             return self._on(way, dev, device), value
 
-        return self._on(way, dev, "").plus(Details(held=hold))
+        return replace(self._on(way, dev, ""), held=hold)
 
     def _on(self, way: Way, dev: str, device: str) -> Way:
         def on(words: Words) -> Words:
@@ -71,62 +70,3 @@ def nic(host: Host, pattern: str = r"[A-Za-z][A-Za-z0-9_.-]{0,14}", like: str = 
 def of_nic(host: Host, way: Way) -> Way:
     """A way of the test interface of a Linux host, whose words say NIC."""
     return CARDS.way(way, nic(host))
-
-
-class OfCard(OnHost):
-    """Values of the test interface by `ethtool`, each written as NAME=VALUE; None leaves one."""
-
-    what: ClassVar[str]
-    letter: ClassVar[str]
-    """The option that shows them; its capital sets them."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.names:
-            known = [slot.name.replace("_", "-") for slot in fields(self) if slot.name != "role"]
-            raise BadInput(f"name at least one of {self.what}", hint=f"known: {', '.join(known)}")
-
-    @property
-    def names(self) -> list[str]:
-        """The values that are named."""
-        return [word.partition("=")[0] for word in self.wanted.split()]
-
-    def shows(self, name: str) -> str:
-        """The command of sed that makes NAME=VALUE of a line of ethtool."""
-        return rf"s/^{name}:[[:space:]]*/{name}=/Ip"
-
-    def on_linux(self, host: Host) -> Way:
-        """`ethtool`, which may take the link down for a moment to set queues or rings."""
-        names, card = self.names, nic(host)
-        lines = ";".join(map(self.shows, names))
-        # Of queues and rings the values in force are below the possible ones.
-        program = f"/^Current/,${{{lines}}}" if self.letter in "lg" else lines
-        sets = ("ethtool", f"-{self.letter.upper()}", NIC)
-
-        def value(text: str) -> str:
-            states = _states(text)
-            return " ".join(f"{name}={states.get(name, '').split(' ')[0]}" for name in names)
-
-        def refuse(text: str) -> str:
-            states, wishes = _states(text), _states(self.wanted.replace(" ", "\n"))
-            fixed = [name for name in names if _is_fixed(states.get(name, NONE), wishes[name])]
-            problem = f"{host.name}: the driver of {card} has no choice of {', '.join(fixed)}"
-            return problem if fixed else ""
-
-        return of_nic(host, Way(
-            picked(program, "ethtool", f"-{self.letter}", NIC),
-            lambda value: ((*sets, *value.replace("=", " ").split()),), value, refuse,
-            needs=ROOT, legal="as the driver allows",
-            more=Details(cuts_management=self.letter in "lg"),
-        ))  # fmt: skip
-
-
-# By name, as it was picked: a number, on, off, or one of these and [fixed].
-def _states(text: str) -> dict[str, str]:
-    pairs = (line.partition("=") for line in text.splitlines())
-    return {name: state for name, _, state in pairs}
-
-
-# What a driver fixes can only stay as it is.
-def _is_fixed(state: str, wanted: str) -> bool:
-    return state == NONE or (state.endswith("[fixed]") and state.split()[0] != wanted)

@@ -5,8 +5,8 @@ from dataclasses import replace
 from itertools import chain
 
 from labkit.machine.scripts import beside
-from labkit.setting import Details, Way, Words
-from labkit.settings._ways import REBOOT, RESTART, ROOT, picked, script
+from labkit.setting import Way, Words
+from labkit.settings._ways import REBOOT, RESTART, ROOT, picked, script, switched
 
 PROGRAMS = ("esxcli", "vim-cmd")
 
@@ -31,8 +31,7 @@ def of_advanced(path: str, *, text: bool = False) -> Way:
     return Way(
         picked(f"s/^   {field}: //p", *ADVANCED, "list", "-o", path),
         lambda value: ((*ADVANCED, "set", "-o", path, flag, value),),
-        needs=ROOT,
-        more=Details(persists=True, seconds=1),
+        needs=ROOT, persists=True, seconds=1,
     )  # fmt: skip
 
 
@@ -52,20 +51,17 @@ def since_boot(name: str, way: Way) -> Way:
 
     return replace(
         way, writes=lambda value: (tell("keep"), *way.writes(value), tell("drop")), needs=REBOOT,
-    ).plus(Details(live=tell("show"), persists=True))  # fmt: skip
+        live=tell("show"), persists=True,
+    )  # fmt: skip
 
 
 def of_kernel(name: str) -> Way:
     """A setting of the kernel's start, on or off: what is configured, which counts from then on."""
-    return Way(
-        script(SWITCH, name, "1"),
-        lambda value: ((*KERNEL, "set", "-s", name, "-v", "TRUE" if value == "on" else "FALSE"),),
-        lambda text: {"TRUE": "on", "FALSE": "off"}.get(text.strip(), text.strip()),
+    return switched(Way(
+        script(SWITCH, name, "1"), lambda value: ((*KERNEL, "set", "-s", name, "-v", value),),
         needs=REBOOT, legal="on or off",
-        more=Details(
-            live=script(SWITCH, name, "2"), persists=True, seconds=1,
-        ),
-    )  # fmt: skip
+        live=script(SWITCH, name, "2"), persists=True, seconds=1,
+    ), on="TRUE", off="FALSE")  # fmt: skip
 
 
 def lines_of(text: str) -> dict[str, str]:
@@ -80,7 +76,9 @@ def edited(machine: str, lines: Mapping[str, str]) -> Words:
     return script(EDIT_LINES, quoted(machine), *chain.from_iterable(words))
 
 
-def of_vmx(machine: str, goal: str, lines: Mapping[str, str | None]) -> Way:
+def of_vmx(
+    machine: str, goal: str, lines: Mapping[str, str | None], after: tuple[str, ...] = ()
+) -> Way:
     """Lines of a machine's description, which together are `goal`; None is for no such line.
 
     Edited while the machine is off; one that runs is shut down and started again.
@@ -101,8 +99,7 @@ def of_vmx(machine: str, goal: str, lines: Mapping[str, str | None]) -> Way:
 
     return Way(
         script(SHOW, quoted(machine), *lines), writes, value,
-        needs=RESTART,
-        more=Details(persists=True, settle_seconds=1, seconds=60),
+        needs=RESTART, persists=True, settle_seconds=1, seconds=60, after=after,
     )  # fmt: skip
 
 

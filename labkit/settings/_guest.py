@@ -1,19 +1,19 @@
-"""Settings of one of the guests that run on a host: of the box, of libvirt, or of ESXi."""
+"""Settings of guests: of the box, of libvirt by `virsh`, or of ESXi; and the ways that they go."""
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from labkit.errors import Impossible
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Way, Words
-from labkit.settings._esxi import FIND, quoted
-from labkit.settings._values import NAMING, pattern
-from labkit.settings._ways import OnHost, named, script
+from labkit.settings._esxi import FIND, of_vmx, quoted
+from labkit.settings._fields import name, named, pattern
+from labkit.settings._ways import PICK, RESTART, ROOT, OnHost, by, picked, script
 
 PROGRAMS = ("nc", "ping", "ssh-keyscan", "virsh")
 
 FIRST = "guest"
-GUEST = NAMING | pattern("guest", r"[a-z][a-z0-9-]{0,30}", "guest2")
 EACH_GUEST = ("guest", "each")
 """Shows all guests of the box at once."""
 RESERVATION = "all memory and CPU time"
@@ -29,6 +29,17 @@ ESXI_ANSWERS = f"""\
 {FIND}
 [ "$(state)" = 'Powered on' ] || exit 0
 shift; {ANSWERS}"""
+# What virsh shows of a machine that is defined, running or not.
+VIRSH = ("virsh", "-q")
+# What the definition says; a machine that we stopped and have not started again is part of it.
+DEFINITION = f"""\
+{PICK} || exit
+[ ! -e "/run/labkit-ran-$vm" ] || echo stopped"""
+# A machine that runs is shut down by its own system, never by pulling the plug.
+RESTART_SCRIPT = beside(__file__, "_guest_restarted.sh")
+# `pins VM` shows a line of the CPUs of a machine and one of its emulator's; `pin VM N CPUS...` sets
+# those of N CPUs and of the emulator; `each_cpu` writes a list such as 0-3 as lines.
+PINNED_TO = beside(__file__, "_guest_pins.sh")
 
 
 def machine_of(host: Host, guest: str) -> str:
@@ -41,6 +52,11 @@ def machine_of(host: Host, guest: str) -> str:
         )
     named("virtual machine", host.guests[guest].vm)
     return host.guests[guest].vm
+
+
+def guest_name() -> Any:
+    """The field that says which guest is meant; the first goes without saying."""
+    return pattern("guest", r"[a-z][a-z0-9-]{0,30}", "guest2", which=True, default=FIRST)
 
 
 class OfGuest(OnHost):
@@ -82,3 +98,44 @@ class OfGuest(OnHost):
         vm, at = self.machine(host), host.guests[self.named]
         text, vm = (ESXI_ANSWERS, quoted(vm)) if kind == "esxi" else (KVM_ANSWERS, vm)
         return script(text, vm, at.address, str(at.port))
+
+
+class OfMachine(OnHost):
+    """A setting of the virtual machine of that name."""
+
+    vm: str = name("virtual machine", which=True)
+
+
+def of_lines(*keys: str, after: tuple[str, ...] = ()) -> Callable[[OfMachine, Host], Way]:
+    """The way on ESXi of what is the value of such lines of a machine's description."""
+    return by(lambda s: of_vmx(s.vm, s.wanted, dict.fromkeys(keys, s.wanted), after=after))
+
+
+def of_virsh(program: str, shows: Words, writes: Callable[[str], Words]) -> Way:
+    """Way to a line of virsh's output about a running machine, in force until it stops."""
+    return Way(
+        picked(program, *VIRSH, *shows), lambda value: ((*VIRSH, *writes(value)),),
+        needs=ROOT, seconds=0.5,
+    )  # fmt: skip
+
+
+def of_option(program: str, command: str, *options: str) -> Callable[[OfMachine, Host], Way]:
+    """The way on KVM of what one virsh command shows, and sets by options with the value in {}."""
+    return by(lambda s: of_virsh(
+        program, (command, s.vm),
+        lambda value: (command, s.vm, *(word.format(value) for word in options)),
+    ))  # fmt: skip
+
+
+def of_definition(program: str, shows: Words, vm: str, writes: Callable[[str], list[str]]) -> Way:
+    """Way to what a machine has at its next start; one that runs is shut down and started again."""
+    return Way(
+        script(f"vm=$1; shift; {DEFINITION}", vm, program, *VIRSH, *shows),
+        lambda value: (script(RESTART_SCRIPT, vm, *writes(value)),),
+        needs=RESTART, persists=True, seconds=60,
+    )  # fmt: skip
+
+
+def numbers(text: str) -> dict[str, int]:
+    """Words such as max=65536, by their names."""
+    return {key: int(n) for key, _, n in (word.partition("=") for word in text.split())}

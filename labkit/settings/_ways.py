@@ -1,4 +1,4 @@
-"""Shared parts of settings: about whom they are, what may be asked, and the ways that many go."""
+"""Settings of hosts as rows of a table, and the ways that many of them go."""
 
 import re
 from abc import ABC
@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, ClassVar, dataclass_transform
 
-from labkit.errors import BadInput, Impossible, Unknown
+from labkit.errors import Impossible
 from labkit.host import Host
-from labkit.machine.cpus import cpus_of, ranges
 from labkit.machine.scripts import beside
-from labkit.setting import KINDS, Details, Setting, Way, Words, type_name
+from labkit.setting import KINDS, Setting, Way, Words, type_name
+from labkit.settings._fields import amount, aside, cpu_set, name, pattern, rule, share, switch, word
 
 PROGRAMS = ("find",)
 
@@ -32,15 +32,17 @@ CPUS = beside(__file__, "_ways_cpus.sh")
 OWN_KERNEL = beside(__file__, "_ways_own_kernel.sh")
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+@dataclass_transform(
+    frozen_default=True,
+    field_specifiers=(field, rule, amount, share, word, switch, pattern, name, aside, cpu_set),
+)
 @dataclass(frozen=True)
 class OnHost(Setting, ABC):
     """A row of the table of settings: its fields, and a way for each kind of host that has it.
 
-    Each class below it is a frozen dataclass by that alone. The metadata of a field says what it
-    takes, and how that is written (`_values.py`). What is wanted, legal and refused comes from
-    there. `on_linux`, `on_esxi`, ... are the ways: a line with `by`, or a method where the host
-    must be looked at.
+    Each class below it is a frozen dataclass by that alone. What is wanted, legal and refused comes
+    from its fields. `on_linux`, `on_esxi`, ... are the ways: a line with `by`, or a method where
+    the host must be looked at.
     """
 
     gaps: ClassVar[Mapping[str, str]] = {}
@@ -117,46 +119,6 @@ def by(make: Way | Callable[[Any], Way]) -> Callable[[Any, Host], Way]:
     return lambda setting, host: make if isinstance(make, Way) else make(setting)
 
 
-# --- what may be asked ------------------------------------------------------------------------
-
-
-def number(title: str, value: object, low: float, high: float, unit: str = "") -> None:
-    """Refuse what is no number from `low` to `high`; a text with a unit in it is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise BadInput(f"{title} is a number{' of ' * bool(unit)}{unit} from {low} to {high}, "
-                       f"not {value!r}")  # fmt: skip
-
-
-def whole(title: str, value: object, low: int, high: int, unit: str = "") -> None:
-    """Refuse what is no whole number from `low` to `high`."""
-    number(title, value, low, high, unit)
-    if not isinstance(value, int):
-        raise BadInput(f"{title} is a whole number{' of ' * bool(unit)}{unit}, not {value!r}")
-
-
-def one_of(title: str, value: str, words: tuple[str, ...]) -> None:
-    """Refuse a word that is not among the known ones."""
-    if value not in words:
-        raise Unknown(title, str(value), words)
-
-
-def matching(title: str, value: object, pattern: str, like: str) -> None:
-    """Refuse a text that is not wholly of a pattern; none of ours has room for a shell's signs."""
-    if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
-        raise BadInput(f"{value!r} is not a {title}", hint=f"one looks like {like}")
-
-
-def named(title: str, value: object) -> None:
-    """Refuse what is no plain name: letters, digits, and - _ . @ after the first."""
-    matching(title, value, r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,99}", "lab-1")
-
-
-def cpu_list(text: object) -> str:
-    """A list of CPUs as the kernel writes it: `3,0,1` becomes `0-1,3`."""
-    matching("list of CPUs", text, r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", "0-3,6")
-    return ranges(cpus_of(str(text)))
-
-
 # --- ways that many settings go ---------------------------------------------------------------
 
 
@@ -182,7 +144,7 @@ def of_file(path: str) -> Way:
 
 def of_machine(path: str) -> Way:
     """Such a file that the whole machine has only once."""
-    return of_file(path).plus(Details(probe=script(OWN_KERNEL, path)))
+    return replace(of_file(path), probe=script(OWN_KERNEL, path))
 
 
 def of_sysctl(key: str) -> Way:
@@ -198,11 +160,16 @@ def of_choice(path: str) -> Way:
     return replace(of_machine(path), value=lambda text: "".join(choice.findall(text)))
 
 
-def switched(way: Way, on: str = "1", off: str = "0") -> Way:
-    """The same way for a switch; what is neither is left alone."""
-    words, values = {on: "on", off: "off"}, {"on": on, "off": off}
+def in_words(way: Way, words: Mapping[str, str]) -> Way:
+    """The same way where what the host shows is said in our words; all else is left alone."""
+    values = {ours: theirs for theirs, ours in words.items()}
     return replace(
         way,
-        value=lambda text: words.get(text.strip(), text.strip()),
+        value=lambda text: words.get(shown := way.value(text), shown),
         writes=lambda value: way.writes(values.get(value, value)),
     )
+
+
+def switched(way: Way, on: str = "1", off: str = "0") -> Way:
+    """The same way for a switch."""
+    return in_words(way, {on: "on", off: "off"})

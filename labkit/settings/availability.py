@@ -4,14 +4,13 @@ In a box a load makes the cluster, and it reads there what was asked for. It for
 """
 
 from collections.abc import Callable
-from dataclasses import field
 from functools import partial
 from string import Template
 from typing import ClassVar
 
 from labkit.machine.scripts import beside
-from labkit.setting import Details, Way
-from labkit.settings._values import NAMING, amount, name
+from labkit.setting import Way
+from labkit.settings._fields import amount, name
 from labkit.settings._ways import ROOT, OnHost, by, on_or_off, script
 
 PROGRAMS = ("cibadmin", "corosync-cmapctl", "crm_attribute")
@@ -42,7 +41,7 @@ def _set(value: str) -> str:
 def _totem(key: str, read: Callable[[str], str]) -> Way:
     return Way(
         script(TOTEM, key, "show"), lambda value: (script(TOTEM, key, "tell", _set(value)),), read,
-        needs=ROOT, more=Details(settle_seconds=2),
+        needs=ROOT, settle_seconds=2,
     )  # fmt: skip
 
 
@@ -52,7 +51,7 @@ class FailureDetection(OnHost):
     All hosts of the cluster need the same; starting the guests elsewhere takes its own time.
     """
 
-    ms: int = field(metadata=amount("the silence", 100, 600_000, "ms", "{} ms".format))
+    ms: int = amount("the silence", 100, 600_000, "ms", "{} ms".format)
     gaps: ClassVar = {
         "esxi": "vSphere HA is of the cluster, which vCenter keeps: das.config.fdm... options",
     }
@@ -65,7 +64,7 @@ class Heartbeats(OnHost):
     More of them follow each other faster: Corosync sends its token again after that part of it.
     """
 
-    lost: int = field(metadata=amount("heartbeats that get lost", 1, 100))
+    lost: int = amount("heartbeats that get lost", 1, 100)
     gaps: ClassVar = FailureDetection.gaps
     on_linux = by(_totem(RETRANSMITS, _told))
 
@@ -78,13 +77,11 @@ class Fencing(OnHost):
 
     on: bool = True
     gaps: ClassVar = {"esxi": "vSphere HA asks the datastores whether a host is still there"}
-    on_linux = by(
-        Way(
-            script(OPTION, FENCES, "show"),
-            lambda value: (script(OPTION, FENCES, "tell", TRUE.get(value, "")),),
-            lambda text: _fences(text.strip()), needs=ROOT, more=Details(settle_seconds=2),
-        )
-    )  # fmt: skip
+    on_linux = by(Way(
+        script(OPTION, FENCES, "show"),
+        lambda value: (script(OPTION, FENCES, "tell", TRUE.get(value, "")),),
+        lambda text: _fences(text.strip()), needs=ROOT, settle_seconds=2,
+    ))  # fmt: skip
 
 
 class GuestProtected(OnHost):
@@ -93,16 +90,14 @@ class GuestProtected(OnHost):
     Its definition and its disks have to be on storage that all hosts of the cluster have.
     """
 
-    vm: str = field(metadata=NAMING | name("virtual machine"))
+    vm: str = name("virtual machine", which=True)
     on: bool = True
     gaps: ClassVar = {"esxi": "vSphere HA is of the cluster, which vCenter keeps"}
     # Once for the cluster: any of its hosts may be told.
-    on_linux = by(
-        lambda s: Way(
-            script(GUARD, s.vm, "show"), lambda value: (script(GUARD, s.vm, value, s.resource),),
-            str.strip, needs=ROOT, more=Details(persists=True, settle_seconds=2),
-        )
-    )  # fmt: skip
+    on_linux = by(lambda s: Way(
+        script(GUARD, s.vm, "show"), lambda value: (script(GUARD, s.vm, value, s.resource),),
+        needs=ROOT, persists=True, settle_seconds=2,
+    ))  # fmt: skip
 
     @property
     def resource(self) -> str:

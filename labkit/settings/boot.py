@@ -1,14 +1,13 @@
 """The options that a Linux kernel starts with; they count from the next start on."""
 
-from dataclasses import field
 from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.machine.scripts import beside
-from labkit.setting import Details, Way
-from labkit.settings._values import value
-from labkit.settings._ways import OWN_KERNEL, REBOOT, OnHost, matching, script
+from labkit.setting import Way
+from labkit.settings._fields import matching, rule
+from labkit.settings._ways import OWN_KERNEL, REBOOT, OnHost, script
 
 DROP_IN = "/etc/default/grub.d/90-labkit.cfg"
 LINE = 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX %s"'
@@ -39,18 +38,15 @@ class BootOptions(OnHost):
     intel_idle.max_cstate=0 leaves idling to ACPI, which may sleep just as deeply.
     """
 
-    options: tuple[str, ...] = field(metadata=value(_check_options, " ".join))
+    options: tuple[str, ...] = rule(_check_options, " ".join)
     gaps: ClassVar = {"esxi": "there they are KernelOption and ModuleOptions"}
 
     def on_linux(self, host: Host) -> Way:
         """A drop-in of our own for Debian's boot loader, which its whole absence undoes."""
         return Way(
             script(SHOW, DROP_IN), lambda value: (script(TELL, DROP_IN, _line(value)),), _options,
-            needs=REBOOT,
-            more=Details(
-                probe=script(ABLE), live=script(LIVE, _line(self.wanted), *self.options),
-                persists=True, seconds=10,
-            ),
+            needs=REBOOT, probe=script(ABLE), persists=True, seconds=10,
+            live=script(LIVE, _line(self.wanted), *self.options),
         )  # fmt: skip
 
 

@@ -1,13 +1,13 @@
 """Resources that a control group of Linux may use: CPUs, CPU time, memory, and a disk."""
 
-from dataclasses import field
+from dataclasses import replace
 from typing import ClassVar
 
 from labkit.host import Host
 from labkit.machine.scripts import beside
-from labkit.setting import Details, Way
-from labkit.settings._values import CPU_LIST, CPU_SHARES, CPU_TIME, NAMING, amount, pattern, value
-from labkit.settings._ways import ROOT, OnHost, by, cpu_list, script
+from labkit.setting import Way
+from labkit.settings._fields import CPU_SHARES, amount, cpu_set, pattern, rule, share
+from labkit.settings._ways import ROOT, OnHost, by, script
 
 PERIOD = 100_000
 MIB = 16 * 2**20
@@ -38,20 +38,16 @@ def _bytes(mib: int) -> str:
     return str(mib * 2**20)
 
 
-PATH = pattern(
-    "control group",
-    r"[A-Za-z0-9_][\w.@:-]*(/[A-Za-z0-9_][\w.@:-]*)*",
-    "machine.slice/lab.scope",
-)
+PATH = r"[A-Za-z0-9_][\w.@:-]*(/[A-Za-z0-9_][\w.@:-]*)*"
 
 
 class OfGroup(OnHost):
     """A setting of the control group `group`, a path below the root of the groups."""
 
-    group: str = field(metadata=NAMING | PATH)
+    group: str = pattern("control group", PATH, "machine.slice/lab.scope", which=True)
     gaps: ClassVar = {
-        "esxi": "its resource pools are vCenter's; the settings named Guest... are there"
-    }
+        "esxi": "its resource pools are vCenter's; the settings named Guest... are there",
+    }  # fmt: skip
 
 
 def _of_file(group: str, new: str, controller: str = "", old: str = "") -> Way:
@@ -67,26 +63,24 @@ def _of_file(group: str, new: str, controller: str = "", old: str = "") -> Way:
 class GroupCpus(OfGroup):
     """The CPUs that processes of a control group may run on."""
 
-    cpus: str = field(metadata=CPU_LIST)
+    cpus: str = cpu_set()
     # In version 1 the group must have its memory nodes first.
-    on_linux = by(
-        lambda s: _of_file(s.group, "cpuset.cpus", "cpuset", "cpuset.cpus").plus(
-            Details(after=("GroupNuma",))
-        )
-    )
+    on_linux = by(lambda s: replace(
+        _of_file(s.group, "cpuset.cpus", "cpuset", "cpuset.cpus"), after=("GroupNuma",)
+    ))  # fmt: skip
 
 
 class GroupNuma(OfGroup):
     """The NUMA nodes whose memory processes of a control group may get."""
 
-    nodes: str = field(metadata=value(cpu_list, cpu_list))
+    nodes: str = cpu_set(legal="")
     on_linux = by(lambda s: _of_file(s.group, "cpuset.mems", "cpuset", "cpuset.mems"))
 
 
 class GroupCpuLimit(OfGroup):
     """The most CPU time that a control group gets, in CPUs: 1.5 is one and a half."""
 
-    cpus: float = field(metadata=CPU_TIME)
+    cpus: float = share("the limit", 0.01, 4096, "CPUs")
 
     def on_linux(self, host: Host) -> Way:
         """A quota of each period of 100 ms."""
@@ -100,14 +94,14 @@ class GroupCpuLimit(OfGroup):
 class GroupCpuShares(OfGroup):
     """A control group's part of a wanted CPU, 2 to 262144; of version 1, where 1024 is usual."""
 
-    shares: int = field(metadata=CPU_SHARES)
+    shares: int = amount("CPU shares", *CPU_SHARES)
     on_linux = by(lambda s: _of_file(s.group, "", "cpu", "cpu.shares"))
 
 
 class GroupCpuWeight(OfGroup):
     """A control group's part of a wanted CPU, 1 to 10000; of version 2, where 100 is usual."""
 
-    weight: int = field(metadata=amount("CPU weight", 1, 10_000))
+    weight: int = amount("CPU weight", 1, 10_000)
     on_linux = by(lambda s: _of_file(s.group, "cpu.weight"))
 
 
@@ -117,14 +111,14 @@ class GroupMemoryLimit(OfGroup):
     Below what it uses, the kernel takes memory away, and ends processes when that is not enough.
     """
 
-    mib: int = field(metadata=amount("the limit", 1, MIB, "MiB", _bytes))
+    mib: int = amount("the limit", 1, MIB, "MiB", _bytes)
     on_linux = by(lambda s: _of_file(s.group, "memory.max", "memory", "memory.limit_in_bytes"))
 
 
 class GroupMemoryReservation(OfGroup):
     """Memory of a control group that the kernel takes away for nobody, in MiB; of version 2."""
 
-    mib: int = field(metadata=amount("the reservation", 0, MIB, "MiB", _bytes))
+    mib: int = amount("the reservation", 0, MIB, "MiB", _bytes)
     on_linux = by(lambda s: _of_file(s.group, "memory.min"))
 
 
@@ -134,9 +128,9 @@ class GroupDiskLimit(OfGroup):
     Version 1 counts only what does not go through the page cache.
     """
 
-    disk: str = field(metadata=NAMING | pattern("disk", r"\d{1,4}:\d{1,7}", "254:0"))
-    per_second: int = field(metadata=amount("the limit", 1, 2**31, "requests per second"))
-    write: bool = field(default=False, metadata=NAMING | value(bool, ("read", "write").__getitem__))
+    disk: str = pattern("disk", r"\d{1,4}:\d{1,7}", "254:0", which=True)
+    per_second: int = amount("the limit", 1, 2**31, "requests per second")
+    write: bool = rule(bool, ("read", "write").__getitem__, default=False, which=True)
 
     def on_linux(self, host: Host) -> Way:
         """`blkio.throttle`; the `io` controller of version 2 is not there yet."""

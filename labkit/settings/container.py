@@ -1,12 +1,11 @@
 """Resources that a container may use, and its network."""
 
 from collections.abc import Callable
-from dataclasses import field
 
 from labkit.errors import BadInput
 from labkit.host import Host
-from labkit.setting import Details, Way, Words
-from labkit.settings._values import CPU_LIST, CPU_TIME, NAMING, amount, name
+from labkit.setting import Way, Words
+from labkit.settings._fields import amount, aside, cpu_set, name, share
 from labkit.settings._ways import RESTART, ROOT, OnHost, by, script
 
 PROGRAMS = ("docker",)
@@ -38,14 +37,14 @@ def _of_limit(
         _inspect(container, entry),
         lambda value: (("docker", "update", *words(value), container),),
         value, lambda text: reason if text.strip() == unset else "", needs=ROOT,
-        more=Details(persists=True, after=MADE_ANEW, seconds=0.5),
+        persists=True, after=MADE_ANEW, seconds=0.5,
     )  # fmt: skip
 
 
 class OfContainer(OnHost):
     """A setting of the container of that name."""
 
-    container: str = field(metadata=NAMING | name("container"))
+    container: str = name("container", which=True)
 
 
 class ContainerNetwork(OfContainer):
@@ -55,8 +54,8 @@ class ContainerNetwork(OfContainer):
     it wrote outside of its volumes is lost.
     """
 
-    network: str = field(metadata=name("network"))
-    run: tuple[str, ...]
+    network: str = name("network")
+    run: tuple[str, ...] = aside()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,48 +64,37 @@ class ContainerNetwork(OfContainer):
         if any(word.partition("=")[0] in ("--network", "--net", "--name") for word in self.run):
             raise BadInput(f"container {self.container}: leave name and network out of its options")
 
-    @property
-    def wanted(self) -> str:
-        """The network."""
-        return self.network
-
     def on_docker(self, host: Host) -> Way:
         """The way of Docker, whose `default` is the bridge."""
         return Way(
             _inspect(self.container, "NetworkMode"),
             lambda value: (script(ANEW, self.container, value, *self.run),),
             lambda text: text.strip().replace("default", "bridge"),
-            needs=RESTART,
-            more=Details(persists=True, seconds=3),
+            needs=RESTART, persists=True, seconds=3,
         )  # fmt: skip
 
 
 class ContainerCpus(OfContainer):
     """The CPUs that a container may run on; not exclusive by itself."""
 
-    cpus: str = field(metadata=CPU_LIST)
+    cpus: str = cpu_set()
     on_docker = by(lambda s: _of_limit(s.container, "CpusetCpus", "--cpuset-cpus", unset=""))
 
 
 class ContainerCpuLimit(OfContainer):
     """The most CPU time that a container gets, in CPUs: 1.5 is one and a half."""
 
-    cpus: float = field(metadata=CPU_TIME)
-    on_docker = by(
-        lambda s: _of_limit(s.container, "NanoCpus", "--cpus", lambda text: f"{int(text) / 1e9:g}")
-    )
+    cpus: float = share("the limit", 0.01, 4096, "CPUs")
+    on_docker = by(lambda s: _of_limit(
+        s.container, "NanoCpus", "--cpus", lambda text: f"{int(text) / 1e9:g}"
+    ))  # fmt: skip
 
 
 class ContainerMemory(OfContainer):
     """The most memory that a container gets, in MiB; without more of it in swap."""
 
-    mib: int = field(metadata=amount("memory", 6, 16 * 2**20, "MiB", "{} MiB".format))
-    on_docker = by(
-        lambda s: _of_limit(
-            s.container, "Memory", "--memory", lambda text: f"{int(text) / 2**20:g} MiB", _amount
-        )
-    )
-
-
-def _amount(value: str) -> Words:
-    return ("--memory", value.replace(" MiB", "m"), "--memory-swap", value.replace(" MiB", "m"))
+    mib: int = amount("memory", 6, 16 * 2**20, "MiB", "{} MiB".format)
+    on_docker = by(lambda s: _of_limit(
+        s.container, "Memory", "--memory", lambda text: f"{int(text) / 2**20:g} MiB",
+        lambda value: ("--memory", size := value.replace(" MiB", "m"), "--memory-swap", size),
+    ))  # fmt: skip

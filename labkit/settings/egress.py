@@ -4,15 +4,15 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
-from labkit.setting import Details, Way, Words
+from labkit.setting import Way, Words
 from labkit.settings._device import NIC, nic, of_nic
-from labkit.settings._values import amount, share
-from labkit.settings._ways import ROOT, OnHost, script, whole
+from labkit.settings._fields import amount, share, whole
+from labkit.settings._ways import ROOT, OnHost, script
 
 PROGRAMS = ("tc", "unshare")
 
@@ -52,7 +52,7 @@ class OnEgress(OnHost, ABC):
             lambda text: conflict if _foreign(text) else "",
             needs=ROOT,
             # Only trying shows what kinds of queue the kernel has; it ends with its namespace.
-            more=Details(probe=script(TRIAL, *self._tried), cuts_management=True),
+            probe=script(TRIAL, *self._tried), cuts_management=True,
         ))  # fmt: skip
 
     @property
@@ -66,8 +66,8 @@ class Link(OnEgress):
     `rate_mbit` in 10^6 bits per second, 0 for as fast as it goes; `delay_ms` one way.
     """
 
-    rate_mbit: float = field(metadata=share("the rate", 0, 400_000, "Mbit/s"))
-    delay_ms: float = field(default=0, metadata=share("the delay", 0, 10_000, "ms"))
+    rate_mbit: float = share("the rate", 0, 400_000, "Mbit/s")
+    delay_ms: float = share("the delay", 0, 10_000, "ms", default=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -112,7 +112,7 @@ class NetIoControl(OnEgress):
     Spare bandwidth is divided by shares. As in vSphere, three quarters of the link can be reserved.
     """
 
-    link_mbit: int = field(metadata=amount("the link's rate", 1, 400_000, "Mbit/s"))
+    link_mbit: int = amount("the link's rate", 1, 400_000, "Mbit/s")
     traffic: tuple[Traffic, ...]
 
     def __post_init__(self) -> None:

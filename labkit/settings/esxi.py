@@ -1,15 +1,14 @@
 """Options of ESXi by the names they have there, for what no other setting says."""
 
 from collections.abc import Iterable
-from dataclasses import field
 from typing import ClassVar
 
 from labkit.host import Host
 from labkit.machine.scripts import beside
-from labkit.setting import Details, Way
+from labkit.setting import Way
 from labkit.settings._esxi import MODULE, of_advanced, of_kernel, since_boot
-from labkit.settings._values import NAMING, name, pattern, value
-from labkit.settings._ways import OnHost, by, matching, script
+from labkit.settings._fields import matching, name, pattern, rule
+from labkit.settings._ways import OnHost, by, script
 
 PROGRAMS = ("esxcli",)
 
@@ -21,9 +20,8 @@ OPTIONS = beside(__file__, "esxi_options.sh")
 class KernelOption(OnHost):
     """A switch of ESXi's kernel by its name, such as hyperthreadingMitigation."""
 
-    name: str = field(
-        metadata=NAMING
-        | pattern("setting of the kernel", r"[A-Za-z][A-Za-z0-9]{1,60}", "iovDisableIR")
+    name: str = pattern(
+        "setting of the kernel", r"[A-Za-z][A-Za-z0-9]{1,60}", "iovDisableIR", which=True
     )
     on: bool
     on_esxi = by(lambda s: of_kernel(s.name))
@@ -44,8 +42,8 @@ class ModuleOptions(OnHost):
     Options are set together: those that are not named go back to the driver's own.
     """
 
-    module: str = field(metadata=NAMING | name("module"))
-    options: tuple[str, ...] = field(metadata=value(_check_options, _sort))
+    module: str = name("module", which=True)
+    options: tuple[str, ...] = rule(_check_options, _sort)
     gaps: ClassVar = {
         "linux": "drivers of the kernel have them elsewhere: Coalescing, NicQueues, Sriov"
     }
@@ -55,8 +53,7 @@ class ModuleOptions(OnHost):
         return since_boot(f"options-{self.module}", Way(
             script(OPTIONS, self.module),
             lambda value: ((*MODULE, "set", "-m", self.module, "-p", value.replace(EMPTY, "")),),
-            lambda text: _sort(text.split()),
-            more=Details(seconds=1),
+            lambda text: _sort(text.split()), seconds=1,
         ))  # fmt: skip
 
 
@@ -68,11 +65,10 @@ def _check_value(value: object) -> None:
 class AdvancedOption(OnHost):
     """Any other advanced option of ESXi by its path, a number or a text."""
 
-    path: str = field(
-        metadata=NAMING
-        | pattern("advanced option", r"/[A-Z][A-Za-z0-9]+/[A-Za-z0-9]+", "/Net/UseHwTSO")
+    path: str = pattern(
+        "advanced option", r"/[A-Z][A-Za-z0-9]+/[A-Za-z0-9]+", "/Net/UseHwTSO", which=True
     )
-    value: int | str = field(metadata=value(_check_value))
+    value: int | str = rule(_check_value)
     gaps: ClassVar = {"linux": "there it is Sysctl"}
     # Most take effect at once; the description of the others says REQUIRES REBOOT.
     on_esxi = by(lambda s: of_advanced(s.path, text=isinstance(s.value, str)))

@@ -1,39 +1,48 @@
-"""The host CPUs that a virtual machine runs on, and how much of them it gets."""
+"""The host CPUs that a virtual machine runs on, whether it shares cores, and how much it gets."""
 
-from dataclasses import field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.machine.cpus import cpus_of
 from labkit.machine.scripts import beside
-from labkit.setting import Way
+from labkit.setting import Way, Words
 from labkit.settings._esxi import of_vmx
-from labkit.settings._libvirt import numbers, of_virsh, virsh
-from labkit.settings._machine import OfMachine, of_lines, of_option
-from labkit.settings._values import CPU_LIST, CPU_SHARES, amount, share
-from labkit.settings._ways import script
+from labkit.settings._fields import CPU_SHARES, amount, cpu_list, cpu_set, share, word
+from labkit.settings._guest import VIRSH, OfMachine, numbers, of_lines, of_option, of_virsh
+from labkit.settings._ways import CPUS, ROOT, picked, script
 
-PROGRAMS = ("virsh",)
+PROGRAMS = ("awk", "virsh")
 
 NO_LIMIT = "unlimited"
 WHOLE_CPUS = "its guests share the CPUs of their host alike; ExclusiveCpu gives one its own"
 PINS = beside(__file__, "guest_cpu_pinned.sh")
 
+PLACEMENTS = ("cores", "threads")
+CHOICES = beside(__file__, "guest_cpu_cores.sh")
+CHOOSE = f"""\
+{CPUS}all=$(host_cpus)
+choose "$all"
+"""
+SHOW = 'printf "%s\\n" "$now" "$cores" "$threads"'
+NO_CHOICE = "the machine shows no hyper-threads, or too few cores for the guest"
+
 
 class GuestCpus(OfMachine):
     """The CPUs of the host on which a guest's own CPUs run; not exclusive by itself."""
 
-    cpus: str = field(metadata=CPU_LIST)
+    cpus: str = cpu_set()
     gaps: ClassVar = {"box": "ExclusiveCpu moves the guest of the box"}
 
     def on_kvm(self, host: Host) -> Way:
         """`vcpupin`, each of them to the whole list."""
-        way = of_virsh(
-            "s/^ *\\([0-9][0-9]*\\)  */\\1=/p", ("vcpupin", self.vm),
-            lambda value: (script(PINS, self.vm, *value.split()),),
+        return Way(
+            picked(r"s/^ *\([0-9][0-9]*\)  */\1=/p", *VIRSH, "vcpupin", self.vm),
+            lambda value: (script(PINS, self.vm, *value.split()),), same,
+            needs=ROOT, seconds=0.5,
         )  # fmt: skip
-        return replace(way, value=same)
 
     def on_esxi(self, host: Host) -> Way:
         """`sched.cpu.affinity`: at least as many as the guest has; takes it out of DRS."""
@@ -44,7 +53,7 @@ class GuestCpus(OfMachine):
 class EmulatorCpus(OfMachine):
     """The CPUs on which the threads run that emulate a guest's devices, not its own CPUs."""
 
-    cpus: str = field(metadata=CPU_LIST)
+    cpus: str = cpu_set()
     gaps: ClassVar = {
         "box": "they run where the guest does: ExclusiveCpu",
         "esxi": "VMkernel places those worlds itself",
@@ -58,7 +67,7 @@ class GuestCpuShares(OfMachine):
     ESXi counts per CPU of the guest, and calls 1000 normal.
     """
 
-    shares: int = field(metadata=CPU_SHARES)
+    shares: int = amount("CPU shares", *CPU_SHARES)
     gaps: ClassVar = {"box": WHOLE_CPUS}
     # The control group of the machine: what is too much is cut to fit.
     on_kvm = of_option("s/^cpu_shares *: //p", "schedinfo", "--live", "cpu_shares={}")
@@ -68,7 +77,7 @@ class GuestCpuShares(OfMachine):
 class GuestCpuLimit(OfMachine):
     """The most that each of a guest's CPUs may run, in percent of a CPU of the host."""
 
-    percent: float = field(metadata=share("the limit", 1, 100, "percent", "{:g} %".format))
+    percent: float = share("the limit", 1, 100, "percent", "{:g} %".format)
     gaps: ClassVar = {
         "box": WHOLE_CPUS,
         "esxi": "it counts MHz: GuestCpuReservation with limit_mhz",
@@ -78,7 +87,7 @@ class GuestCpuLimit(OfMachine):
         """`schedinfo`: the quota of each period of 100 ms."""
         way = of_virsh(
             "s/^vcpu_period *: /period=/p;s/^vcpu_quota *: /quota=/p", ("schedinfo", self.vm),
-            lambda value: (virsh("schedinfo", self.vm, "--live", *_quota(value)),),
+            lambda value: ("schedinfo", self.vm, "--live", *_quota(value)),
         )  # fmt: skip
         return replace(way, value=_percent)
 
@@ -86,8 +95,8 @@ class GuestCpuLimit(OfMachine):
 class GuestCpuReservation(OfMachine):
     """CPU time that a guest has for certain, and the most that it gets, in MHz; 0: no limit."""
 
-    mhz: int = field(metadata=amount("the reservation", 0, 10_000_000, "MHz"))
-    limit_mhz: int = field(default=0, metadata=amount("the limit", 0, 10_000_000, "MHz"))
+    mhz: int = amount("the reservation", 0, 10_000_000, "MHz")
+    limit_mhz: int = amount("the limit", 0, 10_000_000, "MHz", default=0)
     gaps: ClassVar = {
         "box": WHOLE_CPUS,
         "kvm": "Linux reserves no CPU time; GuestCpus on CPUs that nobody else uses does",
@@ -134,3 +143,58 @@ def _quota(value: str) -> tuple[str, str]:
     else:
         quota, _, period = value.removesuffix(" us").partition(" of ")
     return f"vcpu_period={period}", f"vcpu_quota={quota.replace(NO_LIMIT, '-1')}"
+
+
+class GuestCores(OfMachine):
+    """Each CPU of a guest on a core of its own, or two on the hyper-threads of each core.
+
+    The host says which of its CPUs are threads of one core. ESXi numbers them one after the other;
+    there `cpus` is how many the guest has.
+    """
+
+    each: str = word("kind of CPUs", PLACEMENTS, default="cores")
+    cpus: int = amount("CPUs of a guest", 2, 768, default=8, which=None)
+
+    def on_box(self, host: Host) -> Way:
+        """All threads of the guest, by its command `guest`."""
+        return _way(
+            self.vm, beside(__file__, "guest_cpu_of_box.sh"), 'guest "@$1" set "cpus=$wanted"',
+            lambda value: ("guest", f"@{self.vm}", "set", f"cpus={value}"),
+        )  # fmt: skip
+
+    def on_kvm(self, host: Host) -> Way:
+        """`vcpupin`, each of the guest's CPUs to all that are chosen."""
+        return _way(
+            self.vm, beside(__file__, "guest_cpu_of_libvirt.sh"),
+            'sh -c "$3" labkit "$1" "$wanted"',
+            lambda value: script(PINS, self.vm, *value.split()),
+        )  # fmt: skip
+
+    def on_esxi(self, host: Host) -> Way:
+        """`sched.cpu.affinity`; takes the guest out of DRS."""
+        step = 2 if self.each == "cores" else 1
+        numbers = ",".join(str(cpu) for cpu in range(0, step * self.cpus, step))
+        return of_vmx(self.vm, self.wanted, {"sched.cpu.affinity": numbers})
+
+
+def _way(vm: str, looks: str, makes: str, back: Callable[[str], Words]) -> Way:
+    asks = f"{CHOICES}{looks}{CHOOSE}"
+    change = f'{asks}[ "$2" = cores ] && wanted=$cores || wanted=$threads\n{makes}'
+    return Way(
+        script(asks + SHOW, vm),
+        lambda value: (script(change, vm, value, PINS) if value in PLACEMENTS else back(value),),
+        _read_cores,
+        lambda text: "" if all(text.split("\n")[1:3]) else NO_CHOICE,
+        needs=ROOT, legal="cores or threads",
+    )  # fmt: skip
+
+
+def _read_cores(text: str) -> str:
+    placement, *choices = text.split("\n")[:3]
+    cpus = same(placement)
+    words = {
+        cpu_list(chosen_cpus): kind
+        for chosen_cpus, kind in zip(choices, PLACEMENTS, strict=True)
+        if chosen_cpus
+    }
+    return words.get(cpus, cpus)

@@ -1,17 +1,27 @@
-"""The path of the guest's data NIC to the wire, and its batching of packets."""
+"""The path of the guest's data NIC to the wire, and how its packets are batched and merged."""
 
-from dataclasses import field, replace
+from dataclasses import replace
+from typing import ClassVar
 
+from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.machine.scripts import beside
-from labkit.setting import Details, Way, Words
-from labkit.settings._esxi import of_vmx
-from labkit.settings._guest import EACH_GUEST, FIRST, GUEST, RESERVED_FIRST, OfGuest
-from labkit.settings._libvirt import DEFINITION, RESTART_SCRIPT
-from labkit.settings._values import amount, switch, word
-from labkit.settings._ways import RESTART, on_or_off, script
+from labkit.setting import Way, Words
+from labkit.settings._esxi import ADVANCED, of_vmx, since_boot
+from labkit.settings._fields import amount, switch, whole, word
+from labkit.settings._guest import (
+    DEFINITION,
+    EACH_GUEST,
+    RESERVED_FIRST,
+    RESTART_SCRIPT,
+    VIRSH,
+    OfGuest,
+    OfMachine,
+    guest_name,
+)
+from labkit.settings._ways import RESTART, OnHost, by, on_or_off, script, switched
 
-PROGRAMS = ("bridge", "python3", "virsh")
+PROGRAMS = ("bridge", "esxcli", "python3", "virsh")
 
 PATHS = ("bridge", "direct")
 KEYS = ("nic", "batch", "lro")
@@ -66,14 +76,10 @@ class GuestNic(OfGuest):
     A guest of the box is given another NIC while it runs; elsewhere a change restarts the guest.
     """
 
-    path: str = field(
-        default="direct", metadata=word("path of the guest's NIC", PATHS, "nic={}".format)
-    )
-    batch: int = field(
-        default=128, metadata=amount("the guest's NIC's batch", 1, 128, text="batch={}".format)
-    )
-    lro: bool = field(default=True, metadata=switch("lro=off", "lro=on"))
-    guest: str = field(default=FIRST, metadata=GUEST)
+    path: str = word("path of the guest's NIC", PATHS, "nic={}".format, default="direct")
+    batch: int = amount("the guest's NIC's batch", 1, 128, text="batch={}".format, default=128)
+    lro: bool = switch("lro=off", "lro=on", default=True)
+    guest: str = guest_name()
 
     def on_box(self, host: Host) -> Way:
         """The values of the running guest, or those that a stopped one will start with."""
@@ -81,14 +87,14 @@ class GuestNic(OfGuest):
             (*self.command, "get", *KEYS),
             lambda value: ((*self.command, "set", *value.split()),), _value,
             legal=f"path {' or '.join(PATHS)}, batch 1 to 128, lro on or off",
-            more=Details(seconds=0.4, several=EACH_GUEST, apart=self.named, replaces=self.named),
+            seconds=0.4, several=EACH_GUEST, apart=self.guest, replaces=self.guest,
         )  # fmt: skip
 
     def on_kvm(self, host: Host) -> Way:
         """The driver in the guest says what a function of an adapter merges: Offloads."""
         vm, merging = self.machine(host), on_or_off(self.lro)
         shows = f"{NETWORKS}\nvm=$1; shift; {DEFINITION}"
-        look = script(shows, vm, NETWORK, "virsh", "-q", "dumpxml", vm, "--inactive")
+        look = script(shows, vm, NETWORK, *VIRSH, "dumpxml", vm, "--inactive")
 
         def writes(value: str) -> tuple[Words, ...]:
             path, *guest = _words(value.removeprefix("nic="))
@@ -98,11 +104,8 @@ class GuestNic(OfGuest):
 
         return Way(
             look, writes, self._describe_place, self._no_network,
-            needs=RESTART,
-            legal=f"path {' or '.join(PATHS)}, lro on or off on the first",
-            more=Details(
-                persists=True, seconds=60, stands_for=self._describe_limits(), replaces=self.named,
-            ),
+            needs=RESTART, legal=f"path {' or '.join(PATHS)}, lro on or off on the first",
+            persists=True, seconds=60, stands_for=self._describe_limits(), replaces=self.guest,
         )  # fmt: skip
 
     def _describe_limits(self) -> str:
@@ -137,11 +140,10 @@ class GuestNic(OfGuest):
         return replace(
             way, writes=lambda value: (*way.writes(value), self.answers(host, "esxi")),
             refuses=self._lacks_nic, legal=f"path {' or '.join(PATHS)}, batch 1 or 128",
-        ).plus(Details(
-            replaces=self.named, after=() if bridge else (RESERVED_FIRST,),
+            replaces=self.guest, after=() if bridge else (RESERVED_FIRST,),
             stands_for="" if self.lro or not bridge else
             "batching alone: merging is the host's, and takes its reboot (VnicMerging)",
-        ))  # fmt: skip
+        )  # fmt: skip
 
     def _lacks_nic(self, text: str) -> str:
         key, kind = (VNIC, "a vmxnet3") if self.path == "bridge" else (FUNCTION, "an SR-IOV")
@@ -157,3 +159,70 @@ def _value(text: str) -> str:
 # What is said of the NIC, without the networks that it could be on.
 def _words(text: str) -> list[str]:
     return [word for word in text.split() if not word.startswith(HAS)]
+
+
+SCHEMES = ("disabled", "rbc", "static", "adapt", "calibrate")
+HOST_MERGES = ("Vmxnet3SwLRO", "Vmxnet3HwLRO")
+SHOW = """\
+for name; do
+    said=$(esxcli system settings advanced list -o "/Net/$name") || exit
+    printf '%s\\n' "$said" | sed -n "s/^   Int Value: /$name=/p"; done"""
+
+
+class VnicCoalescing(OfMachine):
+    """The host's timing of packet interrupts for a guest: `disabled` is at once for each packet.
+
+    `rbc` aims at a rate (parameter: interrupts per second, 100 to 100000), `static` waits for a
+    number of packets (parameter: 1 to 64, but at most 4 ms). Only vmxnet3 NICs have it.
+    """
+
+    scheme: str = word("scheme", SCHEMES, default="disabled")
+    parameter: int | None = None
+    nic: int = amount("the NIC's number", 0, 9, text="ethernet{}".format, default=0, which=True)
+    gaps: ClassVar = {
+        "box": "there it is the batch of GuestNic",
+        "linux": "there it is Coalescing, in the guest",
+        "kvm": "it is in the machine's definition: <coalesce>, by hand",
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        legal = {"rbc": (100, 100_000), "static": (1, 64)}.get(self.scheme)
+        if self.parameter is not None:
+            if legal is None:
+                raise BadInput(f"{self.scheme} has no parameter; rbc and static have one")
+            whole(f"the parameter of {self.scheme}", self.parameter, *legal)
+
+    def on_esxi(self, host: Host) -> Way:
+        """`ethernetN.coalescingScheme` and its parameters."""
+        key = f"ethernet{self.nic}.coalescing"
+        parameter = None if self.parameter is None else str(self.parameter)
+        return of_vmx(
+            self.vm, self.wanted, {f"{key}Scheme": self.scheme, f"{key}Params": parameter}
+        )
+
+
+MERGED, APART = (" ".join(f"{name}={n}" for name in HOST_MERGES) for n in "10")
+
+
+def _merge(value: str) -> tuple[Words, ...]:
+    pairs = (pair.partition("=") for pair in value.split())
+    return tuple((*ADVANCED, "set", "-o", f"/Net/{name}", "-i", n) for name, _, n in pairs)
+
+
+class VnicMerging(OnHost):
+    """Whether the host merges packets for guests (LRO), in software and in hardware, vmxnet3.
+
+    It counts from the host's next start on (VMware KB 318877).
+    """
+
+    lro: bool = False
+    gaps: ClassVar = {
+        "box": "there it is lro of GuestNic",
+        "linux": "there it is Offloads, in the guest",
+    }  # fmt: skip
+    # Two options of the host, of all of its machines.
+    on_esxi = by(since_boot("merging", switched(
+        Way(script(SHOW, *HOST_MERGES), _merge, lambda text: " ".join(text.split()), seconds=2),
+        on=MERGED, off=APART,
+    )))  # fmt: skip

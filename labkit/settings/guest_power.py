@@ -1,13 +1,11 @@
 """Whether the guest runs."""
 
-from dataclasses import field
-
 from labkit.host import Host
 from labkit.machine.scripts import beside
-from labkit.setting import Details, Way, Words
+from labkit.setting import Way, Words
 from labkit.settings._esxi import FIND, quoted
-from labkit.settings._guest import EACH_GUEST, FIRST, GUEST, OfGuest
-from labkit.settings._values import word
+from labkit.settings._fields import word
+from labkit.settings._guest import EACH_GUEST, VIRSH, OfGuest, guest_name
 from labkit.settings._ways import RESTART, script
 
 PROGRAMS = ("virsh",)
@@ -28,18 +26,18 @@ class GuestPower(OfGuest):
     A guest that is paused goes on within milliseconds. Hypervisors shut it down in place of that.
     """
 
-    power: str = field(default="off", metadata=word("power of the guest", tuple(VERBS)))
-    guest: str = field(default=FIRST, metadata=GUEST)
+    power: str = word("power of the guest", tuple(VERBS), default="off")
+    guest: str = guest_name()
 
     @property
     def resting(self) -> tuple[str, ...]:
         """The guest, unless it is on."""
-        return () if self.power == "on" else (self.named,)
+        return () if self.power == "on" else (self.guest,)
 
     @property
     def starts(self) -> tuple[str, ...]:
         """The guest, if it is to be on."""
-        return (self.named,) if self.power == "on" else ()
+        return (self.guest,) if self.power == "on" else ()
 
     def on_box(self, host: Host) -> Way:
         """Started, it is waited for until one can log in."""
@@ -48,13 +46,15 @@ class GuestPower(OfGuest):
             lambda value: ((*self.command, VERBS[value]),),
             lambda text: IN_THE_BOX[text.strip()],
             needs=frozenset({"guest restart"} if self.power != "paused" else ()),
-            more=Details(seconds=3, several=EACH_GUEST, apart=self.named),
+            seconds=3,
+            several=EACH_GUEST,
+            apart=self.guest,
         )
 
     def on_kvm(self, host: Host) -> Way:
         """Shut down by its own system, and started."""
         vm = self.machine(host)
-        return self._way(host, "kvm", ("virsh", "-q", "domstate", vm), KVM, vm)
+        return self._way(host, "kvm", (*VIRSH, "domstate", vm), KVM, vm)
 
     def on_esxi(self, host: Host) -> Way:
         """The same."""
@@ -73,5 +73,5 @@ class GuestPower(OfGuest):
         return Way(
             reads, lambda value: (script(commands, vm, value), self.answers(host, kind)),
             value, refuse, needs=RESTART,
-            more=Details(seconds=60, stands_for="shut down" if self.power == "paused" else ""),
+            seconds=60, stands_for="shut down" if self.power == "paused" else "",
         )  # fmt: skip

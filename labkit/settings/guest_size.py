@@ -1,17 +1,17 @@
-"""The make-up of a virtual machine: CPUs, memory, nodes, the way to its disks."""
+"""The make-up of a virtual machine: CPUs, memory, nodes, disks, graphics, and its promises."""
 
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.machine.scripts import beside
-from labkit.setting import Details, Setting, Way
+from labkit.setting import Setting, Way
 from labkit.settings._esxi import of_vmx
-from labkit.settings._libvirt import numbers, of_definition
-from labkit.settings._machine import OfMachine, of_lines, of_option
-from labkit.settings._values import amount, word
+from labkit.settings._fields import amount, word
+from labkit.settings._guest import OfMachine, numbers, of_definition, of_lines, of_option
 from labkit.settings._ways import by, script
+from labkit.settings.guest_cpu import GuestCpuReservation
 
 MIB = 16 * 2**20
 SIZES = """\
@@ -21,12 +21,14 @@ s/^ *<currentMemory unit='KiB'>\\([0-9]*\\)<.*/now=\\1/p"""
 RESTART = beside(__file__, "guest_size_restart.sh")
 BY_RESTART = frozenset({"guest restart"})
 CONTROLLERS = ("pvscsi", "lsilogic", "lsisas1068", "buslogic")
+LEVELS = ("low", "normal", "medium", "high")
+RENDERERS = ("off", "software", "hardware", "automatic")
 
 
 class GuestMemoryReservation(OfMachine):
     """Memory that the host keeps for a guest whatever others want, in MiB; it is not swapped."""
 
-    mib: int = field(metadata=amount("the reservation", 0, MIB, "MiB", "{} MiB".format))
+    mib: int = amount("the reservation", 0, MIB, "MiB", "{} MiB".format)
     gaps: ClassVar = {
         "box": "MemoryLock keeps all memory of a guest",
         "kvm": "it is in the machine's definition: <memoryBacking><locked/>, by hand",
@@ -42,13 +44,13 @@ class GuestMemoryReservation(OfMachine):
         """Reserve memory; latency sensitivity and passed-through devices need all the guest's."""
         lines = {"sched.mem.min": str(self.mib), "sched.mem.minSize": str(self.mib),
                  "sched.mem.pin": "TRUE" if self.mib else None}  # fmt: skip
-        return of_vmx(self.vm, self.wanted, lines).plus(Details(after=("GuestMemory",)))
+        return of_vmx(self.vm, self.wanted, lines, after=("GuestMemory",))
 
 
 class GuestMemory(OfMachine):
     """The memory of a guest, in MiB."""
 
-    mib: int = field(metadata=amount("memory", 4, MIB, "MiB", "{} MiB".format))
+    mib: int = amount("memory", 4, MIB, "MiB", "{} MiB".format)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,10 +59,8 @@ class GuestMemory(OfMachine):
 
     def on_kvm(self, host: Host) -> Way:
         """Both the most that it can have and what it gets."""
-        vm = self.vm
-        shows = ("dumpxml", vm, "--inactive")
-        way = of_definition(SIZES, shows, vm, lambda value: _sizes(vm, value))
-        return replace(way, value=_memory)
+        vm, shows = self.vm, ("dumpxml", self.vm, "--inactive")
+        return replace(of_definition(SIZES, shows, vm, lambda n: _sizes(vm, n)), value=_memory)
 
     on_esxi = by(lambda s: of_vmx(s.vm, s.wanted, {"memSize": str(s.mib)}))
 
@@ -70,14 +70,14 @@ class GuestMemory(OfMachine):
             ("guest", f"@{self.vm}", "get", "memory"),
             lambda value: (script(RESTART, self.vm, f"memory={value.replace(' MiB', 'M')}"),),
             lambda text: text.strip().replace("M", " MiB"),
-            needs=BY_RESTART, legal="64 MiB and more", more=Details(seconds=4),
+            needs=BY_RESTART, legal="64 MiB and more", seconds=4,
         )  # fmt: skip
 
 
 class GuestCpuCount(OfMachine):
     """The number of CPUs of a guest; on KVM, up to what the machine is defined for."""
 
-    cpus: int = field(metadata=amount("CPUs of a guest", 1, 768))
+    cpus: int = amount("CPUs of a guest", 1, 768)
     gaps: ClassVar = {"box": "its topology says how many: vcpus"}
     on_kvm = by(
         lambda s: of_definition(
@@ -91,7 +91,7 @@ class GuestCpuCount(OfMachine):
 class GuestNuma(OfMachine):
     """The NUMA node of the host whose memory and, on ESXi, CPUs a guest uses."""
 
-    node: int = field(metadata=amount("the NUMA node", 0, 63))
+    node: int = amount("the NUMA node", 0, 63)
     gaps: ClassVar = {"box": "its topology places a guest's host on CPUs, and so on nodes"}
 
     def on_kvm(self, host: Host) -> Way:
@@ -110,7 +110,7 @@ class VirtualNuma(OfMachine):
     By itself ESXi shows nodes only to guests with more than 8 CPUs.
     """
 
-    cpus_per_node: int = field(metadata=amount("CPUs of a node", 1, 768))
+    cpus_per_node: int = amount("CPUs of a node", 1, 768)
     gaps: ClassVar = {"kvm": "it is in the machine's definition: <cpu><numa>, by hand"}
     on_esxi = of_lines("numa.vcpu.maxPerVirtualNode", "numa.vcpu.min")
 
@@ -119,7 +119,7 @@ class VirtualNuma(OfMachine):
         return Way(
             ("guest", f"@{self.vm}", "get", "per_node"),
             lambda value: (script(RESTART, self.vm, f"per_node={value}"),),
-            needs=BY_RESTART, legal="1 and more, or all", more=Details(seconds=10),
+            needs=BY_RESTART, legal="1 and more, or all", seconds=10,
         )  # fmt: skip
 
 
@@ -129,12 +129,64 @@ class GuestDiskController(OfMachine):
     The guest must own the driver of a controller before its system's disk moves there.
     """
 
-    controller: str = field(default="pvscsi", metadata=word("controller", CONTROLLERS))
+    controller: str = word("controller", CONTROLLERS, default="pvscsi")
     gaps: ClassVar = {
         "box": "disks of its guests have the controller of what runs the guest",
         "kvm": "it is in the machine's definition: <target bus='virtio'/>, by hand",
     }
     on_esxi = of_lines("scsi0.virtualDev")
+
+
+class LatencySensitivity(OfMachine):
+    """`high` gives a guest CPUs of its own, and its interrupts no delay.
+
+    ESXi powers such a guest on only with all of its memory reserved (GuestMemoryReservation). It
+    has CPUs of its own only with all of its CPU time reserved (GuestCpuReservation). Releases after
+    5.5 power it on only with both.
+    """
+
+    level: str = word("latency sensitivity", LEVELS, default="high")
+    gaps: ClassVar = {
+        "kvm": "there it is many: GuestCpus, EmulatorCpus, IdleStates, HaltPolling, InterruptCpus",
+        "box": "there it is ExclusiveCpu and GuestNic",
+        "linux": "there it is many: ProcessCpus, IdleStates, InterruptCpus, Coalescing",
+    }  # fmt: skip
+
+    def clash(self, setting: Setting) -> str:
+        """A guest that waits for nobody has all that it wants, reserved and without a limit."""
+        if self.level != "high" or getattr(setting, "vm", "") != self.vm:
+            return ""
+        if isinstance(setting, GuestCpuReservation) and (setting.limit_mhz or not setting.mhz):
+            return "it must have its CPU time reserved, and no limit"
+        if isinstance(setting, GuestMemoryReservation) and not setting.mib:
+            return "it must have its memory reserved"
+        return ""
+
+    # A key that is absent means normal.
+    on_esxi = of_lines(
+        "sched.cpu.latencySensitivity",
+        after=("GuestMemory", "GuestMemoryReservation", "GuestCpuReservation"),
+    )
+
+
+class Guest3d(OfMachine):
+    """`software` draws on the host's CPUs, `hardware` on its graphics card, `off` not at all.
+
+    `automatic` takes a card where there is one; a guest on it cannot move to a host without.
+    """
+
+    renderer: str = word("renderer", RENDERERS, default="software")
+    gaps: ClassVar = {
+        "box": "its guests have no screen",
+        "kvm": "it is in the definition: <acceleration accel3d>, by hand",
+    }
+
+    def on_esxi(self, host: Host) -> Way:
+        """`mks.enable3d` and `mks.use3dRenderer`."""
+        on = self.renderer != "off"
+        lines = {"mks.enable3d": "TRUE" if on else "FALSE",
+                 "mks.use3dRenderer": self.renderer if on else None}  # fmt: skip
+        return of_vmx(self.vm, self.wanted, lines)
 
 
 # --- between the tools' words and ours --------------------------------------------------------

@@ -1,13 +1,13 @@
 """A host's backing of memory: large pages, merged pages, pages that follow their CPU."""
 
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.setting import Way
 from labkit.settings._esxi import of_advanced
-from labkit.settings._values import NAMING, amount, value, word
+from labkit.settings._fields import amount, rule, word
 from labkit.settings._ways import OnHost, by, of_choice, of_machine, script, switched
 
 SIZES = {2048: "2 MiB", 1_048_576: "1 GiB"}
@@ -26,10 +26,10 @@ class HugePages(OnHost):
     The kernel gives as many as it finds in one piece, which may be fewer; then it did not take.
     """
 
-    count: int = field(metadata=amount("huge pages", 0, 2**32))
-    kib: int = field(default=2048, metadata=NAMING | value(_check_size, SIZES.__getitem__))
-    node: int | None = field(
-        default=None, metadata=NAMING | amount("the NUMA node", 0, 1023, text="node {}".format)
+    count: int = amount("huge pages", 0, 2**32)
+    kib: int = rule(_check_size, SIZES.__getitem__, default=2048, which=True)
+    node: int | None = amount(
+        "the NUMA node", 0, 1023, text="node {}".format, default=None, which=True
     )
     gaps: ClassVar = {**BOX, "esxi": "there it is GuestLargePages"}
 
@@ -43,7 +43,7 @@ class HugePages(OnHost):
 class TransparentHugePages(OnHost):
     """Whether the kernel gives huge pages by itself: always, to who asks (madvise), or never."""
 
-    mode: str = field(metadata=word("mode", ("always", "madvise", "never")))
+    mode: str = word("mode", ("always", "madvise", "never"))
     gaps: ClassVar = HugePages.gaps
     on_linux = by(of_choice("/sys/kernel/mm/transparent_hugepage/enabled"))
 
@@ -75,7 +75,7 @@ class NumaBalancing(OnHost):
 class HaltPolling(OnHost):
     """Nanoseconds that KVM waits awake for work when a guest's CPU has none."""
 
-    ns: int = field(metadata=amount("the time", 0, 10_000_000, "ns"))
+    ns: int = amount("the time", 0, 10_000_000, "ns")
     gaps: ClassVar = {"box": "KVM has one value for all guests of the machine"}
     # Some kernels let nobody write it.
     on_linux = by(of_machine("/sys/module/kvm/parameters/halt_poll_ns"))

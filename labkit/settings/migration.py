@@ -1,14 +1,13 @@
 """Moving a running guest to another host: how fast, on how many streams, with how long a stop."""
 
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from labkit.host import Host
-from labkit.setting import Details, Way
+from labkit.setting import Way
 from labkit.settings._esxi import of_advanced
-from labkit.settings._libvirt import of_virsh, virsh
-from labkit.settings._machine import OfMachine
-from labkit.settings._values import NAMING, amount, pattern
+from labkit.settings._fields import amount, pattern
+from labkit.settings._guest import OfMachine, of_virsh
 from labkit.settings._ways import ROOT, OnHost, by, on_or_off, picked, switched
 
 PROGRAMS = ("esxcli",)
@@ -20,7 +19,7 @@ TAG = ("esxcli", "network", "ip", "interface", "tag")
 class MigrationBandwidth(OfMachine):
     """The most that moving a guest may take of the network, in MiB per second."""
 
-    mib_per_second: int = field(metadata=amount("bandwidth of a migration", 1, 1_000_000, "MiB/s"))
+    mib_per_second: int = amount("bandwidth of a migration", 1, 1_000_000, "MiB/s")
     gaps: ClassVar = {
         **WITH_EACH,
         "esxi": "vMotion takes the line's rate; NetIOC of vCenter limits it",
@@ -31,7 +30,7 @@ class MigrationBandwidth(OfMachine):
 class MigrationDowntime(OfMachine):
     """Milliseconds that a guest may stand still when it changes hosts; a goal, not a promise."""
 
-    ms: int = field(metadata=amount("downtime", 1, 2_000_000, "ms"))
+    ms: int = amount("downtime", 1, 2_000_000, "ms")
     gaps: ClassVar = WITH_EACH
     # QEMU goes over when what is left fits into that time.
     on_kvm = by(lambda s: _of_line(s.vm, "migrate-getmaxdowntime", "migrate-setmaxdowntime"))
@@ -51,7 +50,7 @@ class MigrationNetwork(OnHost):
     Both hosts need one, and each of several its own physical NIC in one subnet.
     """
 
-    interface: str = field(metadata=NAMING | pattern("vmkernel interface", r"vmk\d{1,3}", "vmk1"))
+    interface: str = pattern("vmkernel interface", r"vmk\d{1,3}", "vmk1", which=True)
     carries: bool = True
     gaps: ClassVar = {"kvm": "virsh takes an address with each migration: --migrateuri"}
 
@@ -62,22 +61,19 @@ class MigrationNetwork(OnHost):
             lambda value: ((*TAG, "add" if value == "on" else "remove",
                             "-i", self.interface, "-t", "VMotion"),),
             lambda text: on_or_off("VMotion" in text.replace(",", " ").split()),
-            needs=ROOT, more=Details(persists=True, seconds=1),
+            needs=ROOT, persists=True, seconds=1,
         )  # fmt: skip
 
 
 class MigrationStreams(OfMachine):
     """The number of connections that carry a moving guest's memory; 0 lets the host choose."""
 
-    streams: int = field(metadata=amount("streams of a migration", 0, 255))
+    streams: int = amount("streams of a migration", 0, 255)
     gaps: ClassVar = {**WITH_EACH, "kvm": "virsh takes it with each move: --parallel-connections"}
     # Since 7.0 U2 the default 0 adapts to the link.
-    on_esxi = by(
-        replace(
-            of_advanced("/Migrate/VMotionStreamHelpers"),
-            legal="0 to 112, in older releases 0 to 32",
-        )
-    )
+    on_esxi = by(replace(
+        of_advanced("/Migrate/VMotionStreamHelpers"), legal="0 to 112, in older releases 0 to 32"
+    ))  # fmt: skip
 
 
 class MigrationThrottle(OfMachine):
@@ -91,4 +87,4 @@ class MigrationThrottle(OfMachine):
 
 # virsh shows the one number by one command, and takes it by another.
 def _of_line(vm: str, shows: str, takes: str) -> Way:
-    return of_virsh("p", (shows, vm), lambda value: (virsh(takes, vm, value),))
+    return of_virsh("p", (shows, vm), lambda value: (takes, vm, value))

@@ -1,12 +1,10 @@
 """The largest packet on the network that carries test traffic, and how many go as one."""
 
-from dataclasses import field
-
 from labkit.host import Host
 from labkit.machine.scripts import beside
-from labkit.setting import Details, Way
+from labkit.setting import Way
 from labkit.settings._device import NIC, nic, of_nic
-from labkit.settings._values import amount
+from labkit.settings._fields import amount
 from labkit.settings._ways import ROOT, OnHost, picked, script
 
 PROGRAMS = ("esxcli", "ip")
@@ -25,15 +23,14 @@ class Mtu(OnHost):
     On ESXi the interface is a vmkernel one, and its virtual switch gets the same size.
     """
 
-    size: int = field(default=9000, metadata=amount("the MTU", 68, 65535, "bytes"))
+    size: int = amount("the MTU", 68, 65535, "bytes", default=9000)
 
     def on_linux(self, host: Host) -> Way:
         """`ip link`; a bridge takes the smallest size of its ports."""
         return of_nic(host, Way(
             script(SIZE, NIC),
             lambda value: (("ip", "link", "set", "dev", NIC, "mtu", value),),
-            needs=ROOT, legal="68 to 65535 bytes, as the driver allows",
-            more=Details(cuts_management=True),
+            needs=ROOT, legal="68 to 65535 bytes, as the driver allows", cuts_management=True,
         ))  # fmt: skip
 
     def on_esxi(self, host: Host) -> Way:
@@ -41,11 +38,9 @@ class Mtu(OnHost):
         vmk = nic(host, r"vmk\d+", "vmk1")
         return Way(
             script(f'{SIZES}sizes "$1"', vmk),
-            lambda value: (script(RESIZE, vmk, *(value.split("/") * 2)[:2]),),
-            _sizes,
+            lambda value: (script(RESIZE, vmk, *(value.split("/") * 2)[:2]),), _sizes,
             lambda text: "" if 1280 <= self.size <= 9000 else "1280 to 9000 bytes",
-            needs=ROOT, legal="1280 to 9000 bytes",
-            more=Details(persists=True, cuts_management=True),
+            needs=ROOT, legal="1280 to 9000 bytes", persists=True, cuts_management=True,
         )  # fmt: skip
 
 
@@ -55,7 +50,7 @@ class PacketsAtOnce(OnHost):
     A queue that takes turns counts such a piece as one: to divide by small shares it takes 1.
     """
 
-    packets: int = field(default=65535, metadata=amount("packets at once", 1, 65535, "packets"))
+    packets: int = amount("packets at once", 1, 65535, "packets", default=65535)
 
     def on_linux(self, host: Host) -> Way:
         """`ip link`; a connection that is open keeps what it began with."""

@@ -1,4 +1,4 @@
-"""A neighbour on the host: a program that keeps CPUs busy, or goes through memory all the time."""
+"""Programs that keep CPUs of a host busy: a neighbour, or what lets none of them halt."""
 
 from dataclasses import field
 from typing import ClassVar
@@ -6,9 +6,9 @@ from typing import ClassVar
 from labkit.host import Host
 from labkit.machine.cpus import cpus_of, ranges
 from labkit.machine.scripts import beside
-from labkit.setting import Details, Setting, Way, Words
+from labkit.setting import Setting, Way, Words
+from labkit.settings._fields import switch, word
 from labkit.settings._guest import FIRST, machine_of
-from labkit.settings._values import word
 from labkit.settings._ways import CPUS, OnHost, script
 
 PROGRAMS = ("taskset", "virsh")
@@ -29,6 +29,25 @@ OWNED_BY = 'owned=$(virsh -q vcpupin "$1") || exit; owned=$(echo "$owned" | wc -
 # its CPU before it is left to itself: whoever looks next need not look again.
 START = CPUS + beside(__file__, "neighbour_start.sh")
 
+HALTS, AWAKE = "halts", "stays awake"
+AWAKE_NAME = "labkit-awake"
+AWAKE_MARK = "labkit-awak[e]-"
+# The shell itself reads what it can, and little of that: to start a program takes a guest far
+# longer, and `read` asks its kernel for each byte.
+EACH_CPU = beside(__file__, "neighbour_awake_cpus.sh")
+TOOLS = """\
+for p in setsid taskset chrt grep; do
+    command -v $p >/dev/null || { echo "no $p here" >&2; exit 1; }; done"""
+# What runs on a host of one CPU has no other.
+READ_AWAKE = EACH_CPU + beside(__file__, "neighbour_awake_shown.sh")
+END = beside(__file__, "neighbour_awake_end.sh")
+# One on each CPU, of the policy that runs when nothing else wants to. A guest of User-Mode Linux,
+# whose kernel alone has an exitcode in /proc, is awake while its kernel is, and its kernel is not
+# while a process of it computes: so `dd` has the kernel clear memory without an end. Elsewhere a
+# loop does, which keeps out of the caches. Each is on its CPU before it is left to itself, so that
+# a busy machine shows the same as an idle one.
+STAY_AWAKE = END + EACH_CPU + beside(__file__, "neighbour_awake_start.sh")
+
 
 class Neighbour(OnHost):
     """One such program on each of the host's CPUs, or of all but the last, which a guest may own.
@@ -41,8 +60,8 @@ class Neighbour(OnHost):
         "esxi": "a neighbour is another guest (GuestNeighbour): add [hosts.guest2] to lab.toml"
     }
 
-    kind: str = field(default=NOBODY, metadata=word("kind of neighbour", KINDS))
-    place: str = field(default=PLACES[0], metadata=word("place of a neighbour", PLACES))
+    kind: str = word("kind of neighbour", KINDS, default=NOBODY)
+    place: str = word("place of a neighbour", PLACES, default=PLACES[0])
 
     @property
     def ours(self) -> tuple[str, ...]:
@@ -71,11 +90,9 @@ class Neighbour(OnHost):
         return Way(
             script(f"{count_owners}\n{READS}", *words, MARK), writes, _value, self._refused,
             legal="none, or busy or memory on all CPUs or all but the last",
-            more=Details(
-                settle_seconds=2, seconds=0.3,
-                probe=script("for p in setsid taskset grep dd; do command -v $p || exit; done"),
-                crowds=self.wanted.endswith(PLACES[0]), foretold=self._foretold,
-            ),
+            settle_seconds=2, seconds=0.3,
+            probe=script("for p in setsid taskset grep dd; do command -v $p || exit; done"),
+            crowds=self.wanted.endswith(PLACES[0]), foretold=self._foretold,
         )  # fmt: skip
 
     def _foretold(self, text: str) -> str:
@@ -135,3 +152,48 @@ def _value(text: str) -> str:
     on = tuple(sorted(n for _, cpus in pairs for n in cpus_of(cpus)))
     places = {cpus_all[:-owners]: PLACES[1], cpus_all: PLACES[0]}
     return f"{kinds} on {places.get(on) or ranges(on)}"
+
+
+class Halting(OnHost):
+    """Whether idle CPUs halt, or a program of the lowest priority keeps each of them awake.
+
+    A guest that never halts needs no wake-up: the next study finds it running. It takes all of the
+    time that its CPUs can have, so that it belongs on CPUs which it owns.
+    """
+
+    gaps: ClassVar = {"esxi": "what halts there is a guest: its role, with a Linux in it, is asked"}
+
+    halts: bool = switch(AWAKE, HALTS, default=True)
+    role: str = field(default="guest", kw_only=True)  # type: ignore[misc]
+
+    @property
+    def ours(self) -> tuple[str, ...]:
+        """The loops, and what has a kernel clear memory."""
+        return (AWAKE_NAME, "dd")
+
+    def on_linux(self, host: Host) -> Way:
+        """Processes of the policy SCHED_IDLE in sessions of their own, found by their name."""
+        return Way(
+            script(READ_AWAKE, AWAKE_MARK),
+            lambda value: (script(STAY_AWAKE, AWAKE_MARK, *_awake_cpus(value)),), _read_awake,
+            legal="halts or not", settle_seconds=5, seconds=0.3, probe=("sh", "-c", TOOLS),
+            foretold=self._foretold,
+        )  # fmt: skip
+
+    def _foretold(self, text: str) -> str:
+        cpus = [line for line in text.splitlines() if line.startswith("cpu:")]
+        awake = sorted(line.replace("cpu:", "awake:") for line in cpus) * (not self.halts)
+        return "".join(f"{line}\n" for line in (*awake, *cpus))
+
+
+# The CPUs that something keeps awake then.
+def _awake_cpus(value: str) -> list[str]:
+    return [] if value == HALTS else ["all"] if value == AWAKE else value.split()
+
+
+# One line for each program, then one for each CPU.
+def _read_awake(text: str) -> str:
+    lines = [line.partition(":") for line in text.splitlines()]
+    awake = sorted(cpus for word, _, cpus in lines if word == "awake")
+    cpus_all = sorted(cpu for word, _, cpu in lines if word == "cpu")
+    return (AWAKE if awake == cpus_all else " ".join(awake)) if awake else HALTS

@@ -1,13 +1,12 @@
 """Giving a guest a device, or a part of one, for itself."""
 
-from dataclasses import field
 from typing import ClassVar
 
 from labkit.host import Host
 from labkit.machine.scripts import beside
-from labkit.setting import Details, Way
+from labkit.setting import Way
 from labkit.settings._device import NIC, of_nic
-from labkit.settings._values import NAMING, amount, pattern
+from labkit.settings._fields import amount, pattern
 from labkit.settings._ways import OWN_KERNEL, ROOT, OnHost, on_or_off, picked, script
 
 PROGRAMS = ("esxcli", "vim-cmd")
@@ -36,7 +35,7 @@ class Passthrough(OnHost):
     all of its memory reserved, and cannot move any more.
     """
 
-    address: str = field(metadata=NAMING | pattern("PCI address", PCI, "0000:03:00.0"))
+    address: str = pattern("PCI address", PCI, "0000:03:00.0", which=True)
     kept: bool = True
     gaps: ClassVar = {"box": "there it is GuestNic with the path direct"}
 
@@ -48,8 +47,7 @@ class Passthrough(OnHost):
             lambda text: on_or_off(text.split()[:1] == ["vfio-pci"]),
             lambda text: "" if text.split()[1:] in ([], ["(null)"], ["vfio-pci"])
             else f"somebody else chooses the driver of {self.address}",
-            needs=ROOT,
-            more=Details(probe=script(OWN_KERNEL), cuts_management=True, seconds=2),
+            needs=ROOT, probe=script(OWN_KERNEL), cuts_management=True, seconds=2,
         )  # fmt: skip
 
     def on_esxi(self, host: Host) -> Way:
@@ -59,10 +57,8 @@ class Passthrough(OnHost):
             lambda value: (script(GIVE, self.address, "true" if value == "on" else "false"),),
             lambda text: {"true": "on", "false": "off"}.get(text.strip(), "no such device"),
             lambda text: "" if text.strip() else f"no device {self.address} can be passed through",
-            needs=ROOT,
-            more=Details(
-                live=script(ACTIVE, self.address), persists=True, cuts_management=True, seconds=2,
-            ),
+            needs=ROOT, live=script(ACTIVE, self.address), persists=True, cuts_management=True,
+            seconds=2,
         )  # fmt: skip
 
 
@@ -72,7 +68,7 @@ class Sriov(OnHost):
     Taking one away that a guest has takes it from under the guest.
     """
 
-    functions: int = field(metadata=amount("virtual functions", 0, 256))
+    functions: int = amount("virtual functions", 0, 256)
     gaps: ClassVar = {
         "esxi": "the driver's option max_vfs decides, for all of its ports: ModuleOptions",
         "box": "its NICs are virtual; GuestNic with the path direct comes near",
@@ -82,7 +78,5 @@ class Sriov(OnHost):
         """`sriov_numvfs`."""
         return of_nic(host, Way(
             script(FUNCTIONS, NIC), lambda value: (script(SPLIT, NIC, value),),
-            needs=ROOT,
-            legal="up to the NIC's sriov_totalvfs",
-            more=Details(cuts_management=True, seconds=5),
+            needs=ROOT, legal="up to the NIC's sriov_totalvfs", cuts_management=True, seconds=5,
         ))  # fmt: skip

@@ -1,20 +1,21 @@
 """The limits of a host's sleep: power policy, idle states, turbo, hardware threads, online CPUs."""
 
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from labkit.host import Host
 from labkit.machine.cpus import cpus_of
 from labkit.machine.scripts import beside
-from labkit.setting import Details, Setting, Way, Words
+from labkit.setting import Setting, Way, Words
 from labkit.settings._esxi import of_advanced, of_kernel
-from labkit.settings._values import CPU_LIST, amount, word
+from labkit.settings._fields import amount, cpu_set, word
 from labkit.settings._ways import (
     OWN_KERNEL,
     ROOT,
     WRITE_EACH,
     OnHost,
     by,
+    in_words,
     of_machine,
     on_or_off,
     script,
@@ -59,26 +60,20 @@ class PowerPolicy(OnHost):
     On Linux these are the governors performance, schedutil and powersave, of all CPUs.
     """
 
-    policy: str = field(default="performance", metadata=word("power policy", tuple(POLICIES)))
+    policy: str = word("power policy", tuple(POLICIES), default="performance")
 
     def on_linux(self, host: Host) -> Way:
         """The governor of each CPU's frequency."""
         return Way(
             script(GOVERNORS), _govern, _policy_of,
             lambda text: "there is no such governor on Linux" if self.policy == "custom" else "",
-            needs=ROOT, legal="performance, balanced or saving",
-            more=Details(probe=script(OWN_KERNEL)),
+            needs=ROOT, legal="performance, balanced or saving", probe=script(OWN_KERNEL),
         )  # fmt: skip
 
     def on_esxi(self, host: Host) -> Way:
         """The option /Power/CpuPolicy, at once."""
-        way = of_advanced("/Power/CpuPolicy", text=True)
         names = {esxi: policy for policy, (_, esxi) in POLICIES.items()}
-        return replace(
-            way,
-            value=lambda text: names.get(text.strip(), text.strip()),
-            writes=lambda value: way.writes(POLICIES.get(value, ("", value))[1]),
-        )
+        return in_words(of_advanced("/Power/CpuPolicy", text=True), names)
 
 
 def _policy_of(text: str) -> str:
@@ -101,25 +96,22 @@ class IdleStates(OnHost):
     0 microseconds keeps all CPUs awake, which costs power, and turbo of their neighbours.
     """
 
-    most_usecs: int = field(
-        default=0, metadata=amount("the time to wake", 0, 1_000_000, "us", "{} us".format)
-    )
+    most_usecs: int = amount("the time to wake", 0, 1_000_000, "us", "{} us".format, default=0)
 
     def on_linux(self, host: Host) -> Way:
         """The switch of each state of each CPU."""
         return Way(
             script(STATES), lambda value: (_write_states(value),), self._read_states,
-            needs=ROOT, more=Details(probe=script(OWN_KERNEL)),
+            needs=ROOT, probe=script(OWN_KERNEL),
         )  # fmt: skip
 
     def on_esxi(self, host: Host) -> Way:
         """The option /Power/CStateMaxLatency, which counts only with the policy `custom`."""
         way = of_advanced("/Power/CStateMaxLatency")
         return replace(
-            way,
-            value=lambda text: f"{text.strip()} us",
-            writes=lambda value: way.writes(value.removesuffix(" us")),
-        ).plus(Details(after=("PowerPolicy",)))
+            way, value=lambda text: f"{text.strip()} us",
+            writes=lambda value: way.writes(value.removesuffix(" us")), after=("PowerPolicy",),
+        )  # fmt: skip
 
     def _read_states(self, text: str) -> str:
         rows = [line.split() for line in text.splitlines()]
@@ -145,13 +137,11 @@ class Turbo(OnHost):
     gaps: ClassVar = {"esxi": "turbo is the BIOS's there; state it with the results"}
 
     # The switch of intel_pstate, or that of the other drivers.
-    on_linux = by(
-        Way(
-            script(TURBO), lambda value: (script(TURN, "1" if value == "on" else "0"),),
-            lambda text: on_or_off(text.split() in (["no_turbo", "0"], ["boost", "1"])),
-            needs=ROOT, more=Details(probe=script(OWN_KERNEL)),
-        )
-    )  # fmt: skip
+    on_linux = by(Way(
+        script(TURBO), lambda value: (script(TURN, "1" if value == "on" else "0"),),
+        lambda text: on_or_off(text.split() in (["no_turbo", "0"], ["boost", "1"])),
+        needs=ROOT, probe=script(OWN_KERNEL),
+    ))  # fmt: skip
 
 
 class HyperThreading(OnHost):
@@ -166,7 +156,8 @@ class HyperThreading(OnHost):
             of_machine(f"{CPUS}/smt/control"),
             refuses=lambda text: f"hardware threads of {host.name}: {text.strip()}"
             if text.strip() in states else "",
-        ).plus(Details(seconds=2))  # fmt: skip
+            seconds=2,
+        )  # fmt: skip
 
     # The name is not confirmed on a real host.
     on_esxi = by(of_kernel("hyperthreading"))
@@ -178,7 +169,7 @@ class OnlineCpus(OnHost):
     It moves every process and interrupt off the others; old cpusets do not get them back.
     """
 
-    cpus: str = field(metadata=CPU_LIST)
+    cpus: str = cpu_set()
     gaps: ClassVar = {"esxi": "a native run starts another system there"}
 
     def clash(self, setting: Setting) -> str:
@@ -192,5 +183,5 @@ class OnlineCpus(OnHost):
         return Way(
             ("cat", f"{CPUS}/online"),
             lambda value: (script(PLUG, *map(str, cpus_of(value))),),
-            needs=ROOT, more=Details(probe=script(OWN_KERNEL), seconds=1),
+            needs=ROOT, probe=script(OWN_KERNEL), seconds=1,
         )  # fmt: skip

@@ -1,15 +1,14 @@
 """The CPUs for a host's processes and for its interrupts, and the services that go on."""
 
-from dataclasses import field
 from functools import partial
 from typing import ClassVar
 
 from labkit.errors import Impossible
 from labkit.host import Host
 from labkit.machine.scripts import beside
-from labkit.setting import Details, Setting, Way, Words
-from labkit.settings._values import CPU_LIST, NAMING, name, pattern, value
-from labkit.settings._ways import OWN_KERNEL, ROOT, OnHost, cpu_list, script
+from labkit.setting import Setting, Way, Words
+from labkit.settings._fields import cpu_list, cpu_set, name, pattern, rule
+from labkit.settings._ways import OWN_KERNEL, ROOT, OnHost, script
 
 PROGRAMS = ("pgrep", "systemctl", "taskset")
 
@@ -40,10 +39,10 @@ class ProcessCpus(OnHost):
     """The CPUs for all threads of all processes called `process`, and what they start later."""
 
     # The kernel keeps the first 15 letters of a name.
-    process: str = field(
-        metadata=NAMING | pattern("name of a process", r"[A-Za-z0-9][\w.:-]{0,14}", "redis-server")
+    process: str = pattern(
+        "name of a process", r"[A-Za-z0-9][\w.:-]{0,14}", "redis-server", which=True
     )
-    cpus: str = field(metadata=CPU_LIST)
+    cpus: str = cpu_set()
     gaps: ClassVar = {"esxi": "GuestCpus places a guest there"}
 
     def on_linux(self, host: Host) -> Way:
@@ -53,7 +52,7 @@ class ProcessCpus(OnHost):
             lambda text: " and ".join(text.split()),
             lambda text: "" if len(text.split()) == 1
             else f"threads of {self.process} are not all on the same CPUs",
-            needs=ROOT, more=Details(settle_seconds=0.5),
+            needs=ROOT, settle_seconds=0.5,
         )  # fmt: skip
 
 
@@ -68,23 +67,18 @@ class InterruptCpus(OnHost):
     irqbalance moves them again: ServiceRunning("irqbalance", False) goes with it.
     """
 
-    name: str = field(
-        metadata=NAMING
-        | pattern("name of an interrupt", r"[A-Za-z][\w.:@-]{0,40}", "eth1 or virtio2")
+    name: str = pattern(
+        "name of an interrupt", r"[A-Za-z][\w.:@-]{0,40}", "eth1 or virtio2", which=True
     )
-    cpus: str = field(metadata=value(_place, _place, "a list such as 0-1"))
+    cpus: str = rule(_place, _place, "a list such as 0-1")
     gaps: ClassVar = {
         "esxi": "VMkernel routes them itself; AdvancedOption has its /Irq/... options"
     }
 
     def clash(self, setting: Setting) -> str:
         """irqbalance goes on placing interrupts as it likes."""
-        on = (
-            isinstance(setting, ServiceRunning)
-            and setting.service == "irqbalance"
-            and setting.running
-        )
-        return "irqbalance would move them again" if on else ""
+        irqbalance = ServiceRunning("irqbalance", True, role=self.role)
+        return "irqbalance would move them again" if setting == irqbalance else ""
 
     def on_linux(self, host: Host) -> Way:
         """`smp_affinity_list` of each."""
@@ -95,8 +89,7 @@ class InterruptCpus(OnHost):
         words = f'{ROUTE_SCRIPT}routed "$1"{f" && {NODE_CPUS}" * node}'
         return Way(
             script(words, name), partial(_routes, name), _on_node if node else _alike,
-            needs=ROOT,
-            more=Details(probe=script(OWN_KERNEL), after=("ServiceRunning",)),
+            needs=ROOT, probe=script(OWN_KERNEL), after=("ServiceRunning",),
         )  # fmt: skip
 
 
@@ -122,7 +115,7 @@ def _alike(text: str) -> str:
 class ServiceRunning(OnHost):
     """Whether a service of the host goes on: irqbalance, tuned, firewalld, ..."""
 
-    service: str = field(metadata=NAMING | name("service"))
+    service: str = name("service", which=True)
     running: bool = False
 
     def on_linux(self, host: Host) -> Way:
@@ -131,10 +124,6 @@ class ServiceRunning(OnHost):
         return Way(
             script(STATE, self.service),
             lambda value: (("systemctl", verbs[value], f"{self.service}.service"),),
-            needs=ROOT,
-            more=Details(
-                probe=script(OWN_KERNEL),
-                cuts_management=self.service in ("firewalld", "nftables", "ufw", "ssh"),
-                settle_seconds=2, seconds=1,
-            ),
+            needs=ROOT, probe=script(OWN_KERNEL), settle_seconds=2, seconds=1,
+            cuts_management=self.service in ("firewalld", "nftables", "ufw", "ssh"),
         )  # fmt: skip

@@ -1,13 +1,11 @@
 """Devices of a Proxmox guest, by `qm` on its host: aio, cache and iothread of a disk, queues."""
 
-from dataclasses import field
-
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.machine.scripts import beside
-from labkit.setting import Details, Way
-from labkit.settings._values import NAMING, amount, pattern, word
-from labkit.settings._ways import RESTART, OnHost, one_of, script
+from labkit.setting import Way
+from labkit.settings._fields import amount, one_of, pattern, word
+from labkit.settings._ways import RESTART, OnHost, script
 
 PROGRAMS = ("qm",)
 
@@ -30,11 +28,9 @@ class ProxmoxDevice(OnHost):
     A guest that runs is restarted, as Proxmox keeps the change for its next start.
     """
 
-    vmid: int = field(metadata=NAMING | amount("the number of a guest", 100, 999_999_999))
-    device: str = field(
-        metadata=NAMING | pattern("device", r"(scsi|virtio|sata|ide|net)\d{1,2}", "scsi0")
-    )
-    option: str = field(metadata=NAMING | word("option of a device", tuple(OPTIONS)))
+    vmid: int = amount("the number of a guest", 100, 999_999_999, which=True)
+    device: str = pattern("device", r"(scsi|virtio|sata|ide|net)\d{1,2}", "scsi0", which=True)
+    option: str = word("option of a device", tuple(OPTIONS), which=True)
     content: str
 
     def __post_init__(self) -> None:
@@ -51,5 +47,5 @@ class ProxmoxDevice(OnHost):
             script(SHOW, *words),
             lambda content: (script(SET, *words, content),),
             needs=RESTART, legal=", ".join((*OPTIONS[self.option], DEFAULT)),
-            more=Details(live=script(SHOW, *words, "--current"), persists=True, seconds=60),
+            live=script(SHOW, *words, "--current"), persists=True, seconds=60,
         )  # fmt: skip

@@ -1,11 +1,10 @@
 """The memory that TCP may use for a connection, and the way TCP finds its rate."""
 
-from dataclasses import field
+from dataclasses import replace
 from typing import ClassVar
 
 from labkit.errors import BadInput
-from labkit.setting import Details
-from labkit.settings._values import NAMING, amount, pattern, word
+from labkit.settings._fields import amount, pattern, word
 from labkit.settings._ways import OnHost, by, of_sysctl, script, switched
 
 PROGRAMS = ("modprobe",)
@@ -26,10 +25,10 @@ class SocketBuffers(OnHost):
     `data` is `receive` or `send`. It holds for connections that are opened afterwards.
     """
 
-    data: str = field(metadata=NAMING | word("way of the data", tuple(WAYS)))
-    least: int = field(metadata=amount("socket buffers: least", 1, MOST_BYTES, "bytes"))
-    first: int = field(metadata=amount("socket buffers: first", 1, MOST_BYTES, "bytes"))
-    most: int = field(metadata=amount("socket buffers: most", 1, MOST_BYTES, "bytes"))
+    data: str = word("way of the data", tuple(WAYS), which=True)
+    least: int = amount("socket buffers: least", 1, MOST_BYTES, "bytes")
+    first: int = amount("socket buffers: first", 1, MOST_BYTES, "bytes")
+    most: int = amount("socket buffers: most", 1, MOST_BYTES, "bytes")
     gaps: ClassVar = IN_THE_GUEST
     on_linux = by(lambda s: of_sysctl(f"net.ipv4.tcp_{WAYS[s.data]}"))
 
@@ -45,13 +44,11 @@ class CongestionControl(OnHost):
     It holds for connections that are opened afterwards.
     """
 
-    algorithm: str = field(metadata=pattern("congestion control", r"[a-z][a-z0-9_]{1,14}", "cubic"))
+    algorithm: str = pattern("congestion control", r"[a-z][a-z0-9_]{1,14}", "cubic")
     gaps: ClassVar = IN_THE_GUEST
-    on_linux = by(
-        lambda s: of_sysctl("net.ipv4.tcp_congestion_control").plus(
-            Details(probe=script(ALGORITHM, s.algorithm))
-        )
-    )
+    on_linux = by(lambda s: replace(
+        of_sysctl("net.ipv4.tcp_congestion_control"), probe=script(ALGORITHM, s.algorithm)
+    ))  # fmt: skip
 
 
 class WindowScaling(OnHost):
@@ -64,9 +61,8 @@ class WindowScaling(OnHost):
 class Sysctl(OnHost):
     """Any other sysctl by its key, with the value as `sysctl` prints it."""
 
-    key: str = field(
-        metadata=NAMING
-        | pattern("sysctl", r"[a-z][a-z0-9_]*(\.[a-zA-Z0-9_-]+){1,6}", "net.core.somaxconn")
+    key: str = pattern(
+        "sysctl", r"[a-z][a-z0-9_]*(\.[a-zA-Z0-9_-]+){1,6}", "net.core.somaxconn", which=True
     )
-    value: str = field(metadata=pattern("value of a sysctl", r"-?\d+|\w+([ ,.-]\w+)*", "4096"))
+    value: str = pattern("value of a sysctl", r"-?\d+|\w+([ ,.-]\w+)*", "4096")
     on_linux = by(lambda s: of_sysctl(s.key))

@@ -5,10 +5,10 @@ from dataclasses import replace
 from labkit.condition import Condition
 from labkit.setting import Setting
 from labkit.settings.exclusive_cpu import ExclusiveCpu
-from labkit.settings.full_reservation import FullReservation
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.power import OnlineCpus
+from labkit.settings.reclaim import FullReservation
 from labkit.study import Had, OfDocument
 
 SOURCE = (

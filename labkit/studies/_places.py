@@ -8,9 +8,9 @@ from dataclasses import replace
 from labkit.condition import Condition
 from labkit.errors import Unknown
 from labkit.settings.exclusive_cpu import ExclusiveCpu
-from labkit.settings.full_reservation import FullReservation
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
+from labkit.settings.reclaim import FullReservation
 
 TOPOLOGY = "places"
 MEANS = {

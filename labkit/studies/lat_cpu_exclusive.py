@@ -5,10 +5,9 @@ from typing import Any
 
 from labkit.box.growing import numbered
 from labkit.condition import Condition
-from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.exclusive_cpu import ExclusiveCpu, OtherCpus
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
-from labkit.settings.other_cpus import OtherCpus
 from labkit.studies._guests import SOURCE, TESTBED, on_esxi
 from labkit.study import OfDocument, Study
 from labkit.workloads.shared_host import NEIGHBOURS, SERVERS, SharedHost

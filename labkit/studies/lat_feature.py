@@ -5,12 +5,10 @@ from labkit.event import Event
 from labkit.events.asked_to_start import AskedToStart
 from labkit.setting import Setting
 from labkit.settings.exclusive_cpu import ExclusiveCpu
-from labkit.settings.full_reservation import FullReservation
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
-from labkit.settings.halting import Halting
-from labkit.settings.neighbour import PLACES, GuestNeighbour, Neighbour
-from labkit.settings.reclaim import MemoryLock, Reclaim
+from labkit.settings.neighbour import PLACES, GuestNeighbour, Halting, Neighbour
+from labkit.settings.reclaim import FullReservation, MemoryLock, Reclaim
 from labkit.studies._guests import SOURCE, TESTBED, on_esxi
 from labkit.study import OfDocument, Study
 from labkit.workloads.wake_up import WakeUp

@@ -6,8 +6,8 @@ from typing import Any
 from labkit.condition import Condition
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
+from labkit.settings.offloads import Coalescing, NicQueues
 from labkit.settings.processes import ServiceRunning
-from labkit.settings.queues import Coalescing, NicQueues
 from labkit.studies._guests import GUESTS, SUBSTITUTE, unused
 from labkit.studies.specweb_15vm import BUSY, KIT, players
 from labkit.study import Had, OfDocument, Study

@@ -7,7 +7,7 @@ from labkit.box.growing import numbered
 from labkit.condition import Condition
 from labkit.setting import Setting
 from labkit.settings.exclusive_cpu import ExclusiveCpu
-from labkit.settings.guest_cores import GuestCores
+from labkit.settings.guest_cpu import GuestCores
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.guest_size import VirtualNuma
 from labkit.study import Had, OfDocument, Study

@@ -6,9 +6,8 @@ import numpy as np
 
 from labkit.condition import Condition
 from labkit.event import Event
-from labkit.events.host_failure import HostFailure
+from labkit.events.host_failure import HostFailure, ServerReboot
 from labkit.events.network_hiccup import NetworkHiccup
-from labkit.events.server_reboot import ServerReboot
 from labkit.results import Results
 from labkit.settings.availability import FailureDetection
 from labkit.study import OfDocument, Study

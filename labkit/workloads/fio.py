@@ -8,7 +8,7 @@ from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
 from labkit.probes import cpu_time
 from labkit.runs.capacity import Capacity, capacity, smallest
-from labkit.settings._ways import cpu_list
+from labkit.settings._fields import cpu_list
 from labkit.workload import Sample, Workload, knob
 from labkit.workloads import _compiled
 from labkit.workloads._sections import parted, read_object

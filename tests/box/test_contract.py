@@ -6,8 +6,7 @@ from labkit.box import status
 from labkit.box.guests import accelerator, contract
 from labkit.machine.places import HOME
 from labkit.settings import kinds_of_setting
-from labkit.settings._guest import OfGuest
-from labkit.settings._machine import OfMachine
+from labkit.settings._guest import OfGuest, OfMachine
 from tests.box.test_accelerator import needs_qemu
 
 PAGE = HOME / "notebooks/docs/proof/guests.md"

@@ -9,16 +9,13 @@ from leftovers import another
 from pairs_tried import as_told, of_part, pairs, texts
 
 from labkit.settings.egress import Link
-from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.exclusive_cpu import ExclusiveCpu, OtherCpus
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.guest_size import GuestMemory
-from labkit.settings.halting import Halting
 from labkit.settings.mtu import Mtu
-from labkit.settings.neighbour import GuestNeighbour, Neighbour
-from labkit.settings.offloads import Offloads
-from labkit.settings.other_cpus import OtherCpus
-from labkit.settings.queues import NicQueues
+from labkit.settings.neighbour import GuestNeighbour, Halting, Neighbour
+from labkit.settings.offloads import NicQueues, Offloads
 from labkit.settings.reclaim import MemoryLock, Reclaim
 from labkit.settings.sockets import Sysctl
 

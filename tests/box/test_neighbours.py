@@ -12,10 +12,8 @@ from labkit.changes.plan import plan
 from labkit.condition import Condition
 from labkit.pages.dial_panel import BEFORE, PRESENT, Dialling
 from labkit.probes.ready_time import Between, ReadyTime
-from labkit.settings.exclusive_cpu import ExclusiveCpu
-from labkit.settings.halting import Halting
-from labkit.settings.neighbour import PLACES, Neighbour
-from labkit.settings.other_cpus import OtherCpus
+from labkit.settings.exclusive_cpu import ExclusiveCpu, OtherCpus
+from labkit.settings.neighbour import PLACES, Halting, Neighbour
 from labkit.settings.reclaim import MemoryLock, Reclaim
 from labkit.workloads._sections import parted
 from labkit.workloads.ping import Ping
@@ -152,7 +150,7 @@ def test_what_a_host_will_show_is_foretold_to_the_letter(lab):
                 continue
             changes.move_to([setting])
             step = changes.steps[setting]
-            assert changes.texts[setting] == step.way.more.foretold(step.text)
+            assert changes.texts[setting] == step.way.foretold(step.text)
 
 
 def test_what_cannot_be_reclaimed_or_locked_is_refused_with_the_reason(lab):

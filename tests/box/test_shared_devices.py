@@ -16,11 +16,9 @@ from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.guest_size import GuestMemory
-from labkit.settings.halting import Halting
 from labkit.settings.mtu import Mtu
-from labkit.settings.neighbour import GuestNeighbour, Neighbour
-from labkit.settings.offloads import Offloads
-from labkit.settings.queues import NicQueues
+from labkit.settings.neighbour import GuestNeighbour, Halting, Neighbour
+from labkit.settings.offloads import NicQueues, Offloads
 from labkit.settings.sockets import Sysctl
 
 PROGRAMS = ("ip",)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pytest
-from knobs import Bench, Knob
+from knobs import NEW, OLD, Bench, Knob
 from leftovers import BESIDE
 from sshd import known, reached, serving
 from wire import DOWN, UP, Wire
@@ -25,7 +25,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.when_changed("labkit/changes/", "labkit/ssh/", "labkit/transports/"),
 ]
-OLD, NEW = {"a": "old\n", "b": "old\n"}, {"a": "new\n", "b": "new\n"}
 PATIENCE = 20
 # What is written is written down, too: whatever was sent twice is made once.
 COUNTED = 'echo "$2" >>"$1.log"; echo "$2" >"$1"'

@@ -8,17 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from knobs import SCRIPT, Bench
+from knobs import HERE, NEW, OLD, SCRIPT, Bench
 
 from labkit.changes import journal
 from labkit.changes.journal import history
 from labkit.changes.journal_lines import decoded, encoded
-from labkit.host import Host
-from labkit.transports.local import Local
 
 PROGRAMS = ("busybox", "shellcheck")
-
-OLD, NEW = {"a": "old\n", "b": "old\n"}, {"a": "new\n", "b": "new\n"}
 
 
 def without(folder, *lacking):
@@ -105,7 +101,7 @@ def test_a_host_of_busybox_alone_is_changed_and_put_back_and_its_journal_is_the_
     done = bench.apply(before=plain)
     assert "made b" in done.stdout and bench.values() == NEW, done
     monkeypatch.setenv("LABKIT_CHANGES", str(bench.changes))
-    (one,) = history(Host("here", "127.0.0.1", Local()))
+    (one,) = history(HERE)
     assert one.damage == "" and [frame.kind for frame in one.frames][:2] == ["begin", "intent"]
     bench.restore(flags="breaking", before=plain)
     assert bench.values() == OLD and bench.left() == []

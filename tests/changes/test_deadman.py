@@ -21,7 +21,7 @@ from labkit.changes.journal import hello, history
 from labkit.changes.lease import Owner
 from labkit.errors import HostError, LabkitError
 from labkit.host import Host
-from labkit.setting import Details, Setting, Way
+from labkit.setting import Setting, Way
 from labkit.ssh.connection import Address
 from labkit.transports.local import Local
 from labkit.transports.ssh import Ssh
@@ -65,7 +65,7 @@ class Cut(Setting):
             ("sh", "-c", f"{reads} 2>&1 || true"),
             lambda value: (("sh", "-c", cut if value == "cut off" else mend),),
             lambda text: text.strip() or "there",
-            more=Details(cuts_management=True),
+            cuts_management=True,
         )
 
 

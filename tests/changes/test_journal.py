@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from knobs import Bench, Knob
+from knobs import HERE, NEW, OLD, Bench, Knob
 
 from labkit.changes.in_force import BEAT_SECONDS, InForce, applied, in_force
 from labkit.changes.journal import given_up, hello, history, lines_of
@@ -26,18 +26,8 @@ from labkit.errors import (
     Unfinished,
 )
 from labkit.host import Host
-from labkit.setting import Details, Way
+from labkit.setting import Way
 from labkit.transports.local import Local
-
-OLD, NEW = {"a": "old\n", "b": "old\n"}, {"a": "new\n", "b": "new\n"}
-
-
-def knob(bench, name, value="new", **more):
-    return Knob(str(bench.folder / name), value, tuple(more.items()))
-
-
-def other(study="theirs"):
-    return Owner("bob", "elsewhere", "1", "1", "another boot", study)
 
 
 @pytest.mark.slow
@@ -52,8 +42,7 @@ def test_the_script_and_labkit_agree_on_every_field(bench):
     odd = ["", " ", "%", "%20", "a\tb\n\n", "é\x01'\"$(touch x)`", "\\n*?[a]", "-n", "\r\n"]
     for text in odd:
         (bench.folder / "a").write_text(text, newline="")
-        host = Host("here", "127.0.0.1", Local())
-        (step,) = plan([knob(bench, "a")], {"server": host}).steps
+        (step,) = plan([bench.knob("a")], {"server": HERE}).steps
         assert step.text == text
 
 
@@ -66,7 +55,7 @@ def test_the_checksum_is_the_one_of_cksum(whole):
 
 @pytest.mark.slow
 def test_what_was_there_before_is_on_the_disk_before_anything_is_written(bench, hosts):
-    with applied([knob(bench, "a"), knob(bench, "b")], hosts):
+    with applied([bench.knob("a"), bench.knob("b")], hosts):
         (one,) = history(hosts["server"])
         kinds = [frame.kind for frame in one.frames]
         assert kinds == ["begin", "intent", "writing", "wrote", "writing", "wrote"]
@@ -81,7 +70,7 @@ def test_a_journal_that_is_gone_on_the_host_is_named_by_the_copy_until_it_is_for
 ):
     kept = bench.folder / "kept"
     words = r"(?s)did not go back.*closed or gone"
-    with pytest.raises(SettingRefused, match=words), applied([knob(bench, "a")], hosts):
+    with pytest.raises(SettingRefused, match=words), applied([bench.knob("a")], hosts):
         (copy,) = (bench.folder / "out/journal/here").glob("*.log")
         shutil.copytree(bench.changes, kept)
         shutil.rmtree(bench.changes)
@@ -104,7 +93,7 @@ def test_without_room_for_the_copy_nothing_is_changed(bench, hosts):
     log.parent.mkdir(parents=True)
     log.symlink_to("/dev/full")
     with pytest.raises(ResultsError, match=r"(?s)no copy .*No space left on device.*LABKIT_OUT"):
-        changes.move_to([knob(bench, "a")])
+        changes.move_to([bench.knob("a")])
     assert bench.values() == OLD and not bench.changes.exists()
 
 
@@ -150,7 +139,7 @@ def test_the_next_who_comes_is_told_of_an_unfinished_change_set(bench, hosts):
     (bench.changes / "lease").unlink()
     with (
         pytest.raises(Unfinished, match=r"(?s)#1 by me on here.*labkit restore here"),
-        applied([knob(bench, "a", "newer")], hosts),
+        applied([bench.knob("a", "newer")], hosts),
     ):
         pytest.fail("the body must not run")
     assert bench.values() == NEW
@@ -159,10 +148,10 @@ def test_the_next_who_comes_is_told_of_an_unfinished_change_set(bench, hosts):
 
 def test_a_stale_plan_is_refused_with_what_differs(bench, hosts):
     changes = InForce(hosts, Owner.me("x"))
-    changes.learn([knob(bench, "a"), knob(bench, "b")])
+    changes.learn([bench.knob("a"), bench.knob("b")])
     (bench.folder / "b").write_text("theirs\n")
     with pytest.raises(SettingRefused, match=r"(?s)plan is stale.*was 'old.*is 'theirs"):
-        changes.move_to([knob(bench, "a"), knob(bench, "b")])
+        changes.move_to([bench.knob("a"), bench.knob("b")])
     changes.put_back()
     assert bench.values() == {"a": "old\n", "b": "theirs\n"} and bench.left() == []
 
@@ -190,7 +179,7 @@ def test_a_device_that_is_gone_is_said_and_the_journal_stays_open(bench, hosts):
 
 @pytest.mark.slow
 def test_what_does_not_go_back_stays_in_the_journal_until_it_does(bench, hosts):
-    a, b = knob(bench, "a"), knob(bench, "b")
+    a, b = bench.knob("a"), bench.knob("b")
     words = r"(?s)1 of 2 settings did not go back.* does not go back to 'old': no more"
     with pytest.raises(SettingRefused, match=words), applied([b, a], hosts):
         (bench.folder / "a.stuck").touch()
@@ -206,7 +195,7 @@ def test_what_does_not_go_back_stays_in_the_journal_until_it_does(bench, hosts):
 def test_what_was_given_up_stays_visible_in_the_journal(bench, hosts, how):
     """Not only what `--forget` notes now: also a set that an older labkit closed so."""
     with pytest.raises(SettingRefused, match="did not go back"), in_force(hosts) as changes:
-        changes.move_to([knob(bench, "a")])
+        changes.move_to([bench.knob("a")])
         if how == "lacking":
             (bench.folder / "a").unlink()
         else:
@@ -237,7 +226,7 @@ def test_a_clamped_an_ignored_and_a_slow_value_are_told_apart(bench, hosts):
         ("9", 0, "became something else: wanted '9', reads back as '7'"),
         ("8", 0.3, "was ignored after 0.4 s: wanted '8', reads back as 'old'"),
     ):
-        asked = [knob(bench, "b"), Odd(str(a), wanted, clamp, settle)]
+        asked = [bench.knob("b"), Odd(str(a), wanted, clamp, settle)]
         with pytest.raises(SettingRefused, match=words), applied(asked, hosts):
             pytest.fail("the body must not run")
         assert bench.values() == OLD, "the one before it went back"
@@ -254,7 +243,7 @@ class Odd(Knob):
         object.__setattr__(self, "writer", (writer, settle))
 
     def way(self, kind, host):
-        return Way(("cat", self.path), self.writer[0], more=Details(settle_seconds=self.writer[1]))
+        return Way(("cat", self.path), self.writer[0], settle_seconds=self.writer[1])
 
 
 @pytest.mark.slow
@@ -262,7 +251,7 @@ def test_a_host_of_which_nothing_is_read_again_hears_us_after_runs_and_seldom_du
     bench, hosts
 ):
     with in_force(hosts, period=0.05) as changes:
-        changes.move_to([knob(bench, "a")])
+        changes.move_to([bench.knob("a")])
         changes.move_to([])
         heard = (bench.changes / "beat").read_text
         before = heard()
@@ -282,7 +271,7 @@ def test_a_host_of_which_nothing_is_read_again_hears_us_after_runs_and_seldom_du
 def test_a_thing_that_is_left_stays_as_it_is_until_another_move_and_goes_back_at_the_end(
     bench, hosts
 ):
-    a, b = knob(bench, "a"), knob(bench, "b")
+    a, b = bench.knob("a"), bench.knob("b")
     with in_force(hosts) as changes:
         changes.move_to([a, b])
         changes.move_to([a], [b.thing])
@@ -295,7 +284,7 @@ def test_a_thing_that_is_left_stays_as_it_is_until_another_move_and_goes_back_at
 
 @pytest.mark.slow
 def test_a_journal_that_is_as_we_left_it_is_believed_and_one_that_is_not_is_read_anew(bench, hosts):
-    a, b = knob(bench, "a"), knob(bench, "b")
+    a, b = bench.knob("a"), bench.knob("b")
     with pytest.raises(SettingRefused, match="did not go back"), in_force(hosts) as changes:
         changes.move_to([a])
         (journal,) = bench.changes.glob("*.open")
@@ -330,7 +319,7 @@ def test_a_journal_without_a_place_changes_nothing(bench, hosts, monkeypatch):
     monkeypatch.setenv("LABKIT_CHANGES", str(bench.folder / "wall" / "changes"))
     with (
         pytest.raises(HostError, match=r"(?s)nothing more was changed.*Not a directory"),
-        applied([knob(bench, "a")], hosts),
+        applied([bench.knob("a")], hosts),
     ):
         pytest.fail("the body must not run")
     assert bench.values() == OLD
@@ -349,7 +338,7 @@ def test_twenty_settings_cost_at_most_six_round_trips(bench, hosts):
     many.reset()
     host = {"server": Host("here", "127.0.0.1", Counting())}
     with in_force(host) as changes:
-        wanted = [knob(bench, name) for name in many.names]
+        wanted = [bench.knob(name) for name in many.names]
         changes.move_to(wanted)
         changes.check(wanted)
         assert set(many.values().values()) == {"new\n"}

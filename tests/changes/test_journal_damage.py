@@ -5,16 +5,13 @@ import re
 from itertools import product
 
 import pytest
+from knobs import HERE, NEW
 
 from labkit.changes.journal import history, lines_of
 from labkit.changes.journal_lines import decoded, frames
 from labkit.changes.restore import restore
 from labkit.errors import JournalDamaged
-from labkit.host import Host
-from labkit.transports.local import Local
 
-NEW = {"a": "new\n", "b": "new\n"}
-HOST = Host("here", "127.0.0.1", Local())
 SLOW = pytest.mark.slow
 
 
@@ -36,7 +33,7 @@ def test_what_is_damaged_is_said_with_the_part_that_can_be_read(bench):
     (bench.changes / "1.open").write_bytes(with_flipped(whole, len(whole) // 2, 0))
     done = bench.restore(flags="breaking")
     assert "damaged" in done.stdout and bench.values() == NEW
-    (one,) = history(HOST)
+    (one,) = history(HERE)
     assert one.damage and one.damage.split("\n")[0] in "\n".join(lines_of(one))
 
 
@@ -101,8 +98,8 @@ def test_a_journal_cut_at_any_length_makes_no_wrong_value(bench):
 def test_nothing_is_put_back_by_the_journal_of_a_later_labkit(bench):
     file = bench.changes / "1.open"
     file.write_bytes(as_applied(bench).replace(b"labkit1 ", b"labkit2 "))
-    found = restore(HOST, breaking=True)
+    found = restore(HERE, breaking=True)
     assert not found.ok and "a later labkit wrote it" in str(found) and bench.values() == NEW
-    (one,) = history(HOST)
+    (one,) = history(HERE)
     assert "is written as labkit2; this labkit reads labkit1" in one.damage
     assert bench.left() == ["1.open"]

@@ -11,7 +11,7 @@ from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
-from knobs import SCRIPT, Knob
+from knobs import HERE, NEW, OLD, SCRIPT
 from leftovers import awaited
 from watches import end_below, watches_below
 
@@ -21,13 +21,10 @@ from labkit.changes.journal_lines import decoded
 from labkit.changes.lease import Lease, Owner
 from labkit.changes.restore import restore
 from labkit.errors import Busy, Unfinished
-from labkit.host import Host
-from labkit.transports.local import Local
 
 PROGRAMS = ("unshare",)
 
 HOME = Path(__file__).resolve().parents[2]
-OLD, NEW = {"a": "old\n", "b": "old\n"}, {"a": "new\n", "b": "new\n"}
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a PID namespace")
 # One that makes its first change, and the second when it is told to.
 HOLDER = """
@@ -47,7 +44,7 @@ with in_force({"server": Host("here", "", Local())}) as changes:
 
 @pytest.fixture
 def host():
-    return Host("here", "127.0.0.1", Local())
+    return HERE
 
 
 def python(code, *words, before=(), **more):
@@ -99,14 +96,16 @@ def test_a_process_that_was_killed_and_that_nobody_has_waited_for_has_ended():
         assert lease.ended
 
 
+# One that has ended on this machine, and one whose number a later process has.
 @pytest.mark.slow
-def test_a_lease_whose_number_a_later_process_has_is_taken_over_at_once(bench, host):
-    later = replace(Owner.me("x"), started="1")
-    InForce({"server": host}, later).move_to([Knob(str(bench.folder / "a"), "new")])
-    assert hello(host).lease.pid == str(os.getpid()) and hello(host).lives == "alive"
+@pytest.mark.parametrize("change", [{"pid": "999999999", "started": "1"}, {"started": "1"}])
+def test_a_lease_of_a_process_that_has_ended_is_taken_over_at_once(bench, host, change):
+    gone = replace(Owner.me("x"), **change)
+    InForce({"server": host}, gone).move_to([bench.knob("a")])
+    assert hello(host).lease.pid == gone.pid and hello(host).lives == "alive"
     with (
         pytest.raises(Unfinished),
-        applied([Knob(str(bench.folder / "b"), "new")], {"server": host}),
+        applied([bench.knob("b", "new")], {"server": host}),
     ):
         pytest.fail("the body must not run")
     assert restore(host).ok and bench.values() == OLD and hello(host).lease is None
@@ -131,7 +130,7 @@ def test_a_lease_that_cannot_be_looked_at_is_taken_over_once_it_is_silent(bench)
 def test_a_process_among_others_of_its_own_is_not_called_ended(bench, host):
     with holding(bench, before=("unshare", "--pid", "--fork", "--kill-child")) as holder:
         assert holder.stdout.readline() == "in force\n"
-        with pytest.raises(Busy), applied([Knob(str(bench.folder / "b"), "x")], {"server": host}):
+        with pytest.raises(Busy), applied([bench.knob("b", "x")], {"server": host}):
             pytest.fail("the body must not run")
         assert bench.values() == {"a": "new\n", "b": "old\n"}
 

@@ -1,19 +1,21 @@
-"""Settings that depend on each other, on model devices that refuse any other order."""
+"""Settings that depend on each other, on model devices that refuse any other order; and turns."""
 
 import itertools
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pytest
+from knobs import Knob
 
+from labkit.changes.change_set import _make, _rounds
 from labkit.changes.in_force import InForce, in_force
 from labkit.changes.lease import Owner
-from labkit.changes.plan import in_order, plan
+from labkit.changes.plan import Step, in_order, plan
 from labkit.changes.restore import restore
 from labkit.errors import Impossible, SettingRefused
 from labkit.host import Host
-from labkit.setting import Details, Setting, Way
+from labkit.setting import Setting, Way
 from labkit.transports.local import Local
 
 pytestmark = pytest.mark.slow
@@ -59,7 +61,7 @@ class Part(Setting):
         return Way(
             ("cat", f"{self.device}/{self.part}"),
             lambda value: ((*words, value, *needed, "--", *needing),),
-            more=Details(after=after if self.after is None else self.after),
+            after=after if self.after is None else self.after,
         )
 
 
@@ -161,7 +163,7 @@ def test_eight_settings_of_two_hosts_come_in_the_right_order_however_they_are_mi
         assert {step.thing for step in made} == {step.thing for step in steps}
         for n, step in enumerate(made):
             before = {one.thing for one in made[:n]}
-            assert {*step.way.more.after} <= before
+            assert {*step.way.after} <= before
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
@@ -182,3 +184,41 @@ def test_settings_that_wait_for_each_other_in_a_circle_are_refused_in_the_plan(
         with pytest.raises(Impossible), in_force(hosts) as changes:
             changes.move_to(asked)
     assert values(tmp_path) == NONE and not [*tmp_path.glob("*/changes")]
+
+
+def step(name, apart="", **more):
+    knob = Knob(name, "new")
+    way = replace(knob.way("linux", None), apart=apart, **more)
+    return Step(knob, "here", "linux", way, "old\n", "true"), ""
+
+
+def told(change, number):
+    """The round that the host is told, of which each field has its place (verbs.sh)."""
+    return _make(*change, number)[7]
+
+
+def names(*makes):
+    return [[one.thing for one, _ in some] for some in _rounds(makes)]
+
+
+def test_each_guest_has_its_changes_in_their_order_beside_those_of_the_others():
+    makes = [step(f"{guest}{n}", guest) for guest in "abc" for n in (1, 2)]
+    assert names(*makes) == [["a1", "b1", "c1"], ["a2", "b2", "c2"]]
+
+
+def test_what_is_of_the_whole_host_is_made_alone_and_what_came_before_it_is_made_before():
+    found = names(step("a1", "a"), step("host"), step("a2", "a"), step("b1", "b"))
+    assert found == [["a1"], ["host"], ["a2", "b1"]]
+
+
+def test_what_lasts_or_cuts_the_way_or_comes_after_something_is_made_alone():
+    for more in ({"persists": True}, {"cuts_management": True}, {"after": ("a1",)}):
+        assert names(step("a1", "a"), step("b1", "b", **more), step("c1", "c")) == [
+            ["a1"], ["b1"], ["c1"],
+        ]  # fmt: skip
+        assert told(step("b1", "b", **more), 2) == "0"
+
+
+def test_the_host_is_told_the_round_of_what_is_apart_only():
+    assert told(step("a1", "a"), 3) == "3" and told(step("x"), 3) == "0"
+    assert Way(("true",), lambda _: ()).apart == ""

@@ -11,18 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from knobs import Knob
+from knobs import HERE, OLD
 
 from labkit.changes.in_force import in_force
 from labkit.changes.restore import restore
 from labkit.errors import SettingRefused
-from labkit.host import Host
 from labkit.machine.stopping import undisturbed
-from labkit.transports.local import Local
 
 HOME = Path(__file__).resolve().parents[2]
-HOST = Host("here", "127.0.0.1", Local())
-OLD = {"a": "old\n", "b": "old\n"}
 # The program begins when it can be stopped politely: before that nothing is done.
 PROGRAM = """
 import sys
@@ -76,7 +72,7 @@ def points(bench, name, stride, at):
 # What is killed cannot put back; anybody else can, at once, and by nothing but the journal.
 def left_behind(bench, name, said):
     if name == "SIGKILL":
-        restore(HOST)
+        restore(HERE)
     elif bench.left():
         return f"{said}, and the journal is open"
     return "" if (bench.values(), bench.left()) == (OLD, []) else f"{bench.values()}"
@@ -128,8 +124,8 @@ def test_a_stop_while_the_settings_are_read_leaves_nothing_behind(bench, interru
                     pass
                 os.kill(os.getpid(), signal.SIGINT)
 
-        with pytest.raises(KeyboardInterrupt), in_force({"server": HOST}) as changes:
-            changes.move_to([Knob(str(bench.folder / "a"), "new")])
+        with pytest.raises(KeyboardInterrupt), in_force({"server": HERE}) as changes:
+            changes.move_to([bench.knob("a", "new")])
             begun = threading.Event()
             pool.submit(read, changes, begun)
             assert begun.wait(10)
@@ -140,8 +136,8 @@ def test_a_stop_while_the_settings_are_read_leaves_nothing_behind(bench, interru
 @pytest.mark.slow
 def test_what_did_not_go_back_is_said_also_to_those_who_have_stopped_us(bench, interruptible):
     stuck = bench.folder / "a.stuck"
-    with pytest.raises(SettingRefused, match="did not go back"), in_force({"server": HOST}) as now:
-        now.move_to([Knob(str(bench.folder / "a"), "new")])
+    with pytest.raises(SettingRefused, match="did not go back"), in_force({"server": HERE}) as now:
+        now.move_to([bench.knob("a", "new")])
         stuck.touch()
         with undisturbed("a test"):
             signal.raise_signal(signal.SIGINT)

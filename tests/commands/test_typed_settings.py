@@ -8,7 +8,7 @@ from labkit.settings import kinds_of_setting, needs_words
 from labkit.settings.egress import NetIoControl, Traffic
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.mtu import Mtu
-from labkit.settings.queues import NicQueues
+from labkit.settings.offloads import NicQueues
 
 WRONG = {
     "Mtu": "'Mtu' is not a setting",

@@ -37,14 +37,13 @@ class Sorting(Workload):
         return [Sample("elapsed", "s", np.array([float(end) - float(start)]))]
 """
 SETTING = '''
-from dataclasses import field
-from labkit.settings._values import amount
+from labkit.settings._fields import amount
 from labkit.settings._ways import OnHost, by, of_sysctl
 
 class Hops(OnHost):
     """The hops that packets of this host begin with."""
 
-    hops: int = field(default=64, metadata=amount("time to live", 1, 255, "hops"))
+    hops: int = amount("time to live", 1, 255, "hops", default=64)
     on_linux = by(of_sysctl("net.ipv4.ip_default_ttl"))
 '''
 STUDY = """

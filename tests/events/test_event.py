@@ -12,7 +12,7 @@ from labkit.box.guests.watch_guest import Mirrors
 from labkit.charts.moving import seen_live
 from labkit.errors import BadInput, HostError, ResultsError
 from labkit.event import Event, Say, TimeLine, happening, said
-from labkit.events import _dip, _libvirt
+from labkit.events import _libvirt, _seen
 from labkit.events.migration import LiveMigration
 
 LAB = SimpleNamespace(fleet=SimpleNamespace(clocks=lambda: SimpleNamespace(ok={})))
@@ -171,7 +171,7 @@ def test_a_move_under_way_is_drawn_as_soon_as_something_of_it_was_seen():
 
 def figures(span, values):
     at = np.arange(values.size) + 0.5
-    found = _dip.samples(span, {"orders": (at, values)})
+    found = _seen.dips(span, {"orders": (at, values)})
     return {one.metric: float(one.values[0]) for one in found}
 
 
@@ -179,7 +179,7 @@ def figures(span, values):
 def test_a_load_was_steady_unless_it_was_low_while_its_guest_did_not_stand_still(low, steady):
     at = np.arange(20) + 0.5
     meanwhile = np.where((at > 8) & (at < 16), low, 100.0)
-    found = figures(_dip.Span(8, 8, 15, 16, 16.2), np.where((at > 15) & (at < 16), 0.0, meanwhile))
+    found = figures(_seen.Span(8, 8, 15, 16, 16.2), np.where((at > 15) & (at < 16), 0.0, meanwhile))
     assert found["depth"] == 1 and found["recovery time"] == pytest.approx(0.5)
     assert found["steady share"] == steady
     assert found["load while copying"] == pytest.approx(low / 100)
@@ -187,18 +187,18 @@ def test_a_load_was_steady_unless_it_was_low_while_its_guest_did_not_stand_still
 
 
 def test_without_a_word_on_when_the_guest_stood_still_nothing_is_said_of_the_copying():
-    assert "steady share" not in figures(_dip.Span(8, 8, None, None, 16), np.full(20, 100.0))
+    assert "steady share" not in figures(_seen.Span(8, 8, None, None, 16), np.full(20, 100.0))
 
 
 def test_what_is_prepared_for_an_event_lowers_no_load_before_it():
     at = np.arange(20) + 0.5
     values = np.where((at > 4) & (at < 8), 40.0, 100.0)
-    assert figures(_dip.Span(4.0, 8.0, 10.0, 11.5, 12.0), values)["load before"] == 100
+    assert figures(_seen.Span(4.0, 8.0, 10.0, 11.5, 12.0), values)["load before"] == 100
 
 
 def test_what_a_load_does_by_itself_is_no_dip_of_an_event():
     values = np.where(np.arange(20) % 2 == 0, 80.0, 120.0)
-    span = _dip.Span(10, 10, 15, 16, 16.5)
+    span = _seen.Span(10, 10, 15, 16, 16.5)
     assert figures(span, values)["steady share"] == 1
     values[11] = 20.0
     assert figures(span, values)["steady share"] == pytest.approx(3 / 4)

@@ -9,10 +9,9 @@ import pytest
 
 from labkit.charts.curves import detection
 from labkit.errors import BadInput, ResultsError
-from labkit.events import _outage
-from labkit.events.host_failure import HostFailure
+from labkit.events import host_failure
+from labkit.events.host_failure import HostFailure, ServerReboot
 from labkit.events.network_hiccup import NetworkHiccup
-from labkit.events.server_reboot import ServerReboot
 from labkit.lab import Lab
 
 HOST = "[24] failo-server2 corosync notice  [TOTEM ]"
@@ -46,9 +45,9 @@ def figures(event, seen, lists, logins=None):
 
 
 def test_real_lines_of_corosync_tell_when_a_host_was_missed_and_when_it_was_given_up():
-    found = _outage.heard(HEARD, FAILURE)
+    found = host_failure.heard(HEARD, FAILURE)
     assert found == {"silent": pytest.approx(1795754540.193), "lost": pytest.approx(1795754541.393)}
-    assert _outage.heard(HEARD, FAILURE + 60) == {}
+    assert host_failure.heard(HEARD, FAILURE + 60) == {}
 
 
 def test_the_time_line_of_a_failure_has_every_step_one_after_the_other():

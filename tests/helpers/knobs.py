@@ -5,20 +5,20 @@ import os
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from labkit.changes import journal
 from labkit.changes.journal_lines import decoded, encoded
-from labkit.setting import Details, Setting, Way
+from labkit.host import Host
+from labkit.setting import Setting, Way
+from labkit.transports.local import Local
 
 SCRIPT = Path(tempfile.mkdtemp(prefix="labkit-script-"), "changes.sh")
 SCRIPT.write_text(journal.script())
 atexit.register(shutil.rmtree, SCRIPT.parent, ignore_errors=True)
 WRITES = '[ ! -e "$1.stuck" ] || { echo "no more"; exit 1; }; echo "$2" > "$1"'
-
-OF_WAYS = {slot.name for slot in fields(Way)}
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,11 @@ class Knob(Setting):
 
     def way(self, kind, host):
         writes = ("sh", "-c", WRITES, "sh", self.path)
-        own = {name: said for name, said in self.more if name in OF_WAYS}
-        more = Details(**{name: said for name, said in self.more if name not in OF_WAYS})
-        return Way(("cat", self.path), lambda value: ((*writes, value),), **own, more=more)
+        return Way(("cat", self.path), lambda value: ((*writes, value),), **dict(self.more))
+
+
+OLD, NEW = (dict.fromkeys(("a", "b"), f"{value}\n") for value in ("old", "new"))
+HERE = Host("here", "127.0.0.1", Local())
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,9 @@ class Bench:
 
     folder: Path
     names: tuple = ("a", "b")
+
+    def knob(self, name, value="new", **more):
+        return Knob(str(self.folder / name), value, tuple(more.items()))
 
     @property
     def changes(self):

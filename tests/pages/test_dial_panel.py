@@ -19,8 +19,7 @@ from labkit.pages.dial_panel import (
 )
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
-from labkit.settings.halting import Halting
-from labkit.settings.neighbour import PLACES, Neighbour
+from labkit.settings.neighbour import PLACES, Halting, Neighbour
 from labkit.transports.local import Local
 
 

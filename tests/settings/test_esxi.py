@@ -130,10 +130,10 @@ def test_what_takes_a_reboot_is_configured_now_and_runs_after_it(esxi, layout):
     changed(esxi, kernel_layout=layout)
     found = way(typed := "HyperThreading(False)", esxi)
     make(typed, esxi)
-    assert [shown(found, esxi), shown(found, esxi, found.more.live)] == ["off", "on"]
+    assert [shown(found, esxi), shown(found, esxi, found.live)] == ["off", "on"]
     assert found.needs == {"root", "reboot"}
     reboot(esxi)
-    assert shown(found, esxi, found.more.live) == "off"
+    assert shown(found, esxi, found.live) == "off"
     said = esxi.host.check("esxcli", "hardware", "cpu", "global", "get")
     assert "Hyperthreading Active: false" in said
 
@@ -150,12 +150,12 @@ def test_what_only_a_start_brings_is_in_force_only_after_it(esxi, typed):
     before = esxi.host.check(*found.reads)
     make(typed, esxi)
     assert shown(found, esxi) == wanted
-    assert esxi.host.check(*found.more.live) == before and "reboot" in found.needs
+    assert esxi.host.check(*found.live) == before and "reboot" in found.needs
     put(found, found.value(before), esxi)
     assert esxi.host.check("ls", "/tmp") == "", "all is as it was, so nothing is remembered"
     make(typed, esxi)
     reboot(esxi)
-    assert shown(found, esxi, found.more.live) == wanted
+    assert shown(found, esxi, found.live) == wanted
 
 
 # The second device waits for a start, and 6.7 applies nothing at once.
@@ -168,7 +168,7 @@ def test_a_device_that_waits_for_a_start_is_not_called_passed_through(
     changed(esxi, release=release)
     found = way(typed := f"Passthrough('0000:03:00.{function}')", esxi)
     make(typed, esxi)
-    assert (shown(found, esxi), shown(found, esxi, found.more.live)) == ("on", live)
+    assert (shown(found, esxi), shown(found, esxi, found.live)) == ("on", live)
     step = plan([setting_of(typed)], {"server": esxi.host}).steps[0]
     assert step.waits is (live == "off")
     assert step.told()["state"] == ("waits for a reboot" if step.waits else "in force")

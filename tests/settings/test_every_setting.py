@@ -78,10 +78,10 @@ def tried(host, case):
         for words in way.writes(setting.wanted):
             host.check(*words)
         assert settled(host, way, setting.wanted, way.value) == setting.wanted
-        if way.more.live:
+        if way.live:
             # ESXi from 7.0 on applies a passthrough at once, and nothing else.
             at_once = isinstance(setting, Passthrough)
-            live = way.value(host.check(*way.more.live))
+            live = way.value(host.check(*way.live))
             assert live == (setting.wanted if at_once else way.value(before)), "after a reboot"
     finally:
         for words in way.writes(way.value(before)):
@@ -91,7 +91,7 @@ def tried(host, case):
 
 def settled(host, way, wanted, said=str):
     """What a host shows, once it is as wanted; what needs no time to settle is looked at once."""
-    end = time.monotonic() + 10 * way.more.settle_seconds
+    end = time.monotonic() + 10 * way.settle_seconds
     while (shown := said(host.check(*way.reads))) != wanted and time.monotonic() < end:
         time.sleep(0.05)
     return shown
@@ -101,8 +101,8 @@ def refused(host, setting, kind):
     """Why a plan would refuse the setting; empty when it would not."""
     try:
         _, way = way_among(setting, [kind], host)
-        if way.more.probe:
-            host.check(*way.more.probe)
+        if way.probe:
+            host.check(*way.probe)
         way, text = held(way, host.check(*way.reads))
         return way.refuses(text)
     except (Impossible, CommandFailed) as why:

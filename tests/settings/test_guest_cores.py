@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from labkit.host import Host
-from labkit.settings.guest_cores import CHOICES, NO_CHOICE, GuestCores
+from labkit.settings.guest_cpu import CHOICES, NO_CHOICE, GuestCores
 from labkit.transports.local import Local
 
 PROGRAMS = ("sort",)

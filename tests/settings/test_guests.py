@@ -24,10 +24,10 @@ from labkit.lab import Lab
 from labkit.running import possible
 from labkit.settings._guest import ANSWERS
 from labkit.settings.exclusive_cpu import ExclusiveCpu
-from labkit.settings.full_reservation import FullReservation
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.neighbour import GuestNeighbour, Neighbour
+from labkit.settings.reclaim import FullReservation
 from labkit.workloads.ping import Ping
 from labkit.workloads.wake_up import WakeUp
 

@@ -51,7 +51,7 @@ def test_an_option_is_made_read_back_and_put_back_and_the_guest_takes_it(
         for words in step.way.writes(value):
             host.check(*words)
         assert host.check(*step.way.reads).strip() == value
-        assert host.check(*step.way.more.live).strip() == value
+        assert host.check(*step.way.live).strip() == value
     answer = json.loads(guest.read_text())
     assert answer["boots"] == 2 and answer["pending"] == {}
     assert {*answer["now"][device].split(",")} == {*{"scsi0": DISK, "net0": NET}[device].split(",")}

@@ -14,12 +14,13 @@ from labkit.host import Host
 from labkit.lab import Lab
 from labkit.setting import KINDS, refuse_conflicts, type_name, way_among
 from labkit.settings import kinds_of_setting
-from labkit.settings._ways import OnHost, cpu_list
+from labkit.settings._fields import cpu_list
+from labkit.settings._ways import OnHost
 from labkit.settings.cgroup import GroupCpus
 from labkit.settings.egress import DEFAULT, Link, NetIoControl, Traffic
 from labkit.settings.guest_cpu import GuestCpus
 from labkit.settings.guest_power import GuestPower
-from labkit.settings.latency_sensitivity import LatencySensitivity
+from labkit.settings.guest_size import LatencySensitivity
 from labkit.settings.migration import MigrationStreams
 from labkit.settings.mtu import Mtu
 from labkit.settings.processes import ProcessCpus

@@ -16,9 +16,8 @@ from labkit.errors import LabkitError
 from labkit.host import Guest, Host
 from labkit.running import notebook
 from labkit.running.open_lab import check_parameters, knobs_among, with_load
-from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.exclusive_cpu import ExclusiveCpu, OtherCpus
 from labkit.settings.guest_nic import GuestNic
-from labkit.settings.other_cpus import OtherCpus
 from labkit.settings.power import OnlineCpus
 from labkit.settings.processes import InterruptCpus, ServiceRunning
 from labkit.settings.sockets import WindowScaling

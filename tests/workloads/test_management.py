@@ -9,8 +9,7 @@ import pytest
 from labkit import studies
 from labkit.changes.plan import plan
 from labkit.errors import BadInput, ResultsError
-from labkit.events._outage import Outage
-from labkit.events.host_failure import HostFailure
+from labkit.events.host_failure import HostFailure, Outage
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.running.preparing import needed

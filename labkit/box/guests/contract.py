@@ -22,17 +22,14 @@ from labkit.host import Host
 from labkit.lab import Lab, opened
 from labkit.machine.scripts import beside
 from labkit.setting import Setting
-from labkit.settings.exclusive_cpu import ExclusiveCpu
-from labkit.settings.guest_cores import GuestCores
+from labkit.settings.exclusive_cpu import ExclusiveCpu, OtherCpus
+from labkit.settings.guest_cpu import GuestCores
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.guest_size import GuestMemory, VirtualNuma
-from labkit.settings.halting import Halting
 from labkit.settings.mtu import Mtu
-from labkit.settings.neighbour import GuestNeighbour, Neighbour
-from labkit.settings.offloads import Offloads
-from labkit.settings.other_cpus import OtherCpus
-from labkit.settings.queues import NicQueues, NicRing
+from labkit.settings.neighbour import GuestNeighbour, Halting, Neighbour
+from labkit.settings.offloads import NicQueues, NicRing, Offloads
 from labkit.settings.reclaim import MemoryLock, Reclaim
 
 PROGRAMS = ("ping",)
