@@ -162,6 +162,11 @@ def said(text: str) -> list[dict[str, Any]]:
     return lines
 
 
+def moments(text: str) -> dict[str, float]:
+    """The moment of each thing that was said to have happened, by what it was."""
+    return {line["event"]: line["at"] for line in said(text) if "event" in line}
+
+
 def offsets(lines: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
     """The offset of each host's clock from ours, and its bound."""
     return {

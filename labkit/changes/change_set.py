@@ -119,7 +119,9 @@ class ChangeSet:
         if not looks:
             # Perhaps a guest that is stopped now: it will be asked when it matters.
             with suppress(HostError):
-                self._beat(after)
+                if time.monotonic() - self.heard >= after:
+                    beat(self.host, self.token)
+                    self.heard = time.monotonic()
             return []
         values = show(self.host, looks, self.token)
         self.heard = time.monotonic()
@@ -133,11 +135,6 @@ class ChangeSet:
             elif runs != value:
                 drifts.append(Drift(self.host.name, thing, runs, waits=True))
         return drifts
-
-    def _beat(self, after: float) -> None:
-        if time.monotonic() - self.heard >= after:
-            beat(self.host, self.token)
-            self.heard = time.monotonic()
 
     def restore(self) -> list[ScriptReply]:
         """Put back what is ours, latest first, and let go of the host."""

@@ -132,7 +132,10 @@ class InForce:
         starts = {role for s in settings if self.steps[s].changes for role in s.starts}
         for role in (role for role in roles if role not in self._asleep() | starts | self.alone):
             host, change_set = self.hosts[role], self.sets.get(role)
-            for open_set in self._open_on(host):
+            open_sets: Sequence[OpenSet] = ()
+            with suppress(Unreachable):  # another process, or a block around ours, has paused it
+                open_sets = hello(host).open
+            for open_set in open_sets:
                 if change_set is None or change_set.number != open_set.number:
                     raise SettingRefused(
                         f"{host.name}: {open_set} may belong to a device that would be replaced; "
@@ -143,13 +146,6 @@ class InForce:
 
     def _asleep(self) -> set[str]:
         return {role for setting in self.changed.values() for role in setting.resting}
-
-    # Another process, or a block around ours, may have paused it.
-    def _open_on(self, host: Host) -> Sequence[OpenSet]:
-        try:
-            return hello(host).open
-        except Unreachable:
-            return ()
 
     # What is in force on them goes back now, and is made again on those that come.
     def _outdate(self, role: str) -> None:
@@ -359,7 +355,14 @@ def in_force(
         yield changes
         changes.put_back()
     except BaseException as first:
-        _put_back_after(first, changes)
+        try:
+            changes.put_back()
+        except LabkitError as second:
+            if not isinstance(first, LabkitError):
+                raise
+            # Of two failures both are said.
+            text = "\n".join([first.said, second.what, second.said])
+            raise SettingRefused(first.what, said=text, hint=second.hint) from first
         raise
     finally:
         stop.set()
@@ -374,17 +377,6 @@ def applied(settings: Sequence[Setting], hosts: Mapping[str, Host]) -> Iterator[
     with in_force(hosts) as changes:
         changes.move_to(settings)
         yield changes.before
-
-
-# Of two failures both are said.
-def _put_back_after(first: BaseException, changes: InForce) -> None:
-    try:
-        changes.put_back()
-    except LabkitError as second:
-        if not isinstance(first, LabkitError):
-            raise
-        text = "\n".join([first.said, second.what, second.said])
-        raise SettingRefused(first.what, said=text, hint=second.hint) from first
 
 
 def _timestamp() -> str:

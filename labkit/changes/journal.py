@@ -112,11 +112,10 @@ class Greeting:
 
     def refuse(self, host: Host) -> None:
         """Refuse a host that somebody is changing, or on which something is not put back."""
+        if self.held and self.lease:
+            raise _held(host, self.lease)
         if trouble := self.trouble(host.name):
-            back = host.verb("restore")
-            if self.held:
-                raise Busy(trouble, hint=f"wait; or, if that has certainly ended: {back} --break")
-            raise Unfinished(trouble, hint=f"restore it first: {back}")
+            raise Unfinished(trouble, hint=f"restore it first: {host.verb('restore')}")
 
 
 @dataclass(frozen=True)
@@ -209,6 +208,11 @@ def refusals(host: Host, answers: Sequence[ScriptReply]) -> Iterator[HostError]:
             yield error
 
 
+def _held(host: Host, lease: Lease) -> Busy:
+    hint = f"wait; or, if that has certainly ended: {host.verb('restore')} --break"
+    return Busy(f"{host.name} is held by {lease}", hint=hint)
+
+
 def _error(host: Host, word: str, fields: Sequence[str]) -> HostError | None:
     back, journal = host.verb("restore"), host.verb("journal")
     match word:
@@ -216,8 +220,7 @@ def _error(host: Host, word: str, fields: Sequence[str]) -> HostError | None:
             hint = f"the journal holds the changes: {back}"
             return HostError(f"{host.name}: nothing more was changed", said=fields[0], hint=hint)
         case "held":
-            hint = f"wait; or, if that has certainly ended: {back} --break"
-            return Busy(f"{host.name} is held by {Lease.told(fields)}", hint=hint)
+            return _held(host, Lease.told(fields))
         case "fenced":
             end = "it was put back meanwhile, or its journal is gone"
             state = f"it is held by {Lease.told(fields[1:])}" if fields[1:] else end

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
@@ -156,8 +156,11 @@ def plan(
         {step.setting: step for _, steps_here in steps_of.values() for step in steps_here}
     )
     greetings = {role: greeting for role, (greeting, _) in steps_of.items()}
-    warnings = tuple(_warnings(greetings, hosts))
-    return Plan(tuple(in_order([steps[setting] for setting in order])), greetings, warnings)
+    warnings = (
+        trouble if greeting.held else f"{trouble}: {hosts[role].verb('restore')}"
+        for role, greeting in greetings.items() if (trouble := greeting.trouble(role))
+    )  # fmt: skip
+    return Plan(tuple(in_order([steps[setting] for setting in order])), greetings, tuple(warnings))
 
 
 # Where a setting can be made, what would replace it is not.
@@ -170,12 +173,6 @@ def _in_place(steps: Mapping[Setting, Step]) -> dict[Setting, Step]:
         if is_made(setting.instead_of) and not step.why else step
         for setting, step in steps.items()
     }  # fmt: skip
-
-
-def _warnings(greetings: Mapping[str, Greeting], hosts: Mapping[str, Host]) -> Iterator[str]:
-    for role, greeting in greetings.items():
-        if trouble := greeting.trouble(role):
-            yield trouble if greeting.held else f"{trouble}: {hosts[role].verb('restore')}"
 
 
 def _plan(

@@ -158,7 +158,10 @@ class MoveSeen:
 def time_line(text: str) -> TimeLine:
     """Rounds, standing still, and what followed."""
     move = MoveSeen(said(text))
-    phases = [*_disks(move), *move.rounds]
+    memory = move.events(move.origin, "MIGRATION", status="setup")
+    # Until memory begins to move; what is written to disks later goes to both.
+    copied = [Phase("disks", move.copying[0], memory[0])] if move.copying and memory else []
+    phases = [*copied, *move.rounds]
     if move.stopped and move.resumed:
         phases.append(Phase("switch-over", move.stopped, move.resumed))
         if move.ended > move.resumed:
@@ -256,12 +259,6 @@ def _speeds(seen: MoveSeen) -> Iterable[Sample]:
 def _came(net: Mapping[str, Sequence[int]]) -> int:
     names = [name for name in net if name.startswith("crossing")]
     return sum(net[name][0] for name in names or net)
-
-
-# Until memory begins to move; what is written later goes to both.
-def _disks(seen: MoveSeen) -> list[Phase]:
-    memory = seen.events(seen.origin, "MIGRATION", status="setup")
-    return [Phase("disks", seen.copying[0], memory[0])] if seen.copying and memory else []
 
 
 FALLEN, LEAST, RECOVERED = 0.9, 0.5, 0.95

@@ -8,7 +8,7 @@ import importlib
 import importlib.util
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -188,7 +188,8 @@ def seen(session: Any, after: datetime) -> dict[str, float]:
     filters = vim.event.EventFilterSpec(time=times, eventTypeId=list(MEANS))
     first: dict[str, float] = {}
     for event in session.RetrieveContent().eventManager.QueryEvents(filters):
-        for name in _kinds(event):
+        kinds = (type(event).__name__.rpartition(".")[2], str(getattr(event, "eventTypeId", "")))
+        for name in kinds:
             if name in MEANS and event.createdTime >= after:
                 at = event.createdTime.timestamp()
                 first[MEANS[name]] = min(at, first.get(MEANS[name], at))
@@ -207,8 +208,3 @@ def tell(lab: Lab, begun: datetime, at: float, say: Say) -> None:
     with vcenter_of(lab) as session:
         for event, when in seen(session, begun).items():
             say(host=ROLE, event=event, at=at + when - begun.timestamp(), by=US)
-
-
-def _kinds(event: Any) -> Iterator[str]:
-    yield type(event).__name__.rpartition(".")[2]
-    yield str(getattr(event, "eventTypeId", ""))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labkit.errors import HostError, ResultsError
-from labkit.event import Event, Phase, Say, TimeLine, offsets, said
+from labkit.event import Event, Phase, Say, TimeLine, moments, offsets, said
 from labkit.events import _guarded, _power, _vsphere
 from labkit.fleet import vcenter
 from labkit.host import Host
@@ -58,13 +58,12 @@ def heard(log: str, after: float) -> dict[str, float]:
     return times
 
 
-def moments(text: str) -> dict[str, float]:
-    """All that was seen, by what it was."""
-    times = {line["event"]: line["at"] for line in said(text) if "event" in line}
+def _seen(text: str) -> tuple[dict[str, float], tuple[tuple[str, str, str], ...]]:
+    times = moments(text)
     steps = _steps(times)
     if lacking := [end for _, *ends in steps for end in ends if end not in times]:
         raise ResultsError(f"these lines are of an outage without {lacking[0]}")
-    return times
+    return times, steps
 
 
 @dataclass(frozen=True)
@@ -77,14 +76,14 @@ class Outage(Event):
     @classmethod
     def time_line(cls, text: str) -> TimeLine:
         """Its steps, from when the server was gone to when it was as before."""
-        times = moments(text)
-        phases = tuple(Phase(step, times[a], times[b]) for step, a, b in _steps(times))
+        times, steps = _seen(text)
+        phases = tuple(Phase(step, times[a], times[b]) for step, a, b in steps)
         return TimeLine(cls.name.replace("_", " "), phases)
 
     @staticmethod
     def parse(text: str, loads: Mapping[str, Series]) -> list[Sample]:
         """Both downtimes by who asked, and the seconds of each step."""
-        times = moments(text)
+        times, steps = _seen(text)
         if "boot" not in times:
             away = times["answers"] - times["lost"]
             return [Sample.single("failover downtime", "s", away)]
@@ -93,7 +92,7 @@ class Outage(Event):
         figures = {
             "failover downtime": _downtime(times, lists),
             "login downtime": _first(logins, times["boot"]) - times["down"],
-            **{f"{step} time": times[b] - times[a] for step, a, b in _steps(times)},
+            **{f"{step} time": times[b] - times[a] for step, a, b in steps},
         }
         if "start" in times:
             figures["ha time"] = times["start"] - times["down"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from labkit.box import Faults
 from labkit.errors import ResultsError
-from labkit.event import Event, Phase, Say, TimeLine, said
+from labkit.event import Event, Phase, Say, TimeLine, moments
 from labkit.lab import Lab
 from labkit.workload import Sample, Series
 from labkit.workloads import _cluster
@@ -92,7 +92,7 @@ class NetworkHiccup(Event):
 
 
 def _seen(text: str) -> dict[str, float]:
-    times = {line["event"]: line["at"] for line in said(text) if "event" in line}
+    times = moments(text)
     if lacking := [word for word in ("cut", "healed") if word not in times]:
         raise ResultsError(f"these lines are of a hiccup without {lacking[0]}")
     return times

@@ -204,17 +204,6 @@ def switch_set(state, o):
 # --- hardware, storage, virtual machines --------------------------------------------------------
 
 
-def cpu_get(state, o):
-    running = state["kernel"]["hyperthreading"]["runtime"].lower()
-    threads = 16 if running == "true" else 8
-    return fields([
-        ("CPU Packages", 1), ("CPU Cores", 8), ("CPU Threads", threads),
-        ("Hyperthreading Active", running), ("Hyperthreading Supported", "true"),
-        ("Hyperthreading Enabled", state["kernel"]["hyperthreading"]["configured"].lower()),
-        ("HV Support", 3), ("HV Replay Capable", "true"),
-    ])  # fmt: skip
-
-
 def cpu_list(state, o):
     pairs = [("Id", 0), ("Package Id", 0), ("Core Speed", 2500000000), ("Bus Speed", 100000000)]
     return "".join(f"CPU: {n}\n{fields(pairs)}" for n in range(8))
@@ -280,7 +269,6 @@ COMMANDS = {
         ("network ip interface tag remove", [VMK, "-t --tagname+"], tag_remove),
         ("network vswitch standard list", ["-v --vswitch-name"], switch_list),
         ("network vswitch standard set", ["-v --vswitch-name+", "-m --mtu+"], switch_set),
-        ("hardware cpu global get", [], cpu_get),
         ("hardware cpu list", [], cpu_list),
         ("hardware pci pcipassthru list", [], passthrough_list),
         ("hardware pci pcipassthru set", ["-d --device-id+", "-e --enable+", "-a! --apply-now"],

@@ -1,4 +1,4 @@
-"""What stands behind the stand-in's `esxcli`, `vim-cmd`, `vsish` and `esxtop`."""
+"""What stands behind the stand-in's `esxcli`, `vim-cmd` and `esxtop`."""
 
 import fcntl
 import json
@@ -16,25 +16,7 @@ from forms import Refused
 STATE = Path("/var/lib/stand_in.json")
 
 
-def vsish(state, words):
-    """`vsish -e get /config/GROUP/intOpts/NAME`: the value that the kernel works with."""
-    match words:
-        case ["-e", "get" | "cat", path] if path.startswith("/config/"):
-            group, _, name = path.removeprefix("/config/").split("/")
-            option = state["advanced"].get(f"/{group}/{name}")
-            if option:
-                return (
-                    "Vmkernel Config Option {\n"
-                    f"   Default value:{option['default']}\n   Min value:{option['min']}\n"
-                    f"   Max value:{option['max']}\n   Current value:{option['value']}\n"
-                    "   hidden config option:0\n}\n"
-                )
-    raise Refused(f"VSISHCmdGetInt():Get failed: Not found: {' '.join(words)}")
-
-
-COMMANDS = {
-    "esxcli": esxcli.run, "vim-cmd": machines.run, "vsish": vsish,
-}  # fmt: skip
+COMMANDS = {"esxcli": esxcli.run, "vim-cmd": machines.run}
 
 
 def main(name, *words):

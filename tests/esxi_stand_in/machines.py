@@ -131,49 +131,10 @@ def shutdown(one):
     return ""
 
 
-def get_config(one):
-    keys = {key.lower(): value for key, value in one["keys"].items()}
-    level = keys.get("sched.cpu.latencysensitivity", "normal")
-    extra = ", \n".join(
-        f'      (vim.option.OptionValue) {{\n         key = "{key}", \n         value = "{value}"\n'
-        "      }"
-        for key, value in one["keys"].items()
-    )
-    return f"""\
-Configuration:
-
-(vim.vm.ConfigInfo) {{
-   changeVersion = "1",
-   name = "{one["name"]}",
-   files = (vim.vm.FileInfo) {{
-      vmPathName = "[datastore1] {one["name"]}/{one["name"]}.vmx",
-   }},
-   hardware = (vim.vm.VirtualHardware) {{
-      numCPU = {keys["numvcpus"]},
-      memoryMB = {keys["memsize"]},
-   }},
-   cpuAllocation = (vim.ResourceAllocationInfo) {{
-      reservation = {keys.get("sched.cpu.min", "0")},
-      limit = {keys.get("sched.cpu.max", "-1")},
-   }},
-   memoryAllocation = (vim.ResourceAllocationInfo) {{
-      reservation = {keys.get("sched.mem.min", "0")},
-   }},
-   latencySensitivity = (vim.LatencySensitivity) {{
-      level = "{level}",
-   }},
-   extraConfig = (vim.option.OptionValue) [
-{extra}
-   ],
-}}
-"""
-
-
 VERBS = {
     "vmsvc/power.getstate": get_state,
     "vmsvc/power.on": power_on,
     "vmsvc/power.off": power_off,
     "vmsvc/power.shutdown": shutdown,
     "vmsvc/reload": reload,
-    "vmsvc/get.config": get_config,
 }

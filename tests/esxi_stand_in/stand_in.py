@@ -4,8 +4,8 @@ It is no ESXi. It answers the commands that labkit uses, in the words of public 
 to 8, and keeps what it is told. Where no capture shows the wording (refusals above all), the words
 are ours. What it cannot show is whether a real host behaves so: none has run these settings yet.
 
-Commands are rooted in a folder with BusyBox, `esxcli`, `vim-cmd`, `vsish`, `esxtop`, a datastore,
-and nothing else that a Linux host would have: no /proc, no /sys, no bash, no GNU tools on the PATH.
+Commands are rooted in a folder with BusyBox, `esxcli`, `vim-cmd`, `esxtop`, a datastore, and
+nothing else that a Linux host would have: no /proc, no /sys, no bash, no GNU tools on the PATH.
 """
 
 import os
@@ -22,7 +22,7 @@ from sshd import SSHD, reached, serving
 PROGRAMS = ("busybox", "esxcli", "mount", "setpriv", "unshare")
 
 HERE = Path(__file__).parent
-OURS = ("esxcli", "vim-cmd", "vsish", "esxtop")
+OURS = ("esxcli", "vim-cmd", "esxtop")
 # Nothing in the stand-in can stop the machine below it, neither by a tool nor by a call.
 NOT_OURS = ("reboot", "halt", "poweroff", "init", "linuxrc")
 # Bound inside for the programs behind the commands; ESXi has a Python as well.
