@@ -23,11 +23,6 @@ MENDED = "put its cluster right by hand: labkit changes nothing of it"
 NO_PATIENCE = "has it a way to fence, and a disk that the other host has, too?"
 
 
-def there(lab: Lab) -> bool:
-    """Whether hosts of one's own have such a machine."""
-    return not lab.emulated and CENTER in lab.hosts
-
-
 def fail_over(lab: Lab, say: Say) -> None:
     """Take the power of the host that runs it, and wait until its server is ready on the other."""
     if why := _guarded.unfit(lab.hosts):
