@@ -23,13 +23,18 @@ def sendable(text: object) -> bool:
         return False
 
 
-LONGEST_COMMAND = 240
+LONGEST_COMMAND, LONGEST_SCRIPT = 240, 48
 
 
 def command_line(words: Sequence[str]) -> str:
-    """A command for an error: on one line, and a long one without its middle."""
-    line, half = " ".join(shlex.join(words).split()), LONGEST_COMMAND // 2
-    return line if len(line) <= LONGEST_COMMAND else f"{line[:half]} ... {line[-half:]}"
+    """A command for an error: on one line, a long one, or a script in it, without the middle."""
+    shown = (_shortened(word, LONGEST_SCRIPT) if "\n" in word else word for word in words)
+    return _shortened(shlex.join(shown), LONGEST_COMMAND)
+
+
+def _shortened(text: str, longest: int) -> str:
+    line, half = " ".join(text.split()), longest // 2
+    return line if len(line) <= longest else f"{line[:half]} ... {line[-half:]}"
 
 
 LAST_WORDS = 3
@@ -146,6 +151,9 @@ class NothingRun(Unreachable):
 
 class HostKeyRefused(HostError):
     """The host's key is not the one we know, so nothing was sent to it."""
+
+    command = ""
+    """The command that makes a key known that is not."""
 
 
 class WrongHost(HostError):

@@ -27,9 +27,6 @@ class Pipe(Protocol):
     def ended(self) -> tuple[int, str]:
         """Its code and what it complained of, once its output has been read to the end."""
 
-    def abort(self) -> None:
-        """Let go of it now, from whatever thread."""
-
 
 class Ran(Protocol):
     """The result of a short command."""

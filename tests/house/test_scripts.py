@@ -29,7 +29,7 @@ NO_FAULT = {
 # Read, and meant as it is: this list may only get shorter.
 MEANT = {
     "box/containers/container.sh": {"SC2013"}, "box/guests/guest_boot.sh": {"SC2086"},
-    "box/one_of.sh": {"SC2012"}, "files/put.sh": {"SC2046"},
+    "box/one_of.sh": {"SC2012"}, "files/copying_put.sh": {"SC2046"},
     "job/runner/look.sh": {"SC2086"}, "job/runner/run.sh": {"SC2209"},
     "runs/facts_others.sh": {"SC2295"}, "settings/_libvirt_restarted.sh": {"SC2086"},
     "settings/halting_cpus.sh": {"SC1007"}, "shop/serve_web.sh": {"SC2174"},
