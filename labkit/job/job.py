@@ -17,9 +17,8 @@ from typing import TypeVar
 
 from labkit.errors import BadInput, HostError, TimedOut, Unknown, Unreachable, sendable
 from labkit.files.pipe import Carries
-from labkit.job import facts
-from labkit.job.facts import Part
-from labkit.job.state import Facts, JobStatus, State, judged
+from labkit.job import state
+from labkit.job.state import JobAnswer, JobStatus, Part, State
 from labkit.machine.own_place import OWN_PLACE
 
 Tell = Callable[[str], None]
@@ -144,8 +143,8 @@ class Job:
         def ask() -> tuple[JobStatus, Part]:
             nonce = secrets.token_hex(16)
             words = ("sh", "-c", LOOK, "look", self.folder, nonce, *numbers)
-            for status, part in _answers(self.host, words, nonce, longest + ANSWER_SECONDS):
-                return judged(status), part
+            for answer in _answers(self.host, words, nonce, longest + ANSWER_SECONDS):
+                return answer.status, answer.part
             raise HostError(
                 f"{self}: its state is missing from the answer",
                 hint="check that the job was started on this host",
@@ -217,10 +216,7 @@ def listed(host: Carries, spool: str = "") -> dict[Job, JobStatus]:
     """All jobs that this user has on the host, with the known facts about each."""
     nonce = secrets.token_hex(16)
     answers = _answers(host, (*RUNNER, "list", spool, nonce), nonce, LIST_SECONDS)
-    return {
-        Job(host, Path(facts_of.folder).name, facts_of.folder): judged(facts_of)
-        for facts_of, _ in answers
-    }
+    return {Job(host, Path(found.folder).name, found.folder): found.status for found in answers}
 
 
 def _refuse(words: Sequence[str], key: str, spool: str) -> None:
@@ -254,14 +250,12 @@ def _insisting(ask: Callable[[], T], title: str, tell: Tell, patience: float) ->
             time.sleep(pause * random.uniform(0.5, 1.0))
 
 
-def _answers(
-    host: Carries, words: Sequence[str], nonce: str, seconds: float
-) -> list[tuple[Facts, Part]]:
+def _answers(host: Carries, words: Sequence[str], nonce: str, seconds: float) -> list[JobAnswer]:
     # A part of a fast job's output can be dropped between the look at it and its reading.
     for _ in range(TURNS):
         result = host.run(*words, seconds=seconds)
         with suppress(ValueError):
-            return facts.read(result.stdout_bytes, nonce)
+            return state.read(result.stdout_bytes, nonce)
     text = result.stderr or result.stdout_bytes.decode("utf-8", "replace")
     raise HostError(f"{host.name}: an answer about jobs cannot be read", said=text)
 

@@ -1,6 +1,11 @@
-"""The states of a job, and how the locks and records on its host show them."""
+"""The states of a job, and how the locks and records on its host show them.
+
+The runner on a host answers with lines of facts, an empty line, and a part of the output. The locks
+were looked at before the records.
+"""
 
 import signal
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -72,91 +77,138 @@ class JobStatus:
 
 
 @dataclass(frozen=True)
-class Facts:
-    """The host's report; the locks were looked at before the records."""
+class Part:
+    """Some bytes of one stream, and the offset of the first of them."""
+
+    offset: int = 0
+    content: bytes = b""
+
+    @property
+    def end(self) -> int:
+        """The offset of what comes next."""
+        return self.offset + len(self.content)
+
+
+@dataclass(frozen=True)
+class JobAnswer:
+    """The status of the job in a folder of its host, and some of its output."""
 
     folder: str
-    gone: bool = False
-    boot: str = ""
-    now: int = 0
-    """Hundredths of a second since boot, as `begun` and `ended`."""
-    born_boot: str = ""
-    begun: int = 0
-    held: frozenset[str] = frozenset()
-    end: tuple[str, int] | None = None
-    """The end of its command: `exit` or `signal`, and the number."""
-    guessed: bool = False
-    """A shell waited for it, to which the end by signal 9 and the code 137 are one."""
-    ended: int = 0
-    oom: bool = False
-    """The kernel says that it killed it for want of memory."""
-    cause: str = ""
-    streams: Mapping[str, Printed] = field(default_factory=dict)
-    owner: tuple[str, ...] = ()
-    since: int = 0
+    status: JobStatus
+    part: Part = field(default_factory=Part)
 
 
-CAUSES = {
-    "deadline": "it still ran at its deadline",
-    "cancel": "it was cancelled",
-}
+Rows = Mapping[str, list[list[str]]]
+"""The words of each line behind its first, by that."""
 
 
-def judged(facts: Facts) -> JobStatus:
-    """The state that the facts prove, and nothing that they do not."""
-    if facts.gone:
-        reason = f"nothing is kept in {facts.folder}: removed, or gone with a reboot"
-        return JobStatus(State.LOST, reason)
-    state, reason = _state(facts)
-    code, name = _end(facts)
-    until = facts.ended if facts.end else facts.now if facts.held else facts.begun
+def read(answer: bytes, nonce: str) -> list[JobAnswer]:
+    """All answers that carry the nonce; what a login script printed before is passed over.
+
+    Raises ValueError for an answer that was cut short: it can be asked for again.
+    """
+    # The nonce is made anew for each question, so that no output can hold it.
+    _, *frames = answer.split(f"labkit-job {nonce} ".encode())
+    if not frames and f"labkit-jobs {nonce}".encode() not in answer:
+        raise ValueError("no answer")
+    try:
+        return [_frame(frame) for frame in frames]
+    except LookupError as error:
+        raise ValueError("a line is missing") from error
+
+
+def _frame(frame: bytes) -> JobAnswer:
+    head, separator, content = frame.partition(b"\n\n")
+    folder, *lines = head.decode("utf-8", "surrogateescape").split("\n")
+    if lines == ["gone"]:
+        reason = f"nothing is kept in {folder}: removed, or gone with a reboot"
+        return JobAnswer(folder, JobStatus(State.LOST, reason))
+    if not separator:
+        raise ValueError("the answer has no end")
+    rows: dict[str, list[list[str]]] = defaultdict(list)
+    for line in lines:
+        name, *words = line.split()
+        rows[name].append(words)
+    offset, count = map(int, rows["part"][0])
+    if len(content) != count:
+        raise ValueError(f"{len(content)} of {count} bytes arrived")
+    return JobAnswer(folder, _judge(rows), Part(offset, content))
+
+
+# The state that the facts prove, and nothing that they do not. Times are hundredths of a second
+# since boot. Before a job has begun, and before its command has ended, some lines are empty.
+def _judge(rows: Rows) -> JobStatus:
+    boot, now = rows["now"][0]
+    born_boot, begun, since, _, _ = rows["born"][0] or ("", "0", "0", "", "")
+    (owner, *_) = rows["owner"] or ([],)  # none in the answer of an older runner
+    end, held, cause = _End.of(rows["main"][0]), {*rows["held"][0]}, "".join(rows["why"][0])
+    if end and not held & WORK:
+        state, reason = end.state(cause)
+    elif end:
+        state, reason = State.RUNNING, "its command has ended; what it left behind has not"
+    elif "sup" in held:
+        state, reason = State.RUNNING, CAUSES.get(cause, "")
+    elif held & WORK:
+        state, reason = State.ORPHANED, "its supervisor was killed; its work goes on without it"
+    elif not born_boot:
+        state, reason = State.LOST, "its start was cut short; nothing of it ran"
+    elif boot != born_boot:
+        state, reason = State.LOST, f"the host rebooted {int(now) / 100:.0f} s ago"
+    elif cause in ENDED_BY:
+        reason = f"{CAUSES[cause]}; its supervisor was killed before that"
+        state = ENDED_BY[cause]
+    else:
+        state, reason = State.LOST, "its supervisor was killed, and its work has ended too"
+    until = end.moment if end else int(now) if held else int(begun)
     return JobStatus(
-        state, reason, code, name, (until - facts.begun) / 100, bool(facts.held - {"sup"}),
-        facts.streams.get("out", Printed()), facts.streams.get("err", Printed()),
-        facts.owner, facts.since,
+        state, reason, end.code if end else None, end.signal if end else "",
+        (until - int(begun)) / 100, bool(held - {"sup"}), _stream(rows, "out"),
+        _stream(rows, "err"), tuple(owner), int(since),
     )  # fmt: skip
 
 
-def _state(facts: Facts) -> tuple[State, str]:
-    cause = CAUSES.get(facts.cause, "")
-    works = bool(facts.held & {"work", "out"})
-    if facts.end and works:
-        return State.RUNNING, "its command has ended; what it left behind has not"
-    if facts.end and facts.cause == "deadline":
-        return State.TIMED_OUT, cause
-    # A shell that sees its own command end so may end with a code.
-    if facts.end and facts.cause == "cancel":
-        return State.KILLED, cause
-    if facts.end and facts.end[0] == "signal":
-        guess = f"or it ended with code {128 + facts.end[1]}: a host without perl cannot say"
-        oom = "the kernel ended it, for want of memory"
-        return State.KILLED, oom if facts.oom else guess if facts.guessed else ""
-    if facts.end:
-        return State.FINISHED, ""
-    if "sup" in facts.held:
-        return State.RUNNING, cause
-    if works:
-        return State.ORPHANED, "its supervisor was killed; its work goes on without it"
-    return _without_end(facts, cause)
+WORK = {"work", "out"}
+"""The locks of what a job's command has started."""
+CAUSES = {"deadline": "it still ran at its deadline", "cancel": "it was cancelled"}
+ENDED_BY = {"deadline": State.TIMED_OUT, "cancel": State.KILLED}
 
 
-def _without_end(facts: Facts, cause: str) -> tuple[State, str]:
-    if not facts.born_boot:
-        return State.LOST, "its start was cut short; nothing of it ran"
-    if facts.boot != facts.born_boot:
-        return State.LOST, f"the host rebooted {facts.now / 100:.0f} s ago"
-    if facts.cause == "deadline":
-        return State.TIMED_OUT, f"{cause}; its supervisor was killed before that"
-    if facts.cause == "cancel":
-        return State.KILLED, f"{cause}; its supervisor was killed before that"
-    return State.LOST, "its supervisor was killed, and its work has ended too"
+@dataclass(frozen=True)
+class _End:
+    """The end of a command, as who waited for it saw it."""
+
+    code: int | None
+    signal: str
+    reason: str
+    moment: int
+
+    @classmethod
+    def of(cls, words: list[str]) -> "_End | None":
+        if not words:
+            return None
+        kind, text, moment, *oom = words
+        number = int(text)
+        # To a shell the end by signal 9 and the code 137 are one.
+        guess = kind == "code" and 128 < number <= 128 + 64
+        if kind != "signal" and not guess:
+            return cls(number, "", "", int(moment))
+        names = {Signal.value: Signal.name for Signal in signal.Signals}
+        killer = number - 128 if guess else number
+        reason = f"or it ended with code {number}: a host without perl cannot say" if guess else ""
+        if oom == ["oom"]:
+            reason = "the kernel ended it, for want of memory"
+        return cls(None, names.get(killer, str(killer)).removeprefix("SIG"), reason, int(moment))
+
+    # A shell that sees its own command end so, at its deadline, may end with a code.
+    def state(self, cause: str) -> tuple[State, str]:
+        if cause in ENDED_BY:
+            return ENDED_BY[cause], CAUSES[cause]
+        return (State.KILLED if self.signal else State.FINISHED), self.reason
 
 
-def _end(facts: Facts) -> tuple[int | None, str]:
-    if facts.end is None:
-        return None, ""
-    kind, number = facts.end
-    if kind != "signal":
-        return number, ""
-    names = {Signal.value: Signal.name for Signal in signal.Signals}
-    return None, names.get(number, str(number)).removeprefix("SIG")
+def _stream(rows: Rows, name: str) -> Printed:
+    full = dict(word.split(":") for word in rows["full"][0])
+    files = [(int(at), int(size)) for owner, at, size in rows["file"] if owner == name]
+    drops = int(full.get(name) or 0)
+    size = max((at + size for at, size in files), default=0) + drops
+    return Printed(size, sum(size for _, size in files), name in full)

@@ -2,7 +2,6 @@
 
 import itertools
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,12 +9,9 @@ from hypothesis import strategies as st
 
 from labkit.errors import BadInput, HostError, Unknown
 from labkit.job import JobLimits, Printed, State
-from labkit.job.facts import Part, read
-from labkit.job.state import Facts, judged
+from labkit.job.state import read
 
-BORN = Facts("/spool/key", boot="b1", born_boot="b1", begun=1000, now=1500)
-ALL = frozenset({"sup", "work", "out"})
-EXIT, SIGNAL = ("exit", 3), ("signal", 9)
+LOCKS, EXIT, SIGNAL = ("sup", "work", "out"), "exit 3 1500", "signal 9 1500"
 ODD = [
     "a b", "'", '"', "\\", "$HOME", "`id`", "$(id)", "a\nb\n", "*", "~", ";", "-n", "%s", "", "é漢",
     "\udcff\udc80",
@@ -24,51 +20,57 @@ ODD = [
 # --- what is known, from what was seen ------------------------------------------------------
 
 
+def status(**facts):
+    """The status that the lines of an answer prove; the job began five seconds ago."""
+    usual = {"now": "b1 1500", "born": "b1 1000 0 flock perl"}
+    usual |= dict.fromkeys(("held", "main", "why", "full"), "")
+    lines = "".join(f"{name} {words}\n" for name, words in {**usual, **facts}.items())
+    (answer,) = read(f"labkit-job n /spool/key\n{lines}part 0 0\n\n".encode(), "n")
+    return answer.status
+
+
 @pytest.mark.parametrize("facts, state, why", [
-    (replace(BORN, held=ALL), State.RUNNING, ""),
-    (replace(BORN, held=frozenset({"sup"})), State.RUNNING, ""),
-    (replace(BORN, held=frozenset({"out"}), end=EXIT), State.RUNNING, "left behind"),
-    (replace(BORN, end=EXIT), State.FINISHED, ""),
-    (replace(BORN, end=SIGNAL), State.KILLED, ""),
-    (replace(BORN, end=SIGNAL, guessed=True), State.KILLED, "ended with code 137"),
-    (replace(BORN, end=SIGNAL, oom=True, guessed=True), State.KILLED, "for want of memory"),
-    (replace(BORN, end=SIGNAL, cause="cancel"), State.KILLED, "cancelled"),
-    (replace(BORN, end=EXIT, cause="cancel"), State.KILLED, "cancelled"),
-    (replace(BORN, end=SIGNAL, cause="deadline"), State.TIMED_OUT, "deadline"),
-    (replace(BORN, end=EXIT, cause="deadline"), State.TIMED_OUT, "deadline"),
-    (replace(BORN, held=frozenset({"work", "out"})), State.ORPHANED, "goes on without"),
-    (replace(BORN, held=frozenset({"out"})), State.ORPHANED, "goes on without"),
-    (replace(BORN, cause="deadline"), State.TIMED_OUT, "supervisor was killed before"),
-    (BORN, State.LOST, "its work has ended too"),
-    (replace(BORN, boot="b2"), State.LOST, "the host rebooted 15 s ago"),
-    (replace(BORN, boot="b2", end=EXIT), State.FINISHED, ""),
-    (replace(BORN, born_boot=""), State.LOST, "nothing of it ran"),
-    (Facts("/spool/key", gone=True), State.LOST, "nothing is kept in /spool/key"),
+    ({"held": "work out sup"}, State.RUNNING, ""),
+    ({"held": "sup"}, State.RUNNING, ""),
+    ({"held": "out", "main": EXIT}, State.RUNNING, "left behind"),
+    ({"main": EXIT}, State.FINISHED, ""),
+    ({"main": SIGNAL}, State.KILLED, ""),
+    ({"main": "code 137 1500"}, State.KILLED, "ended with code 137"),
+    ({"main": "code 137 1500 oom"}, State.KILLED, "for want of memory"),
+    ({"main": SIGNAL, "why": "cancel"}, State.KILLED, "cancelled"),
+    ({"main": EXIT, "why": "cancel"}, State.KILLED, "cancelled"),
+    ({"main": SIGNAL, "why": "deadline"}, State.TIMED_OUT, "deadline"),
+    ({"main": EXIT, "why": "deadline"}, State.TIMED_OUT, "deadline"),
+    ({"held": "work out"}, State.ORPHANED, "goes on without"),
+    ({"held": "out"}, State.ORPHANED, "goes on without"),
+    ({"why": "deadline"}, State.TIMED_OUT, "supervisor was killed before"),
+    ({}, State.LOST, "its work has ended too"),
+    ({"now": "b2 1500"}, State.LOST, "the host rebooted 15 s ago"),
+    ({"now": "b2 1500", "main": EXIT}, State.FINISHED, ""),
+    ({"born": ""}, State.LOST, "nothing of it ran"),
 ])  # fmt: skip
 def test_the_state_is_what_the_facts_prove(facts, state, why):
-    status = judged(facts)
-    assert status.state is state
-    assert (why in status.why) if why else not status.why
+    found = status(**facts)
+    assert found.state is state
+    assert (why in found.why) if why else not found.why
 
 
 def test_no_facts_are_without_a_state_and_only_a_record_gives_a_code():
-    locks = [
-        frozenset(combination) for n in range(4) for combination in itertools.combinations(ALL, n)
-    ]
+    locks = [" ".join(some) for n in range(4) for some in itertools.combinations(LOCKS, n)]
     causes = ["", "deadline", "cancel"]
-    for held, end, cause in itertools.product(locks, [None, EXIT, SIGNAL], causes):
-        status = judged(replace(BORN, held=held, end=end, cause=cause))
-        assert (status.code, status.signal) == {
-            None: (None, ""), EXIT: (3, ""), SIGNAL: (None, "KILL"),
-        }[end]  # fmt: skip
-        assert status.alive == bool(held - {"sup"})
-        if status.state is State.FINISHED:
-            assert end == EXIT and not status.alive
+    for held, main, cause in itertools.product(locks, ["", EXIT, SIGNAL], causes):
+        found = status(held=held, main=main, why=cause)
+        assert (found.code, found.signal) == {
+            "": (None, ""), EXIT: (3, ""), SIGNAL: (None, "KILL"),
+        }[main]  # fmt: skip
+        assert found.alive == bool({*held.split()} - {"sup"})
+        if found.state is State.FINISHED:
+            assert main == EXIT and not found.alive
 
 
 def test_durations_are_by_the_hosts_clock():
-    assert judged(replace(BORN, held=ALL)).seconds == 5.0
-    assert judged(replace(BORN, end=EXIT, ended=1234)).seconds == 2.34
+    assert status(held="work out sup").seconds == 5.0
+    assert status(main="exit 3 1234").seconds == 2.34
 
 
 @pytest.mark.parametrize("answer", ["", "\n", "labkit-job n", "labkit-job other /f\ngone\n\n"])
@@ -79,7 +81,9 @@ def test_an_answer_that_was_cut_short_is_no_answer(answer):
 
 def test_what_a_login_script_prints_is_passed_over():
     answer = "Welcome!\nlabkit-job nonce /spool/key\ngone\n\n"
-    assert read(answer.encode(), "nonce") == [(Facts("/spool/key", gone=True), Part())]
+    (found,) = read(answer.encode(), "nonce")
+    assert found.folder == "/spool/key" and found.part.content == b""
+    assert found.status.state is State.LOST and "nothing is kept in /spool/key" in found.status.why
 
 
 @pytest.mark.slow
