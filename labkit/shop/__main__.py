@@ -1,13 +1,20 @@
-"""Fill a shop, have customers buy there, and check it afterwards; see `--help`."""
+"""Fill a shop, have customers buy there, and check it afterwards; see `--help`.
+
+Of several shops each has a driver process of its own; all begin when all are filled.
+"""
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import os
 import random
 import resource
+import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields
@@ -27,13 +34,12 @@ from labkit.shop.filling import (
 from labkit.shop.ledger import Checked, Ledger, checked
 from labkit.shop.mix import Customers, Mix
 from labkit.shop.postgres import Postgres
-from labkit.shop.several import several
 from labkit.shop.stock import Size
-from labkit.shop.tally import never
 from labkit.shop.web import Web, serve
 
 FORMAT = 1
 LOCAL = "127.0.0.1:5432"
+Start = Callable[[], None]
 
 
 def main() -> int:
@@ -63,7 +69,7 @@ def _describe(error: Exception) -> str:
 
 def _words() -> argparse.ArgumentParser:
     words = argparse.ArgumentParser(prog="shop", description=__doc__)
-    words.add_argument("verb", choices=("fill", "drive", "check", "serve"))
+    words.add_argument("verb", choices=("fill", "drive", "serve"))
     words.add_argument("--at", action="append", help="USER@HOST:PORT; of several shops, each")
     words.add_argument("--secret", action="append", type=Path, help="its password, in a file")
     words.add_argument("--pages", action="append", help="HOST:PORT of the shop's web pages")
@@ -87,7 +93,7 @@ def _secret(args: argparse.Namespace, at: int) -> str:
         raise BadInput(f"cannot read the password: {unread}") from None
 
 
-def _do(args: argparse.Namespace, number: int, start: Callable[[], None]) -> None:
+def _do(args: argparse.Namespace, number: int, start: Start) -> None:
     shop, size = _Shop.of(args, number), Size.of(args.size)
     mix = Mix(**{slot.name: getattr(args, slot.name) for slot in fields(Mix)})
     pace = Pace(**{slot.name: getattr(args, slot.name) for slot in fields(Pace)})
@@ -101,17 +107,18 @@ def _do(args: argparse.Namespace, number: int, start: Callable[[], None]) -> Non
     if args.verb == "fill":
         return
     ledger = Ledger.kept(args.ledger) if args.ledger else Ledger()
-    driver = None
-    if args.verb == "drive":
-        draw = random.Random(f"{args.seed}/{ledger.begun}/driver")
-        customers = Customers(mix, size, draw, bool(shop.pages))
-        has_ended = args.until.exists if args.until else never
-        driver = Driver(shop.connected, customers, pace, ledger, _say, has_ended)
-        _say(f"shop {FORMAT} {json.dumps({**asdict(mix), **asdict(pace)})}")
-        start()
-        cpu_start = _used()
-        driver.run()
-        _report(driver, customers, _used() - cpu_start)
+    draw = random.Random(f"{args.seed}/{ledger.begun}/driver")
+    customers = Customers(mix, size, draw, bool(shop.pages))
+
+    def has_ended() -> bool:
+        return bool(args.until and args.until.exists())
+
+    driver = Driver(shop.connected, customers, pace, ledger, _say, has_ended)
+    _say(f"shop {FORMAT} {json.dumps({**asdict(mix), **asdict(pace)})}")
+    start()
+    cpu_start = _used()
+    driver.run()
+    _report(driver, customers, _used() - cpu_start)
     check = _look(shop, before, ledger, pace.patience)
     _say(f"checked {json.dumps({**asdict(check), 'unknown': len(ledger.unknown)})}")
     if not check.ok:
@@ -187,6 +194,61 @@ def _used() -> float:
 
 def _say(line: str) -> None:
     print(line, flush=True)
+
+
+class ShopOutput(io.TextIOBase):
+    """Standard output, with the number of a shop before each line."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.tail = number, ""
+
+    def write(self, text: str) -> int:
+        """Print each whole line at once, so that no other shop's comes within it."""
+        *lines, self.tail = (self.tail + text).split("\n")
+        for line in lines:
+            os.write(1, f"{self.number} {line}\n".encode())
+        return len(text)
+
+
+def several(number_of_shops: int, drive: Callable[[int, Start], None]) -> int:
+    """Drive each; its lines come out behind its number. The worst code is that of all."""
+    # Its reader is at the end once each shop is filled, or gone: who writes has let go of it then.
+    reader, writer = os.pipe()
+    children = [_begin(number, drive, reader, writer) for number in range(number_of_shops)]
+    os.close(writer)
+    return max(_code(number, child) for number, child in enumerate(children, 1))
+
+
+# One that was killed has said nothing itself.
+def _code(number: int, child: int) -> int:
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code >= 0:
+        return code
+    name = signal.Signals(-code).name
+    print(f"shop {number}: its customers were killed by {name}", file=sys.stderr, flush=True)
+    return 1
+
+
+def _begin(number: int, drive: Callable[[int, Start], None], reader: int, writer: int) -> int:
+    if child := os.fork():
+        return child
+    sys.stdout = ShopOutput(number + 1)
+
+    def start() -> None:
+        print("ready", flush=True)
+        os.close(writer)
+        os.read(reader, 1)
+
+    code = 1
+    try:
+        drive(number, start)
+        code = 0
+    except Exception as error:
+        print(f"shop {number + 1}: {error}", file=sys.stderr, flush=True)
+        if type(error).__module__ == "builtins":
+            traceback.print_exc()
+    finally:
+        os._exit(code)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from labkit.errors import BadInput, LabkitError
 from labkit.shop.answers import Asked, Refused, Rowset, Short
 from labkit.shop.ledger import Ledger
 from labkit.shop.mix import Customers, Order
-from labkit.shop.tally import HasEnded, Seconds, Write, never
+from labkit.shop.tally import HasEnded, Seconds, Write
 
 TRIES = 100
 """Retries allowed for a transaction that another one got in the way of."""
@@ -126,7 +126,7 @@ class Driver:
 
     def __init__(
         self, connect: Callable[[], Asked], customers: Customers, pace: Pace, ledger: Ledger,
-        write: Write, has_ended: HasEnded = never,
+        write: Write, has_ended: HasEnded,
     ) -> None:  # fmt: skip
         self.connect, self.customers, self.pace = connect, customers, pace
         self.ledger, self.write = ledger, write
@@ -135,8 +135,8 @@ class Driver:
         self.users: list[User] = []
         self.idle: deque[User] = deque()
         self.due: deque[float] = deque()
-        self.waits: list[tuple[float, User]] = []
-        self.refused: list[tuple[float, User]] = []
+        self.later: list[tuple[float, User]] = []
+        """Users who go on at a moment: with an order that was refused, or after thinking."""
         self.begun = self.next_due = time.monotonic()
         self.seconds = Seconds(self.begun, pace.warm_up, pace.seconds, write, has_ended)
 
@@ -147,8 +147,8 @@ class Driver:
             moment = time.monotonic()
             seconds.reach(moment)
             self._ramp(moment)
+            self._wake(moment)
             self._dispatch(moment)
-            self._repeat(moment)
             self._turn(max(0.0, min(seconds.edge, self._next(moment)) - moment))
         self._drain(time.monotonic() + 30)
 
@@ -159,7 +159,7 @@ class Driver:
         self.seconds.add(moment, moment - user.begun, not number)
         think = self.customers.mix.think
         if think:
-            self.waits.append((moment + self.customers.draw.random() * 2 * think, user))
+            self.later.append((moment + self.customers.draw.random() * 2 * think, user))
         else:
             self.idle.append(user)
 
@@ -168,12 +168,15 @@ class Driver:
         if user.tries <= AT_ONCE:
             return user.repeat()
         longest = (user.tries - AT_ONCE) * LONGER_SECONDS
-        self.refused.append((time.monotonic() + random.uniform(0, longest), user))
+        self.later.append((time.monotonic() + random.uniform(0, longest), user))
 
-    def _repeat(self, moment: float) -> None:
-        ready = [user for time_due, user in self.refused if time_due <= moment]
-        self.refused = [wait for wait in self.refused if wait[0] > moment]
+    def _wake(self, moment: float) -> None:
+        ready = [user for time_due, user in self.later if time_due <= moment]
+        self.later = [wait for wait in self.later if wait[0] > moment]
         for user in ready:
+            if not user.order:
+                self.idle.append(user)
+                continue
             try:
                 user.repeat()
             except OSError as error:
@@ -202,10 +205,6 @@ class Driver:
 
     # In an open loop an order is due at its time, whoever is free to make it.
     def _dispatch(self, moment: float) -> None:
-        if self.waits:
-            ready = [user for time_due, user in self.waits if time_due <= moment]
-            self.waits = [wait for wait in self.waits if wait[0] > moment]
-            self.idle.extend(ready)
         if not self.pace.rate:
             for _ in range(len(self.idle)):
                 self._start(self.idle.popleft(), moment)
@@ -223,7 +222,7 @@ class Driver:
             self._drop(user, error)
 
     def _next(self, moment: float) -> float:
-        times = [time_due for time_due, _ in (*self.waits, *self.refused)]
+        times = [time_due for time_due, _ in self.later]
         if self.pace.rate:
             times.append(self.next_due)
         if len(self.users) < self.pace.users:
@@ -251,7 +250,7 @@ class Driver:
         if user.buying:
             self.ledger.unknown.append(user.ref)
         self.users.remove(user)
-        self.refused = [wait for wait in self.refused if wait[1] is not user]
+        self.later = [wait for wait in self.later if wait[1] is not user]
         self._admit(self._back(error))
 
     def _back(self, error: Exception) -> User:
@@ -277,9 +276,10 @@ class Driver:
     # What was under way when time was up is finished, and not counted in any second.
     def _drain(self, until: float) -> None:
         self.idle.clear()
+        self.later = [wait for wait in self.later if wait[1].order]
         while any(user.order for user in self.users) and time.monotonic() < until:
-            self._repeat(time.monotonic())
-            for key, _ in self.select.select(0.1 if not self.refused else LONGER_SECONDS):
+            self._wake(time.monotonic())
+            for key, _ in self.select.select(0.1 if not self.later else LONGER_SECONDS):
                 try:
                     key.data.arrived()
                 except (OSError, Refused):

@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from labkit.errors import LabkitError
 from labkit.shop.answers import Listening, Refused
 from labkit.shop.postgres import Postgres
-from labkit.shop.stock import COLUMNS, Size, tables
+from labkit.shop.stock import TABLES, Size
 
 DATABASE, TEMPLATE = "labkit_shop", "labkit_stock"
 FORM = 1
@@ -53,9 +53,9 @@ def _copy(at: Listening, secret: str) -> tuple[Counts, str]:
     with closing(Postgres(at, secret, DATABASE)) as shop:
         sums, goal = counts(shop), loaded(shop)
     wrong = [
-        f"{name} has {sums[name]}, not {goal.get(name)} rows and sum"
-        for name in COLUMNS
-        if sums[name] != goal.get(name)
+        f"{name} has {have}, not {goal.get(name)} rows and sum"
+        for name, have in sums.items()
+        if have != goal.get(name)
     ]
     return sums, f"the existing one is incomplete: {wrong[0]}" if wrong else ""
 
@@ -84,7 +84,7 @@ def fill_stock(at: Listening, secret: str, size: str, seed: int) -> None:
     Postgres.make(at, secret, TEMPLATE)
     with closing(Postgres(at, secret, TEMPLATE)) as stock:
         stock.query(before)
-        sums_sent = {table.name: stock.fill(table) for table in tables(Size.of(size), seed)}
+        sums_sent = {table.name: stock.fill(table, Size.of(size), seed) for table in TABLES}
         sums = counts(stock)
         if wrong := [name for name in sums_sent if sums[name] != sums_sent[name]]:
             name = wrong[0]
@@ -101,11 +101,12 @@ def fill_stock(at: Listening, secret: str, size: str, seed: int) -> None:
 
 def counts(shop: Postgres) -> dict[str, tuple[int, int]]:
     """Rows and sum of each table."""
-    return {
-        name: (rows[0], rows[1])
-        for name, (_, column) in COLUMNS.items()
-        for rows in [numbers(shop, f"SELECT count(*), coalesce(sum({column}), 0) FROM {name}")]
-    }
+    sums = {}
+    for table in TABLES:
+        total = f"coalesce(sum({table.summed}), 0)"
+        count, of_all = numbers(shop, f"SELECT count(*), {total} FROM {table.name}")
+        sums[table.name] = count, of_all
+    return sums
 
 
 def numbers(shop: Postgres, words: str) -> list[int]:

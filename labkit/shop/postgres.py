@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 
 from labkit.shop.answers import Listening, Refused, Rowset, ShopRows, Short, Values, connected
-from labkit.shop.stock import Row, StockTable, counted
+from labkit.shop.stock import Row, Size, StockTable
 
 RETRY_CODES = (b"40001", b"40P01")
 """Serialization failure and deadlock: the transaction may be tried again."""
@@ -56,12 +56,10 @@ class Postgres:
         self, at: Listening, secret: str, database: str = FIRST, options: Mapping[str, str] = {}
     ) -> None:
         self.socket = connected(at)
-        self._left = b""
         words = {"user": at.user, "database": database, "client_encoding": "UTF8", **options}
         pairs = b"".join(f"{name}\0{value}\0".encode() for name, value in words.items())
-        body = struct.pack("!i", 196608) + pairs + b"\0"
-        self._send(LENGTH.pack(len(body) + 4) + body)
-        self._admit(at.user, secret)
+        self._send(_framed(b"", struct.pack("!i", 196608) + pairs + b"\0"))
+        self._admit(secret)
         self._prepared: dict[str, bytes] = {}
 
     @classmethod
@@ -82,7 +80,7 @@ class Postgres:
         """Have all that customers ask parsed and planned once."""
         for name, words in ASKS.items():
             parse = f"{name}\0{words}\0".encode() + b"\0\0"
-            self._send(b"P" + LENGTH.pack(len(parse) + 4) + parse + SYNC)
+            self._send(_framed(b"P", parse) + SYNC)
             self._receive()
             self._prepared[name] = b"\0" + name.encode() + b"\0\0\0"
 
@@ -109,21 +107,20 @@ class Postgres:
 
     def query(self, words: str) -> ShopRows:
         """Ask once, and wait; several statements are one transaction."""
-        body = words.encode() + b"\0"
-        self._send(b"Q" + LENGTH.pack(len(body) + 4) + body)
+        self._send(_framed(b"Q", words.encode() + b"\0"))
         return self._receive().rows
 
-    def fill(self, table: StockTable) -> tuple[int, int]:
+    def fill(self, table: StockTable, size: Size, seed: int) -> tuple[int, int]:
         """Load a table by COPY, all of it or nothing; returns how many rows, and their sum."""
-        body = f"COPY {table.name} ({', '.join(table.columns)}) FROM STDIN\0".encode()
-        self._send(b"Q" + LENGTH.pack(len(body) + 4) + body)
+        columns = ", ".join(table.columns)
+        self._send(_framed(b"Q", f"COPY {table.name} ({columns}) FROM STDIN\0".encode()))
 
         def send(rows: Sequence[Row]) -> None:
-            part = "".join("\t".join(map(str, row)) + "\n" for row in rows).encode()
-            self._send(b"d" + LENGTH.pack(len(part) + 4) + part)
+            part = "".join("\t".join(map(str, row)) + "\n" for row in rows)
+            self._send(_framed(b"d", part.encode()))
 
-        sums = counted(table, send, 1_000)
-        self._send(b"c\x00\x00\x00\x04")
+        sums = table.counted(size, seed, send)
+        self._send(_framed(b"c", b""))
         self._receive()
         return sums
 
@@ -146,36 +143,31 @@ class Postgres:
             content += part
         return read(content)
 
-    def _message(self) -> tuple[bytes, bytes]:
-        while len(self._left) < 5 or len(self._left) < 1 + LENGTH.unpack_from(self._left, 1)[0]:
-            part = self.socket.recv(1 << 16)
-            if not part:
-                raise ConnectionError("the database closed the connection before login")
-            self._left += part
-        end = 1 + LENGTH.unpack_from(self._left, 1)[0]
-        kind, body, self._left = self._left[:1], self._left[5:end], self._left[end:]
-        if kind == b"E":
-            raise _refusal(body)
-        return kind, body
-
-    def _admit(self, user: str, secret: str) -> None:
+    def _admit(self, secret: str) -> None:
         scram = Scram(secret)
-        while True:
-            kind, body = self._message()
-            if kind == b"Z":
-                return
-            if kind != b"R":
-                continue
-            (step,) = LENGTH.unpack_from(body)
-            if step in (10, 11):
-                self._send_word(scram.first() if step == 10 else scram.proof(body[4:]))
-            elif step == 3:
-                self._send_word(secret.encode() + b"\0")
-            elif step not in (0, 12):
-                raise Refused("28000", f"it asks for an unknown login method: {step}")
+        with self.socket.makefile("rb") as stream:
+            while True:
+                kind, head = stream.read(1), stream.read(4)
+                length = LENGTH.unpack(head)[0] - 4 if len(head) == 4 else 0
+                body = stream.read(length)
+                if not kind or len(body) < length:
+                    raise ConnectionError("the database closed the connection before login")
+                if kind == b"Z":
+                    return
+                if kind == b"E":
+                    raise _refusal(body)
+                step = LENGTH.unpack_from(body)[0] if kind == b"R" else 0
+                if step in (10, 11):
+                    word = scram.first() if step == 10 else scram.proof(body[4:])
+                    self._send(_framed(b"p", word))
+                elif step == 3:
+                    self._send(_framed(b"p", secret.encode() + b"\0"))
+                elif step not in (0, 12):
+                    raise Refused("28000", f"it asks for an unknown login method: {step}")
 
-    def _send_word(self, word: bytes) -> None:
-        self._send(b"p" + LENGTH.pack(len(word) + 4) + word)
+
+def _framed(kind: bytes, body: bytes) -> bytes:
+    return kind + LENGTH.pack(len(body) + 4) + body
 
 
 class LazyRows:

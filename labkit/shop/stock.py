@@ -17,6 +17,10 @@ MOST_STOCK = 500
 MOST_QUANTITY = 3
 FIRST_DAY = 1_230_768_000
 """The first of January 2009: dates are whole seconds since 1970, as the database counts them."""
+CUSTOMER = (
+    "username", "password", "firstname", "lastname", "address", "city", "country", "email",
+    "phone", "creditcard", "age", "income",
+)  # fmt: skip
 SYLLABLES = (
     "ba", "ce", "di", "fo", "gu", "la", "me", "ni", "po", "ru",
     "sa", "te", "vi", "zo", "ka", "lem", "mor", "nis", "pal", "ros",
@@ -45,55 +49,6 @@ class Size:
         if number == 1:
             return cls(2_000_000, 100_000, 100_000 * MONTHS)
         return cls(number * 2_000_000, number * 10_000, number * 100_000 * MONTHS)
-
-
-@dataclass(frozen=True)
-class StockTable:
-    """The rows of one table, and the column whose sum shows that all of them arrived whole."""
-
-    name: str
-    columns: tuple[str, ...]
-    summed: str
-    rows: Callable[[], Iterator[Row]]
-
-
-def tables(size: Size, seed: int) -> list[StockTable]:
-    """All tables that are filled before the first order; each has random numbers of its own."""
-
-    def draw(name: str, rows: Callable[[Size, random.Random], Iterator[Row]]) -> StockTable:
-        columns, column = COLUMNS[name]
-        return StockTable(
-            name, columns, column, lambda: rows(size, random.Random(f"{seed}/{name}"))
-        )
-
-    past = random.Random(f"{seed}/past").randrange(1 << 30)
-    return [
-        draw("categories", _categories),
-        draw("products", _products),
-        draw("inventory", _inventory),
-        draw("customers", _customers),
-        draw("orders", lambda size, _: _part(_past(size, past), 0)),
-        draw("orderlines", lambda size, _: _part(_past(size, past), 1)),
-        draw("cust_hist", lambda size, _: _part(_past(size, past), 2)),
-    ]
-
-
-COLUMNS: dict[str, tuple[tuple[str, ...], str]] = {
-    "categories": (("category", "categoryname"), "category"),
-    "products": (
-        ("prod_id", "category", "title", "actor", "price", "special", "common_prod_id"),
-        "price",
-    ),
-    "inventory": (("prod_id", "stock", "sold"), "stock"),
-    "customers": (
-        ("customerid", "username", "password", "firstname", "lastname", "address", "city",
-         "country", "email", "phone", "creditcard", "age", "income"),
-        "income",
-    ),
-    "orders": (("orderid", "orderdate", "customerid", "net", "tax", "total", "ref"), "total"),
-    "orderlines": (("orderid", "line", "prod_id", "quantity", "orderdate"), "quantity"),
-    "cust_hist": (("customerid", "orderid", "prod_id"), "prod_id"),
-}  # fmt: skip
 
 
 def word(number: int, syllables: int) -> str:
@@ -191,8 +146,8 @@ Past = tuple[list[Row], list[Row], list[Row]]
 
 
 # Orders of a year, their lines and what customers remember of them: drawn alike for each table.
-def _past(size: Size, seed: int) -> Iterator[Past]:
-    draw, year = random.Random(seed), 365 * 86_400
+def _past(size: Size, seeds: random.Random) -> Iterator[Past]:
+    draw, year = random.Random(seeds.randrange(1 << 30)), 365 * 86_400
     for number in range(1, size.orders + 1):
         buyer = 1 + int(draw.random() * size.customers)
         day = FIRST_DAY + year * (number - 1) // size.orders
@@ -209,22 +164,53 @@ def _past(size: Size, seed: int) -> Iterator[Past]:
         )
 
 
-def _part(past: Iterator[Past], number: int) -> Iterator[Row]:
-    for parts in past:
-        yield from parts[number]
+def _part(number: int) -> Callable[[Size, random.Random], Iterator[Row]]:
+    return lambda size, seeds: (row for parts in _past(size, seeds) for row in parts[number])
 
 
-def counted(
-    table: StockTable, take: Callable[[Sequence[Row]], None], at_once: int
-) -> tuple[int, int]:
-    """Hand over all rows, `at_once` at a time; returns how many there were, and their sum."""
-    at, rows, count, total = table.columns.index(table.summed), [], 0, 0
-    for row in table.rows():
-        rows.append(row)
-        total += int(str(row[at]))
-        if len(rows) == at_once:
+@dataclass(frozen=True)
+class StockTable:
+    """The rows of one table, and the column whose sum shows that all of them arrived whole."""
+
+    name: str
+    summed: str
+    columns: tuple[str, ...]
+    draw: Callable[[Size, random.Random], Iterator[Row]]
+    seed: str = ""
+    """The word that sets its random numbers apart; without one, its name."""
+
+    def rows(self, size: Size, seed: int) -> Iterator[Row]:
+        """All that is in it before the first order."""
+        return self.draw(size, random.Random(f"{seed}/{self.seed or self.name}"))
+
+    def counted(
+        self, size: Size, seed: int, take: Callable[[Sequence[Row]], None]
+    ) -> tuple[int, int]:
+        """Hand over all rows, a thousand at a time; returns how many there were, and their sum."""
+        at, rows, count, total = self.columns.index(self.summed), [], 0, 0
+        for row in self.rows(size, seed):
+            rows.append(row)
+            total += int(str(row[at]))
+            if len(rows) == 1_000:
+                take(rows)
+                count, rows = count + len(rows), []
+        if rows:
             take(rows)
-            count, rows = count + len(rows), []
-    if rows:
-        take(rows)
-    return count + len(rows), total
+        return count + len(rows), total
+
+
+TABLES = (
+    StockTable("categories", "category", ("category", "categoryname"), _categories),
+    StockTable("products", "price",
+               ("prod_id", "category", "title", "actor", "price", "special", "common_prod_id"),
+               _products),
+    StockTable("inventory", "stock", ("prod_id", "stock", "sold"), _inventory),
+    StockTable("customers", "income", ("customerid", *CUSTOMER), _customers),
+    StockTable("orders", "total",
+               ("orderid", "orderdate", "customerid", "net", "tax", "total", "ref"),
+               _part(0), "past"),
+    StockTable("orderlines", "quantity", ("orderid", "line", "prod_id", "quantity", "orderdate"),
+               _part(1), "past"),
+    StockTable("cust_hist", "prod_id", ("customerid", "orderid", "prod_id"), _part(2), "past"),
+)  # fmt: skip
+"""All that is filled before the first order."""

@@ -11,11 +11,6 @@ Write = Callable[[str], None]
 HasEnded = Callable[[], bool]
 
 
-def never() -> bool:
-    """For what lasts as long as was asked."""
-    return False
-
-
 @dataclass
 class Tally:
     """The orders done in a second, or in all of the measured time."""
@@ -49,7 +44,7 @@ class Seconds:
     """
 
     def __init__(
-        self, start: float, warm_up: float, seconds: int, write: Write, has_ended: HasEnded = never
+        self, start: float, warm_up: float, seconds: int, write: Write, has_ended: HasEnded
     ) -> None:
         self.begun, self.lasts, self.seconds, self.write = start, warm_up, seconds, write
         self.ended = has_ended

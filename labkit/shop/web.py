@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from labkit.shop.answers import Asked, Listening, Refused, Rowset, ShopRows, Short, connected
 from labkit.shop.postgres import Postgres
-from labkit.shop.stock import COLUMNS, tax
+from labkit.shop.stock import CUSTOMER, tax
 
 HEAD_END = b"\r\n\r\n"
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
@@ -24,7 +24,7 @@ ROW, CELL = re.compile(rb"<tr>(.*?)</tr>"), re.compile(rb"<td>(.*?)</td>")
 TITLE = re.compile(rb"<title>(.*?)</title>")
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "login": ("username", "password"),
-    "new": COLUMNS["customers"][0][1:],
+    "new": CUSTOMER,
     "category": ("of", "most"),
     "actor": ("words", "most"),
     "title": ("words", "most"),
@@ -85,9 +85,21 @@ class Pages(BaseHTTPRequestHandler):
     parameters: ClassVar[Mapping[str, tuple[str, ...]]] = PARAMETERS
 
     @staticmethod
-    def page(database: Postgres, name: str, parameters: Mapping[str, str]) -> ShopRows:
+    def page(database: Postgres, name: str, given: Mapping[str, str]) -> ShopRows:
         """The rows of a page."""
-        return _page(database, name, parameters)
+        values = [
+            int(given[parameter]) if parameter in NUMBERS else given[parameter]
+            for parameter in PARAMETERS[name]
+        ]
+        if name != "buy":
+            return ask(database, name, values)
+        buyer, ref = values[:2]
+        ids, quantities = ([int(word) for word in str(part).split(",")] for part in values[2:])
+        quantity_of = dict(zip(ids, quantities))  # noqa: B905
+        prices = ask(database, "prices", [ids])
+        net = sum(int(cost or 0) * quantity_of[int(content or 0)] for content, cost in prices)
+        tax_sum = tax(net)
+        return ask(database, "purchase", [buyer, net, tax_sum, net + tax_sum, ref, ids, quantities])
 
     def do_GET(self) -> None:
         """Serve one page."""
@@ -122,22 +134,6 @@ class Pages(BaseHTTPRequestHandler):
         head = (f"HTTP/1.1 {code} {'OK' if code == 200 else 'no'}\r\nContent-Type: text/html\r\n"
                 f"Content-Length: {len(page)}\r\n\r\n")  # fmt: skip
         self.wfile.write(head.encode() + page)
-
-
-def _page(database: Postgres, name: str, words: Mapping[str, str]) -> ShopRows:
-    values = [
-        int(words[parameter]) if parameter in NUMBERS else words[parameter]
-        for parameter in PARAMETERS[name]
-    ]
-    if name != "buy":
-        return ask(database, name, values)
-    buyer, ref = values[:2]
-    ids, quantities = ([int(word) for word in str(part).split(",")] for part in values[2:])
-    quantity_of = dict(zip(ids, quantities))  # noqa: B905
-    prices = ask(database, "prices", [ids])
-    net = sum(int(cost or 0) * quantity_of[int(content or 0)] for content, cost in prices)
-    tax_sum = tax(net)
-    return ask(database, "purchase", [buyer, net, tax_sum, net + tax_sum, ref, ids, quantities])
 
 
 def ask(database: Asked, name: str, values: Sequence[object]) -> ShopRows:

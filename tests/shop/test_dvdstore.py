@@ -12,19 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import shops
-from disturbed_shops import (
-    SHORT,
-    kills_of_the_database,
-    kills_of_the_driver,
-    serializable,
-)
+from disturbed_shops import SHORT, kills_of_the_database, kills_of_the_driver, serializable
 
 from labkit.errors import BadInput, HostError
 from labkit.host import Host
 from labkit.shop import filling
 from labkit.shop.answers import Listening, Refused
 from labkit.shop.postgres import Postgres
-from labkit.shop.stock import Size, basket, product, tables
+from labkit.shop.stock import TABLES, Size, basket, product
 from labkit.transports.local import Local
 from labkit.workloads import _database
 from labkit.workloads.dvdstore import DvdStore
@@ -33,6 +28,11 @@ PROGRAMS = ("nginx",)
 
 HERE = Host("here", "127.0.0.1", Local("here"))
 POSTGRES = "/usr/lib/postgresql"
+
+
+def costly(test):
+    changed = pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
+    return pytest.mark.slow(changed(test))
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_sizes_grow_from_ten_megabytes_on_and_have_two_more_points():
 
 def test_the_same_seed_makes_the_same_rows_and_another_one_others():
     def some(seed):
-        return {t.name: list(islice(t.rows(), 500)) for t in tables(Size.of("10MB"), seed)}
+        return {t.name: list(islice(t.rows(Size.of("10MB"), seed), 500)) for t in TABLES}
 
     one, again, other = some(1), some(1), some(2)
     assert one == again
@@ -109,8 +109,7 @@ def test_a_shop_of_another_size_or_seed_or_half_loaded_is_named(served):
         stock.query(f"INSERT INTO loaded VALUES ('whole', {filling.FORM}, 1)")
 
 
-@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
-@pytest.mark.slow
+@costly
 def test_rows_that_are_gone_are_found_when_the_shop_is_copied(served):
     with closing(Postgres(served.at, served.secret, filling.TEMPLATE)) as stock:
         stock.query("DELETE FROM orderlines WHERE orderid = 7")
@@ -120,8 +119,7 @@ def test_rows_that_are_gone_are_found_when_the_shop_is_copied(served):
     assert "filling" not in served.drive(*SHORT, "--seconds", 1).stdout
 
 
-@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
-@pytest.mark.slow
+@costly
 def test_an_order_that_vanishes_in_mid_run_fails_the_run(served):
     driver = subprocess.Popen(
         served.words("drive", *SHORT, "--seconds", 4), stdout=subprocess.PIPE,
@@ -138,8 +136,7 @@ def test_an_order_that_vanishes_in_mid_run_fails_the_run(served):
     assert shops.checked(out)["lost"] == 1
 
 
-@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
-@pytest.mark.slow
+@costly
 @pytest.mark.parametrize("many", [2, pytest.param(20, marks=pytest.mark.torture)])
 def test_no_order_is_lost_or_there_twice_when_the_database_is_killed(served, many):
     found = kills_of_the_database(served, many)
@@ -148,8 +145,7 @@ def test_no_order_is_lost_or_there_twice_when_the_database_is_killed(served, man
     assert found["unseen"] <= found["unknown"] <= 4 * many
 
 
-@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
-@pytest.mark.slow
+@costly
 @pytest.mark.parametrize("many", [2, pytest.param(20, marks=pytest.mark.torture)])
 def test_no_order_is_lost_or_there_twice_when_the_driver_is_killed(served, many):
     found = kills_of_the_driver(served, many)
@@ -158,8 +154,7 @@ def test_no_order_is_lost_or_there_twice_when_the_driver_is_killed(served, many)
     assert found["unseen"] <= 4 * many
 
 
-@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
-@pytest.mark.slow
+@costly
 def test_a_database_that_is_not_durable_loses_orders_when_it_is_killed(served):
     served.stop()
     served.write_seldom()
@@ -201,8 +196,7 @@ def test_an_open_loop_makes_orders_at_its_rate_and_counts_from_when_they_were_du
     assert 40 < shops.ended(done.stdout)["orders"] < 130
 
 
-@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
-@pytest.mark.slow
+@costly
 def test_customers_who_think_order_as_seldom_as_that_takes(served):
     done = served.drive("--users", 8, "--warm-up", 0, "--ramp", 1000, "--think", 1, "--seconds", 4)
     assert done.returncode == 0, done.stderr
@@ -216,8 +210,7 @@ def kept(monkeypatch):
         yield folder / f"kept-{os.geteuid()}"
 
 
-@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
-@pytest.mark.slow
+@costly
 def test_both_ways_in_do_the_same_orders(kept):
     if not all(shutil.which(name, path="/usr/sbin:/usr/bin") for name in ("nginx", "python3")):
         pytest.skip("nginx is not installed")
@@ -241,8 +234,7 @@ class Slow:
         return self.since is None or time.monotonic() - self.since < self.seconds
 
 
-@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
-@pytest.mark.slow
+@costly
 def test_customers_go_on_until_what_happens_meanwhile_has_ended(kept):
     load = DvdStore(users=2, duration=1, warm_up=1, buffers=32)
     text = load.during({"client": HERE, "server": HERE}, Slow(4))
@@ -268,8 +260,7 @@ def test_a_database_that_does_not_come_up_says_why(kept):
     assert "postgresql.conf" in no.value.said
 
 
-@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
-@pytest.mark.slow
+@costly
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 def test_a_disk_that_is_full_in_mid_run_is_named_and_no_order_is_lost():
     if not Path(POSTGRES).exists():
@@ -291,8 +282,7 @@ def test_a_disk_that_is_full_in_mid_run_is_named_and_no_order_is_lost():
     assert (found["lost"], found["twice"], found["wrong"]) == (0, 0, [])
 
 
-@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
-@pytest.mark.slow
+@costly
 def test_one_database_of_two_that_is_killed_is_named_by_its_number(served):
     with shops.served() as other:
         assert subprocess.run(other.words("fill"), capture_output=True).returncode == 0
@@ -313,8 +303,7 @@ def test_one_database_of_two_that_is_killed_is_named_by_its_number(served):
     )
 
 
-@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
-@pytest.mark.slow
+@costly
 def test_the_orders_of_all_seconds_are_those_of_the_whole(served):
     for seconds, warm_up in ((1, 0.3), (3, 1.5)):
         done = served.drive(

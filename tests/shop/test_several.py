@@ -5,7 +5,7 @@ import sys
 
 DRIVE = """
 import os, signal, sys
-from labkit.shop.several import several
+from labkit.shop.__main__ import several
 
 def drive(number, started):
     started()
