@@ -16,8 +16,7 @@ from labkit.changes.journal import Greeting, hello
 from labkit.errors import BadInput, HostError, LabkitError
 from labkit.host import Host
 from labkit.lab import Lab
-from labkit.ssh.address import Address, Target
-from labkit.ssh.openssh import resolved
+from labkit.ssh.address import Address, Target, resolved
 from labkit.transports.local import Local
 
 OK, WARNING, FAILURE, NOT_SEEN = "ok", "warning", "failed", "not looked at"

@@ -30,11 +30,9 @@ KEPT = 64 << 20
 class Completed:
     """The result of one command: how it ended, what it printed, how long it took, and when.
 
-    `seconds` are the controller's, the way to the host included; `host_seconds` are the host's, to
-    0.01 s, and nan where it has no /proc. `left_behind`: something that the command started still
-    held its output when it had ended, so that there may be more, which nobody reads. `clock_step`:
-    seconds by which the controller's time of day moved meanwhile against its monotonic clock. With
-    more than a few hundredths somebody set it, and `begun` and `ended` are as far off.
+    `seconds` are the controller's, the way to the host included. `left_behind`: something that the
+    command started still held its output when it had ended, so that there may be more, which nobody
+    reads.
     """
 
     host: str
@@ -45,11 +43,9 @@ class Completed:
     stdout_size: int
     stderr_size: int
     seconds: float
-    host_seconds: float
     begun: datetime
     ended: datetime
     left_behind: bool = False
-    clock_step: float = 0.0
 
     @property
     def ok(self) -> bool:

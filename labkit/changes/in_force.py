@@ -17,7 +17,7 @@ from labkit.errors import Busy, HostError, Impossible, LabkitError, SettingRefus
 from labkit.host import Host
 from labkit.machine.stopping import undisturbed
 from labkit.setting import Setting, refuse_conflicts
-from labkit.ssh.pins import check_pin
+from labkit.ssh.trust import check_pin
 
 PERIOD_SECONDS = 5.0
 """Seconds between two readings of the settings in force while something is measured."""

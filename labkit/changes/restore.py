@@ -18,7 +18,7 @@ from labkit.host import Host
 from labkit.job.of_runs import RunJob, end_left, of_runs
 from labkit.machine.places import out
 from labkit.machine.stopping import undisturbed
-from labkit.ssh.pins import check_pin
+from labkit.ssh.trust import check_pin
 
 # A host that was started again since, or a box that was made again, has lost the changes as well.
 IDENTITY = "cat /run/labkit-host 2> /dev/null || cat /proc/sys/kernel/random/boot_id"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from labkit.check import COMMAND_SECONDS, FAILURE, OK, WARNING, Finding, Subject, check
 from labkit.errors import HostKeyRefused, LoginRefused
-from labkit.ssh import pins
+from labkit.ssh import trust
 from labkit.ssh.address import Address, Target
 from labkit.ssh.certificates import fingerprint, kind_of
 from labkit.ssh.connection import shaken_hands
@@ -88,9 +88,8 @@ def key(place: Subject) -> Iterator[Finding]:
         finally:
             client.close()
     except HostKeyRefused as error:
-        # Of a jump host too: then the hint has the command for that one.
-        command = error.hint.partition("keep the key: ")[2]
-        yield Finding(FAILURE, error.what, error.said, command or error.hint)
+        # Of a jump host too: then the command is for that one.
+        yield Finding(FAILURE, error.what, error.said, error.command or error.hint)
         return
     yield Finding(OK, f"{kind_of(client.shown)} {fingerprint(client.shown)} is known")
 
@@ -130,10 +129,10 @@ def machine(place: Subject) -> Iterator[Finding]:
     at = getattr(place.host.transport, "at")  # noqa: B009
     assert isinstance(at, Address)
     name = place.target.known_as.first
-    pins_of_host = [pin for _, pin in pins.read(pins.pin_file(at)) if pin.name == name]
+    pins_of_host = [pin for _, pin in trust.pins_of(at, name)]
     if not pins_of_host:
         text = "the machine's identity is not recorded, so a clone would go unnoticed"
         yield Finding(WARNING, text, fix=place.labkit("trust", place.role))
         return
-    pins.check_pin(place.host)
+    trust.check_pin(place.host)
     yield Finding(OK, f"{pins_of_host[-1].machine}, host name {pins_of_host[-1].hostname}")

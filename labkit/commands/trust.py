@@ -49,7 +49,7 @@ def trust_host(file: Path, name: str, fingerprint: str, *, as_json: bool = False
     """Show the key of a host, and keep it if it has this fingerprint or the user says yes."""
     from labkit.lab import Lab
     from labkit.ssh import trust
-    from labkit.ssh.openssh import resolved
+    from labkit.ssh.address import resolved
 
     lab = Lab.read(file)
     at = _address(lab, name)
@@ -88,7 +88,7 @@ def trust_host(file: Path, name: str, fingerprint: str, *, as_json: bool = False
 
 # A role, or where a role's SSH goes, or a jump host: HOST is then as `ssh -J` takes it.
 def _address(lab: Lab, name: str) -> Address:
-    from labkit.ssh.openssh import JUMP
+    from labkit.ssh.address import JUMP
 
     for role, host in lab.hosts.items():
         at: Address | None = getattr(host.transport, "at", None)
@@ -108,8 +108,10 @@ def _address(lab: Lab, name: str) -> Address:
 
 # A name that means no address was meant as a role.
 def _no_role(silent: HostError, lab: Lab) -> LabkitError:
+    from labkit.ssh.way import UnknownName
+
     roles = f"roles of this lab: {', '.join(lab.hosts)}"
-    if silent.what.endswith("unknown name"):
+    if isinstance(silent, UnknownName):
         return BadInput(silent.what, said=silent.said, hint=roles)
     silent.hint = f"{silent.hint}\n{roles}"
     return silent
@@ -149,18 +151,18 @@ def _choose(target: Target, keys: Sequence[Shown], answer: str) -> tuple[Shown, 
 # The machine can be noted once we may log in; until then the key alone is known.
 def _machine(at: Address, target: Target) -> str:
     from labkit.host import Host
-    from labkit.ssh import pins
+    from labkit.ssh import trust
     from labkit.transports.ssh import Ssh
 
-    file, name = pins.pin_file(at), target.known_as.first
+    name = target.known_as.first
     with closing(Ssh(at)) as transport:
         try:
-            present = pins.identity(Host(at.name, target.address, transport), name)
+            present = trust.identity(Host(at.name, target.address, transport), name)
         except HostError as error:
             return f"not noted: {error.what}"
-    pins_of_host = [(place, pin) for place, pin in pins.read(file) if pin.name == name]
-    if pins_of_host:
-        pins.compare(at.name, pins_of_host[-1][1], pins_of_host[-1][0], present)
-    else:
-        pins.remember(file, present)
+    pins_of_host = trust.pins_of(at, name)
+    for place, pin in pins_of_host[-1:]:
+        trust.compare(at.name, pin, place, present)
+    if not pins_of_host:
+        trust.pin_down(at, present)
     return f"{present.machine}, host name {present.hostname}"

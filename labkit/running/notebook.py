@@ -29,7 +29,7 @@ from labkit.machine.places import HOME, first_file
 from labkit.running import left_over, new_study, until_decided
 from labkit.running.open_lab import knobs_among, shortened, usual, with_load
 from labkit.runs.progress import PROGRESS_VARIABLE, Progress, ask_to_stop
-from labkit.ssh.asking import answering
+from labkit.ssh.sudo import answering
 from labkit.study import Study
 
 Parameters = Mapping[str, Any]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -20,15 +19,10 @@ RSA_BITS = 1024
 SHA1 = "ssh-rsa"
 # What follows the name of each kind in a public key: so many strings.
 PARTS = {
-    "ssh-ed25519": 1,
-    "ecdsa-sha2-nistp256": 2,
-    "ecdsa-sha2-nistp384": 2,
-    "ecdsa-sha2-nistp521": 2,
-    "ssh-rsa": 2,
-    "ssh-dss": 4,
-    "sk-ssh-ed25519@openssh.com": 2,
-    "sk-ecdsa-sha2-nistp256@openssh.com": 3,
-}
+    "ssh-ed25519": 1, "ssh-rsa": 2, "ssh-dss": 4,
+    "ecdsa-sha2-nistp256": 2, "ecdsa-sha2-nistp384": 2, "ecdsa-sha2-nistp521": 2,
+    "sk-ssh-ed25519@openssh.com": 2, "sk-ecdsa-sha2-nistp256@openssh.com": 3,
+}  # fmt: skip
 
 
 class Malformed(ValueError):
@@ -39,41 +33,37 @@ class _Reader:
     """Takes strings and numbers off the front of some bytes, and never more than are there."""
 
     def __init__(self, content: bytes) -> None:
-        self.whole, self.at = content, 0
+        self.left = content
 
     def take(self, size: int) -> bytes:
-        if self.at + size > len(self.whole):
+        if size > len(self.left):
             raise Malformed("ends too early")
-        self.at += size
-        return self.whole[self.at - size : self.at]
+        part, self.left = self.left[:size], self.left[size:]
+        return part
 
-    def number(self, form: str) -> int:
-        (number_read,) = struct.unpack(form, self.take(struct.calcsize(form)))
-        return int(number_read)
+    def number(self, size: int) -> int:
+        return int.from_bytes(self.take(size), "big")
 
     def string(self) -> bytes:
-        return self.take(self.number(">I"))
+        return self.take(self.number(4))
 
-    def text(self) -> str:
-        return self.string().decode("utf-8", "replace")
-
-    def strings(self) -> Iterator[str]:
-        while self.at < len(self.whole):
-            yield self.text()
+    def texts(self) -> Iterator[str]:
+        while self.left:
+            yield self.string().decode("utf-8", "replace")
 
     def end(self) -> None:
-        if self.at != len(self.whole):
+        if self.left:
             raise Malformed("goes on after its end")
 
 
 def packed(text: bytes) -> bytes:
     """A string as SSH sends it: its length first."""
-    return struct.pack(">I", len(text)) + text
+    return len(text).to_bytes(4, "big") + text
 
 
 def kind_of(blob: bytes) -> str:
     """The kind that a key or certificate says it is of, such as `ssh-ed25519`."""
-    return _Reader(blob).text()
+    return _Reader(blob).string().decode("utf-8", "replace")
 
 
 def plain(kind: str) -> str:
@@ -125,21 +115,20 @@ class HostCertificate:
     @classmethod
     def read(cls, blob: bytes) -> HostCertificate:
         """The certificate in some bytes, its signature not yet looked at."""
-        reader = _Reader(blob)
-        kind = plain(reader.text())
+        kind, reader = plain(kind_of(blob)), _Reader(blob)
+        reader.string()
         reader.string()  # the nonce
-        start = reader.at
-        _key_parts(kind, reader)
-        key = packed(kind.encode()) + blob[start : reader.at]
-        reader.number(">Q")  # the serial number
-        role = reader.number(">I")
+        key = b"".join(map(packed, (kind.encode(), *_key_parts(kind, reader))))
+        reader.number(8)  # the serial number
+        role = reader.number(4)
         reader.string()  # the authority's name for the key
-        names = tuple(_Reader(reader.string()).strings())
-        begins, ends = reader.number(">Q"), reader.number(">Q")
-        critical = tuple(_options(reader.string()))
-        tuple(_options(reader.string()))
+        names = tuple(_Reader(reader.string()).texts())
+        begins, ends = reader.number(8), reader.number(8)
+        critical = _options(reader.string())
+        _options(reader.string())
         reader.string()  # reserved
-        authority, content = reader.string(), blob[: reader.at]
+        authority = reader.string()
+        content = blob.removesuffix(reader.left)
         signature = reader.string()
         reader.end()
         if check_key(authority).endswith(CERTIFICATE) or role not in (1, HOST):
@@ -181,7 +170,7 @@ class HostCertificate:
         return ""
 
 
-def _key_parts(kind: str, reader: _Reader) -> None:
+def _key_parts(kind: str, reader: _Reader) -> list[bytes]:
     if kind not in PARTS:
         raise Malformed(f"is of no known kind: {kind}")
     parts, bare = [reader.string() for _ in range(PARTS[kind])], kind.removesuffix("@openssh.com")
@@ -191,10 +180,12 @@ def _key_parts(kind: str, reader: _Reader) -> None:
         raise Malformed(f"is an RSA key of less than {RSA_BITS} bits")
     if "ecdsa" in kind and not bare.endswith("-" + parts[0].decode("ascii", "replace")):
         raise Malformed("is on another curve than it says")
+    return parts
 
 
-def _options(block: bytes) -> Iterator[str]:
-    reader = _Reader(block)
-    while reader.at < len(block):
-        yield reader.text()
-        reader.string()
+# The names of options, each of which has a value.
+def _options(block: bytes) -> tuple[str, ...]:
+    names_and_values = tuple(_Reader(block).texts())
+    if len(names_and_values) % 2:
+        raise Malformed("ends too early")
+    return names_and_values[::2]

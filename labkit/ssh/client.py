@@ -116,6 +116,8 @@ class Client(paramiko.Transport):
         # Of the kinds of host key, certificates among them, those come first that we know it by.
         options.ciphers, options.digests, options.key_types = CIPHERS, MACS, algorithms
         self._way, self.shown, self._closing = way, b"", False
+        self.reached_at = way.address
+        """The address that answered; a name may have several, and not all of one machine."""
         self.farewell = ""
         """Why the host hung up, if it said so."""
         self.lost_on_the_way = ""
@@ -138,11 +140,6 @@ class Client(paramiko.Transport):
             if not self._closing:
                 self.lost_on_the_way = self._way.broken()
             self._way.close()
-
-    @property
-    def reached_at(self) -> str:
-        """The address that answered; a name may have several, and not all of one machine."""
-        return self._way.address
 
     def ended_by(self) -> str:
         """The party that ended it, in words for people; empty if unknown."""

@@ -6,18 +6,15 @@ import time
 from dataclasses import replace
 
 from labkit.errors import Unreachable
-from labkit.ssh import refusals
 from labkit.ssh.address import Address as Address
-from labkit.ssh.address import Target
+from labkit.ssh.address import Target, resolved
 from labkit.ssh.client import LOSSES
 from labkit.ssh.client import Client as Client
 from labkit.ssh.known_hosts import KnownHosts
-from labkit.ssh.login import log_in
-from labkit.ssh.openssh import resolved
+from labkit.ssh.login import check_pause, log_in
 from labkit.ssh.way import through
 
 CONNECT_SECONDS = 15.0
-EXCHANGING = "while exchanging keys"
 # What sshd says before it hangs up on an address that comes too often, if it says anything.
 BUSY = ("Exceeded MaxStartups", "Not allowed at this time")
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
@@ -41,7 +38,7 @@ def _within(target: Target, seconds: float) -> Target:
 
 def reached(target: Target) -> Client:
     """The same, for a host that ssh's files have been asked about, through its jump hosts."""
-    refusals.check(target)
+    check_pause(target)
     known_hosts = KnownHosts.read(target.known_hosts)
     client = shaken_hands(target, known_hosts.algorithms(target.known_as))
     try:
@@ -55,6 +52,10 @@ def reached(target: Target) -> Client:
             raise _failure(target, client, "while logging in", text) from error
         raise
     return client
+
+
+class HungUp(Unreachable):
+    """The connection ended while keys were exchanged."""
 
 
 class _TurnedAwayError(Exception):
@@ -107,7 +108,8 @@ def _no_session(target: Target, client: Client, error: Exception | None) -> Exce
     if client.lost_on_the_way:
         return _failure(target, client, "on the way", client.lost_on_the_way)
     if client.remote_version:
-        return _failure(target, client, EXCHANGING, client.farewell or text)
+        text = client.farewell or text
+        return _failure(target, client, "while exchanging keys", text, HungUp)
     banner = client.heard
     if banner.startswith(BUSY) or (error and not banner):
         return _TurnedAwayError(banner)
@@ -125,8 +127,10 @@ def _way(target: Target, client: Client) -> str:
     return "" if is_same else f" (at {client.reached_at})"
 
 
-def _failure(target: Target, client: Client, stage: str, text: str) -> Unreachable:
-    return Unreachable(
+def _failure(
+    target: Target, client: Client, stage: str, text: str, kind: type[Unreachable] = Unreachable
+) -> Unreachable:
+    return kind(
         f"{target.name}: no SSH session with {target}{_way(target, client)}: failed {stage}",
         said=text,
         hint=f"try `ssh -p {target.port} {target.user}@{target.address} true`",

@@ -1,10 +1,16 @@
-"""Logging in with keys: the agent's, those of files, and OpenSSH certificates. Never a password."""
+"""Logging in with keys: the agent's, those of files, and OpenSSH certificates. Never a password.
 
+Refused logins are remembered, so that no account is locked by trying again and again: by an empty
+file for each user and address that refused us, whose time is when it did. The next attempt may come
+from another notebook. Where no file can be written, each call still makes one attempt only.
+"""
+
+import hashlib
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,7 +20,7 @@ import paramiko
 from paramiko.agent import AgentSSH
 
 from labkit.errors import LoginRefused, Unreachable
-from labkit.ssh import refusals
+from labkit.machine import account
 from labkit.ssh.address import Target
 from labkit.ssh.certificates import CERTIFICATE, HostCertificate, Malformed, fingerprint
 from labkit.ssh.client import Client, agent_at
@@ -22,6 +28,7 @@ from labkit.ssh.client import Client, agent_at
 AUTH_SECONDS = 15.0
 # sshd ends a connection at its sixth refused key (MaxAuthTries).
 MOST_KEYS = 6
+PAUSE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -63,16 +70,42 @@ def log_in(client: Client, target: Target) -> None:
         if target.only or os.path.lexists(os.path.expanduser(file))
     }
     locks = [file for file, key in files.items() if isinstance(key, str)]
-    agent_path = target.agent if locks or not target.only else ""
-    with _agent(agent_path) as agent:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(AUTH_SECONDS)
+        agent = agent_at(connection, target.agent if locks or not target.only else "")
         identities = _identities(target, files, agent)
         if not identities.usable:
             raise _nothing_to_offer(target, identities)
         offers = identities.usable[:MOST_KEYS]
         if not _let_in(client, target, offers):
-            refusals.remember(target)
+            with suppress(OSError):
+                refusal_file(target).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                refusal_file(target).touch(mode=0o600)
             raise _refusal(client, target, offers, identities)
-    refusals.forget(target)
+    with suppress(OSError):
+        refusal_file(target).unlink()
+
+
+def check_pause(target: Target) -> None:
+    """Raise while the pause after a refused login lasts."""
+    with suppress(OSError):
+        moment = refusal_file(target).stat().st_mtime
+        if 0 <= time.time() - moment < PAUSE_SECONDS:
+            begin, end = (
+                time.strftime("%H:%M:%S", time.localtime(seconds))
+                for seconds in (moment, moment + PAUSE_SECONDS)
+            )
+            raise LoginRefused(
+                f"{target.name}: {target} refused a login at {begin}; not tried again before {end}",
+                hint="repeated failures lock accounts; correct the cause first,"
+                f" or, to try at once, remove {refusal_file(target)}",
+            )
+
+
+def refusal_file(target: Target) -> Path:
+    """The file whose time is when a login was refused there."""
+    name = hashlib.sha256(str(target).encode()).hexdigest()[:32]
+    return Path(account.state(), "refused-logins", name)
 
 
 def _let_in(client: Client, target: Target, offers: list[Identity]) -> bool:
@@ -100,13 +133,6 @@ def _let_in(client: Client, target: Target, offers: list[Identity]) -> bool:
 
 
 # --- keys -----------------------------------------------------------------------------------
-
-
-@contextmanager
-def _agent(path: str) -> Iterator[AgentSSH]:
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(AUTH_SECONDS)
-        yield agent_at(connection, path)
 
 
 # As ssh: what the agent holds of the named files, what else it holds, then the files.
@@ -175,10 +201,9 @@ def _parse(path: Path, *_: int) -> paramiko.PKey:
 
 def _explain(unreadable: Exception) -> str:
     text = f"{getattr(unreadable, 'strerror', None) or unreadable or type(unreadable).__name__}"
-    has_passphrase = "password" in text.lower() or "encrypted" in text.lower()
-    return (
-        "it is locked with a passphrase; ssh-add it to your ssh-agent" if has_passphrase else text
-    )
+    if "password" in text.lower() or "encrypted" in text.lower():
+        return "it is locked with a passphrase; ssh-add it to your ssh-agent"
+    return text
 
 
 def _public(file: str) -> bytes:
@@ -220,9 +245,8 @@ def _nothing_to_offer(target: Target, identities: Identities) -> Unreachable:
 def _refusal(
     client: Client, target: Target, offers: list[Identity], identities: Identities
 ) -> LoginRefused:
-    banner = client.get_banner() or b""
     texts = [
-        banner.decode("utf-8", "replace") if isinstance(banner, bytes) else str(banner),
+        (client.get_banner() or b"").decode("utf-8", "replace"),
         *identities.unusable,
         f"Authentication failed; offered: {', '.join(map(str, offers))}",
     ]

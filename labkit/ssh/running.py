@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from labkit.errors import HostError, OutcomeUnknown, TimedOut, command_line
 from labkit.host import Completed, Line
-from labkit.ssh.shell import Gone, Kept, Late, Shell, ShellCommand, cut
+from labkit.ssh.shell import Gone, Kept, Late, Shell, ShellCommand
 
 LAST_CHANCE_SECONDS = 3.0
 CHUNK = 1 << 16
@@ -114,15 +114,14 @@ class Running:
     def _complete(self) -> Completed:
         order = self._order
         assert order is not None
-        code, up, clock, *_ = (word.decode("ascii", "replace") for word in order.words)
         out, err = order.streams
-        step = (time.time() - self._at) - (time.monotonic() - self._begun)
+        seconds = order.ended - self._begun
+        begun, ended = (
+            datetime.fromtimestamp(moment, UTC) for moment in (self._at, self._at + seconds)
+        )
         return Completed(
-            self._name, self.words, int(code), bytes(out.content), bytes(err.content),
-            out.size, err.size, order.ended - self._begun, _seconds(up, clock),
-            datetime.fromtimestamp(self._at, UTC),
-            datetime.fromtimestamp(self._at + order.ended - self._begun, UTC),
-            order.left_behind, round(step, 3),
+            self._name, self.words, int(order.words[0]), bytes(out.content), bytes(err.content),
+            out.size, err.size, seconds, begun, ended, order.left_behind,
         )  # fmt: skip
 
     @property
@@ -157,7 +156,7 @@ class Running:
                 hint="check that the account has a shell, and no ForceCommand or command= in"
                 " authorized_keys; `ssh HOST sh -c true` shows it",
             )
-        problem = cut(self._shell.channel)
+        problem = self._shell.channel.ender
         return OutcomeUnknown(
             f"{name}: {problem} during `{self._text}`, {seconds:.1f} s after it was sent",
             said=self._last_words,
@@ -194,10 +193,3 @@ class _Split:
         for start in range(0, len(content) or 1, CHUNK):
             text = content[start : start + CHUNK].decode("utf-8", "replace")
             self._lines.append(Line(self._stream, text))
-
-
-def _seconds(up: str, end: str) -> float:
-    try:
-        return round(float(end) - float(up), 2)
-    except ValueError:
-        return float("nan")

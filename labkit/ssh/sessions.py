@@ -1,26 +1,181 @@
 """The sessions of one address, on as many connections as its sshd makes necessary."""
 
+from __future__ import annotations
+
 import math
 import os
 import threading
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, field
 
+import paramiko
+
 from labkit.errors import LabkitError, Unreachable
 from labkit.ssh.address import Address
-from labkit.ssh.client import ALIVE_SECONDS, LOSSES
+from labkit.ssh.client import ALIVE_SECONDS, LOSSES, Client
 from labkit.ssh.connection import CONNECT_SECONDS, connect
-from labkit.ssh.session import SESSIONS, Connection, Session
-from labkit.ssh.shell import Shell
+from labkit.ssh.shell import GRACE_SECONDS, TURN_SECONDS, Gone, Shell
 
+# sshd allows 10 sessions on a connection (MaxSessions); the rest is for people who look on, and
+# for asking a command to end.
+SESSIONS = 8
 RETRY_SECONDS = 0.02
 # sshd counts a session that we closed until it looks round.
 SETTLE_SECONDS = 0.5
 # So that silence is noticed in 20 s, of which the kernel takes about 11 (TCP_USER_TIMEOUT).
 SILENT_SECONDS = 8.0
+# A host may say anything for a farewell.
+LONGEST_REASON = 200
+
+
+class Bell(threading.Event):
+    """Rung by what comes on either stream of a channel; paramiko's own serves one stream."""
+
+    def clear(self) -> None:
+        """Do nothing: what was read does not mean that the other stream is empty."""
+
+    def silence(self) -> None:
+        """Stop ringing, before both streams are read."""
+        super().clear()
+
+
+@dataclass(eq=False)
+class Connection:
+    """One connection: how many sessions we hold on it, or have asked for, and when some ended."""
+
+    client: Client
+    held: int = 0
+    asked: int = 0
+    closed: deque[float] = field(default_factory=lambda: deque(maxlen=SESSIONS))
+    refused: Counter[object] = field(default_factory=Counter)
+    """In how many ways no shell came up there that could run many commands, and for whom."""
+    resting: bool = False
+    """Whether nobody answers there just now, nor is asked whether he is there."""
+    spent: bool = False
+    """Whether it can bear no further session."""
+
+    # What is not answered in time ends a connection.
+    def rest(self, resting: bool = True) -> None:
+        """From now on send nothing that nobody asked for; or ask again whether it is alive."""
+        if self.resting != resting:
+            self.resting = resting
+            self.client.set_keepalive(0 if resting else ALIVE_SECONDS)
+
+
+class Session:
+    """A channel of a connection: the streams of a shell; `report` is called once at its end."""
+
+    def __init__(
+        self, report: Callable[[Connection], object], connection: Connection,
+        channel: paramiko.Channel,
+    ) -> None:  # fmt: skip
+        self.connection, self.channel = connection, channel
+        self._report = report
+        self._bell, self._roomless = Bell(), True
+        self._closing = threading.Lock()
+        self._closed = False
+        channel.in_buffer.set_event(self._bell)
+        channel.in_stderr_buffer.set_event(self._bell)
+
+    @property
+    def ended(self) -> bool:
+        """Whether both streams have ended, and have been read."""
+        channel = self.channel
+        over = bool(channel.eof_received or channel.closed)
+        return over and not channel.recv_ready() and not channel.recv_stderr_ready()
+
+    @property
+    def lost(self) -> bool:
+        """Whether they ended, or are about to, because the connection did."""
+        # paramiko closes the channels of a lost connection before it calls it inactive.
+        return self.cut_off or not self.connection.client.is_active()
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether sshd never said that they have ended, which it does where they have."""
+        return bool(self.channel.closed and not self.channel.eof_received)
+
+    @property
+    def ender(self) -> str:
+        """The end of the streams before their time, for people; with the party, if it is known."""
+        if not self.lost:
+            return "its shell was ended"
+        party = " ".join(self.connection.client.ended_by().split())[:LONGEST_REASON]
+        return f"the connection was lost ({party})" if party else "the connection was lost"
+
+    def start(self, script: str) -> None:
+        """Run a script, without waiting for an answer: its first output is one."""
+        self._telling(lambda: self.connection.client.begin(self.channel, script))
+
+    def send(self, part: bytes | memoryview) -> None:
+        """Give it input."""
+        if self._roomless:
+            self._await_room()
+        self._telling(lambda: self.channel.sendall(part))  # type: ignore[arg-type]
+
+    # sshd has room for no input before it has begun what will read that. A session that never has
+    # any has run nothing.
+    def _await_room(self) -> None:
+        until = time.monotonic() + CONNECT_SECONDS
+        with self.channel.out_buffer_cv:
+            while not (self.channel.out_window_size or self.channel.closed):
+                if (seconds := until - time.monotonic()) <= 0:
+                    raise Gone
+                self.channel.out_buffer_cv.wait(min(seconds, TURN_SECONDS))
+        self._roomless = False
+
+    def finish(self) -> None:
+        """End its input."""
+        # paramiko can send that after it has closed the channel, and sshd takes it for the end of
+        # another command's input.
+        with self._closing:
+            if not self._closed:
+                self._telling(self.channel.shutdown_write)
+
+    def recv(self, seconds: float) -> tuple[bytes, bytes]:
+        """Read what has come on each stream."""
+        if seconds and not self.ended:
+            self._bell.wait(seconds)
+        self._bell.silence()
+        taken, channel = self.connection.client.taken, self.channel
+        return taken(channel, channel.in_buffer), taken(channel, channel.in_stderr_buffer)
+
+    def close(self) -> None:
+        """Close the channel, once."""
+        with self._closing:
+            was_closed, self._closed = self._closed, True
+            if was_closed:
+                return
+            if self.connection.client.one_at_a_time and not self._over():
+                self.connection.spent = True
+            with suppress(*LOSSES):
+                self.channel.close()
+        self._report(self.connection)
+
+    # Whether its process has ended, which is said right behind the end of its streams.
+    def _over(self) -> bool:
+        if self.channel.eof_received:
+            self.channel.status_event.wait(GRACE_SECONDS)
+        return self.channel.exit_status_ready()
+
+    def _telling(self, tell: Callable[[], object]) -> None:
+        try:
+            tell()
+        except LOSSES as error:
+            raise Gone from error
+
+
+@dataclass
+class Idle:
+    """A shell that waits for the next command of somebody, and the session that it has."""
+
+    whose: object
+    shell: Shell
+    session: Session
 
 
 @dataclass
@@ -32,7 +187,7 @@ class Sessions:
     _fell_silent: float = -math.inf
     _failed: tuple[float, LabkitError] | None = None
     _connections: list[Connection] = field(default_factory=list)
-    _idle: list[tuple[object, Shell, Session]] = field(default_factory=list)
+    _idle: list[Idle] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _connecting: threading.Lock = field(default_factory=threading.Lock)
     _free: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(SESSIONS))
@@ -67,7 +222,7 @@ class Sessions:
             try:
                 channel = connection.client.open_session(timeout=seconds)
                 self._count(connection, held=1)
-                return Session(self.closed, connection, channel)
+                return Session(self._closed, connection, channel)
             except LOSSES as error:
                 hangs = time.monotonic() - start >= seconds
                 if hangs and not patient:
@@ -83,24 +238,24 @@ class Sessions:
             finally:
                 self._count(connection, asked=-1)
 
-    def take(self, key: object) -> tuple[Shell, Session] | None:
-        """The idle shell that was used last."""
+    def take(self, whose: object) -> Idle | None:
+        """The idle shell of somebody that was used last."""
         with self._lock:
             for idle in reversed(self._idle):
-                if idle[0] == key:
+                if idle.whose == whose:
                     self._idle.remove(idle)
-                    idle[2].connection.wake()
-                    return idle[1:]
+                    idle.session.connection.rest(False)
+                    return idle
         return None
 
-    def keep(self, key: object, shell: Shell, session: Session) -> None:
+    def keep(self, idle: Idle) -> None:
         """Keep a shell for the next command."""
         with self._lock:
-            usable = session.connection in self._connections
+            usable = idle.session.connection in self._connections
             if usable:
-                self._idle.append((key, shell, session))
+                self._idle.append(idle)
         if not usable:
-            session.close()
+            idle.session.close()
 
     def usable(self) -> Connection:
         """A live connection; made if there is none."""
@@ -124,13 +279,6 @@ class Sessions:
         with self._lock:
             return next((connection.client.reached_at for connection in self._live()), "")
 
-    def closed(self, connection: Connection) -> None:
-        """One session less on a connection."""
-        self._count(connection, held=-1)
-        connection.closed.append(time.monotonic())
-        if connection.spent:
-            self.drop(connection)
-
     def drop(self, connection: Connection) -> None:
         """Use a connection no more; another thread may have a new one already."""
         with self._lock:
@@ -138,7 +286,7 @@ class Sessions:
                 self._fell_silent = time.monotonic()
             if connection in self._connections:
                 self._connections.remove(connection)
-            self._idle = [idle for idle in self._idle if idle[2].connection is not connection]
+            self._idle = [idle for idle in self._idle if idle.session.connection is not connection]
         connection.client.close()
 
     def rest(self) -> None:
@@ -159,11 +307,8 @@ class Sessions:
     # kept, for paramiko would say goodbye for whatever is let go of.
     def _apart(self) -> None:
         if self._process != os.getpid():
-            self._parents += [*self._connections, *self._idle]
-            fresh = Sessions(self.at)
-            self._connections, self._idle, self._failed = [], [], None
-            self._lock, self._connecting, self._free = fresh._lock, fresh._connecting, fresh._free
-            self._process = fresh._process
+            parents = [*self._parents, *self._connections, *self._idle]
+            self.__dict__.update(vars(Sessions(self.at, _parents=parents)))
 
     # A connection that `pick` finds, or a new one.
     def _pick(self, pick: Callable[[], Connection | None]) -> Connection:
@@ -198,12 +343,9 @@ class Sessions:
     # One that has room, where need be that of an idle shell.
     def _roomy(self) -> Connection | None:
         live = self._live()
-        connection = next(
-            (link for link in live if link.held + link.asked < self._most),
-            None,
-        )
+        connection = next((link for link in live if link.held + link.asked < self._most), None)
         if not connection and self._idle:
-            _, _, session = self._idle.pop(0)
+            session = self._idle.pop(0).session
             session.close()
             connection = None if session.connection.spent else session.connection
         # Those who end commands need no room of their own on a usual sshd.
@@ -218,6 +360,13 @@ class Sessions:
             connection.held += held
             connection.asked += asked
 
+    # One session less on a connection.
+    def _closed(self, connection: Connection) -> None:
+        self._count(connection, held=-1)
+        connection.closed.append(time.monotonic())
+        if connection.spent:
+            self.drop(connection)
+
     # sshd refused a session: its limit is what we hold there, and have just closed.
     def _learn(self, connection: Connection) -> None:
         with self._lock:
@@ -229,7 +378,7 @@ class Sessions:
         for connection in [link for link in self._connections if not link.client.is_active()]:
             self.drop(connection)
         for connection in self._connections:
-            connection.wake()
+            connection.rest(False)
         return self._connections
 
 

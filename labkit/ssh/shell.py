@@ -29,8 +29,6 @@ TURN_SECONDS = 1.0
 UP_SECONDS = 30.0
 # More would meet a limit of the kernel, or of a server with a small window, while nobody reads.
 LONGEST_LINE = 16_000
-# A host may say anything for a farewell.
-LONGEST_REASON = 200
 
 # Orphans of a command, even those in a session of their own, become children of a shell that is
 # their subreaper (PR_SET_CHILD_SUBREAPER is 36 in prctl(2), and survives exec); so the shell sees
@@ -73,15 +71,12 @@ class Late(Exception):
     """A deadline has passed."""
 
 
-class BrokenStream(Exception):
+class BrokenStream(Gone):
     """A mark followed by something that no shell of ours says."""
 
 
-@dataclass(frozen=True)
-class Mark:
-    """The end of one command on one stream, and the words that the shell put behind it."""
-
-    words: tuple[bytes, ...]
+Mark = tuple[bytes, ...]
+"""The end of one command on one stream: the words that the shell put behind it."""
 
 
 class Marked:
@@ -103,7 +98,7 @@ class Marked:
             if end < 0:
                 self._held = tail[at:]
                 return
-            yield Mark(tuple(tail[at + len(self._nonce) : end].split()))
+            yield tuple(tail[at + len(self._nonce) : end].split())
             tail = tail[end + 1 :]
         start = self._mark_begin(tail)
         self._held = tail[start:]
@@ -134,8 +129,8 @@ class Channel(Protocol):
         """Whether the connection took them away before they had ended by themselves."""
 
     @property
-    def ended_by(self) -> str:
-        """The party that ended the connection, if known: a jump host, or sshd with its reason."""
+    def ender(self) -> str:
+        """The end of the streams before their time, for people; with the party, if it is known."""
 
     def send(self, part: bytes | memoryview) -> None:
         """Give it input; raises Gone when it reads no more."""
@@ -150,14 +145,6 @@ class Channel(Protocol):
         """Let go of it."""
 
 
-def cut(channel: Channel) -> str:
-    """Say that the streams ended before their time, and why."""
-    if not channel.lost:
-        return "its shell was ended"
-    ender = " ".join(channel.ended_by.split())[:LONGEST_REASON]
-    return f"the connection was lost ({ender})" if ender else "the connection was lost"
-
-
 @dataclass
 class Kept:
     """The kept part of one stream of one command; `size` counts what was dropped, too."""
@@ -166,7 +153,7 @@ class Kept:
     tell: Callable[[bytes], None] | None = None
     content: bytearray = field(default_factory=bytearray)
     size: int = 0
-    mark: Mark | None = None
+    mark: Mark = ()
 
     def add(self, part: bytes) -> None:
         """Keep `part`, or what the cap allows of it."""
@@ -188,14 +175,13 @@ class ShellCommand:
 
     @property
     def words(self) -> tuple[bytes, ...]:
-        """The shell's words at the end: code, its clock before and after, children left."""
-        mark = self.streams[0].mark
-        return mark.words[1:] if mark else ()
+        """The shell's words at the end: the code, and whether children are left."""
+        return self.streams[0].mark[1:]
 
     @property
     def left(self) -> bool:
         """Whether a process of its was still there."""
-        return b"left" in self.words[3:]
+        return b"left" in self.words
 
 
 class Shell:
@@ -221,7 +207,7 @@ class Shell:
     @property
     def up(self) -> bool:
         """Whether it has said so, which it does before it runs anything."""
-        return self.ready.streams[0].mark is not None
+        return bool(self.ready.streams[0].mark)
 
     @property
     def group(self) -> str:
@@ -231,7 +217,7 @@ class Shell:
     def give(self, command: str, out: Kept, err: Kept) -> ShellCommand:
         """Send one command, which `line` made."""
         order = self._expect(out, err)
-        run = f"labkit_a;({command});labkit_z {order.number}"
+        run = f"({command});labkit_z {order.number}"
         self.channel.send(f"{self._unsent}{run}\n".encode("utf-8", "surrogateescape"))
         self._unsent = ""
         return order
@@ -250,12 +236,9 @@ class Shell:
         if (seconds := limit - time.monotonic()) <= 0:
             raise Late
         parts = self.channel.recv(min(seconds, TURN_SECONDS))
-        try:
-            for side, part in enumerate(parts):
-                if part:
-                    self._sort(side, part)
-        except BrokenStream as error:
-            raise Gone from error
+        for side, part in enumerate(parts):
+            if part:
+                self._sort(side, part)
         if self.channel.ended and not any(parts):
             raise Gone
 
@@ -281,14 +264,12 @@ class Shell:
             elif isinstance(piece, bytes):
                 queue[0].streams[side].add(piece)
             else:
-                self._close(queue.popleft(), side, piece)
-
-    def _close(self, order: ShellCommand, side: int, mark: Mark) -> None:
-        if mark.words[:1] != (b"%d" % order.number,):
-            raise BrokenStream(f"a mark out of turn: {mark}")
-        order.streams[side].mark = mark
-        if order.streams[0].mark and order.streams[1].mark:
-            self.used = order.ended = time.monotonic()
+                order = queue.popleft()
+                if piece[:1] != (b"%d" % order.number,):
+                    raise BrokenStream(f"a mark out of turn: {piece}")
+                order.streams[side].mark = piece
+                if order.streams[0].mark and order.streams[1].mark:
+                    self.used = order.ended = time.monotonic()
 
     # The shell has ended, or is about to: then its streams end, unless somebody else holds them.
     def _silent_to_the_end(self) -> bool:

@@ -1,21 +1,28 @@
-"""Acting as root by sudo: the password is sent once, on sudo's input, and only when it asks."""
+"""Acting as root by sudo: the password is sent once, on sudo's input, and only when it asks.
+
+`labkit run` has a terminal, and its kernel has none. A socket in a folder of the user's own leads
+from one to the other, for as long as the run lasts; nobody keeps the password.
+"""
 
 from __future__ import annotations
 
 import getpass
 import importlib
+import os
 import secrets
 import shlex
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from labkit.errors import BadInput, SudoRefused, Unreachable
-from labkit.ssh import asking
 from labkit.ssh.shell import Channel, Gone
 
 PROGRAMS = ("sudo",)
@@ -23,6 +30,9 @@ PROGRAMS = ("sudo",)
 SECONDS = 8.0
 COMMAND_SECONDS = 120.0
 """A command may itself ask a human."""
+ASK_SOCKET = "LABKIT_ASK"
+LONGEST_ANSWER = 4096
+ANSWER_SECONDS = 300.0
 # What sudo says, in the C locale, and what to try.
 HINTS = {
     "sudo: sh: command not found": "its sudoers looks for sh in the wrong folders (secure_path)",
@@ -157,7 +167,7 @@ def _find(login: str) -> str:
         password = None
     if password is not None:
         return str(password)
-    if (text := asking.asked(login)) is not None:
+    if (text := asked(login)) is not None:
         return text
     # In a notebook, which papermill may be running, there is no terminal.
     if sys.stdin is not None and sys.stdin.isatty():
@@ -167,3 +177,48 @@ def _find(login: str) -> str:
         hint="keep it with `keyring set labkit " + login + "`, or name a password_command in "
         "lab.toml",
     )
+
+
+def asked(login: str) -> str | None:
+    """The answer of the process that started us; None without such a process or its terminal."""
+    if not (path := os.environ.get(ASK_SOCKET, "")):
+        return None
+    with socket.socket(socket.AF_UNIX) as end, suppress(OSError):
+        end.settimeout(ANSWER_SECONDS)
+        end.connect(path)
+        end.sendall(f"{login}\n".encode())
+        content = b""
+        while not content.endswith(b"\n") and (part := end.recv(LONGEST_ANSWER)):
+            content += part
+        return content.decode().removesuffix("\n") if content.endswith(b"\n") else None
+    return None
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """Ask the one who sits at this terminal whatever a kernel wants; each login once."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="labkit-ask-") as folder:
+        path = str(Path(folder) / "ask")
+        with socket.socket(socket.AF_UNIX) as listens:
+            listens.bind(path)
+            listens.listen()
+            threading.Thread(target=_answer, args=(listens, {}), daemon=True).start()
+            os.environ[ASK_SOCKET] = path
+            try:
+                yield
+            finally:
+                del os.environ[ASK_SOCKET]
+
+
+def _answer(listens: socket.socket, passwords: dict[str, str]) -> None:
+    with suppress(OSError):
+        while True:
+            end, _ = listens.accept()
+            with end, suppress(OSError, EOFError):
+                login = end.recv(LONGEST_ANSWER).decode().strip()
+                if login not in passwords:
+                    passwords[login] = getpass.getpass(f"[sudo] password of {login}: ")
+                end.sendall(f"{passwords[login]}\n".encode())

@@ -34,6 +34,10 @@ RDHUP: int = getattr(select, "POLLRDHUP", 0)
 """The other end has closed; Linux alone reports it."""
 
 
+class UnknownName(Unreachable):
+    """No address is known for the name of a host, or no name server answers."""
+
+
 class WatchedSocket:
     """The stream that SSH runs over, with the parts of a socket that paramiko uses."""
 
@@ -181,20 +185,14 @@ def _by_command(target: Target) -> Carrier:
             ["/bin/sh", "-c", f"exec {target.proxy}"], stdin=far.fileno(), stdout=far.fileno(),
             stderr=words, start_new_session=True,
         )  # fmt: skip
-    return Carrier(
-        WatchedSocket(near),
-        command=command,
-        words=words,
-        address=f"{target.address} by a ProxyCommand",
-    )
+    address = f"{target.address} by a ProxyCommand"
+    return Carrier(WatchedSocket(near), command=command, words=words, address=address)
 
 
 def _dial(target: Target) -> Carrier:
     deadline = time.monotonic() + target.seconds
     last_error, attempts = OSError("it has no address of this family"), list[str]()
-    stream = at_once(target.address, target.port, FAMILIES[target.family])
-    if not stream:
-        stream = _looked_up(target)
+    stream = _looked_up(target)
     for number in range(len(stream), 0, -1):
         # An address that does not answer leaves its share of the time to the others.
         seconds = max(deadline - time.monotonic(), 0.1) / number
@@ -213,10 +211,9 @@ def _dial(target: Target) -> Carrier:
 
 def _looked_up(target: Target) -> Addresses:
     try:
-        family = FAMILIES[target.family]
-        return addresses(target.address, target.port, family, target.seconds)
+        return addresses(target.address, target.port, FAMILIES[target.family], target.seconds)
     except (OSError, UnicodeError) as error:
-        raise Unreachable(
+        raise UnknownName(
             f"{target.name}: cannot reach {target.address} port {target.port}: unknown name",
             said=str(error),
             hint=f"check its control address; try `getent hosts {target.address}`",
@@ -228,7 +225,10 @@ def _attempt(address: tuple[Any, ...], seconds: float) -> socket.socket:
     try:
         connection.settimeout(seconds)
         connection.connect(address[4])
-        _tune(connection)
+        # Without this, Nagle's algorithm costs each command about 40 ms.
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # paramiko's keepalives alone never notice a silent peer; with this the kernel does.
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 10_000)
     except TimeoutError:
         connection.close()
         raise TimeoutError(f"no answer within {seconds:.3g} s") from None
@@ -238,18 +238,7 @@ def _attempt(address: tuple[Any, ...], seconds: float) -> socket.socket:
     return connection
 
 
-def _tune(connection: socket.socket) -> None:
-    # Without this, Nagle's algorithm costs each command about 40 ms.
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    # paramiko's keepalives alone never notice a silent peer; with this the kernel does.
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 10_000)
-
-
 # --- names: this machine's resolver would take as long as it likes
-
-
-class Silent(OSError):
-    """No name server has answered in time."""
 
 
 def addresses(host: str, port: int, family: int, seconds: float) -> Addresses:
@@ -257,21 +246,14 @@ def addresses(host: str, port: int, family: int, seconds: float) -> Addresses:
 
     Nothing ends a resolver that waits for its servers: it is left behind in a thread of its own.
     """
-    if entries := at_once(host, port, family):
-        return entries
+    with suppress(socket.gaierror, UnicodeError):  # a literal address needs no server
+        return _ask(host, port, family, socket.AI_NUMERICHOST)
     answer: Future[Addresses] = Future()
     threading.Thread(target=_answer, args=(answer, host, port, family), daemon=True).start()
     try:
         return answer.result(seconds)
     except TimeoutError:
-        raise Silent(f"no name server answered within {seconds:g} s") from None
-
-
-def at_once(host: str, port: int, family: int) -> Addresses:
-    """Literal addresses need no lookup; returns [] for anything else."""
-    with suppress(socket.gaierror, UnicodeError):
-        return _ask(host, port, family, socket.AI_NUMERICHOST)
-    return []
+        raise OSError(f"no name server answered within {seconds:g} s") from None
 
 
 def _ask(host: str, port: int, family: int, flags: int = 0) -> Addresses:

@@ -61,7 +61,7 @@ class Local(ThroughShell):
 class Process:
     """A shell script as a child process, in a session of its own."""
 
-    lost, cut_off, ended_by = False, False, ""
+    lost, cut_off, ender = False, False, "its shell was ended"
 
     def __init__(self, script: str, name: str) -> None:
         pipe = subprocess.PIPE

@@ -14,18 +14,8 @@ from dataclasses import dataclass, field
 
 from labkit.errors import NothingRun, TimedOut, command_line
 from labkit.ssh.connection import CONNECT_SECONDS, Address
-from labkit.ssh.session import SESSIONS, Session
-from labkit.ssh.sessions import Sessions
-from labkit.ssh.shell import (
-    LOOPS,
-    Channel,
-    Gone,
-    Kept,
-    Late,
-    Shell,
-    for_any_shell,
-    line,
-)
+from labkit.ssh.sessions import SESSIONS, Idle, Session, Sessions
+from labkit.ssh.shell import LOOPS, Channel, Gone, Kept, Late, Shell, for_any_shell, line
 from labkit.ssh.sudo import Sudo
 from labkit.ssh.through_shell import ThroughShell
 
@@ -89,52 +79,48 @@ class Ssh(ThroughShell):
 
     @contextmanager
     def _loop(self, seconds: float) -> Iterator[Shell | None]:
-        with self._lend(self._take(seconds) or self._new(seconds)) as shell:
-            yield shell
-
-    # Until it is given back.
-    @contextmanager
-    def _lend(self, pair: tuple[Shell, Session] | None) -> Iterator[Shell | None]:
-        if pair is None:
+        lent = self._take(seconds) or self._new(seconds)
+        if lent is None:
             yield None
             return
-        shell, session = pair
+        shell, session = lent.shell, lent.session
         try:
             yield shell
         finally:
             if not shell.up and session.ended and not session.lost:
                 session.connection.refused[self.sudo] += 1
             if shell.fit:
-                self._all.keep(self.sudo, shell, session)
+                self._all.keep(lent)
             else:
                 session.close()
 
-    def _new(self, seconds: float) -> tuple[Shell, Session] | None:
+    def _new(self, seconds: float) -> Idle | None:
         ways = LOOPS[self._all.usable().refused[self.sudo] :]
         if not ways:
             return None
         session = self._start(ways[0], min(max(seconds, 1.0), CONNECT_SECONDS))
-        return Shell(session, once=False), session
+        return Idle(self.sudo, Shell(session, once=False), session)
 
-    def _take(self, seconds: float) -> tuple[Shell, Session] | None:
-        while pair := self._all.take(self.sudo):
-            shell, session = pair
-            if _answered_lately(*pair):
-                return pair
-            if shell.fit and self._answers(shell, session, seconds):
-                return pair
-            session.close()
+    def _take(self, seconds: float) -> Idle | None:
+        while idle := self._all.take(self.sudo):
+            lately = time.monotonic() - idle.shell.used < IDLE_SECONDS
+            if idle.shell.fit and (
+                (lately and not idle.session.connection.client.stirs)
+                or self._answers(idle, seconds)
+            ):
+                return idle
+            idle.session.close()
         return None
 
     # One that does not answer has run nothing, so another may take its place.
-    def _answers(self, shell: Shell, session: Session, seconds: float) -> bool:
+    def _answers(self, idle: Idle, seconds: float) -> bool:
         try:
-            order = shell.give(line(("true",)), Kept(0), Kept(0))
-            shell.wait(order, time.monotonic() + min(max(seconds, 1.0), CONNECT_SECONDS))
+            order = idle.shell.give(line(("true",)), Kept(0), Kept(0))
+            idle.shell.wait(order, time.monotonic() + min(max(seconds, 1.0), CONNECT_SECONDS))
         except Gone:
             return False
         except Late:
-            self._all.drop(session.connection)
+            self._all.drop(idle.session.connection)
             return False
         return True
 
@@ -156,8 +142,3 @@ class Ssh(ThroughShell):
             session.close()
             raise
         return session
-
-
-def _answered_lately(shell: Shell, session: Session) -> bool:
-    recent = time.monotonic() - shell.used < IDLE_SECONDS
-    return shell.fit and recent and not session.connection.client.stirs

@@ -23,7 +23,7 @@ def test_seconds_and_deadlines_stay_right_while_the_clock_jumps_to_and_fro(lab):
             assert next(iter(jumps)).text == "now"
             late = guest.start("sleep", "1000", key="late", seconds=3, spool=SPOOL)
             done = guest.run("sleep", "1")
-            assert done.code == 0 and 0.9 <= done.host_seconds < 60 and 0.9 <= done.seconds < 60
+            assert done.code == 0 and 0.9 <= done.seconds < 60
             whole = guest.start("sleep", "1", key="whole", seconds=60, spool=SPOOL).wait(60)
             assert whole.state is State.FINISHED and 0.9 <= whole.seconds < 60
             status = late.wait(60)

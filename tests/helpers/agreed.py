@@ -15,7 +15,7 @@ PROGRAMS = ("ssh-keygen",)
 def reading(text):
     """A file that holds this text, as it is read."""
     lines = text.encode("utf-8", "replace").decode("latin-1").split("\n")
-    return KnownHosts((), tuple((None, n, line.split("\0")[0]) for n, line in enumerate(lines)))
+    return KnownHosts((), tuple((f"line {n}", line.split("\0")[0]) for n, line in enumerate(lines)))
 
 
 def dsa():

@@ -8,7 +8,7 @@ from IPython.lib.pretty import pretty
 
 from labkit.errors import BadInput, Unknown
 from labkit.lab import Lab
-from labkit.ssh.openssh import resolved
+from labkit.ssh.address import resolved
 
 EXAMPLE = Path(__file__).parents[2] / "data/labs/example.toml"
 

@@ -15,9 +15,8 @@ from sshd import SSHD, reached, serving
 
 from labkit.commands.trust import _choose
 from labkit.errors import BadInput, SudoRefused, TimedOut, Unknown, Unreachable
-from labkit.fleet.clock import reading
 from labkit.lab import Lab
-from labkit.ssh import asking, trust
+from labkit.ssh import sudo, trust
 from labkit.ssh.shell import for_any_shell
 from labkit.ssh.sudo import by_command
 from tests.ssh.test_sudo import SECRET, users  # noqa: F401
@@ -103,16 +102,16 @@ def test_a_process_without_a_terminal_asks_the_one_that_started_it(monkeypatch, 
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     asked = []
     monkeypatch.setattr("getpass.getpass", lambda prompt: asked.append(prompt) or SECRET)
-    assert asking.asked("me@host") is None
-    with asking.answering():
-        path = Path(os.environ[asking.SOCKET])
+    assert sudo.asked("me@host") is None
+    with sudo.answering():
+        path = Path(os.environ[sudo.ASK_SOCKET])
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700, "the user's own"
-        words = ["from labkit.ssh import asking; print(asking.asked('me@host'))"]
+        words = ["from labkit.ssh import sudo; print(sudo.asked('me@host'))"]
         for _ in range(2):
             result = subprocess.run([shutil.which("python3") and os.sys.executable, "-c", *words],
                                   capture_output=True, text=True)  # fmt: skip
             assert result.stdout == f"{SECRET}\n", result.stderr
-    assert len(asked) == 1 and asking.SOCKET not in os.environ and not path.exists()
+    assert len(asked) == 1 and sudo.ASK_SOCKET not in os.environ and not path.exists()
 
 
 def test_tools_of_the_system_are_found_by_a_user_whose_path_lacks_them(csh):
@@ -145,7 +144,7 @@ def test_a_fingerprint_is_compared_also_where_the_host_is_known(tmp_path):
 
 
 def trust_target(server):
-    from labkit.ssh.openssh import resolved
+    from labkit.ssh.address import resolved
 
     return resolved(server.address())
 
@@ -156,12 +155,6 @@ def test_a_public_key_in_the_lab_file_is_called_one(tmp_path):
         at = server.address(key=str(tmp_path / "user.pub"))
         with reached(at) as host, said:
             host.run("true")
-
-
-def test_a_clock_without_fractions_is_not_called_wrong():
-    """BusyBox prints %N as it is; a second is cut off, so that half of one is in doubt."""
-    found = reading("host", lambda: f"{int(time.time())}.%N")
-    assert abs(found.offset) <= found.bound and found.bound >= 0.5
 
 
 def test_a_server_that_hangs_up_on_a_kind_of_key_is_asked_for_the_others():
@@ -181,11 +174,6 @@ def test_a_server_that_hangs_up_on_a_kind_of_key_is_asked_for_the_others():
             silent = Target("silent", Name("127.0.0.1", closed.getsockname()[1]))
         with pytest.raises(Unreachable):
             trust.shown(silent)
-
-
-def test_what_is_judged_otherwise_than_by_ssh_is_on_the_page():
-    page = (Path(__file__).parents[2] / "notebooks/docs/connecting.md").read_text("utf-8")
-    assert "1023" in page and "SHA-1" in page
 
 
 def test_a_folder_of_known_hosts_is_called_one(tmp_path):

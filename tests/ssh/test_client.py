@@ -16,6 +16,7 @@ from sshd import gone, reached, serving, tell
 
 from labkit.ssh import client
 
+pytestmark = pytest.mark.slow
 LABKIT = Path(client.__file__).parents[1]
 
 
@@ -43,7 +44,6 @@ def members(cls):
     )}  # fmt: skip
 
 
-@pytest.mark.slow
 def test_every_private_part_that_labkit_uses_is_in_the_paramiko_that_is_installed():
     gone = [
         f"{cls.__name__}.{name}: {what}"
@@ -73,7 +73,6 @@ def hidden_in(path):
     return {node.attr for node in attributes} - made
 
 
-@pytest.mark.slow
 def test_no_module_but_one_uses_a_private_part_and_that_one_only_what_it_lists():
     theirs = private_of_paramiko()
     users = [*LABKIT.glob("ssh/*.py"), *LABKIT.glob("transports/*.py")]
@@ -86,7 +85,6 @@ def test_no_module_but_one_uses_a_private_part_and_that_one_only_what_it_lists()
 # --- what labkit asks of it -----------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_many_who_wait_on_one_connection_are_all_served(host):
     def some(number):
         if number % 4 == 0:
@@ -102,7 +100,6 @@ def test_many_who_wait_on_one_connection_are_all_served(host):
     assert len(host.transport._all._connections) == 1
 
 
-@pytest.mark.slow
 def test_while_one_reads_for_long_others_get_sessions_and_answers(host):
     host.check("true")
     with ThreadPoolExecutor(1) as pool:
@@ -115,7 +112,6 @@ def test_while_one_reads_for_long_others_get_sessions_and_answers(host):
         assert long.result().code == 0
 
 
-@pytest.mark.slow
 def test_keys_are_exchanged_again_while_answers_are_read(host, monkeypatch):
     exchanged, real = [], client.Client._verify_key
     monkeypatch.setattr(packet.Packetizer, "REKEY_PACKETS", 40)
@@ -129,7 +125,6 @@ def test_keys_are_exchanged_again_while_answers_are_read(host, monkeypatch):
     assert len(host.transport._all._connections) == 1 and len(exchanged) >= 3
 
 
-@pytest.mark.slow
 def test_ctrl_c_while_we_wait_for_an_answer_costs_the_command_and_nothing_else(host, monkeypatch):
     host.check("true")
     used, real = host.transport._all.usable().client, client.Client.taken
@@ -157,7 +152,6 @@ def test_a_packet_larger_than_any_is_refused_before_it_is_read():
             client.Packets(ours).read_message()
 
 
-@pytest.mark.slow
 def test_closing_wakes_who_reads_at_once(host):
     host.check("true")
     time.sleep(0.2)  # the thread reads again
@@ -168,7 +162,6 @@ def test_closing_wakes_who_reads_at_once(host):
     assert not used.is_alive() and time.monotonic() - start < 0.9
 
 
-@pytest.mark.slow
 def test_a_connection_that_ended_right_after_an_answer_is_replaced_before_a_command_is_sent(server):
     with reached(server.address()) as host:
         for number in range(10):

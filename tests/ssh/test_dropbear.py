@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 from sshd import gone_soon, keygen, tell
 
-from labkit.errors import HostKeyRefused, OutcomeUnknown, TimedOut
+from labkit.errors import OutcomeUnknown, TimedOut
 from labkit.host import Host
 from labkit.ssh.connection import Address
 from labkit.transports.ssh import Ssh
@@ -129,12 +129,3 @@ def test_a_lost_connection_leaves_the_outcome_unknown_and_the_next_command_conne
     with pytest.raises(OutcomeUnknown):
         host.run("sleep", "20")
     assert host.check("echo", "again") == "again\n"
-
-
-def test_a_key_that_is_not_known_is_refused(server, tmp_path):
-    folder, _, port = server
-    (tmp_path / "none").write_text("")
-    at = Address("small", "127.0.0.1", port, "root", str(folder / "user"),
-                 (str(tmp_path / "none"),), ssh_config="none")  # fmt: skip
-    with pytest.raises(HostKeyRefused):
-        Host("small", "127.0.0.1", Ssh(at)).check("true")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit.ssh.shell import LONGEST_MARK, BrokenStream, Mark, Marked
+from labkit.ssh.shell import LONGEST_MARK, BrokenStream, Marked
 
 NONCE = b"9c0d1f9c0d2e9c0d1f9c0d3b00000099"
 # Pieces that make life hard: parts of the mark, the mark of somebody else, ends of lines.
@@ -20,8 +20,8 @@ def read(parts):
     marked, outputs, marks = Marked(NONCE), [b""], []
     for part in parts:
         for piece in marked.feed(part):
-            if isinstance(piece, Mark):
-                marks.append(list(piece.words))
+            if isinstance(piece, tuple):
+                marks.append(list(piece))
                 outputs.append(b"")
             else:
                 outputs[-1] += piece

@@ -12,8 +12,9 @@ from stubs import Stub, stub, stub_target
 
 from labkit.errors import LoginRefused, Unreachable
 from labkit.job import State
-from labkit.ssh import connection, refusals
+from labkit.ssh import connection
 from labkit.ssh.address import Address
+from labkit.ssh.login import refusal_file
 
 PROGRAMS = ("ssh-add", "ssh-keygen", "useradd", "userdel")
 
@@ -140,7 +141,9 @@ def test_a_host_that_hangs_up_during_a_login_has_not_refused_it(own, tmp_path, m
 
 @pytest.mark.slow
 def test_another_user_or_address_need_not_wait(own, tmp_path):
-    refusals.remember(own.target(user="somebody"))
+    file = refusal_file(own.target(user="somebody"))
+    file.parent.mkdir(parents=True)
+    file.touch()
     connection.reached(own.target()).close()
 
 
@@ -218,7 +221,7 @@ def test_a_job_goes_on_while_nobody_is_let_in_any_more(tmp_path, monkeypatch, en
             assert server.log().count("Connection from") == begun + 1
             (tmp_path / "enough").touch()
             mends(server, tmp_path)
-            refusals.forget(connection.resolved(at))
+            refusal_file(connection.resolved(at)).unlink()
             assert job.wait(30).code == 3 and job.output() == b"done\n"
 
 

@@ -12,8 +12,7 @@ from sshd import sshd
 from labkit.errors import BadInput
 from labkit.lab import Lab
 from labkit.ssh import connection
-from labkit.ssh.address import Address
-from labkit.ssh.openssh import resolved
+from labkit.ssh.address import Address, resolved
 
 PROGRAMS = ("ssh",)
 

@@ -14,18 +14,17 @@ from wire import UP, Wire
 
 from labkit.errors import HostError, OutcomeUnknown, TimedOut, Unreachable
 from labkit.ssh import client, sessions, way
-from labkit.ssh import session as one_session
 from labkit.ssh.address import Address
 from labkit.ssh.shell import Gone
 
+pytestmark = pytest.mark.slow
 MIB = 1 << 20
 
 
-@pytest.mark.slow
 def test_a_session_that_never_has_room_for_input_is_given_up(server, monkeypatch):
-    monkeypatch.setattr(one_session, "CONNECT_SECONDS", 0.5)
     with reached(server.address()) as host:
         host.round_trip()
+        monkeypatch.setattr(sessions, "CONNECT_SECONDS", 0.5)
         with closing(host.transport._all.open(10)) as session:
             stopped = server.processes()
             tell(stopped, signal.SIGSTOP)
@@ -38,7 +37,6 @@ def test_a_session_that_never_has_room_for_input_is_given_up(server, monkeypatch
         assert host.check("echo", "yes") == "yes\n"
 
 
-@pytest.mark.slow
 def test_output_that_a_lost_connection_cut_off_is_never_taken_for_all_of_it(server):
     with reached(server.address()) as host:
         before = set(server.processes())
@@ -54,7 +52,6 @@ def test_output_that_a_lost_connection_cut_off_is_never_taken_for_all_of_it(serv
                 pipe.ended()
 
 
-@pytest.mark.slow
 def test_a_command_waits_for_its_turn_within_its_own_seconds(server, monkeypatch, tmp_path):
     monkeypatch.setattr(sessions, "SESSIONS", 1)
     mark = str(tmp_path / "begun")
@@ -84,7 +81,6 @@ def _echoes(host, who, count):
     return [host.check("echo", f"{who} {turn}") for turn in range(count)]
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_child_of_fork_connects_for_itself_and_gets_no_answer_of_its_parents(ssh, server):
     assert _echoes(ssh, "before", 1) == ["before 0\n"]
@@ -98,10 +94,9 @@ def test_a_child_of_fork_connects_for_itself_and_gets_no_answer_of_its_parents(s
     assert _echoes(ssh, "after", 1) == ["after 0\n"] and ours <= set(server.sessions())
 
 
-@pytest.mark.slow
 def test_to_a_host_that_rests_nothing_is_sent_until_the_next_command(server, monkeypatch):
     monkeypatch.setattr(client, "ALIVE_SECONDS", 0.2)
-    monkeypatch.setattr(one_session, "ALIVE_SECONDS", 0.2)
+    monkeypatch.setattr(sessions, "ALIVE_SECONDS", 0.2)
     monkeypatch.setattr(way, "QUIET_SECONDS", 0.05)
     with Wire(server.port) as wire, reached(server.behind(wire.port)) as host:
         host.check("true")
@@ -144,7 +139,6 @@ def hung(pids):
         tell(pids, signal.SIGCONT)
 
 
-@pytest.mark.slow
 def test_how_long_a_connection_took_to_be_lost_is_no_round_trip(server):
     with Wire(server.port) as wire, reached(server.behind(wire.port)) as host:
         host.transport._all.usable()
@@ -156,7 +150,6 @@ def test_how_long_a_connection_took_to_be_lost_is_no_round_trip(server):
             assert asked.result() < 0.5
 
 
-@pytest.mark.slow
 def test_a_connection_that_hangs_is_replaced_as_nothing_ran_on_it(server, monkeypatch):
     monkeypatch.setattr("labkit.transports.ssh.IDLE_SECONDS", 0)
     before = set(server.processes())
@@ -168,7 +161,6 @@ def test_a_connection_that_hangs_is_replaced_as_nothing_ran_on_it(server, monkey
             assert time.monotonic() - start < 30
 
 
-@pytest.mark.slow
 def test_a_host_that_opens_no_session_is_named_and_so_is_the_step(tmp_path, monkeypatch):
     monkeypatch.setattr(sessions, "CONNECT_SECONDS", 0.5)
     with serving(tmp_path, extra=["MaxSessions 0"]) as found, reached(found.address()) as host:

@@ -22,8 +22,7 @@ from labkit.cli import main
 from labkit.errors import HostKeyRefused, WrongHost
 from labkit.lab import Lab
 from labkit.ssh.connection import connect
-from labkit.ssh.known_hosts import append
-from labkit.ssh.pins import ASK, check_pin
+from labkit.ssh.trust import ASK, append, check_pin
 
 PROGRAMS = ("ssh-keygen", "unshare")
 

@@ -25,7 +25,7 @@ PROGRAMS = ("ip", "unshare")
 RENAMED = Path(__file__).parents[1] / "helpers/renamed.py"
 COUNTING = ("sh", "-c", "i=0; while [ $i -lt 20 ]; do echo $i; i=$((i + 1)); sleep 0.1; done")
 
-pytestmark = pytest.mark.usefixtures("state")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("state")]
 
 
 @pytest.fixture
@@ -43,7 +43,6 @@ def inner(tmp_path_factory):
         yield server
 
 
-@pytest.mark.slow
 def test_a_host_is_reached_through_jump_hosts(own, inner):
     first = through(own)
     second = own.target(jump=first)
@@ -70,14 +69,12 @@ def test_a_jump_host_that_cannot_reach_the_host_is_named(own, tmp_path):
     assert f"jump host gate cannot reach 127.0.0.1 port {port}" in said
 
 
-@pytest.mark.slow
 def test_a_host_that_turns_us_away_behind_a_jump_host_is_not_taken_for_the_jump_host(own, hurried):
     with answering(socket.socket.close) as (at, held):
         said = refused(own.target(known_as=Name("127.0.0.1", at.port), jump=through(own)))
     assert f"127.0.0.1 port {at.port} refuses new connections" in said and len(held) > 1
 
 
-@pytest.mark.slow
 def test_a_jump_host_that_dies_ends_the_connection_and_is_named(inner, tmp_path):
     with sshd(tmp_path / "gate") as gate:
         client = connection.reached(inner.target(jump=through(gate)))
@@ -87,7 +84,6 @@ def test_a_jump_host_that_dies_ends_the_connection_and_is_named(inner, tmp_path)
         assert client.lost_on_the_way == "box1: jump host gate ended the connection"
 
 
-@pytest.mark.slow
 def test_what_ran_behind_a_jump_host_that_dies_is_unknown_and_the_jump_host_is_named(
     inner, tmp_path
 ):
@@ -122,7 +118,6 @@ def test_closing_a_connection_closes_what_it_went_through(own, inner):
     assert not jump.is_active()
 
 
-@pytest.mark.slow
 def test_a_command_can_lead_to_the_host_and_ends_with_the_connection(own):
     # ssh itself can be such a command.
     user, known = own.folder / "user", own.folder / "known_hosts"
@@ -134,14 +129,12 @@ def test_a_command_can_lead_to_the_host_and_ends_with_the_connection(own):
     command.wait(30)
 
 
-@pytest.mark.slow
 def test_a_command_that_leads_nowhere_is_a_typed_error(own, hurried):
     said = refused(own.target(proxy="sh -c 'echo no way >&2; exit 3'"))
     assert "no way" in said and "ProxyCommand ended with code 3" in said
 
 
 @pytest.mark.parametrize("address", ["::1"])
-@pytest.mark.slow
 def test_a_host_may_have_an_address_of_ipv6(tmp_path, address):
     try:
         server = sshd(tmp_path / "sshd", ip=address)
@@ -155,7 +148,6 @@ def test_a_host_may_have_an_address_of_ipv6(tmp_path, address):
         pytest.skip(f"no IPv6 here: {absent}")
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a name table of its own")
 def test_a_name_that_leads_elsewhere_is_refused_and_one_with_a_dead_address_too_is_reached(
     own, tmp_path
@@ -203,7 +195,6 @@ except Unreachable as failed:
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a name server of its own")
 def test_a_name_server_that_says_nothing_costs_no_more_than_the_deadline(tmp_path):
     words = ["unshare", "--mount", "--net", "sh", "-c", 'ip link set lo up; exec "$@"', "sh"]

@@ -23,11 +23,11 @@ MIB = 1 << 20
 
 
 @pytest.mark.slow
-def test_a_result_says_when_and_how_long_on_both_clocks(host):
+def test_a_result_says_when_and_how_long(host):
     before = datetime.now(UTC)
     result = host.run("sleep", "0.3")
     assert before <= result.begun < result.ended <= datetime.now(UTC)
-    assert 0.3 <= result.seconds < 5 and 0.28 <= result.host_seconds <= result.seconds + 0.02
+    assert 0.3 <= result.seconds < 5
     assert (result.ended - result.begun).total_seconds() == pytest.approx(result.seconds, abs=0.01)
 
 
