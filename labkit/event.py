@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from labkit.errors import ResultsError
-from labkit.fleet.clock import ClockReading
+from labkit.fleet.together import ClockReading
 from labkit.lab import Lab
 from labkit.results import Run
 from labkit.setting import Setting

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -150,7 +151,7 @@ class Lab:
             raise Unknown("role", role, self.hosts)
         return self.hosts[role]
 
-    @property
+    @cached_property
     def fleet(self) -> Fleet:
         """All hosts by their roles, to do something on all of them at the same time."""
         return Fleet(self.hosts)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from labkit.changes.journal import given_up, history
 from labkit.changes.plan import plan
 from labkit.check import COMMAND_SECONDS, FAILURE, OK, WARNING, Finding, Subject, check
-from labkit.fleet import clock as clocks
+from labkit.fleet.together import reading
 from labkit.job.of_runs import of_runs
 from labkit.programs.packages import brings
 from labkit.settings import kinds_of_setting, needs_words
@@ -51,9 +51,7 @@ def root(place: Subject) -> Iterator[Finding]:
 @check("clocks agree", after="kind")
 def clock(place: Subject) -> Iterator[Finding]:
     """How far is the host's clock from ours?"""
-    read = clocks.reading(
-        place.role, lambda: place.host.check("date", "+%s.%N", seconds=COMMAND_SECONDS)
-    )
+    read = reading(place.role, lambda: place.host.check("date", "+%s.%N", seconds=COMMAND_SECONDS))
     text = f"{read.offset:+.3f} s from this machine's, within {read.bound:.3f} s"
     if abs(read.offset) - read.bound <= FAR:
         yield Finding(OK, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -11,8 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from labkit.errors import BadInput, FleetFailed, LabkitError, Unknown
 from labkit.fleet import together as starts
-from labkit.fleet.clock import ClockReading
-from labkit.fleet.together import Armed, Started
+from labkit.fleet.together import Armed, ClockReading, Started
 from labkit.host import KEPT, Completed, Host
 
 T = TypeVar("T")
@@ -90,6 +90,7 @@ class StartLine:
     """Commands that wait on their hosts, all ready to start."""
 
     waiting: Mapping[str, Armed] = field(repr=False)
+    _pool: ThreadPoolExecutor = field(repr=False)
 
     @property
     def clocks(self) -> dict[str, ClockReading]:
@@ -106,7 +107,7 @@ class StartLine:
         for command in order:
             command.release(moment)
         deadline = time.monotonic() + lead + far + seconds
-        return Start(_map(self.waiting, lambda waiting: waiting.done(deadline)))
+        return Start(_map(self._pool, self.waiting, lambda waiting: waiting.done(deadline)))
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,10 @@ class Fleet:
     """Hosts by name; what is done is done on all of them at the same time."""
 
     hosts: Mapping[str, Host]
+    _pools: dict[int, ThreadPoolExecutor] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """Its threads by process: kept, for to start them takes longer than a short command does."""
 
     @classmethod
     def of(cls, hosts: Iterable[Host]) -> Fleet:
@@ -134,7 +139,7 @@ class Fleet:
     ) -> Outcomes[T]:
         """Do something with every host, such as `lambda host: host.put(...)`."""
         try:
-            return Outcomes(_map(self.hosts, action, tell))
+            return Outcomes(_map(self._pool(), self.hosts, action, tell))
         except BaseException:  # Ctrl-C: nobody waits for a host any longer
             self.close()
             raise
@@ -170,12 +175,18 @@ class Fleet:
         with self._enter(
             commands, lambda name, host: starts.armed(host, commands[name])
         ) as waiting:
-            yield StartLine(waiting)
+            yield StartLine(waiting, self._pool())
 
     def close(self) -> None:
         """Close all connections."""
         for host in self.hosts.values():
             host.close()
+        if pool := self._pools.pop(os.getpid(), None):
+            pool.shutdown(wait=False)
+
+    # A child of fork(2) has none of the threads of its parent.
+    def _pool(self) -> ThreadPoolExecutor:
+        return self._pools.setdefault(os.getpid(), ThreadPoolExecutor(AT_ONCE))
 
     # All at once; and where one cannot, none stays.
     @contextmanager
@@ -193,7 +204,8 @@ class Fleet:
 
         with ExitStack() as stack:
             try:
-                values = Outcomes(_map({name: name for name in contexts}, enter)).check()
+                each_name = {name: name for name in contexts}
+                values = Outcomes(_map(self._pool(), each_name, enter)).check()
             except LabkitError:
                 raise
             except BaseException:  # Ctrl-C: some may still be on their way in
@@ -203,18 +215,14 @@ class Fleet:
 
 
 def _map(
-    items: Mapping[str, Any],
-    action: Callable[[Any], T],
+    pool: ThreadPoolExecutor, items: Mapping[str, Any], action: Callable[[Any], T],
     tell: Callable[[str], None] | None = None,
-) -> dict[str, T | LabkitError]:
+) -> dict[str, T | LabkitError]:  # fmt: skip
     outcomes: dict[str, T | LabkitError] = {}
-    if not items:
-        return outcomes
-    pool = ThreadPoolExecutor(min(AT_ONCE, len(items)))
+    futures: dict[Future[T], str] = {
+        pool.submit(action, item): name for name, item in items.items()
+    }
     try:
-        futures: dict[Future[T], str] = {
-            pool.submit(action, item): name for name, item in items.items()
-        }
         for future in as_completed(futures):
             name, error = futures[future], future.exception()
             if error is not None and not isinstance(error, LabkitError):
@@ -223,7 +231,8 @@ def _map(
             if tell:
                 tell(name)
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        for future in futures:
+            future.cancel()
     return {name: outcomes[name] for name in items}
 
 

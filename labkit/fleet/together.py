@@ -1,20 +1,21 @@
 """Commands that wait on their hosts until all start together, and servers that are waited for.
 
+Clocks of hosts are read with their offset from ours and a bound, so that times can be compared.
+
 What is started ends with its input, which ends with the connection: nothing outlives us.
 """
 
 import math
+import re
 import shlex
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from labkit.errors import HostError, TimedOut, command_line
 from labkit.files import Pipe
-from labkit.fleet import clock
-from labkit.fleet.clock import ClockReading
 from labkit.host import Host
 from labkit.machine.scripts import beside
 
@@ -22,6 +23,10 @@ PROGRAMS = ("perl",)
 
 MOST_OUTPUT = 64 << 20
 GRACE_SECONDS = 4.0
+TIMES = 5
+"""The readings taken of a clock; the one with the shortest way there and back counts."""
+LONGEST_LINE = 200
+TIME = re.compile(r"(\d{1,12})(?:\.(\d{1,9}))?")
 
 # A host is told when to start by its own clock, so that neither the way there nor our telling one
 # host after another counts. The child is there before its time, for a fork takes a while; when it
@@ -33,6 +38,59 @@ ARM = """\
 if perl -MTime::HiRes -e 1 2>/dev/null; then exec perl -e "$@"; fi
 shift
 """
+
+
+@dataclass(frozen=True)
+class ClockReading:
+    """A host's clock beside ours; its true offset is within `bound` of `offset`, in seconds."""
+
+    offset: float
+    round_trip: float
+    resolution: float = 0.0
+
+    @property
+    def bound(self) -> float:
+        """Half the way there and back, for no one can say how long each way took."""
+        return self.round_trip / 2 + self.resolution
+
+
+def reading(name: str, ask: Callable[[], str]) -> ClockReading:
+    """The best of some readings; `ask` has the host print its time, in seconds since 1970."""
+    return min((_read(name, ask) for _ in range(TIMES)), key=lambda answer: answer.round_trip)
+
+
+def _read(name: str, ask: Callable[[], str]) -> ClockReading:
+    start, at = time.monotonic(), time.time()
+    text = ask()
+    seconds_taken = time.monotonic() - start
+    moment, resolution = _moment(name, text)
+    return ClockReading(moment - at - seconds_taken / 2, seconds_taken, resolution)
+
+
+# The middle of the times that what a host prints may stand for, and how far it is from their ends.
+# A clock cuts off what is finer than its last digit: so it may be that much later, and is half of
+# it on the average. Few hosts print nanoseconds. BusyBox's date knows no fractions, and repeats the
+# letters that should become one.
+def _moment(name: str, text: str) -> tuple[float, float]:
+    match = TIME.match(text)
+    if not match:
+        raise HostError(f"{name}: its clock says {text!r}")
+    half = 10.0 ** -len(match[2] or "") / 2
+    return float(match[0]) + half, half
+
+
+def line_of(pipe: Pipe, name: str) -> str:
+    """The next line of a command that answers line by line."""
+    content = b""
+    while not content.endswith(b"\n"):
+        part = pipe.recv(1)
+        if not part or len(content) > LONGEST_LINE:
+            _, complaint = pipe.ended() if not part else (0, "")
+            raise HostError(
+                f"{name}: what was to answer a line at a time has ended", said=complaint
+            )
+        content += part
+    return content.decode("ascii", "replace").strip()
 
 
 @dataclass(frozen=True)
@@ -100,7 +158,7 @@ class Armed:
             )
         text, _, start_text = text.rstrip("\n").rpartition("\n")
         name = self.host.name
-        at = clock.seconds(name, start_text)
+        at, _ = _moment(name, start_text)
         return Started(name, self.words, code, out, text, at, self.clock)
 
     def _too_late(self, late: threading.Event) -> None:
@@ -125,16 +183,16 @@ def armed(host: Host, words: Sequence[str]) -> Iterator[Armed]:
     """Have a command wait on its host; leaving ends it, whether it has started or not."""
     script = ("sh", "-c", ARM + SHELL, "labkit", PERL, *words)
     with host.raw(*script) as pipe:
-        by_clock = clock.line_of(pipe, host.name) == "clock"
+        by_clock = line_of(pipe, host.name) == "clock"
 
         def ask() -> str:
             pipe.send(b"t\n")
-            return clock.line_of(pipe, host.name)
+            return line_of(pipe, host.name)
 
-        read = clock.reading(host.name, ask)
+        clock = reading(host.name, ask)
         pipe.patience = math.inf
         with _ending(pipe):
-            yield Armed(host, tuple(words), pipe, read, by_clock)
+            yield Armed(host, tuple(words), pipe, clock, by_clock)
 
 
 # A server's last words are kept. The probe runs on the host, as often as it can there. To start

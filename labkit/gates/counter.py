@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from labkit.errors import HostError
 from labkit.files import Pipe
-from labkit.fleet import clock
+from labkit.fleet.together import line_of
 from labkit.gates import gate
 from labkit.host import Host
 from labkit.machine.scripts import beside
@@ -50,7 +50,7 @@ class Counters:
     def _ask(self, host: Host) -> str:
         _, pipe = self._there[host]
         pipe.send(b"\n")
-        size = clock.line_of(pipe, host.name)
+        size = line_of(pipe, host.name)
         if not (size.isdigit() and int(size) < MOST_BYTES):
             raise HostError(f"the counter on {host.name} sent {size!r}")
         content = bytearray()
