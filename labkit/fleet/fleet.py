@@ -118,7 +118,7 @@ class Fleet:
     _pools: dict[int, ThreadPoolExecutor] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    """Its threads by process: kept, for to start them takes longer than a short command does."""
+    """Threads by process: kept, as to start them takes longer than a short command does."""
 
     @classmethod
     def of(cls, hosts: Iterable[Host]) -> Fleet:

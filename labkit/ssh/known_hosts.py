@@ -71,7 +71,7 @@ class Judgement:
 
     @property
     def places(self) -> str:
-        """Where those lines are."""
+        """The places of those lines."""
         return ", ".join(line.where for line in self.lines)
 
 

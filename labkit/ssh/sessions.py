@@ -60,7 +60,7 @@ class Connection:
 
     # What is not answered in time ends a connection.
     def rest(self, resting: bool = True) -> None:
-        """From now on send nothing that nobody asked for; or ask again whether it is alive."""
+        """Send nothing that nobody asked for; or, unless it rests, ask whether it is alive."""
         if self.resting != resting:
             self.resting = resting
             self.client.set_keepalive(0 if resting else ALIVE_SECONDS)
