@@ -176,6 +176,11 @@ def test_a_server_that_hangs_up_on_a_kind_of_key_is_asked_for_the_others():
             trust.shown(silent)
 
 
+def test_what_is_judged_otherwise_than_by_ssh_is_on_the_page():
+    page = (Path(__file__).parents[2] / "notebooks/docs/connecting.md").read_text("utf-8")
+    assert "1023" in page and "SHA-1" in page
+
+
 def test_a_folder_of_known_hosts_is_called_one(tmp_path):
     (tmp_path / "lab.toml").write_text('known_hosts = "."\n[hosts.server]\ncontrol = "a"\n')
     with pytest.raises(BadInput, match="is a folder"):

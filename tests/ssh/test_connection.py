@@ -95,6 +95,14 @@ def test_a_server_that_sends_more_than_it_was_given_room_for_is_hung_up_on(own, 
 
 
 @pytest.mark.slow
+def test_a_server_without_strict_kex_is_written_down_as_such(own, tmp_path):
+    with stub(tmp_path, strict_kex=False) as (port, _):
+        client = connection.reached(stub_target(own, tmp_path, port))
+        client.close()
+    assert not client.agreed_on_strict_kex and client.local_cipher in CIPHERS
+
+
+@pytest.mark.slow
 def test_a_host_may_not_change_its_key_when_keys_are_exchanged_again(own):
     with closing(connection.reached(own.target())) as client:
         client.renegotiate_keys()
