@@ -65,16 +65,3 @@ def test_what_a_firewall_drops_is_found_with_the_line_that_lets_it_through(bare,
 def ports(labkit, file):
     said = json.loads(labkit("doctor", "--lab", str(file), "--json").stdout)
     return [one for one in said["checks"] if one["check"] == "ports"]
-
-
-def test_the_doctor_finds_the_box_ready_for_all_conditions_with_one_guest(lab_file, labkit):
-    done = labkit("doctor", "--lab", str(lab_file), "--json")
-    said = json.loads(done.stdout)
-    assert done.returncode == 0, [one for one in said["checks"] if one["state"] == "failed"]
-    states = {one["where"]: one["state"] for one in said["checks"] if one["check"] == "conditions"}
-    (settings,) = [one for one in said["checks"] if (one["check"], one["where"]) ==
-                   ("settings", "guest")]  # fmt: skip
-    assert settings["state"] == "ok" and "NicRing" in settings["said"], "not asked: it would panic"
-    for name in ("Native", "VM-Default", "VM-SRIOV", "VM-Latency-SRIOV"):
-        assert states[f"lat_ping: {name}"] == "ok"
-        assert states.get(f"lat_ping: {name} [vms=4]") in (None, "warning")
