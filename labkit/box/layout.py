@@ -186,19 +186,18 @@ class Layout:
     @classmethod
     def from_json(cls, text: str) -> Layout:
         """The layout that `to_json` wrote."""
-        document = json.loads(text)
-        made_of = document["topology"]
+        fields = json.loads(text)
+        made_of = fields["topology"]
         topology = Topology(
             made_of["name"],
             tuple(HostPlan(**host) for host in made_of["hosts"]),
-            tuple(GuestPlan(**{**guest, "disks": tuple(guest.get("disks", ()))})
+            tuple(GuestPlan(**guest | {"disks": tuple(guest["disks"])})
                   for guest in made_of["guests"]),
-            tuple(LinkPlan(**link) for link in made_of.get("links", ())),
-            tuple(ContainerPlan(**container) for container in made_of.get("containers", ())),
+            tuple(LinkPlan(**link) for link in made_of["links"]),
+            tuple(ContainerPlan(**container) for container in made_of["containers"]),
         )  # fmt: skip
-        files = (document["kernel"], document["image"], document.get("loader", ""),
-                 tuple(map(tuple, document.get("nodes", ()))))  # fmt: skip
-        return cls(document["name"], document["pair"], tuple(document["cpus"]), topology, *files)
+        nodes = tuple(map(tuple, fields["nodes"]))
+        return cls(**fields | {"cpus": tuple(fields["cpus"]), "topology": topology, "nodes": nodes})
 
 
 def control_net(pair: int) -> IPv4Network:

@@ -2,7 +2,7 @@
 
 import json
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -92,13 +92,8 @@ def status(name: str = "lab") -> BoxStatus:
         remains = (*remains, *dead)
         return BoxStatus(name, "broken", made_of, tier(), hosts=hosts, links=links, left=remains)
     guests = _inner(folder.lab, layout, "guest", layout.guests)
-    asleep = [guest.name for guest in guests if guest.state != "running"]
-    awake = [role for role in layout.containers if layout.on(role) not in asleep]
-    containers = _inner(folder.lab, layout, "container", awake)
-    containers += tuple(
-        GuestStatus(role, layout.on(role), "stopped") for role in layout.containers
-        if role not in awake
-    )  # fmt: skip
+    asleep = {guest.name for guest in guests if guest.state != "running"}
+    containers = _inner(folder.lab, layout, "container", layout.containers, asleep)
     running = [part.name for part in (*guests, *containers) if part.state != "stopped"]
     hosts = _hosts(layout, alive | _greeting(layout, running))
     accelerator, lab = layout.accelerators, str(folder.lab)
@@ -206,13 +201,16 @@ def in_force(folder: Folder) -> list[LinkStatus]:
 
 
 # Who may not read the key still sees the rest.
-def _inner(lab: Path, layout: Layout, verb: str, roles: Sequence[str]) -> tuple[GuestStatus, ...]:
+def _inner(
+    lab: Path, layout: Layout, verb: str, roles: Sequence[str], asleep: Collection[str] = ()
+) -> tuple[GuestStatus, ...]:
     statuses = []
     with opened(lab) as box:
         for role in roles:
-            state = "unknown"
+            state = "stopped" if layout.on(role) in asleep else "unknown"
             with suppress(LabkitError):
-                state = box.host(layout.on(role)).check(verb, f"@{role}", "state").strip()
+                if layout.on(role) not in asleep:
+                    state = box.host(layout.on(role)).check(verb, f"@{role}", "state").strip()
             disks = layout.disks_of(role) if role in layout.with_disks else {}
             statuses.append(GuestStatus(role, layout.on(role), state, disks))
     return tuple(statuses)

@@ -73,8 +73,6 @@ class Migration:
     """Of memory and devices, sent over the data network."""
     rounds: int
     """Number of passes through memory."""
-    bandwidth: str
-    downtime: str
 
 
 def migrate(
@@ -110,7 +108,7 @@ def migrate(
             _leave(move)
         return Migration(
             guest, layout.on(guest), to, facts["total-time"], facts["downtime"],
-            facts["transferred"], facts["dirty-sync-count"], bandwidth, downtime,
+            facts["transferred"], facts["dirty-sync-count"],
         )  # fmt: skip
 
 
