@@ -35,32 +35,6 @@ from labkit.settings.reclaim import MemoryLock, Reclaim
 PROGRAMS = ("ping",)
 
 NAME = "labkit-doctor"
-MADE_OF = """\
-[hosts.client]
-
-[hosts.server]
-scratch = "disk"
-
-[guests.guest]
-on = "server"
-backing = "disk"
-disks = ["64M"]
-
-[guests.guest2]
-on = "server"
-
-[containers.inner]
-on = "guest"
-"""
-MOVER = """
-[hosts.server2]
-
-[guests.mover]
-on = "server"
-accelerator = "qemu"
-memory = "256M"
-"""
-"""Beside guests of QEMU, one that may move: the others have files of a host."""
 WORKS, REFUSAL, FAILURE = "works", "refused", "failed"
 SETTINGS: Mapping[str, Setting] = {
     "NIC past the virtual switch": GuestNic("direct"),
@@ -135,8 +109,10 @@ def _box(tell: Tell) -> Iterator[Lab]:
         with tempfile.TemporaryDirectory() as folder:
             Path(folder).chmod(0o755)
             file = Path(folder) / "guests.toml"
-            moves = accelerator.choice("auto", tell) in ("kvm", "tcg")
-            file.write_text(MADE_OF + MOVER * moves)
+            text = beside(__file__, "contract.toml")
+            if accelerator.choice("auto", tell) in ("kvm", "tcg"):
+                text += beside(__file__, "contract_mover.toml")
+            file.write_text(text)
             path = up(NAME, tell, made_of=str(file))
         with opened(path) as lab:
             if "guest" not in lab.hosts:
