@@ -35,7 +35,7 @@ SCRATCHES = ("disk", SHARING)
 BACKINGS = ("memory", "disk")
 ACCELERATORS = (AUTO, "uml", QEMU, "kvm", "tcg")
 MOST_VCPUS = 64
-HALVES = {"all": (0, 2), "first half": (0, 1), "second half": (1, 2)}
+HALVES = ("all", "first half", "second half")
 ASIDE = {"one aside": "first half", "the others": "all"}
 """One CPU of each 16, and all but these; on fewer than three CPUs these."""
 OF_NODES = {"half of each node": "first half", "other half of each node": "second half"}
@@ -62,11 +62,9 @@ class HostPlan:
         return tuple(sorted(self._part(cpus)))
 
     def _part(self, cpus: Sequence[int]) -> Sequence[int]:
-        if (part := {**ASIDE, **OF_NODES}.get(self.cpus, self.cpus)) in HALVES:
-            first, last = (half * (len(cpus) // 2) for half in HALVES[part])
-            share = cpus[first:] if HALVES[part][1] == 2 else cpus[first:last]
-            return share or cpus
-        return _parse_cpus(self.role, self.cpus)
+        part, half = {**ASIDE, **OF_NODES}.get(self.cpus, self.cpus), len(cpus) // 2
+        shares = dict(zip(HALVES, (cpus, cpus[:half], cpus[half:]), strict=True))
+        return (shares[part] or cpus) if part in shares else _parse_cpus(self.role, self.cpus)
 
 
 @dataclass(frozen=True)
