@@ -47,15 +47,15 @@ APART = tuple(f"tests/box/test_{name}.py" for name in ("recorded", "reborn", "po
 # These have mostly boxes and machines of their own, and none compares times.
 OWN = tuple(
     f"tests/box/test_{name}.py" for name in (
-        "containers", "disks", "hung", "labs", "migration", "moving", "narrow", "own_hosts",
-        "rivals", "rootless", "topologies",
+        "containers", "disks", "hung", "labs", "moving", "narrow", "own_hosts", "rootless",
+        "topologies",
     )
 )  # fmt: skip
 # These use the pair of boxes and compare no times, so that others may measure beside them.
 UNTIMED = tuple(
     f"tests/box/test_{name}.py" for name in (
-        "going_on", "guest_settings", "host_settings", "hosts", "jobs", "killed_kernel", "life",
-        "made_by_plan", "run", "shared_devices", "silence",
+        "guest_settings", "host_settings", "hosts", "jobs", "killed_kernel", "life",
+        "shared_devices",
     )
 )  # fmt: skip
 

@@ -1,7 +1,9 @@
-"""Faults on purpose: they do what they say, and are healed."""
+"""Faults on purpose: they do what they say, are noticed, and are healed."""
 
 import os
 import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from boxes import NAME
@@ -12,7 +14,7 @@ from labkit.box.folder import Folder
 from labkit.box.network.shaping import Shaping, kinds_known
 from labkit.box.network.splice import splice_of
 from labkit.condition import Condition
-from labkit.errors import BadInput, BoxError, Unknown
+from labkit.errors import BadInput, BoxError, OutcomeUnknown, Unknown, Unreachable
 from labkit.results import Results
 from labkit.running import loop
 from labkit.study import Study
@@ -80,3 +82,41 @@ def test_what_is_not_there_cannot_fail(faults):
         pass
     with pytest.raises(BoxError, match="is not up"), Faults("pytest-no").cut("client"):
         pass
+
+
+PATIENCE = 20
+COMMAND = ("sh", "-c", "echo ran >>/tmp/labkit-silence; sleep 1")
+
+
+def failed(kind, host, *words):
+    """The error that a command ends with, after so many seconds."""
+    begun = time.monotonic()
+    with pytest.raises(kind) as error:
+        host.run(*words, seconds=300)
+    return error.value, time.monotonic() - begun
+
+
+@pytest.mark.slow
+def test_a_host_that_falls_silent_is_noticed_whether_it_is_asked_or_not_and_come_back_to(
+    lab, faults
+):
+    """Both at once: one in the midst of a command, of which nobody knows, and one that is idle."""
+    busy, idle = lab.host("server"), lab.host("client")
+    busy.check("true")
+    idle.check("true")
+    with (
+        faults.cut("server", "control"),
+        faults.cut("client", "control"),
+        ThreadPoolExecutor(1) as pool,
+    ):
+        asked = pool.submit(failed, OutcomeUnknown, busy, *COMMAND)
+        time.sleep(16)
+        lost, seconds = failed(Unreachable, idle, "true")
+        assert seconds <= PATIENCE and "client" in str(lost)
+        assert not isinstance(lost, OutcomeUnknown)
+        unknown, seconds = asked.result()
+        assert seconds <= PATIENCE
+        assert "server" in str(unknown) and "connection was lost" in str(unknown)
+    assert idle.check("echo", "back") == "back\n"
+    assert busy.run("cat", "/tmp/labkit-silence").stdout in ("", "ran\n")
+    busy.check("rm", "-f", "/tmp/labkit-silence")

@@ -1,5 +1,6 @@
-"""A kernel that is killed in the middle of a run: the process that started it puts all back."""
+"""A run that is killed or stopped in its middle: whoever is left puts all back."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,7 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+from leftovers import awaited, snapshot_but_for_others
 
+from labkit.box.status import left_over
 from labkit.changes.journal import hello
 
 pytestmark = [
@@ -77,3 +80,25 @@ def test_a_file_where_the_results_should_be_is_an_error_and_no_hang(tmp_path, la
     done = labkit("run", "lat_vmxnet3", "--where", "recorded", out=file, timeout=PATIENCE)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "LABKIT_OUT" in done.stderr
+
+
+# Beside other tests a guest's shell may get its turn late; what hangs takes for ever.
+END_SECONDS = 300
+
+
+@pytest.mark.torture
+def test_ctrl_c_in_a_demo_puts_everything_back_and_takes_the_box_down(tmp_path):
+    if left_over("demo"):
+        pytest.skip("a demo of the user's is under way")
+    before = snapshot_but_for_others("demo")
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "labkit", "demo"], stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, text=True, env={**os.environ, "LABKIT_OUT": str(tmp_path)},
+    )  # fmt: skip
+    next(line for line in demo.stderr if "measuring Run" in line)
+    demo.send_signal(signal.SIGINT)
+    assert demo.wait(END_SECONDS) == 130
+    assert "put back" in demo.stderr.read()
+    awaited(lambda: not snapshot_but_for_others("demo") - before, END_SECONDS)
+    finished = [json.loads(f.read_text())["state"] for f in tmp_path.rglob("run.json")]
+    assert set(finished) <= {"finished", "invalid", "interrupted"}
