@@ -73,6 +73,8 @@ class Migration:
     """Of memory and devices, sent over the data network."""
     rounds: int
     """Number of passes through memory."""
+    bandwidth: str
+    downtime: str
 
 
 def migrate(
@@ -108,7 +110,7 @@ def migrate(
             _leave(move)
         return Migration(
             guest, layout.on(guest), to, facts["total-time"], facts["downtime"],
-            facts["transferred"], facts["dirty-sync-count"],
+            facts["transferred"], facts["dirty-sync-count"], bandwidth, downtime,
         )  # fmt: skip
 
 
