@@ -51,16 +51,12 @@ def frames(lines: Iterable[str], place: str) -> Iterator[Frame]:
     for number, line in enumerate(lines, 1):
         if not line.endswith("\n"):
             return
-        yield from _records(_fields(line.removesuffix("\n"), f"{place} line {number}"))
-
-
-# What is done is noted on the line of what is done next.
-def _records(fields: list[str]) -> Iterator[Frame]:
-    while fields:
-        size = RECORDS.get(fields[0], len(fields))
-        kind, *texts = fields[:size]
-        yield Frame(kind, tuple(map(decoded, texts)))
-        fields = fields[size:]
+        fields = _fields(line.removesuffix("\n"), f"{place} line {number}")
+        while fields:  # what is done is noted on the line of what is done next
+            size = RECORDS.get(fields[0], len(fields))
+            kind, *texts = fields[:size]
+            yield Frame(kind, tuple(map(decoded, texts)))
+            fields = fields[size:]
 
 
 def _fields(line: str, place: str) -> list[str]:

@@ -44,7 +44,11 @@ class Counters:
                 return self._ask(host)
             except HostError:
                 self._forget(host)
-        self._open(host)
+        with ExitStack() as stack:
+            pipe = stack.enter_context(host.raw(*WORDS))
+            pipe.patience = PATIENCE_SECONDS
+            with self._lock:
+                self._there[host] = stack.pop_all(), pipe
         return self._ask(host)
 
     def _ask(self, host: Host) -> str:
@@ -60,13 +64,6 @@ class Counters:
                 raise HostError(f"the counter on {host.name} stopped")
             content += part
         return content.decode("utf-8", "replace")
-
-    def _open(self, host: Host) -> None:
-        with ExitStack() as stack:
-            pipe = stack.enter_context(host.raw(*WORDS))
-            pipe.patience = PATIENCE_SECONDS
-            with self._lock:
-                self._there[host] = stack.pop_all(), pipe
 
     def _forget(self, host: Host) -> None:
         with self._lock:

@@ -20,18 +20,15 @@ def kinds_of_setting() -> list[type[Setting]]:
     kinds = [kind for module in modules for kind in vars(module).values() if inspect.isclass(kind)]
     homes = {module.__name__ for module in modules}
     real = {kind for kind in kinds if kind.__module__ in homes and issubclass(kind, Setting)}
-    return sorted((kind for kind in real if not _is_base(kind)), key=lambda kind: kind.__name__)
+    # What several settings share, such as a container: no kind of host has that by itself.
+    bases = {kind for kind in real if issubclass(kind, OnHost) and not kind.kinds()}
+    bases |= {kind for kind in real if inspect.isabstract(kind) or kind.__name__[0] == "_"}
+    return sorted(real - bases, key=lambda kind: kind.__name__)
 
 
 def errors() -> list[BadInput]:
     """Errors of the modules that cannot be read."""
     return [*workspace.modules(__name__, __path__)[1], *workspace.twice("settings")]
-
-
-# What several settings share, such as a container: no kind of host has that by itself.
-def _is_base(kind: type[Setting]) -> bool:
-    bare = issubclass(kind, OnHost) and not kind.kinds()
-    return bare or inspect.isabstract(kind) or kind.__name__[0] == "_"
 
 
 def needs_words(kind: type[Setting]) -> list[str]:

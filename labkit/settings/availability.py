@@ -9,7 +9,7 @@ from string import Template
 from typing import ClassVar
 
 from labkit.machine.scripts import beside
-from labkit.setting import Way
+from labkit.setting import Way, Words
 from labkit.settings._fields import amount, name
 from labkit.settings._ways import ROOT, OnHost, by, on_or_off, script
 
@@ -33,16 +33,13 @@ def _told(text: str, unit: str = "") -> str:
     return f"default of {number}{unit}" if number else "default"
 
 
-def _set(value: str) -> str:
-    return "" if value.startswith("default") else value.removesuffix(" ms")
-
-
 # A key of Corosync, until it starts again.
 def _totem(key: str, read: Callable[[str], str]) -> Way:
-    return Way(
-        script(TOTEM, key, "show"), lambda value: (script(TOTEM, key, "tell", _set(value)),), read,
-        needs=ROOT, settle_seconds=2,
-    )  # fmt: skip
+    def writes(value: str) -> tuple[Words, ...]:
+        number = "" if value.startswith("default") else value.removesuffix(" ms")
+        return (script(TOTEM, key, "tell", number),)
+
+    return Way(script(TOTEM, key, "show"), writes, read, needs=ROOT, settle_seconds=2)
 
 
 class FailureDetection(OnHost):

@@ -77,9 +77,7 @@ class Link(OnEgress):
     @property
     def wanted(self) -> str:
         """Rate and delay, each with its unit."""
-        rate = f"{self.rate_mbit:g} Mbit/s" if self.rate_mbit else ""
-        delay = f"{self.delay_ms:g} ms" if self.delay_ms else ""
-        return ", ".join(filter(None, (rate, delay)))
+        return _link(self.rate_mbit, self.delay_ms)
 
     @property
     def _tried(self) -> Words:
@@ -169,6 +167,10 @@ def _value(text: str) -> str:
     delay = options.get("delay", {}).get("delay", 0) * 1000
     rate = (options["rate"]["rate"] if root["kind"] == "netem" and "rate" in options
             else options.get("rate", 0)) * 8e-6  # fmt: skip
+    return _link(rate, delay)
+
+
+def _link(rate: float, delay: float) -> str:
     parts = (f"{rate:g} Mbit/s" if rate else "", f"{delay:g} ms" if delay else "")
     return ", ".join(filter(None, parts))
 

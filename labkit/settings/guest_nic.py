@@ -85,7 +85,8 @@ class GuestNic(OfGuest):
         """The values of the running guest, or those that a stopped one will start with."""
         return Way(
             (*self.command, "get", *KEYS),
-            lambda value: ((*self.command, "set", *value.split()),), _value,
+            lambda value: ((*self.command, "set", *value.split()),),
+            lambda text: " ".join(map("=".join, zip(KEYS, text.split(), strict=True))),
             legal=f"path {' or '.join(PATHS)}, batch 1 to 128, lro on or off",
             seconds=0.4, several=EACH_GUEST, apart=self.guest, replaces=self.guest,
         )  # fmt: skip
@@ -150,10 +151,6 @@ class GuestNic(OfGuest):
         if key.lower() in text.lower():
             return ""
         return f"the guest has no {key.split('.')[0]}: give it {kind} adapter for test traffic"
-
-
-def _value(text: str) -> str:
-    return " ".join(f"{key}={value}" for key, value in zip(KEYS, text.split(), strict=True))
 
 
 # What is said of the NIC, without the networks that it could be on.

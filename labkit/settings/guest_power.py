@@ -42,14 +42,11 @@ class GuestPower(OfGuest):
     def on_box(self, host: Host) -> Way:
         """Started, it is waited for until one can log in."""
         return Way(
-            (*self.command, "state"),
-            lambda value: ((*self.command, VERBS[value]),),
+            (*self.command, "state"), lambda value: ((*self.command, VERBS[value]),),
             lambda text: IN_THE_BOX[text.strip()],
             needs=frozenset({"guest restart"} if self.power != "paused" else ()),
-            seconds=3,
-            several=EACH_GUEST,
-            apart=self.guest,
-        )
+            seconds=3, several=EACH_GUEST, apart=self.guest,
+        )  # fmt: skip
 
     def on_kvm(self, host: Host) -> Way:
         """Shut down by its own system, and started."""
