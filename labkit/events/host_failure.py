@@ -1,7 +1,9 @@
 """A host loses its power, or its management server reboots: as a cluster and clients see it."""
 
 import re
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar
@@ -9,16 +11,17 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from labkit.errors import ResultsError
+from labkit.errors import HostError, ResultsError
 from labkit.event import Event, Phase, Say, TimeLine, moments, offsets, said
-from labkit.events import _guarded, _power
+from labkit.events import _power
+from labkit.fleet.fleet import Fleet
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.workload import Sample, Series
-from labkit.workloads import _cluster
-from labkit.workloads._guarded import CENTER, PAIR
+from labkit.workloads import _cluster, _guarded
+from labkit.workloads._guarded import CENTER, PAIR, ClusterView
 
-PROGRAMS = ("ip", "python3")
+PROGRAMS = ("crm_resource", "ip", "python3", "systemctl")
 
 NO_MACHINE = "{} has no [hosts.center], a machine that a cluster guards"
 NO_SERVER = "labkit asks no management server that vSphere HA guards"
@@ -37,6 +40,9 @@ STEPS = (
     ("detection", "down", LEFT), ("fencing", LEFT, "fenced"), ("restart", "fenced", "start"),
     ("boot", "start", "database"), ("loading", "database", "ready"),
 )  # fmt: skip
+SETTLE_SECONDS = 600
+MENDED = "put its cluster right by hand: labkit changes nothing of it"
+NO_PATIENCE = "has it a way to fence, and a disk that the other host has, too?"
 
 
 def awaited(host: Host, after: float, deadline: float) -> dict[str, float]:
@@ -145,7 +151,7 @@ class HostFailure(Outage):
     def happen(self, lab: Lab, say: Say) -> None:
         """Take its power, and wait until the other one serves."""
         if not lab.emulated:
-            _guarded.fail_over(lab, say)
+            _fail_over(lab, say)
             return
         at = _cluster.off(lab.host(self.host))
         say(host=self.host, event="down", at=at)
@@ -156,7 +162,7 @@ class HostFailure(Outage):
     def undo(self, lab: Lab) -> None:
         """Have its link as before, or its power; its software ended with that."""
         if not lab.emulated:
-            _guarded.mend(lab)
+            mend(lab)
             return
         host = lab.host(self.host)
         host.check("ip", "link", "set", host.interface, "up")
@@ -191,7 +197,7 @@ class ServerReboot(Outage):
     def happen(self, lab: Lab, say: Say) -> None:
         """Tell it, and wait until it is as before."""
         if not lab.emulated:
-            _guarded.reboot(lab, say)
+            _reboot(lab, say)
             return
         host = lab.host(self.host)
         at = float(host.check("date", "+%s.%N"))
@@ -202,3 +208,85 @@ class ServerReboot(Outage):
 
     def undo(self, lab: Lab) -> None:
         """It is as before."""
+
+
+# --- a machine that its owner's own Pacemaker guards; a moment of that cluster is when its other
+# host showed it first, by our clock
+
+
+# Take the power of the host that runs it, and wait until its server is ready on the other.
+def _fail_over(lab: Lab, say: Say) -> None:
+    if why := _guarded.unfit(lab.hosts):
+        raise HostError(why, hint=MENDED)
+    machine, views = lab.host(CENTER), _guarded.views(lab.hosts)
+    (node,) = views[PAIR[0]].runs_on
+    lost = next(role for role in PAIR if views[role].node == node)
+    other = next(role for role in PAIR if role != lost)
+    before, at = _guarded.boot(machine), _power.off(lab, lost)
+    say(host=lost, event="down", at=at, by="controller")
+    for host in (lab.host(lost), machine):
+        host.close()
+    for event, when in _look_on(lab.host(other), machine.resource, node).items():
+        say(host=other, event=event, at=when, by="controller")
+    _tell_start(lab, before, say)
+
+
+# The machine reboots where it is, by its own system.
+def _reboot(lab: Lab, say: Say) -> None:
+    machine = lab.host(CENTER)
+    before, at = _guarded.boot(machine), time.time()
+    with suppress(HostError):  # it may be gone before it has answered
+        machine.run("systemctl", "reboot", seconds=_guarded.SILENT_SECONDS)
+    machine.close()
+    say(host=CENTER, event="down", at=at, by="controller")
+    _tell_start(lab, before, say)
+
+
+def mend(lab: Lab) -> None:
+    """Give a host its power again, and wait until the cluster is as it was; or say what is not."""
+    for role in PAIR:
+        lab.host(role).close()
+    until, why = time.monotonic() + _guarded.PATIENCE_SECONDS, "it is not at rest"
+    while time.monotonic() < until:
+        # A cluster may take the power of a host once more that has just come back.
+        for role in PAIR:
+            if not _power.has_power(lab, role):
+                _power.on(lab, role, _guarded.PATIENCE_SECONDS)
+        if _at_rest(lab.host(PAIR[0])) and not (why := _guarded.unfit(lab.hosts)):
+            return
+        time.sleep(_guarded.LOOK_SECONDS)
+    raise HostError(f"the cluster is not as before: {why}", hint=MENDED)
+
+
+# It may start the machine where it was before.
+def _at_rest(host: Host) -> bool:
+    wait = ("crm_resource", "--wait", "--timeout", f"{SETTLE_SECONDS}s")
+    with suppress(HostError):
+        return host.run(*wait, seconds=SETTLE_SECONDS + 10).ok
+    return False
+
+
+# The first look that shows each step: what happens between two looks happens at the second.
+def _look_on(by: Host, resource: str, node: str) -> Mapping[str, float]:
+    until, times = time.monotonic() + _guarded.PATIENCE_SECONDS, dict[str, float]()
+    trouble = ""
+    while time.monotonic() < until and "start" not in times:
+        with suppress(HostError):
+            view = ClusterView.of(by, resource)
+            now, trouble = time.time(), view.trouble(node)
+            for event in view.has_happened(node):
+                times.setdefault(event, now)
+        time.sleep(_guarded.LOOK_SECONDS)
+    if "start" in times:
+        return times
+    raise HostError(f"{by.name}: its cluster did not start {resource} after "
+                    f"{_guarded.PATIENCE_SECONDS:g} s", said=trouble, hint=NO_PATIENCE)  # fmt: skip
+
+
+# Its clock is read again: it is that of another boot.
+def _tell_start(lab: Lab, before: str, say: Say) -> None:
+    machine = lab.host(CENTER)
+    noted = _guarded.started(machine, before)
+    say.clocks(Fleet({CENTER: machine}).clocks().check())
+    for event in ("boot", "database", "ready"):
+        say(host=CENTER, event=event, at=noted[event])

@@ -16,9 +16,8 @@ from simulator import simulator_or_skip
 from labkit import box, studies
 from labkit.errors import HostError
 from labkit.event import Say
-from labkit.events import _guarded as outage
 from labkit.events import _power
-from labkit.events.host_failure import HostFailure
+from labkit.events.host_failure import HostFailure, mend
 from labkit.judging import judge
 from labkit.lab import opened
 from labkit.running import possible
@@ -40,10 +39,7 @@ def lab(box_of, tmp_path, monkeypatch):
     simulator_or_skip()
     if why := guarded_machine.lacking():
         pytest.skip(why)
-    for way, what in (("OFF", "off"), ("ON", "on")):
-        monkeypatch.setitem(
-            getattr(_power, way), "virsh", lambda p, what=what: words(what, p["vm"])
-        )
+    monkeypatch.setattr(_power, "_words", lambda power, what: words(what, power["vm"]))
     monkeypatch.setattr(_guarded, "PATIENCE_SECONDS", 180.0)
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
     try:
@@ -56,7 +52,7 @@ def lab(box_of, tmp_path, monkeypatch):
 
 def settled(lab):
     """As a run begins: the machine runs on one host, and one can log in to it."""
-    outage.mend(lab)
+    mend(lab)
     until = time.monotonic() + 180
     while (why := Management().lacking(lab.hosts)) and time.monotonic() < until:
         time.sleep(1)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,6 +71,12 @@ def lab_of(esxi, folder, vm='vm = "lab"'):
     return folder / "lab.toml"
 
 
+@pytest.fixture
+def lab(esxi, tmp_path):
+    with closing(Lab.read(lab_of(esxi, tmp_path))) as found:
+        yield found
+
+
 def told(esxi, folder, *words):
     """What `labkit ... --json` prints about the lab."""
     file = lab_of(esxi, folder)
@@ -117,8 +124,8 @@ def of_the_stand_in():
     return replace(studies.find("lat_ping"), workload=FromAnywhere())
 
 
-def test_one_condition_after_another_each_starts_its_machine_and_all_goes_back(esxi, tmp_path):
-    lab, study = Lab.read(lab_of(esxi, tmp_path)), of_the_stand_in()
+def test_one_condition_after_another_each_starts_its_machine_and_all_goes_back(esxi, lab):
+    study = of_the_stand_in()
     before = esxi.vmx("lab").read_text()
     with in_force(lab.hosts, "one after another") as changes:
         refused = possible.refusals(study, lab, changes.learn(possible.settings(study, lab)))
@@ -133,16 +140,13 @@ def test_one_condition_after_another_each_starts_its_machine_and_all_goes_back(e
             there = [line in lines for line in LATENCY_SENSITIVE.splitlines()]
             assert set(there) == {condition is able[-1]}
     assert esxi.vmx("lab").read_text() == before
-    lab.close()
 
 
-def test_esxi_is_no_bare_linux_so_native_is_not_measured_there(esxi, tmp_path):
-    lab, study = Lab.read(lab_of(esxi, tmp_path)), of_the_stand_in()
-    refused = possible.refusals(study, lab)
+def test_esxi_is_no_bare_linux_so_native_is_not_measured_there(lab):
+    refused = possible.refusals(of_the_stand_in(), lab)
     assert "esxi" in refused["Native"] and "not linux" in refused["Native"]
     assert {name for name in refused if "[vms=4]" not in name} == {"Native"}
     assert all("no host for it" in why for name, why in refused.items() if "[vms=4]" in name)
-    lab.close()
 
 
 @pytest.fixture
@@ -163,9 +167,8 @@ def whole(esxi, tmp_path):
             for role, (one, more) in at.items()
         )
         (tmp_path / "whole.toml").write_text(f'known_hosts = "known_hosts"\n{text}')
-        lab = Lab.read(tmp_path / "whole.toml")
-        yield lab
-        lab.close()
+        with closing(Lab.read(tmp_path / "whole.toml")) as lab:
+            yield lab
 
 
 def test_all_latency_studies_run_on_esxi_but_for_what_it_has_not(whole):
@@ -193,12 +196,10 @@ def test_a_neighbour_on_esxi_is_a_program_in_another_guest_and_elsewhere_one_of_
     assert not of_host.why and of_guest.why.startswith("not needed")
 
 
-def test_a_lab_of_esxi_without_a_second_guest_is_told_to_add_one(esxi, tmp_path):
-    lab = Lab.read(lab_of(esxi, tmp_path))
+def test_a_lab_of_esxi_without_a_second_guest_is_told_to_add_one(lab):
     steps = possible.plan(studies.find("lat_feature"), lab).steps
     whys = [step.why for step in steps if isinstance(step.setting, Neighbour)]
     assert whys and all("add [hosts.guest2]" in why for why in whys)
-    lab.close()
 
 
 def test_a_refusal_that_is_claimed_is_asked_for_and_seen(whole):
@@ -254,10 +255,9 @@ def test_on_esxi_a_load_is_watched_by_esxtop_while_it_runs(whole):
 
 
 def test_a_lab_that_does_not_say_which_machine_is_the_guest_is_told_how(esxi, tmp_path):
-    lab = Lab.read(lab_of(esxi, tmp_path, vm=""))
-    why = possible.refusals(studies.find("lat_ping"), lab)["VM-Default"]
+    with closing(Lab.read(lab_of(esxi, tmp_path, vm=""))) as lab:
+        why = possible.refusals(studies.find("lat_ping"), lab)["VM-Default"]
     assert "the lab file names no virtual machine (`vm`) for that guest" in why
-    lab.close()
 
 
 def test_only_guests_have_the_name_of_a_machine(tmp_path):
