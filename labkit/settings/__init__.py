@@ -21,9 +21,11 @@ def kinds_of_setting() -> list[type[Setting]]:
     homes = {module.__name__ for module in modules}
     real = {kind for kind in kinds if kind.__module__ in homes and issubclass(kind, Setting)}
     # What several settings share, such as a container: no kind of host has that by itself.
-    bases = {kind for kind in real if issubclass(kind, OnHost) and not kind.kinds()}
-    bases |= {kind for kind in real if inspect.isabstract(kind) or kind.__name__[0] == "_"}
-    return sorted(real - bases, key=lambda kind: kind.__name__)
+    bare: set[type[Setting]] = {
+        kind for kind in real if issubclass(kind, OnHost) and not kind.kinds()
+    }
+    whole = {kind for kind in real - bare if not inspect.isabstract(kind)}
+    return sorted((k for k in whole if k.__name__[0] != "_"), key=lambda kind: kind.__name__)
 
 
 def errors() -> list[BadInput]:
