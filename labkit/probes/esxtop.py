@@ -23,12 +23,7 @@ INTERVAL = 2
 ROWS = 3
 """Moments that are waited for. The first is left out: its rates are of a time nobody chose."""
 WORD = "esxtop"
-# In the background, and bounded, as nobody may come to end it; `timeout` differs among BusyBoxes.
-# The folder is the run's own, so that two runs on one host do not meet.
-BEGIN = """\
-folder=$(mktemp -d /tmp/labkit-esxtop-XXXXXX) || exit
-esxtop -b -d "$1" -n "$2" > "$folder/csv" 2> "$folder/err" </dev/null &
-echo "$! $folder" """
+BEGIN = beside(__file__, "esxtop_begin.sh")
 # Its last line may be half of one while it runs.
 AWAIT = beside(__file__, "esxtop_enough.sh")
 END = 'kill "$1" 2>/dev/null; cat "$2/csv"; rm -rf "$2"'

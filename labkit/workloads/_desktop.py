@@ -36,23 +36,10 @@ FILE_KEY = bytes((23, 82, 107, 6, 35, 78, 88, 7))
 """The fixed key of VNC's password files: only the file's mode keeps others from the password."""
 SIZE = "800x600"
 READY_SECONDS, END_SECONDS, LOOK_SECONDS = 60, 10.0, 0.05
-NO_PANELS = b"""[General]
-showAxes=false
-[view]
-hideConsole=true
-hideEditor=true
-hideCustomizer=true
-hideErrorLog=true
-"""
 SETTINGS = ".config/OpenSCAD/OpenSCAD.conf"
 DOWN, UP, LINE_DOWN, LINE_UP, ERASE = 0xFF56, 0xFF55, 0xFF54, 0xFF52, 0xFF08
 """Keysyms of Page Down and Page Up, the arrows, and Backspace."""
 SCROLL = {"next": (DOWN,), "back": (UP,)}
-# glmark2 looks for models beside its own shaders.
-GLMARK2 = """\
-mkdir -p data/models && mv reducer.obj data/models &&
-ln -s /usr/share/glmark2/shaders /usr/share/glmark2/textures data &&
-exec glmark2 --data-path data --size 600x600 -b build:model=reducer:duration=9999"""
 # A password on the command line could be read by all users of the client.
 VIEW = 'exec xfreerdp "$@" /from-stdin:force < secret'
 
@@ -90,7 +77,8 @@ class Application:
 
 
 def _model(name: str) -> Application:
-    content = {name: beside(__file__, f"_desktop_{name}").encode(), SETTINGS: NO_PANELS}
+    at = {name: f"_desktop_{name}", SETTINGS: "_desktop_openscad.conf"}
+    content = {file: beside(__file__, source).encode() for file, source in at.items()}
     return Application(("openscad", name), lambda: content, "drag", 2000)
 
 
@@ -111,7 +99,8 @@ APPLICATIONS = {
     "scooter": _model("scooter.scad"),
     "shaft": _model("shaft.scad"),
     "reducer": Application(
-        ("sh", "-c", GLMARK2, "glmark2"), lambda: {"reducer.obj": files.reducer()}, "watch",
+        ("sh", "-c", beside(__file__, "_desktop_glmark2.sh"), "glmark2"),
+        lambda: {"reducer.obj": files.reducer()}, "watch",
     ),
 }  # fmt: skip
 

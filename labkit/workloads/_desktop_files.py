@@ -4,6 +4,8 @@ import math
 import random
 from collections.abc import Iterator, Mapping
 
+from labkit.machine.scripts import beside
+
 SEED, PAGES, LINES, WORDS_A_LINE, BARS = 1, 60, 40, 12, 9
 WORDS = ["desktop", "frame", "guest", "host", "client", "screen", "update", "region", "picture",
          "colour", "page", "answer"]  # fmt: skip
@@ -11,14 +13,6 @@ PARAGRAPHS, WORDS_A_PARAGRAPH = 300, 60
 ODF = "urn:oasis:names:tc:opendocument:xmlns:"
 # No tip of the day and no news of the release: both would take the first keys.
 WRITER = ".config/libreoffice/4/user/registrymodifications.xcu"
-WRITER_SETTINGS = b"""<?xml version="1.0" encoding="UTF-8"?>
-<oor:items xmlns:oor="http://openoffice.org/2001/registry">
-<item oor:path="/org.openoffice.Office.Common/Misc">
-<prop oor:name="ShowTipOfTheDay" oor:op="fuse"><value>false</value></prop></item>
-<item oor:path="/org.openoffice.Setup/Product">
-<prop oor:name="ooSetupLastVersion" oor:op="fuse"><value>99.0</value></prop></item>
-</oor:items>
-"""
 BROWSER = ".config/netsurf/Choices"
 BROWSER_SETTINGS = b"window_x:0\nwindow_y:0\nwindow_width:800\nwindow_height:600\n"
 TOOTH = ((0.0, -1.2), (0.25, -1.2), (0.35, 1.0), (0.65, 1.0), (0.75, -1.2))
@@ -77,7 +71,10 @@ def letter() -> Mapping[str, bytes]:
     kind = 'office:version="1.2" office:mimetype="application/vnd.oasis.opendocument.text"'
     body = f"<office:body><office:text>{text}</office:text></office:body>"
     document = f"<office:document {names} {kind}>{body}</office:document>"
-    return {"own.fodt": f'<?xml version="1.0"?>\n{document}'.encode(), WRITER: WRITER_SETTINGS}
+    return {
+        "own.fodt": f'<?xml version="1.0"?>\n{document}'.encode(),
+        WRITER: beside(__file__, "_desktop_writer.xcu").encode(),
+    }
 
 
 def web_page() -> Mapping[str, bytes]:

@@ -25,10 +25,7 @@ MODULES = ("raid456", "dm_thin_pool", "dm_delay")
 KINDS = ("raid", "pool")
 MAKE, LOAD = beside(__file__, "disk_array.sh"), beside(__file__, "disk_array_load.sh")
 FIND = f"PATH=$PATH:/usr/sbin:/sbin; {_pairs.FIND}"
-KERNEL = """\
-PATH=$PATH:/usr/sbin:/sbin
-if [ -e /lib/modules/arrays ]; then grep -q ^raid456 /lib/modules/arrays
-else modprobe -a -n "$@"; fi"""
+KERNEL = beside(__file__, "disk_array_kernel.sh")
 LEAST_DISKS = 3
 METADATA_MIB = 8
 """The beginning of the array, which a pool has its metadata in; a RAID group leaves it free."""

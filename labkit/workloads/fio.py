@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
+from labkit.machine.scripts import beside
 from labkit.probes import cpu_time
 from labkit.runs.capacity import Capacity, capacity, smallest
 from labkit.settings._fields import cpu_list
@@ -27,10 +28,7 @@ FITTING_MEBIBYTES, DISK_SHARE = 128, 0.4
 LAID_OUT_RATE = 30
 """MiB a second, to foretell how long it takes to lay the file out."""
 LEAVES = "fewer mebibytes need less disk"
-DIRECT = """\
-file=$(mktemp "$1/labkit-direct.XXXXXXXX") || exit
-dd if=/dev/zero of="$file" bs=4096 count=1 oflag=direct; code=$?
-rm -f "$file"; stat -f -c %T "$1"; exit $code"""
+DIRECT = beside(__file__, "fio_direct.sh")
 
 
 @dataclass(frozen=True)

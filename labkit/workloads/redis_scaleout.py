@@ -36,11 +36,7 @@ KEEPING = beside(__file__, "redis_scaleout_keeping.sh")
 # The servers of a host on one of its NUMA nodes, as far as the host may use that.
 ON_NODE = 'exec taskset -c "$(cat /sys/devices/system/node/node0/cpulist)" "$@"'
 PIN = re.compile(r"|node|\d{1,4}([-,]\d{1,4}){0,64}", re.ASCII)
-# A balancer's settings, in a file that has no name any more when the balancer reads it.
-FROM_FILE = """\
-file=$(mktemp) || exit
-printf '%s' "$1" > "$file"; exec 3< "$file"; rm -f "$file"; shift
-exec "$@" /proc/self/fd/3"""
+CONFIGURED = beside(__file__, "redis_scaleout_configured.sh")
 # redis-benchmark's own names of keys. What a proxy makes of the tool's last request does not count.
 FILL = beside(__file__, "redis_scaleout_fill.sh")
 # They ask until somebody ends them; the words are those of one that asks and of one that sets. One
@@ -176,7 +172,7 @@ class RedisScaleout(Workload):
     ) -> tuple[str, int]:
         def proxy(port: int) -> Words:
             config = _nutcracker(balancer.address, port, servers)
-            return ("sh", "-c", FROM_FILE, "configured", config, "nutcracker", "-a", "127.0.0.1",
+            return ("sh", "-c", CONFIGURED, "configured", config, "nutcracker", "-a", "127.0.0.1",
                     "-s", str(port + 1), "-v", "4", "-p", "/dev/null",
                     "-o", "/dev/stderr", "-c")  # fmt: skip
 
@@ -184,7 +180,7 @@ class RedisScaleout(Workload):
 
         def front(port: int) -> Words:
             config = _haproxy(balancer.address, port, ports)
-            return ("sh", "-c", FROM_FILE, "configured", config, "haproxy", "-db", "-f")
+            return ("sh", "-c", CONFIGURED, "configured", config, "haproxy", "-db", "-f")
 
         return balancer.address, up.enter_context(serving(balancer, front))
 
@@ -302,18 +298,9 @@ def _size(client: Host, address: str, port: int) -> int:
 
 def _nutcracker(address: str, port: int, servers: Sequence[tuple[str, int]]) -> str:
     lines = "".join(f"   - {host}:{at}:1 s{n}\n" for n, (host, at) in enumerate(servers, 1))
-    return (
-        f"pool:\n  listen: {address}:{port}\n  hash: fnv1a_64\n  distribution: ketama\n"
-        "  redis: true\n  preconnect: true\n  auto_eject_hosts: false\n  timeout: 10000\n"
-        f"  servers:\n{lines}"
-    )
+    return beside(__file__, "redis_scaleout_nutcracker.yml").format(at=f"{address}:{port}") + lines
 
 
 def _haproxy(address: str, port: int, proxies: Sequence[int]) -> str:
     lines = "".join(f"  server t{n} {address}:{at}\n" for n, at in enumerate(proxies, 1))
-    return (
-        "global\n  maxconn 8000\n  nbthread 1\ndefaults\n  mode tcp\n  timeout connect 10s\n"
-        "  timeout client 60s\n  timeout server 60s\nfrontend redis\n"
-        f"  bind {address}:{port}\n  default_backend proxies\nbackend proxies\n"
-        f"  balance roundrobin\n{lines}"
-    )
+    return beside(__file__, "redis_scaleout_haproxy.cfg").format(at=f"{address}:{port}") + lines

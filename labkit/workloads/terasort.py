@@ -31,10 +31,7 @@ TOOK = re.compile(r"^from (\d+\.\d+) to (\d+\.\d+) code (\d+)$", re.MULTILINE)
 CHECKSUM = re.compile(r"^\s*CHECKSUM=(\d+)$", re.MULTILINE)
 VALIDATION = re.compile(r"^checksum\s+([0-9a-f]+)$", re.MULTILINE)
 LINES = re.compile(r"INFO Job: |^\t|^from |^checksum|^error|Exception|WARN|ERROR")
-CPUS = r"""
-cat /proc/sys/kernel/random/boot_id
-sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status
-"""
+CPUS = r"cat /proc/sys/kernel/random/boot_id; sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status"
 FULL = re.compile("No space|could only be (written|replicated) to", re.IGNORECASE)
 COUNTERS = {
     ("bytes written", "B"): "HDFS: Number of bytes written",

@@ -50,6 +50,10 @@ SUBSTITUTES = [
      [410, 370, 439, 399, 460, 455]),
     ("vcenter_ha", "vcenter-ha-04", [410, 439, 460], [410, 439, 660]),
     ("docker_linpack", "docker-linpack-06", [1, 1], [1, 1], 2e-3, 5e-2),
+    ("raid_vmmark", "raid-vmmark-02", [1] * 12, [0.8, *[1] * 11]),
+    ("raid_vmmark", "raid-vmmark-03", [1] * 36, [1.5, *[1] * 35]),
+    ("raid_vmmark", "raid-vmmark-04", [1] * 24, [1.5, *[1] * 23]),
+    ("raid_vmmark", "raid-vmmark-05", [13, 13], [13, 7]),
 ]  # fmt: skip
 
 
@@ -83,6 +87,7 @@ MEASURED = [
     ("lat_feature", "lat-feature-08", "root", [200, 400], [400, 200]),
     ("lat_feature", "lat-feature-09", "root", [90, 100], [100, 90]),
     ("lat_feature", "lat-feature-10", "root", [70, 100], [100, 70]),
+    *(("raid_vmmark", "raid-vmmark-01", lab, [1] * 12, [0.8, *[1] * 11]) for lab in ({}, "root")),
     ("docker_redis", "docker-redis-09", {}, [10, 99_000], [10, 80_000]),
     ("docker_redis", "docker-redis-09", cpus("2"), [10, 99_000], [10, 80_000]),
     ("monster_vmotion", "monster-vmotion-13", {}, [2, 2], [1, 2]),

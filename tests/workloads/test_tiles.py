@@ -19,7 +19,6 @@ import pytest
 from boxes import NAME
 from figures import figures
 from leftovers import another
-from planted import judged, results
 
 from labkit.box.guests import accelerator, kernel
 from labkit.errors import HostError, ResultsError
@@ -27,7 +26,6 @@ from labkit.host import Host
 from labkit.studies.raid_vmmark import study
 from labkit.tile.users import MAIL, SHOP, SOCIAL
 from labkit.transports.local import Local
-from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE
 from labkit.workloads import tiles as module
 from labkit.workloads._brought import free_port
 from labkit.workloads._sections import joined, parted
@@ -37,29 +35,9 @@ PROGRAMS = ("blkid", "dmsetup", "dovecot", "fio", "mdadm", "mkfs.ext4", "nginx",
 SHORT = replace(study.workload, steps="1 2", most=2, duration=6, warm_up=1.0)
 
 
-# Claim, levels of its names that hold, and that contradict it; whether a box may judge it.
-PLANTED = [
-    ("raid-vmmark-01", [1] * 12, [0.8, *[1] * 11], True),
-    ("raid-vmmark-02", [1] * 12, [0.8, *[1] * 11], False),
-    ("raid-vmmark-03", [1] * 36, [1.5, *[1] * 35], False),
-    ("raid-vmmark-04", [1] * 24, [1.5, *[1] * 23], False),
-    ("raid-vmmark-05", [13, 13], [13, 7], False),
-]
-
-
 def lacking(*programs):
     path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
     return next((name for name in programs if not shutil.which(name, path=path)), "")
-
-
-@pytest.mark.parametrize(("claim", "holding", "failing", "boxed"), PLANTED)
-def test_each_claim_can_hold_and_fail_on_hosts_and_some_in_a_box(
-    tmp_path, claim, holding, failing, boxed
-):
-    for levels, wanted in ((holding, HOLDS), (failing, CONTRADICTED)):
-        assert judged(study, claim, levels, results(tmp_path)).verdict == wanted
-        verdict = judged(study, claim, levels, results(tmp_path, "root")).verdict
-        assert verdict == (wanted if boxed else NOT_TESTABLE)
 
 
 # Dovecot 2.4, as in Debian 13, reads another form of configuration.
