@@ -6,8 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -58,61 +57,31 @@ def watching(host: Host, machines: str, seconds: float) -> Iterator[Watched]:
     window.after = machines + _choose(result.stdout, list(_machine_names(machines).values()))
 
 
-@dataclass(frozen=True)
-class Esxtop:
-    """Between two moments of an ESXi host; its counters are shares of a processor's time.
+def figures(text: str) -> tuple[float, tuple[int, ...], dict[str, tuple[float, float]]]:
+    """Seconds, processors, and of each guest the shares of a processor's time, ran and waited.
 
-    CPU time is `% Used`: what the machine's worlds ran, and what VMkernel did for them, at the
-    processor's nominal clock. Ready time is `% Ready` (%RDY on the screen). A group's figure is
-    that of all of its worlds added up.
+    From what `watching` printed: names of guests, then CSV. The first moment is left out, as its
+    rates are of a time nobody chose. CPU time is `% Used`: what the machine's worlds ran, and what
+    VMkernel did for them, at the processor's nominal clock. Ready time is `% Ready` (%RDY on the
+    screen). A group's figure is that of all of its worlds added up.
     """
-
-    seconds: float
-    cpus: tuple[int, ...]
-    shares: Mapping[str, Mapping[str, float]] = field(repr=False)
-
-    @classmethod
-    def of(cls, text: str) -> Self:
-        """From what `watching` printed: names of guests, then CSV; the first moment is left out."""
-        lines = text.splitlines(keepends=True)
-        head = "".join(line for line in lines if line.startswith(f"{WORD} "))
-        csv_text = "".join(line for line in lines if not line.startswith(WORD))
-        if not csv_text.startswith('"(PDH-CSV'):
-            raise ResultsError(
-                "this is not what `esxtop -b` prints", said=csv_text[:200] or "nothing"
-            )
-        read = counters.of_text(csv_text)
-        if read.times.size < 2:
-            raise ResultsError(f"esxtop: {read.times.size} moments are too few")
-        columns = {name: n for n, name in enumerate(read.names)}
-        machines = _machine_names(head)
-        shares = {
-            guest: {counter: float(read.values[1:, n].mean()) / 100
-                    for counter, n in _columns_of(vm, columns).items()}
-            for guest, vm in machines.items()
-        }  # fmt: skip
-        cpus = sorted({int(m[1]) for name in read.names if (m := CPU.fullmatch(_parts(name)[0]))})
-        seconds = float((read.times[-1] - read.times[0]) / np.timedelta64(1, "s"))
-        return cls(seconds, tuple(cpus), shares)
-
-    @property
-    def guests(self) -> list[str]:
-        """In the order in which they were asked for."""
-        return list(self.shares)
-
-    def ran(self, *guests: str) -> float:
-        """Seconds of CPU that these guests used."""
-        return self._sum("% Used", guests)
-
-    def waited(self, *guests: str) -> float:
-        """Seconds that they stood in line for a CPU, ready to run."""
-        return self._sum("% Ready", guests)
-
-    def turns(self, *guests: str) -> None:
-        """esxtop does not say for a whole machine how often they were put on a CPU."""
-
-    def _sum(self, counter: str, guests: tuple[str, ...]) -> float:
-        return self.seconds * sum(self.shares[guest][counter] for guest in guests or self.shares)
+    lines = text.splitlines(keepends=True)
+    head = "".join(line for line in lines if line.startswith(f"{WORD} "))
+    csv_text = "".join(line for line in lines if not line.startswith(WORD))
+    if not csv_text.startswith('"(PDH-CSV'):
+        raise ResultsError("this is not what `esxtop -b` prints", said=csv_text[:200] or "nothing")
+    read = counters.of_text(csv_text)
+    if read.times.size < 2:
+        raise ResultsError(f"esxtop: {read.times.size} moments are too few")
+    columns = {name: n for n, name in enumerate(read.names)}
+    means = read.values[1:].mean(axis=0) / 100
+    shares = {}
+    for guest, vm in _machine_names(head).items():
+        ready, used = (float(means[n]) for n in _columns_of(vm, columns).values())
+        shares[guest] = used, ready
+    cpus = sorted({int(m[1]) for name in read.names if (m := CPU.fullmatch(_parts(name)[0]))})
+    seconds = float((read.times[-1] - read.times[0]) / np.timedelta64(1, "s"))
+    return seconds, tuple(cpus), shares
 
 
 # Thousands of columns are printed; of some a run has use.

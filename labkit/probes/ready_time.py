@@ -4,10 +4,9 @@ And busy time of all CPUs that a host may use, no matter who keeps them busy.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Self
 
 from labkit.errors import BadInput, ResultsError
@@ -15,7 +14,7 @@ from labkit.host import Guest, Host
 from labkit.machine.scripts import beside
 from labkit.probe import Probe
 from labkit.probes import esxtop
-from labkit.probes.esxtop import Esxtop, Watched
+from labkit.probes.esxtop import Watched
 from labkit.workload import Sample
 
 PROGRAMS = ("esxtop", "pgrep")
@@ -70,61 +69,51 @@ class ReadyLook:
 
 @dataclass(frozen=True)
 class Between:
-    """Activity between two looks. Threads that ended meanwhile are not in it."""
+    """Activity of a host between two looks. Threads that ended meanwhile are not in it."""
 
-    first: ReadyLook
-    last: ReadyLook
+    seconds: float
+    cpus: tuple[int, ...]
+    """CPUs that the host may use."""
+    counts: Mapping[str, Sequence[float]]
+    """Of each guest its time on a CPU, and that in line for one; on Linux how many turns it had."""
+    unit: float = NS
+    """The times that make a second."""
+    busy: float = 0.0
+    """The share of time that something ran on the host's CPUs, on Linux."""
 
     @classmethod
     def of(cls, before: str, after: str) -> Self:
         """From two texts of LOOK, in this order."""
-        between_looks = cls(ReadyLook.of(before), ReadyLook.of(after))
-        if between_looks.seconds <= 0:
+        first, last = ReadyLook.of(before), ReadyLook.of(after)
+        if last.at <= first.at:
             raise ResultsError("ready time: the clock of the host went back")
-        return between_looks
-
-    @property
-    def seconds(self) -> float:
-        """From one look to the other."""
-        return self.last.at - self.first.at
-
-    @property
-    def cpus(self) -> tuple[int, ...]:
-        """CPUs that the host may use."""
-        return self.last.cpus
-
-    @cached_property
-    def guests(self) -> list[str]:
-        """The guests that were there at the end."""
-        return sorted({guest for guest, _ in self.last.tasks})
+        counts: dict[str, list[int]] = {guest: [0, 0, 0] for guest, _ in sorted(last.tasks)}
+        for task, row in last.tasks.items():
+            # A thread that is new has counted from 0; all that is from between the looks.
+            for at, count in enumerate(row):
+                counts[task[0]][at] += count - first.tasks.get(task, (0, 0, 0))[at]
+        cpus = [cpu for cpu in last.cpus if cpu in first.ticks and cpu in last.ticks]
+        total, idle = (
+            sum(last.ticks[cpu][i] - first.ticks[cpu][i] for cpu in cpus) for i in (0, 1)
+        )
+        busy = 1 - idle / total if total else 0.0
+        return cls(last.at - first.at, last.cpus, counts, busy=busy)
 
     def ran(self, *guests: str) -> float:
         """Seconds of CPU that the threads of these guests got."""
-        return self._sum(0, guests) / NS
+        return self._sum(0, guests) / self.unit
 
     def waited(self, *guests: str) -> float:
         """Seconds that they stood in line for a CPU, ready to run."""
-        return self._sum(1, guests) / NS
+        return self._sum(1, guests) / self.unit
 
-    def turns(self, *guests: str) -> int:
-        """Number of times they were put on a CPU."""
-        return self._sum(2, guests)
+    def turns(self, *guests: str) -> float | None:
+        """Number of times they were put on a CPU; esxtop does not say it for a whole machine."""
+        return self._sum(2, guests) if self.unit == NS else None
 
-    def busy(self) -> float:
-        """The share of time that something ran on the host's CPUs."""
-        first, last = self.first.ticks, self.last.ticks
-        cpus = [cpu for cpu in self.cpus if cpu in first and cpu in last]
-        total, idle = (sum(last[cpu][i] - first[cpu][i] for cpu in cpus) for i in (0, 1))
-        return 1 - idle / total if total else 0.0
-
-    # A thread that is new has counted from 0; what it has of that is from between the looks.
-    def _sum(self, column: int, guests: tuple[str, ...]) -> int:
-        names = guests or tuple(self.guests)
-        return sum(
-            counts[column] - self.first.tasks.get(task, (0, 0, 0))[column]
-            for task, counts in self.last.tasks.items()
-            if task[0] in names
-        )
+    def _sum(self, column: int, guests: tuple[str, ...]) -> float:
+        rows = [self.counts[guest] for guest in guests or self.counts if guest in self.counts]
+        return sum(row[column] for row in rows)
 
 
 @dataclass(frozen=True)
@@ -170,47 +159,33 @@ class ReadyTime(Probe):
         times = between(before, after)
         return [
             Sample.single(f"{title} of {guest}", "ms/s", 1000 * seconds / times.seconds)
-            for guest in times.guests
+            for guest in times.counts
             for title, seconds in (("ready time", times.waited(guest)),
                                    ("CPU time", times.ran(guest)))
         ]  # fmt: skip
 
 
-def between(before: str, after: str) -> Between | Esxtop:
+def between(before: str, after: str) -> Between:
     """The activity between two texts of a host, whatever its kind."""
-    return Esxtop.of(after) if after.startswith(esxtop.WORD) else Between.of(before, after)
-
-
-@dataclass(frozen=True)
-class BusyCpus(Probe):
-    """The time that CPUs were not idle, the kernel's work for packets and guests included.
-
-    A host of a lab in a box is charged for its own CPUs alone. ESXi keeps no such counters.
-    """
-
-    def look(self, host: Host) -> str:
-        """The counters of each CPU; empty where there are none."""
-        return ReadyTime(()).look(host)
-
-    @staticmethod
-    def parse(before: str, after: str) -> list[Sample]:
-        """`CPUs busy`: how many were busy on average. `CPU time`: in seconds."""
-        if not before.strip():
-            return []
-        between = Between.of(before, after)
-        busy = between.busy() * len(between.cpus)
-        return [
-            Sample.single("CPUs busy", "1", busy),
-            Sample.single("CPU share", "share", between.busy()),
-            Sample.single("CPU time", "s", busy * between.seconds),
-        ]
+    if not after.startswith(esxtop.WORD):
+        return Between.of(before, after)
+    seconds, cpus, shares = esxtop.figures(after)
+    return Between(seconds, cpus, shares, 1 / seconds)
 
 
 def looks(hosts: Mapping[str, Host], sides: Iterable[str], moment: str) -> dict[str, str]:
     """The counters of hosts that play these roles, as parts of a run's text."""
-    return {f"{side} {moment}": BusyCpus().look(hosts[side]) for side in sides}
+    return {f"{side} {moment}": ReadyTime(()).look(hosts[side]) for side in sides}
 
 
 def spent(before: str, after: str) -> dict[str, float]:
-    """The same as plain figures by name; empty where a host shows nothing."""
-    return {sample.metric: float(sample.values[0]) for sample in BusyCpus.parse(before, after)}
+    """The time that CPUs were not idle, the kernel's work for packets and guests included.
+
+    `CPUs busy`: how many were busy on average. `CPU time`: in seconds. A host of a lab in a box is
+    charged for its own CPUs alone. ESXi keeps no such counters: then it is empty.
+    """
+    if not before.strip():
+        return {}
+    times = Between.of(before, after)
+    busy = times.busy * len(times.cpus)
+    return {"CPUs busy": busy, "CPU share": times.busy, "CPU time": busy * times.seconds}

@@ -5,11 +5,9 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Self
 
 from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
-from labkit.probes.esxtop import Esxtop
 from labkit.probes.ready_time import Between, ReadyTime, between
 from labkit.workload import Sample, Workload, knob
 from labkit.workloads._sections import joined, parted
@@ -108,66 +106,50 @@ class PacketRate(Workload):
             raise ResultsError(problem, said=", ".join(odd))
         if not rates:
             raise ResultsError("packet rate: the run did not finish")
-        idle = _Stretch.of(parts, str(rates[-1]), IDLE, None).between
+        idle, *_ = _counted(parts, str(rates[-1]), IDLE)
         samples, before = [], "start"
         for rate in rates:
-            at = _Stretch.of(parts, before, str(rate), idle)
-            samples += at.samples(f" at {rate}")
+            figures = _figures(parts, before, str(rate), idle)
+            samples += [Sample.single(f"{name} at {rate}", unit, value)
+                        for (name, unit), value in figures.items()]  # fmt: skip
             before = str(rate)
-        return [*samples, *at.samples("")]
+        return [*samples, *(Sample.single(*name, value) for name, value in figures.items())]
 
 
-@dataclass(frozen=True)
-class _Stretch:
-    """What guest and host counted while one rate was sent."""
+# The host's activity from one look to the next; datagrams that a program of the guest got, and
+# those that reached the guest's kernel, where no program came for them in time.
+def _counted(parts: Mapping[str, str], before: str, name: str) -> tuple[Between, int, int]:
+    names = [f"{side} {moment}" for moment in (before, name) for side in ("guest", "host")]
+    if missing := [part for part in names if part not in parts]:
+        raise ResultsError(f"packet rate: the run did not finish: no {missing[0]}")
+    first, last = (_count(parts[f"guest {moment}"]) for moment in (before, name))
+    taken, lost = (b - a for a, b in zip(first, last, strict=True))
+    if taken < 0 or lost < 0:
+        raise ResultsError(f"packet rate: a counter of the guest went back at {name}")
+    return between(parts[f"host {before}"], parts[f"host {name}"]), taken, lost
 
-    between: Between | Esxtop
-    sent: int
-    seconds: float
-    """For how long it was sent."""
-    taken: int
-    """Datagrams that a program of the guest got."""
-    lost: int
-    """Datagrams that reached the guest's kernel, where no program came for them in time."""
-    idle: Between | Esxtop | None
-    """Such a stretch without any of it."""
 
-    @classmethod
-    def of(
-        cls, parts: Mapping[str, str], before: str, name: str, idle: Between | Esxtop | None
-    ) -> Self:
-        """From the looks before and after it."""
-        match = TOTAL.search(parts.get(f"sent {name}", ""))
-        if not match and name != IDLE:
-            raise ResultsError("sockperf: it did not finish", said=parts[f"sent {name}"])
-        names = [f"{side} {moment}" for moment in (before, name) for side in ("guest", "host")]
-        if missing := [part for part in names if part not in parts]:
-            raise ResultsError(f"packet rate: the run did not finish: no {missing[0]}")
-        first, last = (_count(parts[f"guest {moment}"]) for moment in (before, name))
-        reads, drops = (b - a for a, b in zip(first, last, strict=True))
-        if reads < 0 or drops < 0:
-            raise ResultsError(f"packet rate: a counter of the guest went back at {name}")
-        host = between(parts[f"host {before}"], parts[f"host {name}"])
-        messages, seconds = (int(match[1]), float(match[2])) if match else (0, host.seconds)
-        return cls(host, messages, seconds, reads, drops, idle)
-
-    def samples(self, at: str) -> list[Sample]:
-        """Throughput, what did not arrive, and CPU time and turns for each packet that did."""
-        packets = self.taken + self.lost
-        if not packets or not self.seconds:
-            raise ResultsError(f"packet rate: nothing arrived{at}")
-        # Seconds of CPU of an idle guest. What esxtop sampled is of no fixed length.
-        idle = self.idle.ran() if self.idle else 0.0
-        if isinstance(self.idle, Esxtop):
-            idle *= self.between.seconds / self.idle.seconds
-        figures = {
-            ("throughput", "1/s"): self.taken / self.seconds,
-            ("cpu per packet", "us"): US * max(0.0, self.between.ran() - idle) / packets,
-        }
-        if (turns := self.between.turns()) is not None:
-            figures["wake ups per packet", "1"] = turns / packets
-        figures["lost", "share"] = max(0.0, 1 - self.taken / self.sent)
-        return [Sample.single(f"{name}{at}", unit, x) for (name, unit), x in figures.items()]
+# Throughput, what did not arrive, and CPU time and turns for each packet that did.
+def _figures(
+    parts: Mapping[str, str], before: str, rate: str, idle: Between
+) -> dict[tuple[str, str], float]:
+    match = TOTAL.search(parts[f"sent {rate}"])
+    if not match:
+        raise ResultsError("sockperf: it did not finish", said=parts[f"sent {rate}"])
+    host, taken, lost = _counted(parts, before, rate)
+    sent, seconds, packets = int(match[1]), float(match[2]), taken + lost
+    if not packets or not seconds:
+        raise ResultsError(f"packet rate: nothing arrived at {rate}")
+    # Seconds of CPU of an idle guest. What esxtop sampled is of no fixed length.
+    rest = idle.ran() * (1 if idle.turns() is not None else host.seconds / idle.seconds)
+    figures = {
+        ("throughput", "1/s"): taken / seconds,
+        ("cpu per packet", "us"): US * max(0.0, host.ran() - rest) / packets,
+    }
+    if (turns := host.turns()) is not None:
+        figures["wake ups per packet", "1"] = turns / packets
+    figures["lost", "share"] = max(0.0, 1 - taken / sent)
+    return figures
 
 
 # Below the clock, a line of names and one of numbers.

@@ -17,7 +17,6 @@ from labkit.errors import BadInput, HostError, ResultsError, Unknown
 from labkit.host import Host
 from labkit.machine.scripts import beside, by_nginx
 from labkit.machine.stopping import together
-from labkit.probes.esxtop import Esxtop
 from labkit.probes.ready_time import Between, ReadyTime, between
 from labkit.programs.packages import brings
 from labkit.setting import Words
@@ -233,7 +232,7 @@ class _Hold:
 
     shape: str
     trial: Mapping[str, Any]
-    host: Between | Esxtop | None
+    host: Between | None
     traced: Mapping[str, Any]
 
     @classmethod
