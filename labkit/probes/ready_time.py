@@ -34,37 +34,7 @@ ODD = re.compile(rf"^(?!(?:{'|'.join(FORMS.values())})$).+", LINES)
 IDLE = (3, 4)
 """The columns of /proc/stat in which a CPU did nothing: idle, and waiting for a disk."""
 NS = 1e9
-Task = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class ReadyLook:
-    """One look: what each thread and each CPU has counted, at a moment of the host's clock."""
-
-    at: float
-    cpus: tuple[int, ...]
-    """CPUs that the host may use."""
-    tasks: Mapping[Task, tuple[int, int, int]]
-    ticks: Mapping[int, tuple[int, int]]
-    """Of each CPU: in all, and idle."""
-
-    @classmethod
-    def of(cls, text: str) -> Self:
-        """Read what LOOK printed; a line of another form is refused."""
-        if odd := ODD.search(text):
-            number = text.count("\n", 0, odd.start()) + 1
-            raise ResultsError(f"ready time: cannot read line {number}", said=odd[0])
-        at, cpus = AT.search(text), CPUS.search(text)
-        if not at or not cpus:
-            raise ResultsError("ready time: what was read is not whole", said=text[-200:])
-        tasks = {(guest, thread): (int(ran), int(waited), int(turns))
-                 for guest, thread, ran, waited, turns in TASK.findall(text)}  # fmt: skip
-        # Time of a guest of KVM is in the first two columns already.
-        counts = {int(cpu): [*map(int, row.split())] for cpu, row in CPU.findall(text)}
-        ticks = {cpu: (sum(row[:8]), sum(row[n] for n in IDLE)) for cpu, row in counts.items()}
-        ends = [part.partition("-")[::2] for part in cpus[1].split(",")]
-        numbers = (n for a, b in ends for n in range(int(a), int(b or a) + 1))
-        return cls(float(at[1]), tuple(numbers), tasks, ticks)
+Task, Ticks = tuple[str, str], dict[int, tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -84,20 +54,19 @@ class Between:
     @classmethod
     def of(cls, before: str, after: str) -> Self:
         """From two texts of LOOK, in this order."""
-        first, last = ReadyLook.of(before), ReadyLook.of(after)
-        if last.at <= first.at:
+        (first, _, tasks_before, ticks_before), (last, cpus, tasks, ticks) = map(
+            _look, (before, after)
+        )
+        if last <= first:
             raise ResultsError("ready time: the clock of the host went back")
-        counts: dict[str, list[int]] = {guest: [0, 0, 0] for guest, _ in sorted(last.tasks)}
-        for task, row in last.tasks.items():
+        counts: dict[str, list[int]] = {guest: [0, 0, 0] for guest, _ in sorted(tasks)}
+        for task, row in tasks.items():
             # A thread that is new has counted from 0; all that is from between the looks.
             for at, count in enumerate(row):
-                counts[task[0]][at] += count - first.tasks.get(task, (0, 0, 0))[at]
-        cpus = [cpu for cpu in last.cpus if cpu in first.ticks and cpu in last.ticks]
-        total, idle = (
-            sum(last.ticks[cpu][i] - first.ticks[cpu][i] for cpu in cpus) for i in (0, 1)
-        )
-        busy = 1 - idle / total if total else 0.0
-        return cls(last.at - first.at, last.cpus, counts, busy=busy)
+                counts[task[0]][at] += count - tasks_before.get(task, (0, 0, 0))[at]
+        both = [cpu for cpu in cpus if cpu in ticks_before and cpu in ticks]
+        total, idle = (sum(ticks[cpu][i] - ticks_before[cpu][i] for cpu in both) for i in (0, 1))
+        return cls(last - first, cpus, counts, busy=1 - idle / total if total else 0.0)
 
     def ran(self, *guests: str) -> float:
         """Seconds of CPU that the threads of these guests got."""
@@ -114,6 +83,24 @@ class Between:
     def _sum(self, column: int, guests: tuple[str, ...]) -> float:
         rows = [self.counts[guest] for guest in guests or self.counts if guest in self.counts]
         return sum(row[column] for row in rows)
+
+
+# One look: a moment of the host's clock, the CPUs that the host may use, what each thread has
+# counted, and the ticks of each CPU, in all and idle.
+def _look(text: str) -> tuple[float, tuple[int, ...], dict[Task, tuple[int, ...]], Ticks]:
+    if odd := ODD.search(text):
+        number = text.count("\n", 0, odd.start()) + 1
+        raise ResultsError(f"ready time: cannot read line {number}", said=odd[0])
+    at, cpus = AT.search(text), CPUS.search(text)
+    if not at or not cpus:
+        raise ResultsError("ready time: what was read is not whole", said=text[-200:])
+    tasks = {(guest, thread): tuple(map(int, row)) for guest, thread, *row in TASK.findall(text)}
+    # Time of a guest of KVM is in the first two columns already.
+    counts = {int(cpu): [*map(int, row.split())] for cpu, row in CPU.findall(text)}
+    ticks = {cpu: (sum(row[:8]), sum(row[n] for n in IDLE)) for cpu, row in counts.items()}
+    ends = [part.partition("-")[::2] for part in cpus[1].split(",")]
+    numbers = (n for a, b in ends for n in range(int(a), int(b or a) + 1))
+    return float(at[1]), tuple(numbers), tasks, ticks
 
 
 @dataclass(frozen=True)

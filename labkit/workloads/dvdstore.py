@@ -188,14 +188,14 @@ class DvdStore(Workload):
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """Orders a minute in each second, every response time, and what share was undone."""
-        shops = [_Shop.read(lines) for lines in _apart(text).values()]
+        shops = [_read(lines) for lines in _apart(text).values()]
         if not shops:
             raise ResultsError("no shop says what it did", said=text[-200:])
-        seconds = min(len(shop.orders) for shop in shops)
-        orders = sum(np.array(shop.orders[:seconds]) for shop in shops)
-        times: Counter[int] = sum((shop.times for shop in shops), Counter())
+        seconds = min(len(orders) for orders, _, _ in shops)
+        orders = sum(np.array(orders[:seconds]) for orders, _, _ in shops)
+        times: Counter[int] = sum((times for _, times, _ in shops), Counter())
         counters = ("orders", "short", "cpu", "ended")
-        totals = {name: sum(shop.end[name] for shop in shops) for name in counters}
+        totals = {name: sum(end[name] for *_, end in shops) for name in counters}
         if not totals["orders"]:
             raise ResultsError(
                 "dvdstore: no order was done in the measured time",
@@ -210,42 +210,34 @@ class DvdStore(Workload):
         ]
 
 
-@dataclass(frozen=True)
-class _Shop:
-    """What one driver said of its shop."""
-
-    orders: list[int]
-    times: Counter[int]
-    end: Mapping[str, float]
-
-    @classmethod
-    def read(cls, lines: list[str]) -> _Shop:
-        orders: list[int] = []
-        times: Counter[int] = Counter()
-        fields: dict[str, Any] = {}
-        for line in lines:
-            if match := SECOND.fullmatch(line):
-                orders.append(int(match[2]))
-            elif match := TIMES.fullmatch(line):
-                times[int(match[1])] += int(match[2])
-            elif line.startswith(("shop ", "end ", "checked ")):
-                kind, _, content = line.partition(" ")
-                said = content.partition(" ")[2] if kind == "shop" else content
-                fields[kind] = read_object(said, "dvdstore: cannot read a line")
-            elif not line.startswith(("# ", "warm s ", "measuring ", "lost ")) and line != "ready":
-                raise ResultsError("dvdstore: cannot read a line", said=line)
-        if missing := [kind for kind in ("shop", "end", "checked") if kind not in fields]:
-            raise ResultsError(f"dvdstore: the run did not finish: no {missing[0]}")
-        for kind, key in (("checked", "wrong"), ("end", "orders"), ("end", "short")):
-            if key not in fields[kind]:
-                raise ResultsError(f"dvdstore: cannot read what it {kind}: no {key}")
-        if wrong := fields["checked"]["wrong"]:
-            raise ResultsError(f"dvdstore: the shop was not consistent: {'; '.join(wrong)}")
-        total = int(fields["end"]["orders"])
-        for noun, count in (("times", sum(times.values())), ("orders by second", sum(orders))):
-            if count != total:
-                raise ResultsError(f"dvdstore: {count} {noun} of {total} orders")
-        return cls(orders, times, fields["end"])
+# What one driver said of its shop: orders in each second, how many took how long, and its end.
+def _read(lines: list[str]) -> tuple[list[int], Counter[int], Mapping[str, float]]:
+    orders: list[int] = []
+    times: Counter[int] = Counter()
+    fields: dict[str, Any] = {}
+    for line in lines:
+        if match := SECOND.fullmatch(line):
+            orders.append(int(match[2]))
+        elif match := TIMES.fullmatch(line):
+            times[int(match[1])] += int(match[2])
+        elif line.startswith(("shop ", "end ", "checked ")):
+            kind, _, content = line.partition(" ")
+            said = content.partition(" ")[2] if kind == "shop" else content
+            fields[kind] = read_object(said, "dvdstore: cannot read a line")
+        elif not line.startswith(("# ", "warm s ", "measuring ", "lost ")) and line != "ready":
+            raise ResultsError("dvdstore: cannot read a line", said=line)
+    if missing := [kind for kind in ("shop", "end", "checked") if kind not in fields]:
+        raise ResultsError(f"dvdstore: the run did not finish: no {missing[0]}")
+    for kind, key in (("checked", "wrong"), ("end", "orders"), ("end", "short")):
+        if key not in fields[kind]:
+            raise ResultsError(f"dvdstore: cannot read what it {kind}: no {key}")
+    if wrong := fields["checked"]["wrong"]:
+        raise ResultsError(f"dvdstore: the shop was not consistent: {'; '.join(wrong)}")
+    total = int(fields["end"]["orders"])
+    for noun, count in (("times", sum(times.values())), ("orders by second", sum(orders))):
+        if count != total:
+            raise ResultsError(f"dvdstore: {count} {noun} of {total} orders")
+    return orders, times, fields["end"]
 
 
 def seconds_in(text: str) -> list[float]:

@@ -17,7 +17,7 @@ from labkit.errors import BadInput, HostError, ResultsError, Unknown
 from labkit.host import Host
 from labkit.machine.scripts import beside, by_nginx
 from labkit.machine.stopping import together
-from labkit.probes.ready_time import Between, ReadyTime, between
+from labkit.probes.ready_time import ReadyTime, between
 from labkit.programs.packages import brings
 from labkit.setting import Words
 from labkit.workload import Sample, Workload, knob, steps_of
@@ -190,80 +190,61 @@ class WebSessions(Workload):
     def parse(text: str) -> list[Sample]:
         """Of each shape at each number of servers, and of all shapes together."""
         parts = parted(text)
-        holds: dict[int, list[_Hold]] = {}
+        holds: dict[int, list[dict[str, Any]]] = {}
         for part in parts:
             match = NAME.fullmatch(part)
             if not match:
                 raise ResultsError("web: part of the output is not recognized", said=part)
             if match[3] == "hold":
-                holds.setdefault(int(match[2]), []).append(_Hold.of(parts, match[1], int(match[2])))
+                count = int(match[2])
+                holds.setdefault(count, []).append(_hold(parts, match[1], count))
         if not holds:
             raise ResultsError("web: the run did not finish: no trial was held")
         points = len(holds) > 1 or max(holds) > 1
         samples = []
         for count, shapes in holds.items():
             point = f"vms={count}" if points else ""
-            samples += [sample for shape in shapes for sample in shape.samples(point)]
+            for hold in shapes:
+                at = ", ".join(filter(None, [point, f"load={hold['shape'].capitalize()}"]))
+                samples.append(Sample.single(f"throughput [{at}]", "Gbit/s", hold["rate"]))
+                samples.append(Sample.single(f"sessions [{at}]", "1", hold["sessions"]))
             samples += _all_of(shapes, point)
         return samples + (_all_of(holds[max(holds)], "") if points else [])
 
 
-def _all_of(shapes: Sequence[_Hold], point: str) -> list[Sample]:
+def _all_of(shapes: Sequence[Mapping[str, Any]], point: str) -> list[Sample]:
     at = f" [{point}]" if point else ""
-    times = np.array([1000 * time for shape in shapes for time in shape.trial["times"]])
-    sessions = [shape.trial["sessions"] for shape in shapes]
+    times = np.array([1000 * time for hold in shapes for time in hold["times"]])
+    sessions = [hold["sessions"] for hold in shapes]
     figures: dict[tuple[str, str], Any] = {
-        ("throughput", "Gbit/s"): np.mean([shape.rate for shape in shapes]),
+        ("throughput", "Gbit/s"): np.mean([hold["rate"] for hold in shapes]),
         ("sessions", "1"): np.mean(sessions),
         ("score", "1"): math.exp(np.mean([math.log(users) for users in sessions])),
-        ("generator busy", "share"): max(shape.trial["busy"] for shape in shapes),
-        ("late", "ms"): 1000 * max(shape.trial["late"] for shape in shapes),
+        ("generator busy", "share"): max(hold["busy"] for hold in shapes),
+        ("late", "ms"): 1000 * max(hold["late"] for hold in shapes),
     }  # fmt: skip
-    for name, unit in (("cpu per byte", "ns"), ("exits", "1/page")):
-        if values := [value for shape in shapes if (value := shape.cost(name)) is not None]:
+    for name, unit in (("cpu per byte", "ns"), (EXITS, "1/page")):
+        if values := [hold[name] for hold in shapes if name in hold]:
             figures[name, unit] = np.mean(values)
     samples = [Sample.single(f"{name}{at}", unit, value) for (name, unit), value in figures.items()]
     return [*samples, Sample(f"latency{at}", "ms", times)]
 
 
-@dataclass(frozen=True)
-class _Hold:
-    """What one shape did at the number of users that was held."""
-
-    shape: str
-    trial: Mapping[str, Any]
-    host: Between | None
-    traced: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, parts: Mapping[str, str], shape: str, count: int) -> _Hold:
-        name = f"{shape}, servers {count}"
-        trial = _trials(parts[f"{name}: hold"])[-1]
-        if not trial["times"] or not trial["sessions"]:
-            raise ResultsError(f"web: no page came in time: {name}", said=str(trial["failed"]))
-        looks = [parts.get(f"{name}: host {moment}", "") for moment in ("before", "after")]
-        trials = _trials(parts.get(f"{name}: exits", ""))
-        return cls(shape, trial, between(*looks) if all(looks) else None,
-                   trials[0] | trials[1] if len(trials) > 1 else {})  # fmt: skip
-
-    @property
-    def rate(self) -> float:
-        """Gbit/s that came."""
-        return float(8e-9 * self.trial["bytes"] / self.trial["seconds"])
-
-    def cost(self, name: str) -> float | None:
-        """CPU time of the guests for a byte, or exits for a page, where that was looked at."""
-        if name == EXITS:
-            return self.traced[EXITS] / self.traced["pages"] if EXITS in self.traced else None
-        return 1e9 * self.host.ran() / self.trial["bytes"] if self.host else None
-
-    def samples(self, point: str) -> list[Sample]:
-        """Throughput and users, at the point of its shape."""
-        at = ", ".join(filter(None, [point, f"load={self.shape.capitalize()}"]))
-        return [
-            Sample.single(f"throughput [{at}]", "Gbit/s", self.rate),
-            Sample.single(f"sessions [{at}]", "1", self.trial["sessions"]),
-        ]
+# What one shape did at the number of users that was held: the trial, its Gbit/s, and what a byte
+# and a page cost the guests, where that was looked at.
+def _hold(parts: Mapping[str, str], shape: str, count: int) -> dict[str, Any]:
+    name = f"{shape}, servers {count}"
+    hold = {"shape": shape, **_trials(parts[f"{name}: hold"])[-1]}
+    if not hold["times"] or not hold["sessions"]:
+        raise ResultsError(f"web: no page came in time: {name}", said=str(hold["failed"]))
+    hold["rate"] = 8e-9 * hold["bytes"] / hold["seconds"]
+    looks = [parts.get(f"{name}: host {moment}", "") for moment in ("before", "after")]
+    if all(looks):
+        hold["cpu per byte"] = 1e9 * between(*looks).ran() / hold["bytes"]
+    trial, *counted = _trials(parts.get(f"{name}: exits", "")) or [{}]
+    if counted and EXITS in counted[0]:
+        hold[EXITS] = counted[0][EXITS] / trial["pages"]
+    return hold
 
 
 NUMBERS = ("sessions", "pages", "bytes", "seconds", "busy", "late")
