@@ -34,7 +34,8 @@ ODD = re.compile(rf"^(?!(?:{'|'.join(FORMS.values())})$).+", LINES)
 IDLE = (3, 4)
 """The columns of /proc/stat in which a CPU did nothing: idle, and waiting for a disk."""
 NS = 1e9
-Task, Ticks = tuple[str, str], dict[int, tuple[int, int]]
+Task = tuple[str, str]
+Ticks = dict[int, tuple[int, int]]
 
 
 @dataclass(frozen=True)

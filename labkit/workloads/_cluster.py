@@ -10,7 +10,6 @@ import shlex
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from string import Template
 
 from labkit.errors import HostError
@@ -53,15 +52,6 @@ grep -v ' {MARK}$' {AUTHORIZED} > {AUTHORIZED}.left; cat {AUTHORIZED}.left > {AU
 rm -f {AUTHORIZED}.left"""
 
 
-@dataclass(frozen=True)
-class WantedCluster:
-    """Hosts and machines of an inventory, and the silence after which a host is lost."""
-
-    hosts: int
-    vms: int
-    token_ms: int
-
-
 def off(host: Host, link: bool = True) -> float:
     """Take a host's power, and its link; the moment by its clock, 0 where it had none."""
     interface = host.interface if link else ""
@@ -83,8 +73,14 @@ def foreign(host: Host) -> str:
 
 
 @contextmanager
-def clustered(first: Host, second: Host, cluster: WantedCluster) -> Iterator[None]:
-    """A cluster of two hosts, and a server on the first; nothing of it stays."""
+def clustered(
+    first: Host, second: Host, inventory: tuple[int, int], token_ms: int
+) -> Iterator[None]:
+    """A cluster of two hosts, and a server on the first; nothing of it stays.
+
+    `inventory`: how many hosts and machines the server has. After `token_ms` of silence a host is
+    lost.
+    """
     hosts = (first, second)
     for host in hosts:
         if reason := foreign(host):
@@ -92,11 +88,10 @@ def clustered(first: Host, second: Host, cluster: WantedCluster) -> Iterator[Non
     with ExitStack() as stack:
         stack.callback(_remove, hosts)
         _remove(hosts)  # what a killed process has left
-        files = _configure(first, second, {"token": cluster.token_ms, **_ask(hosts)})
+        files = _configure(first, second, {"token": token_ms, **_ask(hosts)})
         for host, peer in (hosts, hosts[::-1]):
             _bring(host, peer, files)
-        first.check(*program(), "make", *_place(first), str(cluster.hosts), str(cluster.vms),
-                    seconds=300)  # fmt: skip
+        first.check(*program(), "make", *_place(first), *map(str, inventory), seconds=300)
         for host in hosts:
             words = ("sh", "-c", START, "start", *NAMESPACES, "sh", f"{FOLDER}/node", FOLDER)
             ready = ("test", "-e", f"{FOLDER}/pid")

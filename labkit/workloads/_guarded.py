@@ -166,13 +166,13 @@ def lacking(hosts: Mapping[str, Host]) -> str:
 
 
 @contextmanager
-def serve(hosts: Mapping[str, Host], cluster: _cluster.WantedCluster) -> Iterator[None]:
+def serve(hosts: Mapping[str, Host], inventory: tuple[int, int]) -> Iterator[None]:
     """A management server in the machine, until we leave."""
     machine = hosts[CENTER]
     if reason := lacking(hosts):
         raise HostError(reason)
     try:
-        _bring(machine, cluster)
+        _bring(machine, inventory)
         started(machine)
         yield
     finally:
@@ -186,15 +186,14 @@ def program() -> tuple[str, ...]:
     return ("python3", f"{FOLDER}/{kit.name(_cluster.CENTER)}")
 
 
-def _bring(machine: Host, cluster: _cluster.WantedCluster) -> None:
+def _bring(machine: Host, inventory: tuple[int, int]) -> None:
     machine.check("sh", "-c", MACHINE, "center", "end", FOLDER)
     machine.check("mkdir", "-p", "-m", "711", FOLDER)
     machine.put(kit.packed(_cluster.CENTER), program()[1], 0o644)
     machine.put(kit.SERVE_DATABASE, f"{FOLDER}/database.sh", 0o644)
     machine.put(simulator.vcsim(), f"{FOLDER}/vcsim", 0o755)
     place = (f"{FOLDER}/inventory", f"{FOLDER}/database.sh", f"{FOLDER}/vcsim", f"{FOLDER}/log")
-    sizes = (str(cluster.hosts), str(cluster.vms))
-    machine.check(*program(), "make", *place, machine.name, *sizes, seconds=600)
+    machine.check(*program(), "make", *place, machine.name, *map(str, inventory), seconds=600)
     words = shlex.join((*program(), "serve", *place))
     machine.check("sh", "-c", MACHINE, "center", "begin", FOLDER, words, machine.address)
 

@@ -30,6 +30,9 @@ LATE_PART, SATURATION = 0.25, 0.6
 """A generator that is later than this part of a good page's time, and busier than that, decides."""
 
 
+WebConnection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
 class Page(NamedTuple):
     """A page of a site (`_web_sites.toml`)."""
 
@@ -87,26 +90,16 @@ def schedule(task: WebTask, user: int) -> Iterator[Due]:
         name = "enter" if first else dice.choices([*moves], [*moves.values()])[0]
 
 
-@dataclass
-class WebConnection:
-    """One to a server."""
-
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-
-    async def get(self, path: str) -> int:
-        """Ask for a path; return the bytes of the answer."""
-        self.writer.write(f"GET {path} HTTP/1.1\r\nHost: web\r\n\r\n".encode())
-        head = await self.reader.readuntil(b"\r\n\r\n")
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise ConnectionError(head.split(b"\r\n", 1)[0].decode("latin-1"))
-        length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0])
-        await self.reader.readexactly(length)
-        return len(head) + length
-
-    def close(self) -> None:
-        """End it at once."""
-        self.writer.transport.abort()
+# Ask for a path; return the bytes of the answer.
+async def _get(connection: WebConnection, path: str) -> int:
+    reader, writer = connection
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: web\r\n\r\n".encode())
+    head = await reader.readuntil(b"\r\n\r\n")
+    if not head.startswith(b"HTTP/1.1 200"):
+        raise ConnectionError(head.split(b"\r\n", 1)[0].decode("latin-1"))
+    length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0])
+    await reader.readexactly(length)
+    return len(head) + length
 
 
 @dataclass
@@ -200,7 +193,7 @@ class Trial:
             connection = idle.pop() if idle else await self._connect(address, port, page.secure)
             words = f"/page/{due.name}?visitor={visit}&bytes={page.bytes}"
             for path in (words, *page.images):
-                size += await connection.get(path)
+                size += await _get(connection, path)
         except (OSError, asyncio.IncompleteReadError, ValueError) as error:
             if isinstance(error, OSError) and error.errno in (23, 24):
                 raise SystemExit(
@@ -208,7 +201,7 @@ class Trial:
                 ) from error
             self.failed[_reason(error)] += counts
             if connection:
-                connection.close()
+                connection[1].transport.abort()
         else:
             idle.append(connection)
             self.bytes += size
@@ -219,9 +212,7 @@ class Trial:
 
     async def _connect(self, address: str, port: int, secure: bool) -> WebConnection:
         trust = self.trust if secure else None
-        return WebConnection(
-            *await asyncio.open_connection(address, port, ssl=trust, limit=1 << 19)
-        )
+        return await asyncio.open_connection(address, port, ssl=trust, limit=1 << 19)
 
 
 def _reason(odd: BaseException) -> str:
@@ -233,7 +224,7 @@ def _reason(odd: BaseException) -> str:
 def _close(idle: dict[bool, list[WebConnection]]) -> None:
     for connections in idle.values():
         while connections:
-            connections.pop().close()
+            connections.pop()[1].transport.abort()
 
 
 def search(task: WebTask) -> Iterator[dict[str, Any]]:

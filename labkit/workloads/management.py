@@ -5,9 +5,10 @@ Machines of another cluster, which nobody fails over, are asked all the while.
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import ClassVar
 
@@ -72,15 +73,15 @@ class Management(Workload):
     """Seconds for which it is asked where nothing happens meanwhile."""
 
     @property
-    def wanted(self) -> _cluster.WantedCluster:
-        """The inventory, as large as it is made."""
-        vms = max(1, round(self.vms / self.part))
-        return _cluster.WantedCluster(self.hosts, vms, self.token_ms)
+    def inventory(self) -> tuple[int, int]:
+        """Hosts and machines, as many as are made."""
+        return self.hosts, max(1, round(self.vms / self.part))
 
     @property
     def seconds(self) -> float:
         """About how long one run takes: a cluster begins, and a server starts."""
-        return 15.0 + self.duration + 0.1 * self.wanted.hosts + 0.01 * self.wanted.vms
+        hosts, vms = self.inventory
+        return 15.0 + self.duration + 0.1 * hosts + 0.01 * vms
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """It takes vcsim, and two hosts with one disk and no cluster, or a machine of a cluster."""
@@ -99,24 +100,29 @@ class Management(Workload):
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Ask for a while."""
-        return self.during(hosts, _Pause(self.duration))
+        return self._ask(hosts, partial(time.sleep, self.duration))
 
     def during(self, hosts: Mapping[str, Host], beside: Beside) -> str:
-        """Begin a cluster, and ask its server until what happens has ended.
+        """Ask until what happens has ended."""
 
-        In a machine that a cluster of one's own guards, only the server begins.
-        """
-        client, cluster = hosts["client"], self.wanted
+        def wait() -> None:
+            beside.begun()
+            while beside.going:
+                time.sleep(PAUSE_SECONDS)
+
+        return self._ask(hosts, wait)
+
+    # In a machine that a cluster of one's own guards, only the server begins.
+    def _ask(self, hosts: Mapping[str, Host], wait: Callable[[], None]) -> str:
+        client = hosts["client"]
         machines = [hosts[role].address for role in self.beside]
-        with _serving(hosts, cluster) as servers:
+        with self._serving(hosts) as servers:
             at = ",".join(host.address for host in servers)
-            words = ("ask", str(cluster.vms), at, ",".join(machines))
+            words = ("ask", str(self.inventory[1]), at, ",".join(machines))
             with _cluster.brought(client), client.raw(*_cluster.program(), *words) as pipe:
                 if pipe.recv() != READY:
                     raise HostError(f"{client.name}: nobody asks", said=pipe.ended()[1])
-                beside.begun()
-                while beside.going:
-                    time.sleep(PAUSE_SECONDS)
+                wait()
                 pipe.finish()
                 text = b"".join(iter(pipe.recv, b"")).decode("utf-8", "replace")
                 after = {host.name: _after(client, host) for host in servers}
@@ -126,6 +132,18 @@ class Management(Workload):
                 else:  # each serves it to itself
                     after |= {f"{host.name}{ITSELF}": _after(host, host) for host in servers}
         return joined({"asked": text, **after})
+
+    # The servers that are asked, once the first of them is ready.
+    @contextmanager
+    def _serving(self, hosts: Mapping[str, Host]) -> Iterator[list[Host]]:
+        if _guarded.CENTER in hosts:
+            with _guarded.serve(hosts, self.inventory):
+                yield [hosts[_guarded.CENTER]]
+            return
+        pair = (hosts["server"], hosts["server2"])
+        with _cluster.clustered(*pair, self.inventory, self.token_ms):
+            _cluster.ready(pair[0], 0.0, READY_SECONDS)
+            yield [*pair]
 
     @staticmethod
     def over_time(text: str) -> Mapping[str, Series]:
@@ -163,31 +181,6 @@ class Management(Workload):
             Sample.single("unreachable time", "s", _unreachable(request)),
             Sample.single("changes lost", "1", len(missing), kind="count"),
         ]
-
-
-@dataclass(frozen=True)
-class _Pause:
-    """Nothing happens, for so many seconds from when this was made ready."""
-
-    duration: float
-    going: ClassVar[bool] = False
-
-    def begun(self) -> None:
-        """Wait until it is over."""
-        time.sleep(self.duration)
-
-
-# The servers that are asked, once the first of them is ready.
-@contextmanager
-def _serving(hosts: Mapping[str, Host], cluster: _cluster.WantedCluster) -> Iterator[list[Host]]:
-    if _guarded.CENTER in hosts:
-        with _guarded.serve(hosts, cluster):
-            yield [hosts[_guarded.CENTER]]
-        return
-    pair = (hosts["server"], hosts["server2"])
-    with _cluster.clustered(*pair, cluster):
-        _cluster.ready(pair[0], 0.0, READY_SECONDS)
-        yield [*pair]
 
 
 def _split_brain(verb: str, hosts: list[str]) -> ResultsError:

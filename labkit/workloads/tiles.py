@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -158,7 +158,10 @@ class TileLoad(Workload):
     def _numbers(self, parts: Mapping[str, str]) -> Iterator[int]:
         yield from self._steps
         tiles = self._steps[-1] + self.further
-        while tiles <= self.most and _TileRun.read(joined(parts)).holds(tiles - self.further):
+        while tiles <= self.most:
+            limit, _, stretches = _read(joined(parts))
+            if not _holds(limit, stretches, tiles - self.further):
+                return
             yield tiles
             tiles += self.further
 
@@ -209,12 +212,12 @@ class TileLoad(Workload):
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """Score and latencies at each number of tiles, and the most tiles within the limits."""
-        run = _TileRun.read(text)
-        best = [step for step in run.stretches if run.holds(step.tiles)][-1]
-        samples = [sample for stretch in run.stretches for sample in stretch.samples(run.pause)]
+        limit, pause, stretches = _read(text)
+        best = [step for step in stretches if _holds(limit, stretches, step["tiles"])][-1]
+        samples = [sample for stretch in stretches for sample in _samples(stretch, pause)]
         return [
-            *samples, Sample.single("score", "1", best.score(run.pause)),
-            Sample.single("most tiles", "1", best.tiles),
+            *samples, Sample.single("score", "1", _score(best, pause)),
+            Sample.single("most tiles", "1", best["tiles"]),
         ]  # fmt: skip
 
 
@@ -269,111 +272,90 @@ def _mail(server: Host, folder: str, mailboxes: int, word: str) -> Iterator[int]
 # --- figures ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _TileStretch:
-    """The work of one number of tiles."""
-
-    tiles: int
-    seconds: float
-    nominal: Mapping[str, float]
-    took: Mapping[str, list[list[float]]]
-    copies: int
-    copied: float
-    """Seconds from the beginning of the first copy to the end of the last one."""
-    disk: npt.NDArray[np.float64]
-
-    @classmethod
-    def of(cls, parts: Mapping[str, str], number: int) -> Self:
-        """The work that the parts of a number tell."""
-        try:
-            users = json.loads(parts[f"users {number}"])
-            rows = [line.split() for line in parts[f"copies {number}"].splitlines()]
-            spans = [(_number(start), _number(end)) for _, start, end in rows]
-            before, after = (parts[f"{at} {number}"].splitlines() for at in ("before", "after"))
-            lacks_disk = {before[1], after[1]} != {"0"}
-            counts = [[*map(_number, lines[0].split())] for lines in (before, after)]
-            took = {load: [[*map(_number, tile)] for tile in users["took"][load]]
-                    for load in LOADS}  # fmt: skip
-            nominal = {load: _number(users["nominal"][load], LEAST) for load in LOADS}
-            tiles, seconds = int(_number(users["tiles"])), _number(users["seconds"], LEAST)
-        except (KeyError, TypeError, ValueError, IndexError) as odd:
-            raise ResultsError(f"tiles: stretch {number} cannot be read", said=str(odd)) from None
-        if lacks_disk:
-            raise ResultsError(f"tiles: the array lost a disk in stretch {number}")
-        idle = [load for load in LOADS if len(took[load]) != tiles or not any(took[load])]
-        if idle or not spans:
-            names = ", ".join(idle) or "copies of disks"
-            raise ResultsError(f"tiles: too few answers came in stretch {number}: {names}",
-                               hint="measure for longer: duration")  # fmt: skip
-        disk = np.array([b - a for a, b in zip(*counts, strict=False)])[:COUNTERS]
-        copy_seconds = spans[-1][1] - spans[0][0]
-        if len(disk) < COUNTERS or disk.min() < 0 or copy_seconds <= 0:
-            raise ResultsError(f"tiles: a counter went back in stretch {number}")
-        return cls(tiles, seconds, nominal, took, len(spans), copy_seconds, disk)
-
-    def values(self, load: str) -> npt.NDArray[np.float64]:
-        """The ms that each answer took, of all tiles."""
-        return np.concatenate([np.array(tile, float) for tile in self.took[load]])
-
-    def score(self, pause: float) -> float:
-        """The sum of what tiles did of the nominal, and the infrastructure's part."""
-        work = np.array([[len(tile) / self.seconds / self.nominal[load] for tile in self.took[load]]
-                         for load in LOADS])  # fmt: skip
-        tiles = float(np.prod(work, axis=0) ** (1 / len(LOADS)) @ np.ones(self.tiles))
-        return APPLICATIONS * tiles + (1 - APPLICATIONS) * self.operations * pause
-
-    @property
-    def operations(self) -> float:
-        """Copies of guests' disks a second."""
-        return self.copies / self.copied
-
-    def samples(self, pause: float) -> Iterator[Sample]:
-        """Its figures, at its point."""
-        at = f"tiles={self.tiles}"
-        yield Sample.single(f"score [{at}]", "1", self.score(pause))
-        for load in LOADS:
-            values = self.values(load)
-            yield Sample(f"app latency [{at}, load={load}]", "ms", values)
-            rate = len(values) / self.seconds
-            yield Sample.single(f"app throughput [{at}, load={load}]", "1/s", rate)
-        for name, count, took in (("read", READS, READ_MS), ("write", WRITES, WRITE_MS)):
-            if self.disk[count]:
-                mean = self.disk[took] / self.disk[count]
-                yield Sample.single(f"guest {name} latency [{at}]", "ms", mean)
-        yield Sample.single(f"infrastructure [{at}]", "1/min", 60 * self.operations)
+Stretch = Mapping[str, Any]
+"""The work of one number of tiles."""
 
 
-@dataclass(frozen=True)
-class _TileRun:
-    """All numbers of tiles of one run."""
+# The limit, the pause, and the stretches that a text tells.
+def _read(text: str) -> tuple[float, float, list[Stretch]]:
+    parts = parted(text, "kept", "users 1")
+    numbers = range(1, 1 + (len(parts) - 1) // len(PARTS))
+    names = {"kept", *(f"{part} {number}" for number in numbers for part in PARTS)}
+    if odd := sorted(names ^ parts.keys()):
+        raise ResultsError("tiles: part of the output is not recognized", said=odd[0])
+    try:
+        limits = json.loads(parts["kept"])
+        limit, pause = _number(limits["limit"], 0.99), _number(limits["pause"], LEAST)
+    except (KeyError, TypeError, ValueError) as odd:
+        raise ResultsError("tiles: its limits cannot be read", said=str(odd)) from None
+    stretches = [_stretch(parts, number) for number in numbers]
+    if any(smaller["tiles"] >= larger["tiles"] for smaller, larger in pairwise(stretches)):
+        raise ResultsError("tiles: their numbers do not grow")
+    return limit, pause, stretches
 
-    limit: float
-    pause: float
-    stretches: Sequence[_TileStretch]
 
-    @classmethod
-    def read(cls, text: str) -> Self:
-        """The run that a text tells, or the reason why it tells none."""
-        parts = parted(text, "kept", "users 1")
-        numbers = range(1, 1 + (len(parts) - 1) // len(PARTS))
-        names = {"kept", *(f"{part} {number}" for number in numbers for part in PARTS)}
-        if odd := sorted(names ^ parts.keys()):
-            raise ResultsError("tiles: part of the output is not recognized", said=odd[0])
-        try:
-            limits = json.loads(parts["kept"])
-            limit, pause = _number(limits["limit"], 0.99), _number(limits["pause"], LEAST)
-        except (KeyError, TypeError, ValueError) as odd:
-            raise ResultsError("tiles: its limits cannot be read", said=str(odd)) from None
-        stretches = [_TileStretch.of(parts, number) for number in numbers]
-        if any(smaller.tiles >= larger.tiles for smaller, larger in pairwise(stretches)):
-            raise ResultsError("tiles: their numbers do not grow")
-        return cls(limit, pause, stretches)
+def _stretch(parts: Mapping[str, str], number: int) -> Stretch:
+    try:
+        users = json.loads(parts[f"users {number}"])
+        rows = [line.split() for line in parts[f"copies {number}"].splitlines()]
+        spans = [(_number(start), _number(end)) for _, start, end in rows]
+        before, after = (parts[f"{at} {number}"].splitlines() for at in ("before", "after"))
+        lacks_disk = {before[1], after[1]} != {"0"}
+        counts = [[*map(_number, lines[0].split())] for lines in (before, after)]
+        took = {load: [[*map(_number, tile)] for tile in users["took"][load]] for load in LOADS}
+        nominal = {load: _number(users["nominal"][load], LEAST) for load in LOADS}
+        tiles, seconds = int(_number(users["tiles"])), _number(users["seconds"], LEAST)
+    except (KeyError, TypeError, ValueError, IndexError) as odd:
+        raise ResultsError(f"tiles: stretch {number} cannot be read", said=str(odd)) from None
+    if lacks_disk:
+        raise ResultsError(f"tiles: the array lost a disk in stretch {number}")
+    idle = [load for load in LOADS if len(took[load]) != tiles or not any(took[load])]
+    if idle or not spans:
+        names = ", ".join(idle) or "copies of disks"
+        raise ResultsError(f"tiles: too few answers came in stretch {number}: {names}",
+                           hint="measure for longer: duration")  # fmt: skip
+    disk = np.array([b - a for a, b in zip(*counts, strict=False)])[:COUNTERS]
+    # From the beginning of the first copy to the end of the last one.
+    copying = spans[-1][1] - spans[0][0]
+    if len(disk) < COUNTERS or disk.min() < 0 or copying <= 0:
+        raise ResultsError(f"tiles: a counter went back in stretch {number}")
+    return {"tiles": tiles, "seconds": seconds, "nominal": nominal, "took": took,
+            "copies a second": len(spans) / copying, "disk": disk}  # fmt: skip
 
-    def holds(self, tiles: int) -> bool:
-        """Whether this number of tiles, and all smaller ones, answered within the limits."""
-        slow = [[np.percentile(stretch.values(load), QUANTILE) for load in LOADS]
-                for stretch in self.stretches if stretch.tiles <= tiles]  # fmt: skip
-        return bool((np.array(slow) <= self.limit * np.array(slow[0])).all())
+
+# Whether this number of tiles, and all smaller ones, answered within the limit.
+def _holds(limit: float, stretches: Sequence[Stretch], tiles: int) -> bool:
+    slow = [[np.percentile(_values(stretch, load), QUANTILE) for load in LOADS]
+            for stretch in stretches if stretch["tiles"] <= tiles]  # fmt: skip
+    return bool((np.array(slow) <= limit * np.array(slow[0])).all())
+
+
+# The ms that each answer took, of all tiles.
+def _values(stretch: Stretch, load: str) -> npt.NDArray[np.float64]:
+    return np.concatenate([np.array(tile, float) for tile in stretch["took"][load]])
+
+
+# The sum of what tiles did of the nominal, and the infrastructure's part.
+def _score(stretch: Stretch, pause: float) -> float:
+    work = np.array([[len(tile) / stretch["seconds"] / stretch["nominal"][load]
+                      for tile in stretch["took"][load]] for load in LOADS])  # fmt: skip
+    tiles = float(np.prod(work, axis=0) ** (1 / len(LOADS)) @ np.ones(stretch["tiles"]))
+    return APPLICATIONS * tiles + (1 - APPLICATIONS) * stretch["copies a second"] * pause
+
+
+def _samples(stretch: Stretch, pause: float) -> Iterator[Sample]:
+    at = f"tiles={stretch['tiles']}"
+    yield Sample.single(f"score [{at}]", "1", _score(stretch, pause))
+    for load in LOADS:
+        values = _values(stretch, load)
+        yield Sample(f"app latency [{at}, load={load}]", "ms", values)
+        rate = len(values) / stretch["seconds"]
+        yield Sample.single(f"app throughput [{at}, load={load}]", "1/s", rate)
+    for name, count, took in (("read", READS, READ_MS), ("write", WRITES, WRITE_MS)):
+        if stretch["disk"][count]:
+            mean = stretch["disk"][took] / stretch["disk"][count]
+            yield Sample.single(f"guest {name} latency [{at}]", "ms", mean)
+    yield Sample.single(f"infrastructure [{at}]", "1/min", 60 * stretch["copies a second"])
 
 
 def _number(text: Any, above: float = -1) -> float:

@@ -134,7 +134,7 @@ def test_hosts_that_are_set_otherwise_make_no_cluster(lab):
 def test_nothing_is_started_where_the_power_of_the_other_host_cannot_be_taken(lab):
     """Its link is cut and it goes on: the other one may not use the disk."""
     server, other = lab.host("server"), lab.host("server2")
-    with _cluster.clustered(server, other, _cluster.WantedCluster(1, 1, 500)):
+    with _cluster.clustered(server, other, (1, 1), 500):
         _cluster.ready(server, 0.0, 60)
         for host in (server, other):
             host.check("sh", "-c", _cluster.EXPEL)
@@ -161,4 +161,4 @@ def test_cluster_software_that_labkit_did_not_begin_is_named_and_left_alone(lab)
 def test_each_condition_of_the_study_says_what_it_does_there(lab):
     told = json.dumps([one.design for one in STUDY.conditions])
     assert told.count("hosts") == 13
-    assert replace(STUDY.workload, vms=4000).wanted.vms == 800
+    assert replace(STUDY.workload, vms=4000).inventory[1] == 800
