@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from glob import glob
 from pathlib import Path
+from typing import Any
 
 from labkit.errors import BadInput, Unknown
 
@@ -72,24 +73,20 @@ def _row(name: str, row: Mapping[str, str]) -> Package:
 
 
 @cache
-def _table() -> Mapping[str, object]:
+def _table() -> dict[str, Any]:
     return tomllib.loads(TABLE.read_text("utf-8"))
 
 
 @cache
 def packages() -> tuple[Package, ...]:
     """All rows of the table."""
-    rows = _table()["packages"]
-    assert isinstance(rows, dict)
-    return tuple(_row(name, row) for name, row in rows.items())
+    return tuple(_row(name, row) for name, row in _table()["packages"].items())
 
 
 @cache
 def unpackaged() -> Mapping[str, str]:
     """Programs that no package brings, and where one gets them."""
-    rows = _table()["unpackaged"]
-    assert isinstance(rows, dict)
-    return rows
+    return {**_table()["unpackaged"]}
 
 
 @cache

@@ -106,10 +106,12 @@ def asked_with(
     raise HostError(f"{host.name}: {name} {how}", said=said, hint=hint)
 
 
-def watched(host: Host, name: str, program: bytes, words: Words, seconds: float, hint: str) -> str:
+def watched(
+    host: Host, name: str, program: bytes, words: Words, seconds: float, hint: str, asked: str
+) -> str:
     """Run our program `name`; return its output and the CPU time meanwhile, as parts of one text.
 
-    NAME=VALUE among the first words is for its environment.
+    What was `asked` stands before. NAME=VALUE among the first words is for its environment.
     """
     around = [word for word in words if "=" in word.partition("/")[0]]
     command = [word for word in words if word not in around]
@@ -119,4 +121,5 @@ def watched(host: Host, name: str, program: bytes, words: Words, seconds: float,
     def words_at(at: dict[str, str]) -> Words:
         return [at["watch_cpus"], *watch, at[name], *command]
 
-    return asked_with(host, name, programs, words_at, seconds, hint)
+    text = asked_with(host, name, programs, words_at, seconds, hint)
+    return f"=== asked ===\n{asked} program={digest(program)}\n{text}"

@@ -41,11 +41,6 @@ class Served:
     pages: str = ""
     """The address of its web pages, if it has any."""
 
-    @property
-    def by_pages(self) -> tuple[str, ...]:
-        """The driver's options for them."""
-        return ("--pages", self.pages) if self.pages else ()
-
 
 @dataclass(frozen=True)
 class WantedShop:

@@ -181,7 +181,8 @@ class DvdStore(Workload):
         options = [word for name, value in values.items() for word in (f"--{name}", f"{value}")]
         words: list[str] = []
         for shop in shops:
-            words += ("--at", shop.address, "--secret", shop.secret, *shop.by_pages)
+            words += ("--at", shop.address, "--secret", shop.secret)
+            words += ("--pages", shop.pages) if shop.pages else ()
         end = ("--go-on",) if verb == "drive" else ()
         return ("python3", shops[0].program, verb, *words, *options, *end)
 

@@ -125,10 +125,9 @@ class Linpack(Workload):
             library, str(load.threads), "yes" if self.huge_pages else "no", str(WARM),
             *map(str, load.sizes.values()),
         ]  # fmt: skip
-        text = _compiled.watched(host, "linpack", program, words, 120 + 30 * load.seconds, SMALLER)
         sizes = " ".join(f"{name}={n}" for name, n in load.sizes.items())
-        return (f"=== asked ===\n{sizes} program={_compiled.digest(program)} library={library}\n"
-                f"{text}")  # fmt: skip
+        return _compiled.watched(host, "linpack", program, words, 120 + 30 * load.seconds, SMALLER,
+                                 f"{sizes} library={library}")  # fmt: skip
 
     @staticmethod
     def parse(text: str) -> list[Sample]:

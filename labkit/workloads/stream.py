@@ -103,9 +103,8 @@ class Stream(Workload):
             f"OMP_NUM_THREADS={load.threads}", "OMP_PROC_BIND=true", "OMP_DYNAMIC=false",
             str(load.elements), str(load.trials),
         ]  # fmt: skip
-        output = _compiled.watched(host, "stream", program, words, 120 + 30 * load.seconds, SMALLER)
-        asked = f"cache_kib={room.cache} program={_compiled.digest(program)}"
-        return f"=== asked ===\n{asked}\n{output}"
+        return _compiled.watched(host, "stream", program, words, 120 + 30 * load.seconds, SMALLER,
+                                 f"cache_kib={room.cache}")  # fmt: skip
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
