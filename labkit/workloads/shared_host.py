@@ -14,7 +14,7 @@ from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.probes.ready_time import ReadyTime, between
 from labkit.workload import Sample, Workload, knob
-from labkit.workloads._own_place import own_folder
+from labkit.workloads._own_place import own_scratch
 from labkit.workloads._sections import joined, parted
 from labkit.workloads.sockperf import Sockperf
 
@@ -128,25 +128,15 @@ class SharedHost(Workload):
 
 @contextmanager
 def computing(hosts: Mapping[str, Host]) -> Iterator[Mapping[str, str]]:
-    """The hosts compute until the block ends; yields the files of their counts once all have begun.
-
-    One that an earlier run left must not look like a beginning.
-    """
-    fleet = Fleet(hosts)
-    counts = {role: str(file) for role, file in fleet.each(_no_counts).check().items()}
-    words = {role: ("sh", "-c", COMPUTE, "compute", file) for role, file in counts.items()}
-    ready = {role: ("test", "-s", file) for role, file in counts.items()}
-    try:
-        with fleet.serving(words, ready=ready, seconds=READY_SECONDS):
-            yield counts
-    finally:
-        fleet.each(_no_counts)
-
-
-def _no_counts(host: Host) -> str:
-    file = f"{own_folder(host)}/computed-{host.name}"
-    host.run("rm", "-f", file)
-    return file
+    """The hosts compute until the block ends; yields the files of their counts once all do so."""
+    with ExitStack() as going:
+        folders = {role: going.enter_context(own_scratch(host, "computed"))
+                   for role, host in hosts.items()}  # fmt: skip
+        counts = {role: f"{folder}/count" for role, folder in folders.items()}
+        words = {role: ("sh", "-c", COMPUTE, "compute", file) for role, file in counts.items()}
+        ready = {role: ("test", "-s", file) for role, file in counts.items()}
+        going.enter_context(Fleet(hosts).serving(words, ready=ready, seconds=READY_SECONDS))
+        yield counts
 
 
 def counted(host: Host, file: str) -> str:

@@ -1,5 +1,3 @@
-rm -f "$1"
-set -C
 exec awk 'BEGIN {
     x = 1
     for (;;) {

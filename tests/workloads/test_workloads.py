@@ -2,11 +2,10 @@
 
 import importlib
 import json
-import os
 import pkgutil
 import shutil
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -257,28 +256,16 @@ def test_servers_of_several_pairs_get_ready_together_and_none_stays_where_one_fa
         assert sorted(ended) == ["one", "two"]
 
 
-def counted_by(host, counts):
-    """Whether it counts into a file of its own; in between there may be none."""
-    with suppress(OSError, HostError):
-        said = shared_host.counted(host, str(counts)).strip()
-        return not counts.is_symlink() and shared_host.COUNT.fullmatch(said)
-    return False
-
-
 def test_a_count_that_is_half_written_is_not_read(tmp_path):
     (tmp_path / "counts").write_text("131040\n131060\n13")
     assert shared_host.counted(HERE, str(tmp_path / "counts")).split()[0] == "131060"
 
 
-def test_what_computes_writes_through_no_link_that_somebody_laid(tmp_path):
-    mine = Host(f"mine-{os.getpid()}", "127.0.0.1", Local("mine"))
-    (tmp_path / "theirs").write_text("whole")
-    counts = Path(shared_host._no_counts(mine))
-    counts.symlink_to(tmp_path / "theirs")
-    with shared_host.computing({"mine": mine}):
-        awaited(lambda: counted_by(mine, counts))
-    assert (tmp_path / "theirs").read_text() == "whole"
-    assert not counts.exists()
+def test_a_host_computes_and_counts_until_it_is_told_to_end():
+    with shared_host.computing({"mine": HERE}) as files:
+        (file,) = files.values()
+        awaited(lambda: shared_host.COUNT.fullmatch(shared_host.counted(HERE, file).strip()))
+    assert not Path(file).parent.exists()
 
 
 @pytest.mark.parametrize("name", sorted(KNOWN))
