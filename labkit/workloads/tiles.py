@@ -339,8 +339,9 @@ def _values(stretch: Stretch, load: str) -> npt.NDArray[np.float64]:
 def _score(stretch: Stretch, pause: float) -> float:
     work = np.array([[len(tile) / stretch["seconds"] / stretch["nominal"][load]
                       for tile in stretch["took"][load]] for load in LOADS])  # fmt: skip
-    tiles = float(np.prod(work, axis=0) ** (1 / len(LOADS)) @ np.ones(stretch["tiles"]))
-    return APPLICATIONS * tiles + (1 - APPLICATIONS) * stretch["copies a second"] * pause
+    tiles = np.prod(work, axis=0) ** (1 / len(LOADS)) @ np.ones(stretch["tiles"])
+    copies = stretch["copies a second"] * pause
+    return float(APPLICATIONS * tiles + (1 - APPLICATIONS) * copies)
 
 
 def _samples(stretch: Stretch, pause: float) -> Iterator[Sample]:
