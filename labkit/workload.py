@@ -161,7 +161,7 @@ class Workload(ABC):
 
     @property
     def longest(self) -> float:
-        """Seconds of the longest command that outlasts a lost connection; 0: there is none."""
+        """Seconds of the longest command that is found again after a break; 0: there is none."""
         return self.seconds
 
     @abstractmethod

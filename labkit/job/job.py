@@ -125,6 +125,11 @@ class Job:
         _insisting(lambda: _run(self.host, title, words, seconds), str(self), silent, patience)
         return self.status()
 
+    def go_on(self, owner: str) -> None:
+        """Have the host know another process, which goes on with what the first one began."""
+        words = (*RUNNER, "owned", self.folder, owner)
+        _run(self.host, f"go on with job {self.key}", words, ANSWER_SECONDS)
+
     def forget(self) -> None:
         """Remove all that the host keeps of it, and free its key; refused while it runs."""
         words = (*RUNNER, "forget", self.folder)

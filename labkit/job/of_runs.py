@@ -1,7 +1,7 @@
 """Jobs of runs on a host: whose they are, and the end of those that a killed process has left.
 
-A job outlives the process that began it. Nobody waits for it then: it holds the place of the next,
-and takes time from whatever is measured beside it.
+A job outlives the process that began it, so that a study can go on with it. Nobody else waits for
+it then: it holds the place of the next, and takes time from whatever is measured beside it.
 """
 
 import re
@@ -60,14 +60,15 @@ def of_runs(host: Carries) -> list[RunJob]:
     ]
 
 
-def end_left(host: Carries, everyones: bool = False) -> list[RunJob]:
+def end_left(host: Carries, keep: str = "", everyones: bool = False) -> list[RunJob]:
     """End what killed processes have left on a host; return those of them that still went on.
 
-    `everyones` ends those too whose process lives, or cannot be seen from here.
+    Keys that begin with `keep` stay, for somebody goes on with them. `everyones` ends those too
+    whose process lives, or cannot be seen from here.
     """
     jobs = []
     for job in of_runs(host):
-        if job.left or everyones:
+        if (job.left or everyones) and not (keep and job.job.key.startswith(keep)):
             job.end()
             jobs += [job] if job.goes_on else []
     return jobs

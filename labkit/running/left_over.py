@@ -37,7 +37,7 @@ def put_back_on(lab: Lab) -> list[str]:
             try:
                 texts[role] = restore(host, "a killed run").lines if hello(host).open else []
                 left = (job for job in of_runs(host) if job.goes_on and job.left)
-                texts[role] += [f"{job} goes on: the next run ends it" for job in left]
+                texts[role] += [f"{job} goes on: the next run continues or ends it" for job in left]
                 del hosts[role]
             except LabkitError as error:
                 texts[role] = [f"{error.what}: {host.verb('restore')}"]

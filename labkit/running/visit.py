@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,6 +29,7 @@ from labkit.runs.progress import Progress, Tell, stop_asked, to_file
 from labkit.setting import Setting
 from labkit.workload import Workload, row
 from labkit.workloads import _pairs as pairs
+from labkit.workloads._lasting import key_of, results_key, under_way
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -100,13 +102,15 @@ class Visit:
         own_roles = self.changes.sets
         refuse_left({r: h for r, h in hosts.items() if r not in own_roles}, self.changes.owner)
 
-    # What a killed process has left would be measured too. What counts takes a guest without
-    # hardware support up to a second to start. Who cannot be asked now is asked when it matters.
+    # What a killed process of other results has left would be measured too; with what is of these
+    # we may go on. What counts takes a guest without hardware support up to a second to start. One
+    # that cannot be asked now is asked when it matters.
     def _prepare(self, todo: list[PlannedRun]) -> None:
+        of_ours = results_key(str(self.results.path))
         pairs_of = [step.condition.pairs(self.lab, load) for step in todo for load in self.loads]
         ends = [hosts for roles in pairs_of for hosts in roles.values()]
         fleet = Fleet({host.name: host for hosts in ends for host in hosts.values()})
-        for jobs in fleet.each(end_left).values():
+        for jobs in fleet.each(partial(end_left, keep=of_ours)).values():
             for job in jobs if isinstance(jobs, list) else ():
                 self._say("setting up", todo[0], len(todo), f"ended what was left: {job}")
         if self.lab.emulated:
@@ -237,16 +241,27 @@ class Visit:
         if self.lab.emulated:
             raw[name] = around.look(processes(self.lab.name))
 
-    # What happens beside them happens once, beside the first.
+    # What happens beside them happens once, beside the first. A run under changes of this process
+    # has no job of an earlier one: to look for it takes an emulated guest seconds.
     def _load(self, step: PlannedRun, raw: dict[str, str], beside: Happening | None) -> None:
         for load in self.loads:
-            together, workload = step.condition.pairs(self.lab, load), step.condition.load(load)
+            together = step.condition.pairs(self.lab, load)
+            workload, key = step.condition.load(load), self._key(step, load)
+            company = beside or self.changes.changed
+            if not company and (text_of_job := under_way(workload, together, key)):
+                raw["under_way.txt"] = text_of_job
             with pairs.blaming(load, "run"):
-                text: object = pairs.run(workload, together, self.results.path, beside)
+                name = "/".join(self.results.path.parts[-2:])
+                text: object = pairs.run(workload, together, key, beside, name)
                 if not isinstance(text, str):
                     raise TypeError(f"it returns the printed text, not {text!r}")
                 raw[f"{load.name}.txt"] = text
             beside = None
+
+    # What a killed process had changed is put back, so that only what changed nothing goes on.
+    def _key(self, step: PlannedRun, load: Workload) -> str:
+        state = self.changes.owner.token if self.changes.changed else ""
+        return key_of(str(self.results.path), (step.of, load.name), state)
 
     def _say(self, step: str, at: PlannedRun, of: int, remark: str = "") -> None:
         estimate = 3 + sum(load.seconds for load in self.loads)

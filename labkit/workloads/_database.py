@@ -13,6 +13,7 @@ from labkit.programs.packages import brings
 from labkit.shop import kit
 from labkit.workloads import _brought
 from labkit.workloads._brought import ENGINE, bring, could_bring
+from labkit.workloads._lasting import results_of
 from labkit.workloads._own_place import no_python, own_folder
 from labkit.workloads._server import serving_on
 
@@ -66,7 +67,7 @@ def serving_shop(
     """
     server, client = hosts["server"], hosts["client"]
     for host in (server, client):  # a database that a killed run left still has the files
-        end_left(host)
+        end_left(host, results_of(host))
     place = own_folder(client)
     program = f"{place}/{kit.name()}"
     client.put(kit.packed(), program, 0o644)
@@ -80,7 +81,7 @@ def serving_shop(
                 "durable" if shop.durable else "fast", str(shop.buffers), str(shop.connections),
                 str(turn) if shop.nodes else "")  # fmt: skip
 
-    with serving_on(server, words, lasts, seconds=READY_SECONDS) as port:
+    with serving_on(server, client, words, lasts, seconds=READY_SECONDS) as port:
         secret = f"{place}/shop-{server.name}-{port}.secret"
         client.put(server.get(f"{folder}/secret"), secret, 0o600)
         try:
@@ -113,7 +114,7 @@ def serving_pages(
     application: str = kit.SHOP,
 ) -> Iterator[Served]:  # fmt: skip
     """Serve the pages of a shop on `server`: nginx, and an application with its connections."""
-    server = hosts["server"]
+    server, client = hosts["server"], hosts["client"]
     place = shop.folder.rpartition("/")[0]
     program, script = f"{place}/{kit.name(application)}", f"{place}/serve_web.sh"
     server.put(kit.packed(application), program, 0o644)
@@ -124,7 +125,7 @@ def serving_pages(
                 str(port + APPLICATION), str(users + 2), program, shop.address,
                 f"{shop.folder}/secret")  # fmt: skip
 
-    with serving_on(server, words, lasts, seconds=READY_SECONDS) as port:
+    with serving_on(server, client, words, lasts, seconds=READY_SECONDS) as port:
         yield replace(shop, pages=f"{server.address}:{port}")
 
 

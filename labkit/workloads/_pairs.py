@@ -20,7 +20,7 @@ from labkit.programs.packages import installable, package_of
 from labkit.results import Run
 from labkit.setting import Words
 from labkit.workload import Beside, Sample, Workload
-from labkit.workloads._lasting import key_of, lasts
+from labkit.workloads._lasting import lasts
 
 MARK = "=== labkit: the pair of "
 # The mark comes first: it is found by far faster than the beginnings of lines.
@@ -30,23 +30,22 @@ Pair = Mapping[str, Host]
 
 
 def run(
-    workload: Workload, pairs: Mapping[str, Pair], results: Path | None = None,
-    beside: Beside | None = None,
+    workload: Workload, pairs: Mapping[str, Pair], key: str = "", beside: Beside | None = None,
+    run_name: str = "",
 ) -> str:  # fmt: skip
     """Run once between the hosts of every pair at the same time; of several, what each printed.
 
     Every pair is named after its server. All servers are ready before the first client starts.
-    What lasts between a single pair, for some results, is a job.
+    With the `key` of a run, what lasts between a single pair is a job that can be found again.
     """
     if len(pairs) == 1:
         (hosts,) = pairs.values()
         if beside:
             return workload.during(hosts, beside)
-        if results and lasts(workload):
-            key, name = key_of(str(results)), "/".join(results.parts[-2:])
-            hosts = {role: replace(host, measuring=key, run_name=name)
-                     for role, host in hosts.items()}  # fmt: skip
-        return workload.run(hosts)
+        job_key = key if lasts(workload) else ""
+        return workload.run(
+            {role: replace(h, measuring=job_key, run_name=run_name) for role, h in hosts.items()}
+        )
     if beside:
         raise BadInput(f"{workload.name}: nothing can happen beside several pairs of hosts")
     with ExitStack() as servers:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
-from labkit.errors import HostError, TimedOut
+from labkit.errors import HostError, TimedOut, Unreachable
 from labkit.fleet import together
 from labkit.host import Host
 from labkit.job import Job
-from labkit.job.of_runs import SERVES
+from labkit.job.of_runs import of_runs
 from labkit.machine.scripts import beside
 from labkit.setting import Words
 from labkit.workloads import _lasting
@@ -71,21 +71,77 @@ def serving_at(host: Host, port: int, words: Words) -> Iterator[None]:
 
 @contextmanager
 def serving_on(
-    host: Host, command: Callable[[int], Words], lasts: float, protocol: str = "tcp",
-    seconds: int = 20,
+    host: Host, client: Host, command: Callable[[int], Words], lasts: float,
+    protocol: str = "tcp", seconds: int = 20,
 ) -> Iterator[int]:  # fmt: skip
-    """Serve like `serving`; in a run that lasts, by a job that ends after `lasts` seconds at most.
+    """Serve like `serving`; in a run that lasts, by a job that outlives us `lasts` seconds at most.
 
-    It is there for a client that goes on asking while we have no connection.
+    An earlier process may have begun it for this run: then `client` still asks it.
     """
     if not host.measuring:
-        with serving(host, command, protocol, seconds) as port:
+        with ExitStack() as stack:
+            with _naming_others(host):
+                port = stack.enter_context(serving(host, command, protocol, seconds))
             yield port
         return
-    _lasting.clear(host)
+    with _naming_others(host):
+        server = _find(host, client, command)
+        job, port = server or _begin(host, command, lasts, protocol, seconds)
+    try:
+        with _hinting(host, protocol, port):
+            yield port
+    except Unreachable:
+        raise  # of the client, which goes on asking: it ends at its deadline
+    except BaseException:
+        _lasting.end(job)
+        raise
+    _lasting.end(job)
 
+
+# A server that does not begin may want what another one has.
+@contextmanager
+def _naming_others(host: Host) -> Iterator[None]:
+    try:
+        yield
+    except Unreachable:
+        raise
+    except HostError as error:
+        results = _lasting.results_of(host) or "none"
+        jobs = [str(job) for job in of_runs(host)
+                if job.goes_on and not job.job.key.startswith(results)]  # fmt: skip
+        if not jobs:
+            raise
+        hint = f"also there: {'; '.join(jobs)}. Wait for it, or end it: "
+        hint += f"{host.verb('restore')} --break"
+        raise type(error)(error.what, said=error.said, hint=hint) from error
+
+
+def _mark(host: Host, command: Callable[[int], Words]) -> str:
+    return f"{host.measuring}-{_lasting.SERVES}{_lasting.digest(command(0))[:8]}-"
+
+
+# One that has ended is as good, where what asked it has ended before. Another server of this run
+# is left alone; what is of a try under other changes is of no more use.
+def _find(host: Host, client: Host, command: Callable[[int], Words]) -> tuple[Job, int] | None:
+    run, mark, server = host.measuring.partition("-")[0], _mark(host, command), None
+    for job, status in _lasting.found(host, f"{run}-").items():
+        if job.key.startswith(mark):
+            asked = _lasting.asked(client, client.measuring).values()
+            if server or (status.over and not any(end.over for end in asked)):
+                _lasting.end(job)
+            else:
+                server = job, int(job.key.rpartition("-")[2])
+                job.go_on(host.owner)
+        elif _lasting.SERVES in job.key and not job.key.startswith(f"{host.measuring}-"):
+            _lasting.end(job)
+    return server
+
+
+def _begin(
+    host: Host, command: Callable[[int], Words], lasts: float, protocol: str, seconds: float
+) -> tuple[Job, int]:
     def start(port: int) -> Job:
-        job = host.start(*command(port), key=f"{host.measuring}-{SERVES}{port}", seconds=lasts)
+        job = host.start(*command(port), key=f"{_mark(host, command)}{port}", seconds=lasts)
         try:
             _await(host, job, _listens(port, protocol), seconds)
         except BaseException:
@@ -93,12 +149,7 @@ def serving_on(
             raise
         return job
 
-    job, port = _on_free_port(host, start)
-    try:
-        with _hinting(host, protocol, port):
-            yield port
-    finally:
-        _lasting.end(job)
+    return _on_free_port(host, start)
 
 
 def _await(host: Host, job: Job, ready: Words, seconds: float) -> None:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -109,8 +110,11 @@ class DvdStore(Workload):
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Fill the shops if they are not, have customers buy, and check what is there then."""
-        with self.asking(hosts) as words:
-            return _lasting.checked(hosts["client"], *words, seconds=self.deadline)
+        with self._shops(hosts) as shops:
+            client, key = hosts["client"], f"{self} {shops}"
+            words = partial(self._words, "drive", shops)
+            output, _ = _lasting.timed(client, key, words, self.deadline)
+            return output
 
     def during(self, hosts: Mapping[str, Host], beside: Beside) -> str:
         """Run as `run` does, for `duration` seconds and until what happens beside it has ended."""
@@ -154,17 +158,23 @@ class DvdStore(Workload):
 
     @contextmanager
     def asking(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
-        """The client's command, while the databases of the server listen, filled."""
-        lasts = FILL_SECONDS + LONGER + self.deadline
+        """The client's command, while the databases of the server listen."""
+        with self._shops(hosts) as shops:
+            yield self._words("drive", shops)
+
+    # Where an earlier process has customers at work, the shops have been filled.
+    @contextmanager
+    def _shops(self, hosts: Mapping[str, Host]) -> Iterator[list[database.Served]]:
+        lasts, client = FILL_SECONDS + LONGER + self.deadline, hosts["client"]
         with ExitStack() as shops:
             sites = [shops.enter_context(database.serving_shop(hosts, self._wanted, number, lasts))
                      for number in range(1, self.instances + 1)]  # fmt: skip
-            for shop in sites:
-                hosts["client"].check(*self._words("fill", [shop]), seconds=FILL_SECONDS)
+            for shop in [] if _lasting.asked(client, client.measuring) else sites:
+                client.check(*self._words("fill", [shop]), seconds=FILL_SECONDS)
             if self.way == "web":
                 pages = (database.serving_pages(hosts, shop, self.users, lasts) for shop in sites)
                 sites = [*map(shops.enter_context, pages)]
-            yield self._words("drive", sites)
+            yield sites
 
     @property
     def _wanted(self) -> database.WantedShop:

@@ -120,10 +120,10 @@ class Netperf(Workload):
             with self._sockperf.asking(hosts) as words:
                 yield words
             return
-        host, at = hosts["server"], hosts["server"].address
+        at, ends = hosts["server"].address, (hosts["server"], hosts["client"])
         server = ("iperf3", "-s", "-4", "-B") if self.free else ("netserver", "-D", "-4", "-L")
         lasts = SPARE_SECONDS + self._most_seconds
-        with serving_on(host, lambda port: (*server, at, "-p", str(port)), lasts) as port:
+        with serving_on(*ends, lambda port: (*server, at, "-p", str(port)), lasts) as port:
             place = (at, "-p", str(port))
             yield self._iperf3(*place) if self.free else self._netperf(*place)
 

@@ -25,6 +25,7 @@ SPARE_FILES = 64
 # redis-benchmark that may not open as many files as it has clients asks for ever.
 LIMIT_AND_EXEC = 'ulimit -n "$1" || exit; shift; exec "$@"'
 MAY_OPEN = "ulimit -Hn"
+SAID_BEFORE = 'printf %s "$1"; shift; exec "$@"'
 LEAST_REQUESTS = 4
 """Of each client, before it is known how fast they are answered."""
 COLUMNS = {"avg_latency_ms": "mean", "p50_latency_ms": "p50", "p99_latency_ms": "p99"}
@@ -89,22 +90,32 @@ class Redis(Workload):
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Serve, warm up, then measure between two looks at the server and both machines."""
         server, client = hosts["server"], hosts["client"]
-        longest, requests = SPARE_SECONDS + 3 * self._most_seconds, LEAST_REQUESTS * self.clients
-        with serving_on(server, lambda at: self._server(server, at), longest) as port:
-            words = self._benchmark(hosts, port, requests)
-            parts = {"warm-up": client.check(*words, seconds=self._most_seconds)}
-            requests = max(requests, int(self.duration * _row(parts["warm-up"])["rps"]))
-            parts |= {**self._looks(hosts, port, "before"), "requests": str(requests)}
-            words = self._benchmark(hosts, port, requests)
+        longest = SPARE_SECONDS + 3 * self._most_seconds
+        with serving_on(server, client, lambda at: self._server(server, at), longest) as port:
+
+            def words() -> Words:
+                return ("sh", "-c", SAID_BEFORE, "said", *self._begin(hosts, port))
+
             try:
-                parts["benchmark"] = _lasting.checked(client, *words, seconds=self._most_seconds)
+                output, _ = _lasting.timed(client, f"{self} {port}", words, self._most_seconds)
             except CommandFailed as error:
                 raise ended(error, server, port) from None
-            return joined({**parts, **self._looks(hosts, port, "after")})
+            return output + joined(self._looks(hosts, port, "after"))
 
     @property
     def _most_seconds(self) -> float:
         return 50 + 10 * self.duration
+
+    # What was seen before the benchmark goes the same way as what it prints: that may be read by
+    # another process than this one.
+    def _begin(self, hosts: Mapping[str, Host], port: int) -> Words:
+        requests = LEAST_REQUESTS * self.clients
+        words = self._benchmark(hosts, port, requests)
+        parts = {"warm-up": hosts["client"].check(*words, seconds=self._most_seconds)}
+        requests = max(requests, int(self.duration * _row(parts["warm-up"])["rps"]))
+        parts |= self._looks(hosts, port, "before")
+        parts["requests"] = str(requests)
+        return (joined({**parts, "benchmark": ""}), *self._benchmark(hosts, port, requests))
 
     def _server(self, host: Host, port: int) -> Words:
         pin = ("taskset", "-c", self.pin) if self.pin else ()

@@ -93,7 +93,8 @@ class Sockperf(Workload):
             return (*tool, "server", *at, "-p", str(port), *options, *spin_options)
 
         lasts = SPARE_SECONDS + self._most_seconds
-        with serving_on(hosts["server"], server, lasts, self.protocol) as port:
+        ends = hosts["server"], hosts["client"]
+        with serving_on(*ends, server, lasts, self.protocol) as port:
             yield (
                 "sh", "-c", LOGGED, "sh",
                 *tool, "ping-pong", *at, "-p", str(port), *options, "--full-rtt",

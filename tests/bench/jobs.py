@@ -53,7 +53,7 @@ def of_way(name, host):
     """The seconds of each, and what a job's are on top of the shortest run that is one."""
     plain, job = [], []
     for number in range(ROUNDS + 1):
-        run = replace(host, measuring=key_of(f"bench {name} {number}"))
+        run = replace(host, measuring=key_of(f"bench {name} {number}", "", ""))
         plain.append(seconds(lambda: checked(host, "sleep", str(SLEEP), seconds=60)))
         job.append(seconds(lambda run=run: checked(run, "sleep", str(SLEEP), seconds=60)))
     # The first of each logs in, and finds nothing in memory.

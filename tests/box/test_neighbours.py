@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from boxes import OTHER
@@ -10,11 +11,16 @@ from leftovers import another, awaited
 from labkit.changes.in_force import applied, in_force
 from labkit.changes.plan import plan
 from labkit.condition import Condition
+from labkit.errors import Unreachable
+from labkit.host import Host
+from labkit.job import Job
 from labkit.pages.dial_panel import BEFORE, PRESENT, Dialling
 from labkit.probes.ready_time import Between, ReadyTime
 from labkit.settings.exclusive_cpu import ExclusiveCpu, OtherCpus
 from labkit.settings.neighbour import PLACES, Halting, Neighbour
 from labkit.settings.reclaim import MemoryLock, Reclaim
+from labkit.workloads import _lasting, shared_host
+from labkit.workloads import _pairs as pairs
 from labkit.workloads._sections import parted
 from labkit.workloads.ping import Ping
 from labkit.workloads.shared_host import NEIGHBOURS, SharedHost
@@ -195,6 +201,67 @@ def test_two_servers_are_asked_at_once_beside_one_that_computes(lab):
 
 def computes(host):
     return host.run("pgrep", "-x", "awk|mawk").stdout.split()
+
+
+@pytest.fixture
+def asked(lab, monkeypatch):
+    """What asks under a key of its own, and the roles of the hosts where it began a load."""
+    started, start = [], Host.start
+
+    def spied(self, *words, key, **how):
+        if _lasting.SERVES not in key:
+            started.append(self.name)
+        return start(self, *words, key=key, **how)
+
+    monkeypatch.setattr(Host, "start", spied)
+    hosts, key = playing(lab), _lasting.key_of(time.time_ns(), "", "")
+    yield lambda load: pairs.run(load, {"": hosts}, key), started
+    for host in hosts.values():
+        assert host.jobs() == {}
+    assert not any(computes(hosts[role]) for role in NEIGHBOURS[:2])
+
+
+def lost(job, *_, **__):
+    raise Unreachable(f"{job}: as if the connection had been lost")
+
+
+@pytest.mark.torture
+def test_a_run_that_was_given_up_begins_again_and_ends_what_was_left(lab, asked, monkeypatch):
+    load, (run, started) = SharedHost(duration=7), asked
+    with monkeypatch.context() as cut, pytest.raises(Unreachable):
+        cut.setattr(Job, "wait", lost)
+        run(load)
+    found = read(load, run(load))
+    assert found["throughput"].values[0] > 0
+    assert started == ["client"] * 2
+
+
+@pytest.mark.parametrize("late", [False, pytest.param(True, marks=pytest.mark.torture)])
+def test_a_lost_connection_to_the_client_is_survived(lab, asked, monkeypatch, late):
+    load, client, (run, started) = SharedHost(duration=7), lab.host("client"), asked
+    if late:
+        monkeypatch.setattr(Job, "wait", waits_too_long(Job.wait))
+    else:  # on busy CPUs, looks would come too late by themselves
+        monkeypatch.setattr(shared_host, "LATE_SECONDS", 60.0)
+    with ThreadPoolExecutor(1) as beside:
+        text = beside.submit(run, load)
+        awaited(lambda: started, seconds=60)
+        with pytest.raises(Unreachable):
+            client.run("sh", "-c", "kill -9 $(cut -d ' ' -f 4 /proc/$PPID/stat)")
+        found = read(load, text.result())
+    assert found["throughput"].values[0] > 0
+    assert started == ["client"] * (2 if late else 1)
+
+
+def waits_too_long(wait):
+    pauses = [15.0]
+
+    def waiting(*how, **more):
+        status = wait(*how, **more)
+        time.sleep(pauses.pop() if pauses else 0)
+        return status
+
+    return waiting
 
 
 def test_a_dial_that_is_turned_is_in_force_and_stop_puts_everything_back(lab):

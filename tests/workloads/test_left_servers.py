@@ -16,6 +16,7 @@ from labkit.changes.restore import restore
 from labkit.check import FAILURE, OK, WARNING, Subject
 from labkit.checks.host import unfinished
 from labkit.condition import Condition
+from labkit.errors import HostError
 from labkit.host import Host
 from labkit.job import of_runs
 from labkit.lab import Lab
@@ -50,7 +51,7 @@ def here(tmp_path, monkeypatch):
 
 
 def of_run(host, name):
-    return replace(host, measuring=key_of(name), run_name=f"docker_redis/{name}")
+    return replace(host, measuring=key_of(name, "", ""), run_name=f"docker_redis/{name}")
 
 
 def redis(port):
@@ -78,7 +79,7 @@ def killed(serve):
 def left(here):
     """The number of the killed process."""
     first = of_run(here, "first")
-    yield killed(lambda: serving_on(first, redis, 600))
+    yield killed(lambda: serving_on(first, first, redis, 600))
 
 
 def looked(here):
@@ -93,7 +94,7 @@ def test_it_is_seen_by_the_doctor_and_ended_by_restore_which_name_it(here, left)
     for part in ("the server of docker_redis/first", f"process {left}", "since 20"):
         assert part in one.found, one.found
     (line,) = left_over.put_back_on(Lab("loopback", {"here": here}, tier="loopback"))
-    assert "the next run ends it" in line
+    assert "the next run continues or ends it" in line
     done = restore(here)
     (line,) = done.lines
     assert done.ok and f"process {left}" in line and "is ended" in line
@@ -102,19 +103,20 @@ def test_it_is_seen_by_the_doctor_and_ended_by_restore_which_name_it(here, left)
 
 
 @pytest.mark.slow
-def test_that_of_a_process_that_lives_is_left_alone_and_of_a_killed_one_ended_by_the_next_study(
+def test_the_next_run_of_other_results_ends_it_and_one_of_the_same_goes_on_with_it(
     here, left, tmp_path
 ):
-    mine = of_run(here, "mine")
-    with serving_on(mine, redis, 600):
-        (one,) = [job for job in of_runs.of_runs(here) if not job.left]
-        assert one.owner.pid == str(os.getpid())
-        assert {found.state for found in looked(here)} == {FAILURE, WARNING}
-        done = restore(here).lines
-        assert ["is left alone" in line for line in done] == [False, True]
-        assert of_runs.end_left(here) == []
+    (job,) = here.jobs()
+    first = of_run(here, "first")
+    with serving_on(first, first, redis, 600) as port:
+        assert job.key.endswith(f"-{port}") and list(here.jobs()) == [job]
+        (one,) = of_runs.of_runs(here)
+        assert one.owner.pid == str(os.getpid()) and not one.left
+        assert [one.state for one in looked(here)] == [WARNING]
+        (line,) = restore(here).lines
+        assert "is left alone" in line and of_runs.end_left(here) == []
     assert here.jobs() == {}
-    killed(lambda: serving_on(mine, redis, 600))
+    killed(lambda: serving_on(first, first, redis, 600))
     hosts = dict.fromkeys(("client", "server", "host"), here)
     lab = Lab("loopback", hosts, tier="loopback")
     told = []
@@ -124,7 +126,18 @@ def test_that_of_a_process_that_lives_is_left_alone_and_of_a_killed_one_ended_by
     )  # fmt: skip
     loop.run(study, lab, Results.begin(tmp_path / "other", ASKED), repeats=1, tell=told.append)
     assert here.jobs() == {}
-    assert [one for one in told if "the server of docker_redis/mine" in one.remark]
+    assert [one for one in told if "the server of docker_redis/first" in one.remark]
+
+
+@pytest.mark.slow
+def test_who_else_serves_is_named_where_a_server_does_not_begin(here):
+    first, second = of_run(here, "first"), of_run(here, "second")
+    with (
+        serving_on(first, first, redis, 600),
+        pytest.raises(HostError, match=r"docker_redis/first, followed by .*restore here --break"),
+        serving_on(second, second, lambda _: ("sh", "-c", "exit 1"), 600),
+    ):
+        pass
 
 
 @pytest.mark.slow
