@@ -160,13 +160,11 @@ class Topology:
 
     def engined(self, choice: Callable[[str], str]) -> Topology:
         """The same with the engine that `choice` makes of each; none leaves the container out."""
-        guests = [guest.role for guest in self.guests]
-        containers = (
-            replace(plan, engine=choice(plan.engine.replace("any", "crun") if plan.on in guests
-                                        else plan.engine))
-            for plan in self.containers
-        )  # fmt: skip
-        return replace(self, containers=tuple(plan for plan in containers if plan.engine))
+        hosts = [host.role for host in self.hosts]
+        choices = [(plan, choice((plan if plan.on in hosts else plan.in_guest).engine))
+                   for plan in self.containers]  # fmt: skip
+        able = tuple(replace(container, engine=engine) for container, engine in choices if engine)
+        return replace(self, containers=able)
 
     def accelerated(self, choice: Callable[[str], str]) -> Topology:
         """The same with the accelerator that `choice` makes of each; none leaves the guest out."""

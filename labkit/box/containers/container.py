@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from labkit.box.needs import SEARCH_PATH
 from labkit.box.rootless.inside import inside
@@ -21,7 +21,7 @@ NETWORKS = ("bridge", "host")
 DOCKER = ("docker", "dockerd", "containerd", "iptables")
 ENGINES = ("any", "docker", "crun", "runc")
 IN_GUESTS = ("any", "crun", "runc")
-"""A guest starts programs slowly: Docker's would take it longer than a study. There any is crun."""
+"""A guest starts programs slowly: Docker's engine would take it longer than a study."""
 PACKAGES = {"docker": "docker.io", "crun": "crun", "runc": "runc"}
 NO_GROUPS = "they need control groups, which only root has here"
 LEAST_MEMORY = 16
@@ -55,6 +55,11 @@ class ContainerPlan:
                 f"cannot give container {self.role} {self.memory!r} of memory",
                 hint=f'write it as "256M"; the least is {LEAST_MEMORY}M',
             )
+
+    @property
+    def in_guest(self) -> ContainerPlan:
+        """The plan as a guest runs it: for any engine, the one that needs no daemon."""
+        return replace(self, engine="crun") if self.engine == "any" else self
 
 
 def choice(engine: str) -> str:
