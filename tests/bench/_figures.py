@@ -7,7 +7,9 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-OUT = Path(__file__).resolve().parents[2] / "out" / "bench"
+HOME = Path(__file__).resolve().parents[2]
+OUT = HOME / "out" / "bench"
+sys.path[:0] = [str(HOME / "tests/helpers")]
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,12 @@ def seconds(action):
 def median(values):
     """The median, for times that a busy machine makes long now and then."""
     return statistics.median(values)
+
+
+def run(name, *parts):
+    """Write what the parts found, or those of them that the command line names."""
+    chosen = [part for part in parts if part.__name__ in sys.argv[1:]] or parts
+    write(name, [figure for part in chosen for figure in part()])
 
 
 def write(name, figures):

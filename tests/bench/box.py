@@ -2,20 +2,18 @@
 
 import os
 import re
-import sys
 import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from _figures import at_most, median, seconds, target, write
+from _figures import at_most, median, run, seconds, target
+from sshd import reached, serving
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from labkit import box
 from labkit.box.cgroup import Cgroup
 from labkit.box.guests import accelerator
 from labkit.lab import opened
-from tests.helpers.sshd import reached, serving
 
 ROUNDS, NAME = 3, os.environ.get("LABKIT_TEST_BOX", "bench")
 HOSTS, GUESTS = 32, 8
@@ -124,9 +122,8 @@ def sizes():
 
 def main():
     box.down(NAME)
-    parts = {part.__name__: part for part in (times, at_scale, sizes)}
     try:
-        write("box", [figure for name in sys.argv[1:] or parts for figure in parts[name]()])
+        run("box", times, at_scale, sizes)
     finally:
         box.down(NAME)
 

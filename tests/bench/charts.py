@@ -14,7 +14,7 @@ from pathlib import Path
 import altair as alt
 import nbformat
 import numpy as np
-from _figures import at_most, median, seconds, target, write
+from _figures import at_most, median, run, seconds, target
 from jupyter_client.manager import start_new_kernel
 
 from labkit import charts
@@ -22,10 +22,6 @@ from labkit import charts
 NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "01-lat-ping.ipynb"
 MANY = 1_000_000
 ROUNDS = 5
-
-
-def main():
-    write("charts", [*alone(), *opened()])
 
 
 # With all of a million points in it Altair takes minutes, so it is given a hundredth of them.
@@ -109,4 +105,4 @@ def plain(at, values):
 
 
 if __name__ == "__main__":
-    main()
+    run("charts", alone, opened)

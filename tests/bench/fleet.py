@@ -6,22 +6,19 @@ its turn. The peer tells one host after another to start, each on a thread of it
 
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from _figures import at_most, median, target, write
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from dataclasses import replace
+from sshd import serving
 
 from labkit.fleet.fleet import Fleet
 from labkit.host import Host
 from labkit.transports.ssh import Ssh
-from tests.helpers.sshd import serving
 
 PROGRAMS = ("perl",)
 

@@ -4,20 +4,18 @@ Both sleep for the same time in turn, as a run's command does: a job is looked f
 for, read and forgotten. A run that takes LASTS_SECONDS or more is a job, at 5 % at most.
 """
 
-import sys
 import tempfile
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from _figures import at_most, beside, median, seconds, write
+from sshd import reached, serving
+from wire import delayed
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from labkit.host import Host
 from labkit.transports.local import Local
 from labkit.workloads._lasting import LASTS_SECONDS, checked, key_of
-from tests.helpers.sshd import known, reached, serving
-from tests.helpers.wire import delayed
 
 ROUNDS, SLEEP, SHARE = 15, 1.0, 0.05
 ROUND_TRIP = 0.020
@@ -42,11 +40,8 @@ def by_ssh(round_trip=0.0):
     """An sshd of our own, at a round trip of so many seconds."""
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as server:
         far = delayed(server.port, round_trip) if round_trip else nullcontext(server.port)
-        with far as port:
-            public = (server.folder / "host_ed25519.pub").read_text()
-            (server.folder / "known_hosts").write_text(known(port, public))
-            with reached(server.address(port=port)) as host:
-                yield host
+        with far as port, reached(server.behind(port)) as host:
+            yield host
 
 
 def of_way(name, host):

@@ -15,17 +15,14 @@ from pathlib import Path
 
 from _figures import at_most, median, seconds, write
 from _peer_python import python_with
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 from knobs import Knob
+from sshd import serving
+from wire import delayed
 
 from labkit.changes.in_force import in_force
 from labkit.host import Host
 from labkit.ssh.connection import Address
 from labkit.transports.ssh import Ssh
-from tests.helpers.sshd import serving
-from tests.helpers.wire import delayed
 
 ROUNDS, SETTINGS, MANY, ROUND_TRIP = 3, 20, 16, 0.020
 
@@ -51,10 +48,7 @@ def hosts(folder, count, round_trip):
             server = stack.enter_context(serving(home))
             at = server.address()
             if round_trip:
-                port = stack.enter_context(delayed(server.port, round_trip))
-                known = home / "known_hosts"
-                known.write_text(known.read_text().replace(f":{server.port} ", f":{port} "))
-                at = server.address(port=port)
+                at = server.behind(stack.enter_context(delayed(server.port, round_trip)))
             found[f"host{n}"] = Host(f"host{n}", "127.0.0.1", Counting(at))
         stack.callback(lambda: [host.close() for host in found.values()])
         yield found

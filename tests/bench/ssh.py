@@ -17,10 +17,8 @@ from pathlib import Path
 from _figures import at_least, at_most, median, seconds, write
 from _peer_python import python_with
 from _peers import PROGRAM
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tests.helpers.sshd import serving
-from tests.helpers.wire import delayed
+from sshd import serving
+from wire import delayed
 
 ROUNDS, COMMANDS, HOSTS, ROUND_TRIP = 5, 40, 32, 0.020
 TOOLS = ["paramiko", "asyncssh"]
@@ -40,22 +38,14 @@ def hosts(count, round_trip=0.0):
             (home / str(number)).mkdir()
             server = stack.enter_context(serving(home / str(number)))
             port = stack.enter_context(delayed(server.port, round_trip)) if round_trip else 0
-            found.append(reached(server, port or server.port))
+            at = server.behind(port or server.port)
+            found.append({"port": at.port, "user": at.user, "key": at.key,
+                          "known_hosts": at.known_hosts[0]})  # fmt: skip
         (home / ".ssh").mkdir()
         known = "".join(Path(host["known_hosts"]).read_text() for host in found)
         (home / ".ssh/known_hosts").write_text(known)
         (home / "hosts.json").write_text(json.dumps(found))
         yield home / "hosts.json"
-
-
-def reached(server, port):
-    at = server.address()
-    known = server.folder / "known_bench"
-    text = Path(at.known_hosts[0]).read_text()
-    known.write_text(text.replace(f":{server.port}", f":{port}"))
-    return {
-        "port": port, "user": at.user, "key": at.key, "known_hosts": str(known),
-    }  # fmt: skip
 
 
 def told(python, tool, task, count, where):

@@ -18,10 +18,6 @@ group by r.condition order by r.condition
 """
 
 
-def main():
-    write("store", [figure for size in SIZES for figure in measured(size)])
-
-
 def measured(size):
     with tempfile.TemporaryDirectory() as folder:
         os.environ["LABKIT_OUT"] = f"{folder}/out"
@@ -63,4 +59,4 @@ def keep(results, order):
 
 
 if __name__ == "__main__":
-    main()
+    write("store", [figure for size in SIZES for figure in measured(size)])

@@ -6,23 +6,17 @@ anything the same. Ours goes on until it is decided, or given up. Seconds are bl
 6 s each, as `lat_ping` takes; nothing is timed here.
 """
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import scipy.stats
-
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "helpers"), str(Path(__file__).parent)]
-
-from _figures import at_most, beside, write  # noqa: E402
-from looking import (  # noqa: E402
+from _figures import at_most, beside, write
+from looking import (
     GENERATORS,
     Doubts,
     sides,
     unpaid,
     until_decided,
 )
-from proof import BUDGET, EFFECTS  # noqa: E402
+from proof import BUDGET, EFFECTS
 
 MANY, SAMPLES, RUN_SECONDS = 200, 200, 6.0
 KINDS = ("lognormal, blocks 5 %", "bimodal 2 %", "Pareto 3", "AR(1) 0.9")
