@@ -13,13 +13,12 @@ import hashlib
 import importlib.util
 import pkgutil
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar, cast
+from types import ModuleType
 
 from labkit.claims.judged_as import KEY, Claimed, check_unit, with_claimed
 from labkit.errors import BadInput, LabkitError, ResultsError, Unknown, insist_each
@@ -28,7 +27,6 @@ from labkit.machine.places import out
 from labkit.results import IMPORTS, Results, Run, stored
 from labkit.workload import Sample, row
 
-T = TypeVar("T")
 STUDY = "imported"
 workspace.extend(__path__, "imports")
 MOST_BYTES = 256 << 20
@@ -36,20 +34,12 @@ OWN = "each block of each condition is a measurement of its own"
 BY_METRIC = "--metric 'NAME: CONDITION=METRIC'"
 
 
-class Format(Protocol):
-    """A reader for the files of one tool."""
-
-    def read(self, text: str) -> list[Sample]:
-        """All that one file holds."""
-        ...
-
-
 def names() -> list[str]:
     """The formats that can be imported."""
     return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
 
 
-def find(name: str) -> Format:
+def find(name: str) -> ModuleType:
     """The format of that name; `redis-benchmark` is read as `redis_benchmark`."""
     stem = name.replace("-", "_")
     if stem not in names():
@@ -61,7 +51,7 @@ def find(name: str) -> Format:
         module = importlib.import_module(name)
         if not callable(getattr(module, "read", None)):
             raise BadInput("it has no `read`", hint="def read(text: str) -> list[Sample]")
-    return cast(Format, module)
+    return module
 
 
 def text_of(file: Path) -> str:
@@ -165,14 +155,15 @@ def _keep(results: Results, run: Run, parts: Sequence[_Part], claims: Claimed | 
 def _parts(condition: str, source: Source, trials: bool) -> Iterator[_Part]:
     format_of, content = find(source.tool), text_of(source.path)
     remainder, split = left_out(format_of, content), getattr(format_of, "parts", None)
-    refusing = partial(_refusing, format_of, source.path)
-    runs = refusing(content, partial(split, content)) if split else [("", 0, content)]
+    with _refusing(format_of, source.path, content):
+        runs = split(content) if split else [("", 0, content)]
     inner_names = {name for name, *_ in runs}
     if condition and len(inner_names) > 1:
         problem = f"{source.path} names conditions itself: {', '.join(sorted(inner_names))}"
         raise BadInput(problem, hint="import it without naming a condition")
     for name_inside, block, text in runs:
-        samples = refusing(text, partial(_samples, format_of, text))
+        with _refusing(format_of, source.path, text):
+            samples = _samples(format_of, text)
         name = condition or name_inside or source.path.name.split(".")[0]
         if trials:
             yield from _trials(_Part(source, name, block, text, samples, remainder))
@@ -217,14 +208,14 @@ def imported_as(study: str) -> list[Path]:
     return paths
 
 
-def left_out(format_of: Format, text: str) -> str:
+def left_out(format_of: ModuleType, text: str) -> str:
     """The part of a text that is not read, such as a last line cut off; empty if all of it is."""
     reader = getattr(format_of, "left_out", None)
     return str(reader(text)) if reader else ""
 
 
-def _samples(format_of: Format, text: str) -> list[Sample]:
-    samples = format_of.read(text)
+def _samples(format_of: ModuleType, text: str) -> list[Sample]:
+    samples: list[Sample] = format_of.read(text)
     insist_each(samples, Sample, "what `read` returns", "Sample('latency', 'us', values)")
     if not samples:
         raise ResultsError("it holds no values")
@@ -232,11 +223,11 @@ def _samples(format_of: Format, text: str) -> list[Sample]:
 
 
 # Of several files it matters which one is no output of the tool, or which a reader fails on.
-def _refusing(format_of: Format, file: Path, text: str, read: Callable[[], T]) -> T:
-    by = Path(getattr(format_of, "__file__", None) or "")
+@contextmanager
+def _refusing(format_of: ModuleType, file: Path, text: str) -> Iterator[None]:
     try:
-        with workspace.reading_own(by):
-            return read()
+        with workspace.reading_own(Path(format_of.__file__ or "")):
+            yield
     except (ResultsError, BadInput) as error:
         cut = "" if text.endswith("\n") else "its last line has no end: was the file cut off?"
         problem = f"{file}: {error.what}"
