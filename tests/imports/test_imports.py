@@ -267,7 +267,7 @@ def test_an_import_tells_what_of_a_file_that_was_cut_off_it_left_out(home, capsy
 
 
 def test_an_unknown_format_lists_the_known_ones():
-    with pytest.raises(Unknown, match=r"esxtop, fio, hdr_histogram"):
+    with pytest.raises(Unknown, match=r"esxtop, fio, hyperfine"):
         imports.find("pong")
     assert imports.find("redis-benchmark") is imports.find("redis_benchmark")
 
