@@ -166,27 +166,27 @@ def test_a_third_value_is_left_alone_and_reported(bench, hosts, by):
     assert bench.values() == {"a": "theirs\n", "b": "old\n"} and bench.left() == []
 
 
-@pytest.mark.slow
-def test_a_device_that_is_gone_is_said_and_the_journal_stays_open(bench, hosts):
-    bench.apply()
-    (bench.folder / "a").unlink()
-    done = bench.restore(flags="breaking")
-    assert "back 1 a lacking" in done.stdout and bench.left() == ["1.open"]
-    (bench.folder / "a").write_text("new\n")
-    bench.restore()
-    assert bench.values() == OLD and bench.left() == []
-
-
-@pytest.mark.slow
-def test_what_does_not_go_back_stays_in_the_journal_until_it_does(bench, hosts):
-    a, b = bench.knob("a"), bench.knob("b")
-    words = r"(?s)1 of 2 settings did not go back.* does not go back to 'old': no more"
-    with pytest.raises(SettingRefused, match=words), applied([b, a], hosts):
+def spoil(bench, how):
+    """A device that is gone, or one that takes no more."""
+    if how == "lacking":
+        (bench.folder / "a").unlink()
+    else:
         (bench.folder / "a.stuck").touch()
-    assert bench.values() == {"a": "new\n", "b": "old\n"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how, words", [
+    ("lacking", "cannot be read any more"), ("failed", "does not go back to 'old': no more"),
+])  # fmt: skip
+def test_what_does_not_go_back_stays_in_the_journal_until_it_does(bench, hosts, how, words):
+    asked = applied([bench.knob("b"), bench.knob("a")], hosts)
+    with pytest.raises(SettingRefused, match=f"(?s)1 of 2 .*did not go back.* {words}"), asked:
+        spoil(bench, how)
+    assert (bench.folder / "b").read_text() == "old\n"
     for _ in range(2):
         assert not restore(hosts["server"]).ok and bench.left() == ["1.open"]
-    (bench.folder / "a.stuck").unlink()
+    (bench.folder / "a.stuck").unlink(missing_ok=True)
+    (bench.folder / "a").write_text("new\n")
     assert restore(hosts["server"]).ok and bench.left() == [] and bench.values() == OLD
 
 
@@ -196,10 +196,7 @@ def test_what_was_given_up_stays_visible_in_the_journal(bench, hosts, how):
     """Not only what `--forget` notes now: also a set that an older labkit closed so."""
     with pytest.raises(SettingRefused, match="did not go back"), in_force(hosts) as changes:
         changes.move_to([bench.knob("a")])
-        if how == "lacking":
-            (bench.folder / "a").unlink()
-        else:
-            (bench.folder / "a.stuck").touch()
+        spoil(bench, how)
     assert not restore(hosts["server"], forgetting=True).ok
     (chapter,) = history(hosts["server"])
     (lost,) = given_up(chapter)
