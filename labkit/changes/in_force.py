@@ -10,9 +10,8 @@ from functools import partial
 from labkit.changes.change_set import DEADMAN_SECONDS, SILENCE_SECONDS, ChangeSet, Drift
 from labkit.changes.journal import Greeting, OpenSet, ScriptReply, hello, refusals
 from labkit.changes.lease import Owner
-from labkit.changes.plan import Plan, Step, in_order, plan
+from labkit.changes.plan import Op, Plan, Step, in_order, on_all, plan, replaced, stages
 from labkit.changes.restore import outcome_words, went_back
-from labkit.changes.stages import Op, on_all, replaced, stages
 from labkit.errors import Busy, HostError, Impossible, LabkitError, SettingRefused, Unreachable
 from labkit.host import Host
 from labkit.machine.stopping import undisturbed

@@ -12,7 +12,7 @@ from labkit.changes.change_set import restore_all
 from labkit.changes.journal import ScriptReply, hello, history
 from labkit.changes.journal_lines import decoded
 from labkit.changes.lease import Owner
-from labkit.changes.stages import on_all
+from labkit.changes.plan import on_all
 from labkit.errors import Unreachable
 from labkit.host import Host
 from labkit.job.of_runs import RunJob, end_left, of_runs

@@ -10,8 +10,7 @@ from knobs import Bench, Knob
 
 from labkit.changes import journal
 from labkit.changes.in_force import in_force
-from labkit.changes.plan import Step
-from labkit.changes.stages import Op, stages
+from labkit.changes.plan import Op, Step, stages
 from labkit.host import Host
 from labkit.transports.local import Local
 
