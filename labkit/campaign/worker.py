@@ -112,7 +112,7 @@ def _work(
         if not point.stored:
             _get_ready(point, putting_back, wire)
         reply = answer(
-            studies.find(point.study), point.given(folder.name), wire,
+            studies.find(point.study), point.given(folder.name), wire.say, wire.tell,
             target=path / NOTEBOOK, keeps=locks, temporary=Path(attempt.temporary),
         )  # fmt: skip
         _hear_no_more()

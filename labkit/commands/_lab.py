@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from labkit.commands._verb import Argument, arg, busy
 from labkit.errors import BadInput, LabkitError, Unknown
-from labkit.pages.terminal import ProgressLine, paragraph, progress_line
+from labkit.pages.terminal import ProgressLine, paragraph
 
 if TYPE_CHECKING:
     from labkit.box import BoxStatus
@@ -68,7 +68,7 @@ def lab_measured(
         problem = f"{about} on a lab, and {place!r} is stored results"
         raise BadInput(problem, hint=f"name a lab.toml, or the box{remark}")
     check_place(place)
-    with progress_line() as line:
+    with ProgressLine() as line:
         line.say(f"opening {place}")
         lab = open_lab(place, topology)
         assert lab is not None  # stored results were refused

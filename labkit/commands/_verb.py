@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from labkit.commands._colour import painted
 from labkit.errors import WIDE, BadInput, nearest
 from labkit.machine.units import capital
-from labkit.pages.terminal import progress_line
+from labkit.pages.terminal import ProgressLine
 
 if TYPE_CHECKING:
     from labkit.pages.answer import Answer
@@ -194,9 +194,9 @@ def show_answer(study: Study, parameters: Mapping[str, str], args: argparse.Name
     """Run a study, or read its results, and say what came out."""
     from labkit.pages.answer import answer, rendered
 
-    with progress_line() as line:
+    with ProgressLine() as line:
         line.say("getting ready")
-        reply = answer(study, parameters, line)
+        reply = answer(study, parameters, line.say, line.tell)
     tell(args, asdict(reply), lambda: painted(rendered(study, reply)))
     return reply
 
@@ -207,7 +207,7 @@ def busy(activity: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    with progress_line() as line:
+    with ProgressLine() as line:
         line.say(activity)
         yield
 

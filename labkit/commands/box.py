@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from labkit.commands._verb import JSON, Verb, arg, print_json, tell
 from labkit.errors import Unknown
-from labkit.pages.terminal import progress_line, table
+from labkit.pages.terminal import ProgressLine, table
 
 if TYPE_CHECKING:
     from labkit.box import BoxStatus
@@ -134,7 +134,7 @@ def _up(args: argparse.Namespace) -> None:
 
     if args.accelerator:
         os.environ[VARIABLE] = args.accelerator
-    with progress_line() as line:
+    with ProgressLine() as line:
         path = box.up(args.name, line.say, made_of=args.topology)
     _show_box(args)
     if not args.json:
@@ -147,7 +147,7 @@ def _down(args: argparse.Namespace) -> None:
     """Remove the box: processes, namespaces, links, files."""
     from labkit import box
 
-    with progress_line() as line:
+    with ProgressLine() as line:
         box.down(args.name, line.say)
     text = f"box {args.name} is down; nothing of it is left"
     tell(args, asdict(box.status(args.name)), lambda: text)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from labkit.commands._verb import JSON, Verb, arg, at_least_one, busy, flag, tell
 from labkit.errors import BadInput, readable
 from labkit.machine.places import PACKAGE
-from labkit.pages.terminal import ProgressLine, progress_line
+from labkit.pages.terminal import ProgressLine
 
 if TYPE_CHECKING:
     from labkit.campaign.conductor import Workplace
@@ -98,7 +98,7 @@ def _run(args: argparse.Namespace) -> int:
 
     campaign = Campaign.read(args.file)
     folder = CampaignFolder.begin(campaign, points.points(campaign))
-    with folder.held(), progress_line() as line, _workplace(args, folder, line) as at:
+    with folder.held(), ProgressLine() as line, _workplace(args, folder, line) as at:
         line.draw("getting ready")
         conductor = Conductor(
             folder, foreseen(folder.points), lambda state: line.draw(str(state)), line.note,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from labkit.commands._lab import open_lab, settings_of
 from labkit.commands._verb import JSON, LABEL, arg, at_least_one, now, tell, verb
 from labkit.errors import BadInput
-from labkit.pages.terminal import progress_line
+from labkit.pages.terminal import ProgressLine
 
 if TYPE_CHECKING:
     from labkit.running.comparing import Outcome, Side
@@ -57,7 +57,7 @@ def _compare(args: argparse.Namespace) -> None:
     comparing = Comparing(sides, _load(args), args.margin)
     lab = open_lab(args)
     repeats = args.blocks or f"until decided in {args.minutes:g} minutes"
-    with progress_line() as line:
+    with ProgressLine() as line:
         line.say("trying each command once")
         outcome = compare_sides(
             comparing, lab, label=args.label or now(), repeats=repeats, tell=line.tell

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from labkit.commands._verb import now, show_answer, verb
 from labkit.errors import BoxError
-from labkit.pages.terminal import paragraph, progress_line
+from labkit.pages.terminal import ProgressLine, paragraph
 
 if TYPE_CHECKING:
     from labkit.pages.answer import Answer
@@ -68,7 +68,7 @@ def _controls(lab: Path) -> None:
     from labkit.lab import opened
     from labkit.running import control_runs
 
-    with progress_line() as line, opened(lab) as opened_lab:
+    with ProgressLine() as line, opened(lab) as opened_lab:
         control_runs.measure(opened_lab, label=now(), blocks=CONTROL_BLOCKS, say=line.say)
 
 
@@ -77,7 +77,7 @@ def _demo_box_up(topology: str) -> Path | None:
     from labkit import box
 
     try:
-        with progress_line() as line:
+        with ProgressLine() as line:
             return box.up(BOX, line.say, made_of=topology)
     except BoxError as error:
         print(f"{error}\n\nSo you see a recorded run; `labkit doctor` says more.\n")

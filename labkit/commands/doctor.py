@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from labkit.commands._colour import painted
 from labkit.commands._lab import open_lab
 from labkit.commands._verb import JSON, arg, busy, flag, print_json, tell, verb
-from labkit.pages.terminal import paragraph, progress_line, table
+from labkit.pages.terminal import ProgressLine, paragraph, table
 
 if TYPE_CHECKING:
     from labkit.check import Finding
@@ -60,7 +60,7 @@ def _doctor(args: argparse.Namespace) -> int:
 def _try_guests(args: argparse.Namespace) -> int:
     from labkit.box.guests import contract
 
-    with progress_line() as line:
+    with ProgressLine() as line:
         results = contract.try_all(line.say)
     heads = ("", "tried", "took", "what came of it")
     text = contract.rendered(results, lambda rows: table(rows, heads))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     "lat_ping --artifact | each claim: how tested, tolerance, result, time",
     "lat_ping --against old.labkit | what changed; exit code 1 if anything did",
     "lat_ping --against old.labkit --html >changed.html | as a page",
-    "lat_ping --against monday.labkit tuesday.labkit | against each of these",
+    "lat_ping --against monday.labkit tuesday.labkit | beside each of these",
     arg("run", "RUN", "a folder of results, one of its runs, or a study (its newest)"),
     arg("--against", "OLD", nargs="+", default=[],
         text="compare with older results of the same study; exit code 1 if a figure has changed"),
@@ -70,19 +70,15 @@ def _artifact(args: argparse.Namespace, results: Results) -> int:
 
 
 def _against(args: argparse.Namespace, new: Results, olds: Sequence[Results]) -> int:
-    from labkit.pages.old_and_new import old_and_new, page
+    from labkit.pages.old_and_new import Several, old_and_new
 
     for old in olds:
         if new.study != old.study:
             problem = f"{new.path} is of {new.study}, {old.path} of {old.study}"
             raise BadInput(problem, hint="compare results of one study")
     with busy("comparing"):
-        each = [old_and_new(old, new) for old in olds]
-    told = each[0].told() if len(each) == 1 else {"against": [one.told() for one in each]}
-    if args.html:
-        tell(args, told, lambda: page(each))
-    elif args.markdown:
-        tell(args, told, lambda: "\n".join(one.markdown() for one in each))
-    else:
-        tell(args, told, lambda: painted("\n\n".join(one.text() for one in each)))
-    return int(any(one.changed for one in each))
+        first, *others = (old_and_new(old, new) for old in olds)
+    sides = Several((first, *others)) if others else first
+    form = sides.page if args.html else sides.markdown if args.markdown else sides.text
+    tell(args, sides.told(), lambda: painted(form()) if form == sides.text else form())
+    return int(bool(sides.changed))

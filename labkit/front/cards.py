@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,6 +25,7 @@ from labkit.machine.places import HOME, out
 from labkit.pages.filled import CHIPS, filled
 from labkit.pages.score_line import NO_RUN, NO_STUDY_YET, counts_as
 from labkit.pages.scorecard import Scorecard
+from labkit.pages.tables import Table
 from labkit.programs.packages import absent, installable, package_of
 from labkit.running import notebook
 from labkit.running.preparing import THIS_MACHINE, needed
@@ -40,6 +42,8 @@ NEEDS_HOSTS = "needs hosts of your own; recorded runs open here"
 SHORT = {PARTLY: "some conditions run", NO: "does not run", NOT_CLEAR: "not known"}
 SVG, HEADING = "image/svg+xml", "## What we see"
 SIGNS = {YES: "✔", PARTLY: "◐", NO: "✘", NOT_CLEAR: "?"}
+SECTION = re.compile(r"\b[Ss]ections? (?:on )?([^,(]+)")
+MOST_SECTIONS = 2
 NEVER = "never run on this machine"
 LOOKING, JUDGING = "looking", "judging"
 
@@ -154,6 +158,16 @@ class StudyCard:
             return f"data:image/svg+xml;base64,{base64.b64encode(drawn.encode()).decode()}"
         file = self.notebook.parent / "pictures/studies" / f"{self.notebook.stem}.png"
         return href(file) if file.is_file() else ""
+
+    @property
+    def source(self) -> str:
+        """The document, and the sections that the claims come from."""
+        found = filter(None, (SECTION.search(claim.source) for claim in self.study.claims))
+        parts = (part.strip() for match in found for part in match[1].split(" and "))
+        sections = list(dict.fromkeys(parts))
+        others = len(sections) - MOST_SECTIONS
+        text = ", ".join(sections[:MOST_SECTIONS]) + f" and {others} more" * (others > 0)
+        return f"{self.study.source}: {text}" if text else self.study.source
 
     @property
     def last_run(self) -> str:
@@ -277,3 +291,17 @@ def first_picture(report: Path) -> str:
     outputs = (out for cell in cells[min(numbers, default=0) :] for out in cell.get("outputs", ()))
     pictures = (output["data"][SVG] for output in outputs if SVG in output.get("data", {}))
     return "".join(next(pictures, ""))
+
+
+def cards_table(cards: Iterable[StudyCard]) -> Table:
+    """The same as a table, for a terminal and for a page without widgets."""
+    rows = [
+        (
+            card.title, card.source, "; ".join(card.verdicts.answers) if card.verdicts else "",
+            card.ready.words if card.ready else LOOKING, card.last_run,
+            ", ".join(f"{n} {word}" for word, n in card.verdicts.counts.items())
+            if card.verdicts else JUDGING,
+        )
+        for card in cards
+    ]  # fmt: skip
+    return Table(("study", "document", "found", "here", "last run", "claims"), tuple(rows))

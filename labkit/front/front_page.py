@@ -23,13 +23,14 @@ from labkit.front.cards import (
     StudyCard,
     card_html,
     cards_html,
+    cards_table,
     lessons_html,
 )
 from labkit.front.lab_section import LabSection
 from labkit.front.results import ResultsSection, shelf
 from labkit.pages.filled import filled
 from labkit.pages.kept_scores import kept_scorecard
-from labkit.pages.lab_panel import alone
+from labkit.pages.lab_panel import alone, show
 from labkit.pages.scorecard import body
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -176,13 +177,12 @@ class FrontPage:
         """The view shown if there are no widgets: a saved notebook on another page."""
         known = self.known.cards()
         page = filled("front.html", cards=Markup(cards_html(known, self.lessons)))
-        text = "\n".join(f"{card.title}: {card.last_run}" for card in known)
-        return {"text/html": page, "text/plain": text}
+        return {"text/html": page, "text/plain": cards_table(known).text()}
 
     def _ipython_display_(self) -> None:
         if alone():
             self.known.shelved, self.known.score = shelf(), kept_scorecard()
-            display(self.snapshot(), raw=True)  # type: ignore[no-untyped-call]
+            show(cards_table(self.known.cards()))
             return
         view = self.view()
         bundle = {VIEW: {"version_major": 2, "version_minor": 0, "model_id": view.model_id}}

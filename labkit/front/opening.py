@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 import webbrowser
 from collections.abc import Callable, Sequence
@@ -152,24 +151,14 @@ def shown_first(page: Path, root: Path) -> str:
     return f"lab/tree/{page.relative_to(root).as_posix()}?file-browser-path=/notebooks"
 
 
+# It describes itself once its port is open; what is asked before it is ready waits.
 def _listening(jupyter: Opened) -> dict[str, Any] | None:
     end = time.monotonic() + SHOWN_SECONDS
     while time.monotonic() < end and jupyter.process.poll() is None:
-        server = jupyter.server()
-        if server and _answers(server):
+        if server := jupyter.server():
             return server
         time.sleep(LOOK_SECONDS)
     return None
-
-
-def _answers(server: dict[str, Any]) -> bool:
-    try:
-        _ask(server, "api/status")
-    except urllib.error.HTTPError:
-        return True
-    except OSError:
-        return False
-    return True
 
 
 def run_page(server: dict[str, Any], jupyter: Opened) -> None:

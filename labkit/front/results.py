@@ -1,6 +1,5 @@
 """The results on the front page: listed, chosen by a word, reported, and two of them compared."""
 
-import io
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ from labkit.pages.filled import filled, safe
 from labkit.pages.lab_panel import wrapped
 from labkit.pages.old_and_new import old_and_new
 from labkit.pages.score_line import ScoreLine, counts_as
-from labkit.pages.terminal import ProgressLine
 from labkit.results import IMPORTS
 from labkit.running.open_lab import named_results
 from labkit.runs.index import open_store
@@ -108,8 +106,8 @@ def write_report(item: Shelved) -> Path:
         raise BadInput(f"{item.path} has no notebook", hint=hint)
     results, file = named_results(str(item.path)), item.report_file
     values = given(item.study, str(results.path), results.asked, file.stem)
-    silent = ProgressLine(io.StringIO())
-    answer(studies.find(item.study), values, silent, target=file.with_suffix(".ipynb"))
+    target = file.with_suffix(".ipynb")
+    answer(studies.find(item.study), values, lambda _: None, lambda _: None, target=target)
     return file
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from labkit import kernels
 from labkit.errors import LabkitError, readable
@@ -66,40 +66,31 @@ class Answer:
             watch.insist(Results.open(Path(self.results)))
 
 
-class Watching(Protocol):
-    """An onlooker, who hears how far it has come."""
-
-    def say(self, text: str) -> None:
-        """Hear what is being done now."""
-
-    def tell(self, progress: Progress) -> None:
-        """Hear how far the study has come."""
-
-
 def answer(
-    study: Study, words: Mapping[str, str], line: Watching, *, target: Path | None = None,
+    study: Study, words: Mapping[str, str], say: Callable[[str], None],
+    tell: Callable[[Progress], None], *, target: Path | None = None,
     keeps: tuple[int, ...] = (), temporary: Path | None = None,
 ) -> Answer:  # fmt: skip
     """Run the study's notebook with these parameters, and read what it found.
 
-    The notebook and its report lie at `target`, if one is named; `keeps` and `temporary` are those
-    of `Rerun`.
+    `say` hears what is being done, and `tell` how far the study has come. The notebook and its
+    report lie at `target`, if one is named; `keeps` and `temporary` are those of `Rerun`.
     """
     source = notebook.notebook(study.name)
     values = notebook.read_parameters(source, words)
     check_parameters(study, values)
     draft = out() / "reports" / f"{study.name}-{values['label']}.ipynb"
-    line.say(f"running {source.name} on {values['where']}")
+    say(f"running {source.name} on {values['where']}")
     rerun = notebook.Rerun(source, target or draft, values, keeps=keeps, temporary=temporary)
     beside = ThreadPoolExecutor(1)
     write_report = beside.submit(_report_writer)
     if is_stored(place := str(values["where"])):
         beside.submit(_read_ahead, study, place)
     try:
-        rerun.execute(line.tell, line.say)
+        rerun.execute(tell, say)
     finally:
         beside.shutdown(wait=False)  # whoever stops it waits for no import
-    line.say("writing the report")
+    say("writing the report")
     results_of_run = rerun.results and Results.open(rerun.results)
     results = results_of_run or stored_results(study.name, place)
     if target is None:  # which results they are is known now

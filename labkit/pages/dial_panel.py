@@ -4,7 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import ClassVar
 
 import altair as alt
 import ipywidgets as widgets  # type: ignore[import-untyped]
@@ -14,8 +14,7 @@ import numpy.typing as npt
 from labkit import charts
 from labkit.changes.in_force import in_force
 from labkit.changes.plan import plan
-from labkit.charts.look import COLOURS, GREY, framed, inline, tip
-from labkit.errors import BadInput, Unknown
+from labkit.errors import Unknown
 from labkit.lab import Lab
 from labkit.pages.filled import safe
 from labkit.pages.lab_panel import StayingOutput, alone, show, status, wrapped
@@ -26,11 +25,12 @@ from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.neighbour import PLACES, Halting, Neighbour
 from labkit.statistics.percentiles import percentile
-from labkit.workload import Workload
+from labkit.workload import Sample, Workload
 from labkit.workloads.ping import Ping
 
 Values = npt.NDArray[np.float64]
-DIALS: Mapping[str, tuple[str, ...]] = {
+Dials = Mapping[str, tuple[str, ...]]
+DIALS: Dials = {
     "NIC path": ("bridge", "direct"),
     "batching and merging": ("on", "off"),
     "CPU": ("shared", "owned"),
@@ -38,10 +38,18 @@ DIALS: Mapping[str, tuple[str, ...]] = {
     "neighbour": ("none", "busy", "memory"),
 }
 """The mechanisms, each with what it can be; the first is how a guest comes."""
-NEEDS = ("client", "server", "guest")
 RUNS_SHOWN = 10
-BINS = 40
 PRESENT, BEFORE = "now", "before the last turn"
+
+
+def complete(dials: Dials, position: Mapping[str, str]) -> dict[str, str]:
+    """All dials, those of `position` turned; what is no dial, or no position of it, is refused."""
+    for dial, choice in position.items():
+        if dial not in dials:
+            raise Unknown("dial", dial, dials)
+        if choice not in dials[dial]:
+            raise Unknown(f"position of {dial}", choice, dials[dial])
+    return {dial: choices[0] for dial, choices in dials.items()} | dict(position)
 
 
 @dataclass
@@ -52,29 +60,29 @@ class Dialling:
     of the hosts, and are put back when `measure` ends, however it ends.
     """
 
+    dials: ClassVar[Dials] = DIALS
+    needs: ClassVar[tuple[str, ...]] = ("client", "server", "guest")
+
     lab: Lab
     workload: Workload = field(default_factory=lambda: Ping(count=300))
-    position: dict[str, str] = field(default_factory=lambda: {d: c[0] for d, c in DIALS.items()})
+    roles: Mapping[str, str] = field(default_factory=lambda: {"server": "guest"})
+    position: dict[str, str] = field(default_factory=dict)
     now: deque[Values] = field(default_factory=lambda: deque(maxlen=RUNS_SHOWN))
     before: deque[Values] = field(default_factory=lambda: deque(maxlen=RUNS_SHOWN))
     measured: int = 0
 
     def __post_init__(self) -> None:
         self._turn = threading.Lock()
+        self.position = {dial: choices[0] for dial, choices in self.dials.items()} | self.position
 
     @staticmethod
     def settings(position: Mapping[str, str], apart: bool = True) -> list[Setting]:
-        """The settings that positions of dials mean on the host that runs the guest.
+        """The settings that positions of its dials mean on the host that runs the guest.
 
         A guest that owns its CPU has its neighbour on the others, if they can be `apart`. If not,
         it halts, as nothing else would run there any more.
         """
-        for dial, choice in position.items():
-            if dial not in DIALS:
-                raise Unknown("dial", dial, DIALS)
-            if choice not in DIALS[dial]:
-                raise Unknown(f"position of {dial}", choice, DIALS[dial])
-        choices = {dial: choices[0] for dial, choices in DIALS.items()} | dict(position)
+        choices = complete(DIALS, position)
         prompt = choices["batching and merging"] == "off"
         owns = choices["CPU"] == "owned"
         awake = choices["idle guest"] == "stays awake" and (apart or not owns)
@@ -84,6 +92,22 @@ class Dialling:
             ExclusiveCpu(owns),
             Neighbour(choices["neighbour"], PLACES[apart and owns]),
             *[Halting(False)] * awake,
+        ]
+
+    @staticmethod
+    def figures(samples: list[Sample]) -> Values:
+        """The values that one measurement adds to the picture."""
+        return samples[0].values
+
+    def picture(self, note: str = "") -> alt.TopLevelMixin:
+        """The last answers, and those before the last turn."""
+        return charts.spread({name: {1: v} for name, v in self.values().items()}, note=note)
+
+    def words(self) -> list[str]:
+        """The same in words."""
+        return [
+            f"{name}: median {percentile(v, 50):.0f}, 99 % {percentile(v, 99):.0f} µs"
+            for name, v in self.values().items()
         ]
 
     def turn(self, dial: str, choice: str) -> None:
@@ -97,27 +121,26 @@ class Dialling:
 
     def refusals(self) -> list[str]:
         """The reasons why this lab can turn no dial; empty if it can turn all."""
-        if missing := [r for r in NEEDS if r not in self.lab.hosts]:
+        if missing := [r for r in self.needs if r not in self.lab.hosts]:
             return [f"the lab has no {', '.join(missing)}"]
         steps = plan(self.settings(self.position), self.lab.hosts).steps
         return [step.why for step in steps if step.why]
 
     def measure(self, stop: threading.Event, tell: Callable[[str], None]) -> None:
-        """Measure the guest until stopped; then everything is put back."""
-        roles = {role: "guest" if role == "server" else role for role in self.workload.roles}
-        hosts = {role: self.lab.host(name) for role, name in roles.items()}
+        """Measure until stopped; then everything is put back."""
+        hosts = {role: self.lab.host(self.roles.get(role, role)) for role in self.workload.roles}
         with in_force(self.lab.hosts, "dials") as changes:
-            last: dict[str, str] = {}
+            texts: dict[str, str] = {}
             apart = not plan([Neighbour("busy", PLACES[1])], self.lab.hosts).steps[0].why
             while not stop.is_set():
                 with self._turn:
                     goal, into = dict(self.position), self.now
-                if goal != last:
+                if goal != texts:
                     tell("turning the dial")
                     changes.move_to(self.settings(goal, apart))
-                    last = goal
+                    texts = goal
                 # An answer from before a turn belongs to what was before it.
-                into.append(self.workload.parse(self.workload.run(hosts))[0].values)
+                into.append(self.figures(self.workload.parse(self.workload.run(hosts))))
                 self.measured += 1
                 tell(f"{self.measured} measurements")
 
@@ -128,44 +151,13 @@ class Dialling:
         return {name: np.concatenate(runs) for name, runs in runs_of.items() if runs}
 
 
-def histogram(values: Mapping[str, Values], note: str = "") -> alt.LayerChart:
-    """Shares of the answers by how long they took, on a logarithmic scale."""
-    if not values:
-        raise BadInput("nothing to draw: nothing was measured yet")
-    values_of = np.concatenate(list(values.values()))
-    edges = np.geomspace(max(values_of.min(), 1e-3) * 0.98, values_of.max() * 1.02, BINS + 1)
-    rows = [
-        {"which": name, "low": round(float(a), 3), "high": round(float(b), 3),
-         "share": round(float(count) / len(value), 5)}
-        for name, value in values.items()
-        for a, b, count in zip(edges, edges[1:], np.histogram(value, edges)[0], strict=False)
-    ]  # fmt: skip
-    x = alt.X("low:Q", title="round trip (µs)").scale(type="log", nice=False)
-    x = x.axis(format=",~f", tickCount=6)
-    base = alt.Chart(inline(rows)).encode(x=x, x2="high:Q", y=alt.Y("share:Q", title="share"))
-    colours = alt.Scale(domain=[PRESENT, BEFORE], range=[COLOURS[0], GREY])
-    look: dict[str, Any] = {
-        "title": None, "legend": alt.Legend(orient="top"), "scale": colours
-    }  # fmt: skip
-    # One shows through the other, and their edges stand out on a light page and on a dark one.
-    bars = base.mark_rect(fillOpacity=0.55, strokeWidth=1.5).encode(
-        fill=alt.Fill("which:N", **look), stroke=alt.Stroke("which:N", **look),
-        tooltip=[tip("which"), tip("low", ",~f"), tip("high", ",~f"), tip("share", ".1%")],
-    )  # fmt: skip
-    text = "; ".join(f"{name}: median {percentile(v, 50):.0f}" for name, v in values.items())
-    return framed(
-        alt.LayerChart(layer=[bars]), 220, "The last answers", "Grey: before the last turn.", note,
-        f"Round trips in µs, {text}",
-    )  # fmt: skip
-
-
-def would_be() -> Table:
+def would_be(kind: type[Dialling] = Dialling) -> Table:
     """The dials with their positions, and the settings that each position asks for."""
-    usual = Dialling.settings({})
+    usual = kind.settings({})
     rows = [
         (dial, f"{choices[0]} to {choice}",
-         "; ".join(str(x) for x in Dialling.settings({dial: choice}) if x not in usual))
-        for dial, choices in DIALS.items() for choice in choices[1:]
+         "; ".join(str(x) for x in kind.settings({dial: choice}) if x not in usual))
+        for dial, choices in kind.dials.items() for choice in choices[1:]
     ]  # fmt: skip
     return Table(("dial", "turned from", "what it changes on the server"), tuple(rows))
 
@@ -173,8 +165,10 @@ def would_be() -> Table:
 class DialPanel:
     """The dials as widgets; Start measures until Stop, which puts every setting back."""
 
+    kind: ClassVar[type[Dialling]] = Dialling
+
     def __init__(self, lab: Lab | None) -> None:
-        self.dialling = Dialling(lab) if lab else None
+        self.dialling = self.kind(lab) if lab else None
         self.note = "Emulated: one machine" if lab and lab.emulated else ""
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -184,7 +178,7 @@ class DialPanel:
         self.start.on_click(lambda _: self.begin())
         self.stop.on_click(lambda _: self._stop.set())
         self.stop.disabled = True
-        self.dials = {dial: self._dial(dial, choices) for dial, choices in DIALS.items()}
+        self.dials = {dial: self._dial(dial, choices) for dial, choices in self.kind.dials.items()}
 
     @property
     def running(self) -> bool:
@@ -220,9 +214,9 @@ class DialPanel:
     def _ipython_display_(self) -> None:
         if self.dialling is None:
             print("dials: a recorded run has none to turn; they need a lab. There they would be:")
-            show(would_be())
+            show(would_be(self.kind))
         elif alone():
-            print(f"dials: {', '.join(DIALS)}; nobody is here to turn them")
+            print(f"dials: {', '.join(self.kind.dials)}; nobody is here to turn them")
         else:
             show(self.view())
             self.picture.show({"text/plain": "No answers yet: press Start dials."})
@@ -248,9 +242,6 @@ class DialPanel:
 
     def _tell(self, words: str) -> None:
         assert self.dialling is not None
-        values = self.dialling.values()
-        medians = (f"{name}: median {percentile(v, 50):.0f}, 99 % {percentile(v, 99):.0f} µs"
-                   for name, v in values.items())  # fmt: skip
-        self.say("; ".join([words, *medians]))
-        if values:
-            self.picture.show(charts.bundle(histogram(values, self.note).to_dict()))
+        self.say("; ".join([words, *self.dialling.words()]))
+        if self.dialling.values():
+            self.picture.show(charts.bundle(self.dialling.picture(self.note).to_dict()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -18,6 +19,8 @@ from labkit import charts
 from labkit.errors import LabkitError
 from labkit.host import Host
 from labkit.lab import Lab, describe
+from labkit.machine import records
+from labkit.machine.places import out
 from labkit.machine.stopping import together
 from labkit.pages.filled import safe
 from labkit.pages.tables import Table, conditions, table
@@ -28,6 +31,7 @@ from labkit.study import Study
 Show = Callable[[object], None]
 BATCH = "LABKIT_BATCH"
 LOOK_SECONDS = 10.0
+KINDS = (".png", ".svg", ".csv")
 COLUMNS = ("role", "address", "state", "kernel", "cpus")
 LADDERS = {
     "all five": charts.PERCENTILES,
@@ -151,7 +155,7 @@ class LadderPanel:
     def __init__(self, results: Results, study: Study) -> None:
         self.picture = StayingOutput()
         self.here = {row["condition"]: row["here"] for row in conditions(study, results)}
-        self.study, self.note = study, note(results)
+        self.study, self.note, self.named = study, note(results), results.path.name
         self.measured, self.runs = study.blocks(results), results.by_block()
 
     def chart(
@@ -168,6 +172,14 @@ class LadderPanel:
             percentiles=percentiles, scale=scale, metric=self.study.metric, unit=self.study.unit,
             note=self.note, among=list(self.measured), runs=self.runs,
         )  # fmt: skip
+
+    def save(self, chart: alt.LayerChart | None = None) -> list[Path]:
+        """Write the picture as PNG and SVG, and its numbers as CSV; return the files."""
+        folder = out() / "pictures"
+        with records.keeping(f"pictures in {folder}"):
+            folder.mkdir(parents=True, exist_ok=True)
+        picture, stem = chart or self.chart(), f"{self.study.name}-ladder-{self.named}"
+        return [charts.save(picture, folder / f"{stem}{kind}") for kind in KINDS]
 
     def _ipython_display_(self) -> None:
         if alone():
@@ -195,7 +207,8 @@ class LadderPanel:
 
         for control in (rungs, scale, *ticks.values()):
             control.observe(lambda _: self.draw(chart), names="value")
-        return widgets.VBox([wrapped([rungs, scale]), wrapped(ticks.values())])
+        saving = _saving(lambda: self.save(chart()))
+        return widgets.VBox([wrapped([rungs, scale]), wrapped(ticks.values()), saving])
 
     def draw(self, chart: Callable[[], alt.LayerChart] | None = None) -> None:
         """Show the picture below the choices, or why there is none."""
@@ -203,6 +216,21 @@ class LadderPanel:
             self.picture.show(charts.bundle((chart or self.chart)().to_dict()))
         except LabkitError as error:
             self.picture.show({"text/plain": str(error)})
+
+
+def _saving(save: Callable[[], list[Path]]) -> widgets.HBox:
+    button = widgets.Button(description="Save PNG, SVG, CSV", icon="download")
+    button.layout.width, message = "auto", widgets.HTML()
+
+    def press(_: object) -> None:
+        try:
+            text = f"saved: {', '.join(map(str, save()))}"
+        except LabkitError as error:
+            text = str(error)
+        message.value = paragraph(safe(text))
+
+    button.on_click(press)
+    return wrapped([button, message])
 
 
 def wrapped(parts: Iterable[widgets.Widget]) -> widgets.HBox:

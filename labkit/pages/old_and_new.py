@@ -1,7 +1,8 @@
-"""Results of one study beside older ones: a table, a chart, and a page."""
+"""Results of one study beside older ones: a table, a chart, and a page of both."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -23,6 +24,11 @@ from labkit.statistics import interval
 from labkit.verdict import CONTRADICTED, HOLDS, UNDECIDED, Verdict, one_risk
 
 COLUMNS = ("old", "new", "delta", "interval", "verdict")
+OF_SEVERAL = ("measured", "delta", "interval", "verdict")
+CAPTION = (
+    "Delta: the new results against those of the row, with its 95 % interval. "
+    "All figures against one older result share one risk of 5 %."
+)
 
 
 @dataclass(frozen=True)
@@ -36,14 +42,9 @@ class OldAndNew:
     """The other work that the machine did while either was measured, in words."""
 
     @property
-    def pairs(self) -> list[tuple[Verdict, Sides]]:
-        """The verdict on each figure, and the figure on both sides."""
-        return list(zip(self.difference.effects, self.difference.sides, strict=True))
-
-    @property
     def changed(self) -> list[tuple[Verdict, Sides]]:
         """The figures that are clearly lower or higher than they were."""
-        return [(v, s) for v, s in self.pairs if v.verdict in (HOLDS, CONTRADICTED)]
+        return [(v, s) for v, s in self._pairs() if v.verdict in (HOLDS, CONTRADICTED)]
 
     def found(self) -> str:
         """The finding, in a sentence."""
@@ -65,12 +66,20 @@ class OldAndNew:
              *(f"{figure(value)} {shown(s.unit)}".strip() for value in (s.old, s.new)),
              delta(v.effect, s.ratio, s.unit), within(v, s.ratio, s.unit),
              compared.OUTCOMES[v.verdict])
-            for v, s in self.pairs
+            for v, s in self._pairs()
         ]  # fmt: skip
 
     def table(self) -> Table:
         """The rows as a table."""
         return Table(("condition", "figure", *COLUMNS), tuple(self.rows()), self._caption())
+
+    def drawn(self) -> list[Changed]:
+        """The figures that a chart can show as new over old: those above 0."""
+        return [
+            Changed(f"{s.condition}, {_statistic(s)}", v.effect, v.low, v.high,
+                    compared.OUTCOMES[v.verdict], v.each)
+            for v, s in self._pairs() if s.ratio and v.effect
+        ]  # fmt: skip
 
     def told(self) -> dict[str, Any]:
         """All of it for a script."""
@@ -78,23 +87,15 @@ class OldAndNew:
 
     def text(self) -> str:
         """For a terminal: the conditions as headings, so that it fits 80 columns."""
-        parts = [
+        rows = self.rows()
+        return _join(
             terminal.paragraph(self.found()),
             f"old  {self.difference.old}\nnew  {self.difference.new}",
-            *map(terminal.paragraph, (self.beside, self.note)),
-            self._by_condition(),
+            *map(terminal.paragraph, filter(None, (self.beside, self.note))),
+            _under([row[0] for row in rows], [row[1:] for row in rows], COLUMNS) if rows else "",
             terminal.paragraph(self._caption()),
             "\n".join(map(terminal.paragraph, self._why_not())),
-        ]
-        return readable("\n\n".join(filter(None, parts)))
-
-    # The condition that rows have in common stands above them.
-    def _by_condition(self) -> str:
-        rows = self.rows()
-        head, *lines = terminal.table([row[1:] for row in rows], ("", *COLUMNS)).splitlines()
-        for condition, group in groupby(zip(rows, lines, strict=True), key=lambda pair: pair[0][0]):
-            head += "\n".join(["", condition, *(line for _, line in group)])
-        return head if rows else ""
+        )
 
     def markdown(self) -> str:
         """For a page of Markdown, such as a comment on a change."""
@@ -102,25 +103,27 @@ class OldAndNew:
         parts = [f"**{self.found()}**", self.beside, self.table().markdown(), *aside]
         return "\n\n".join(filter(None, parts)) + "\n"
 
+    def page(self) -> str:
+        """One HTML file without scripts, for light and dark screens and for paper."""
+        new, old = (_last(path) for path in (self.difference.new, self.difference.old))
+        title = f"{self.study}: {new} against {old}"
+        return filled("changed.html", title=title, section=Markup(self.section()))
+
     def section(self) -> str:
-        """HTML to stand in a page; its chart has the figures above 0, as new over old."""
-        figures = [
-            Changed(f"{s.condition}, {_statistic(s)}", v.effect, v.low, v.high,
-                    compared.OUTCOMES[v.verdict], v.each)
-            for v, s in self.pairs if s.ratio and v.effect
-        ]  # fmt: skip
-        chart = charts.changes(figures, note=self.note) if figures else None
-        drawn = charts.bundle(chart.to_dict())["image/svg+xml"] if chart else ""
+        """The same without a head, to stand in another page."""
         facts = tuple((f.what, f.old, f.new) for f in self.difference.facts)
-        return filled(
-            "difference.html", found=self.found(), busy=self.beside, chart=Markup(drawn),
-            table=Markup(self.table().html()), why_not=self._why_not(), facts=self._facts(),
-            differences=Markup(Table(("what else differs", "old", "new"), facts).html()),
+        differences = Table(("what else differs", "old", "new"), facts)
+        return _section(
+            [self.found()], [self.beside], _draw(self.drawn(), self.note), self.table(),
+            why_not=self._why_not(), facts=self._facts(), differences=Markup(differences.html()),
         )  # fmt: skip
+
+    def _pairs(self) -> Iterator[tuple[Verdict, Sides]]:
+        yield from zip(self.difference.effects, self.difference.sides, strict=True)
 
     # What is not clear yet, and what was not compared at all.
     def _why_not(self) -> list[str]:
-        without = [f"{s.condition}, {_statistic(s)}: {v.why}" for v, s in self.pairs
+        without = [f"{s.condition}, {_statistic(s)}: {v.why}" for v, s in self._pairs()
                    if v.verdict == UNDECIDED]  # fmt: skip
         return [*without, *self.difference.why_not]
 
@@ -134,13 +137,78 @@ class OldAndNew:
         return f"What else differs, such as settings and versions: {number}."
 
 
-def page(comparisons: Sequence[OldAndNew]) -> str:
-    """New results against older ones as one HTML file without scripts, for screens and paper."""
-    differences = [comparison.difference for comparison in comparisons]
-    title = f"{comparisons[0].study}: {_last(differences[0].new)} against "
-    title += ", ".join(_last(difference.old) for difference in differences)
-    sections = [(each.difference.old, Markup(each.section())) for each in comparisons]
-    return filled("changed.html", title=title, sections=sections)
+@dataclass(frozen=True)
+class Several:
+    """New results against several older ones of the same study, one comparison for each."""
+
+    comparisons: tuple[OldAndNew, ...]
+
+    @property
+    def changed(self) -> bool:
+        """Whether a figure has clearly changed against any of them."""
+        return any(comparison.changed for comparison in self.comparisons)
+
+    def found(self) -> list[str]:
+        """The finding against each."""
+        return [f"Against {name}: {comparison.found()}" for name, comparison in self._by_name()]
+
+    def names(self) -> list[str]:
+        """The new results and each older one, by the last part of its path if that is its own."""
+        old = [comparison.difference.old for comparison in self.comparisons]
+        paths = [self.comparisons[0].difference.new, *old]
+        often = Counter(map(_last, paths))
+        return [_last(path) if often[_last(path)] == 1 else path for path in paths]
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Of each figure a row for the new results and one for each older one that has it."""
+        rows: dict[tuple[str, str], list[tuple[str, ...]]] = {}
+        for name, comparison in self._by_name():
+            for condition, figure_name, old_text, new_text, *cells in comparison.rows():
+                new = (self.names()[0], new_text, "", "", "")
+                rows.setdefault((condition, figure_name), [new]).append((name, old_text, *cells))
+        return [(*key, *row) for key, rows_of in rows.items() for row in rows_of]
+
+    def table(self) -> Table:
+        """The rows as a table."""
+        return Table(("condition", "figure", "results", *OF_SEVERAL), tuple(self.rows()), CAPTION)
+
+    def text(self) -> str:
+        """For a terminal: each figure is a heading, so that the table fits 80 columns."""
+        rows = self.rows()
+        return _join(
+            *map(terminal.paragraph, self.found()), *self._busy(),
+            _under([", ".join(row[:2]) for row in rows], [row[2:] for row in rows], OF_SEVERAL),
+            terminal.paragraph(CAPTION),
+        )  # fmt: skip
+
+    def markdown(self) -> str:
+        """For a page of Markdown."""
+        lines = [f"- {line}" for line in (*self.found(), *self._busy())]
+        return "\n".join([*lines, "", self.table().markdown(), ""])
+
+    def page(self) -> str:
+        """One HTML file without scripts."""
+        new, *old = self.names()
+        ranks = [
+            (rank, replace(figure, figure=f"{figure.figure}, over {name}"))
+            for name, comparison in self._by_name()
+            for rank, figure in enumerate(comparison.drawn())
+        ]  # fmt: skip
+        figures = [figure for _, figure in sorted(ranks, key=lambda pair: pair[0])]
+        chart = _draw(figures, self.comparisons[0].note)
+        section = Markup(_section(self.found(), self._busy(), chart, self.table()))
+        title = f"{self.comparisons[0].study}: {new} against {', '.join(old)}"
+        return filled("changed.html", title=title, section=section)
+
+    def told(self) -> dict[str, Any]:
+        """All comparisons for a script."""
+        return {"against": [comparison.told() for comparison in self.comparisons]}
+
+    def _by_name(self) -> Iterator[tuple[str, OldAndNew]]:
+        yield from zip(self.names()[1:], self.comparisons, strict=True)
+
+    def _busy(self) -> list[str]:
+        return [*dict.fromkeys(item.beside for item in self.comparisons if item.beside)]
 
 
 def old_and_new(old: Results, new: Results, runs: tuple[Run, Run] | None = None) -> OldAndNew:
@@ -187,3 +255,32 @@ def _statistic(s: Sides) -> str:
 
 def _last(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
+
+
+# New over old as SVG; none where no figure is above 0.
+def _draw(figures: Sequence[Changed], note: str) -> str:
+    if not figures:
+        return ""
+    return str(charts.bundle(charts.changes(figures, note=note).to_dict())["image/svg+xml"])
+
+
+def _section(
+    found: Iterable[str], busy: Iterable[str], chart: str, table: Table, **more: Any
+) -> str:  # fmt: skip
+    return filled(
+        "difference.html", found=found, busy=[*filter(None, busy)], chart=Markup(chart),
+        table=Markup(table.html()), **{"why_not": (), "facts": "", **more},
+    )  # fmt: skip
+
+
+# A table in which what rows have in common stands above them.
+def _under(heads: Sequence[str], rows: Sequence[tuple[str, ...]], columns: Sequence[str]) -> str:
+    first, *others = terminal.table(rows, ("", *columns)).splitlines()
+    lines = [first]
+    for head, group in groupby(zip(heads, others, strict=True), key=lambda pair: pair[0]):
+        lines += [head, *(line for _, line in group)]
+    return "\n".join(lines)
+
+
+def _join(*parts: str) -> str:
+    return readable("\n\n".join(filter(None, parts)))

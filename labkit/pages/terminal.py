@@ -7,8 +7,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import Any, TextIO
@@ -78,7 +77,7 @@ def _wrap(text: str, width: int) -> list[str]:
 
 @dataclass
 class ProgressLine:
-    """One line that is drawn over and over; without a terminal, one line each time it changes."""
+    """One line on stderr, drawn over and over; without a terminal, one each time it changes."""
 
     stream: TextIO = field(default_factory=lambda: sys.stderr)
     text: str = ""
@@ -151,10 +150,3 @@ def _draw(progress: Progress, seconds: float) -> str:
         f"{bar} {progress.done:3d} of {progress.of} runs,"
         f" {seconds:3.0f} s left: {progress.step} {progress.condition}"
     )
-
-
-@contextmanager
-def progress_line() -> Iterator[ProgressLine]:
-    """A line on the standard error stream, cleared at the end."""
-    with ProgressLine() as line:
-        yield line

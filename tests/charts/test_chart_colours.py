@@ -9,7 +9,6 @@ from drawn import PICTURES, every_picture, shown
 
 from labkit import charts
 from labkit.charts.look import GREY, steps
-from labkit.pages import dial_panel
 
 
 def light(colour):
@@ -69,7 +68,6 @@ def test_what_is_written_is_9_pixels_high_in_the_narrowest_cell():
         charts.ratios(runs, names[0], note=note),
         charts.round_trips(runs[names[0]][1], note=note),
         charts.over_time(dict.fromkeys(names, (moments, moments))),
-        dial_panel.histogram({"now": moments}),
     ):  # fmt: skip
         drawn = charts.svg(charts.bundle(chart.to_dict())[charts.V5])
         wide = float(re.search(r'viewBox="0 0 ([\d.]+)', drawn)[1])

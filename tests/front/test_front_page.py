@@ -24,7 +24,7 @@ from labkit.changes.journal import hello
 from labkit.errors import BadInput, CommandFailed, Unknown
 from labkit.front import area, cards, lab_section, opening
 from labkit.front.area import Area, Speaker, Worker
-from labkit.front.cards import Known, cards_html
+from labkit.front.cards import Known, cards_html, cards_table
 from labkit.front.front_page import FrontPage
 from labkit.front.lab_section import LabSection
 from labkit.front.results import ResultsSection, listed_html, shelf
@@ -117,6 +117,7 @@ def test_each_study_has_a_card_with_its_document_its_sections_and_its_notebook()
     made = Known().cards()
     assert [card.study.name for card in made][:2] == ["lat_ping", "lat_netperf"]
     assert {card.study.name for card in made} == set(studies.names())
+    assert "vSphere 5.5: Ping Evaluation" in made[0].source
     assert all(card.notebook.is_file() for card in made)
     assert [file.name[:2] for file in cards.lessons().values()] == ["00", "02", "03"]
 
@@ -331,10 +332,10 @@ def test_what_is_shown_again_is_not_drawn_again():
 
 @pytest.mark.when_changed("labkit/front/", "labkit/pages/")
 @pytest.mark.slow
-def test_alone_the_page_is_a_list_of_studies_with_all_that_is_known(results, capsys):
+def test_alone_the_page_is_a_table_of_studies_with_all_that_is_known(results, capsys):
     FrontPage()._ipython_display_()
     said = capsys.readouterr().out
-    assert "Round trips by ping" in said and "looking" not in said
+    assert "Round trips by ping" in said and "judging" not in said and "looking" not in said
 
 
 def test_where_there_are_no_widgets_the_page_is_its_cards():
@@ -342,7 +343,7 @@ def test_where_there_are_no_widgets_the_page_is_its_cards():
     page.view()
     kept = page.snapshot()
     assert kept["text/html"].count('class="lk-card"') == len(studies.names())
-    assert "takes it away: looking" in kept["text/plain"]
+    assert cards_table(page.known.cards()).head[0] in kept["text/plain"]
 
 
 def test_its_notebook_is_valid_and_lies_below_the_folder_that_jupyterlab_shows(results):

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from labkit.errors import BadInput, Unknown
+from labkit.errors import Unknown
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.pages.dial_panel import (
@@ -14,7 +14,6 @@ from labkit.pages.dial_panel import (
     PRESENT,
     Dialling,
     DialPanel,
-    histogram,
     would_be,
 )
 from labkit.settings.exclusive_cpu import ExclusiveCpu
@@ -36,19 +35,16 @@ def test_every_position_of_every_dial_means_settings_that_differ():
             assert Dialling.settings({dial: choice}) != usual
 
 
-def test_a_neighbour_of_a_guest_that_owns_its_cpu_stays_off_it_where_there_is_another():
+def test_a_guest_that_owns_its_cpu_has_its_neighbour_elsewhere_and_stays_awake_if_it_can():
     position = {"CPU": "owned", "neighbour": "busy", "batching and merging": "off"}
     nic, _, cpu, neighbour = Dialling.settings(position)
     assert (nic, cpu) == (GuestNic("bridge", 1, False), ExclusiveCpu(True))
     assert neighbour == Neighbour("busy", PLACES[1])
     assert Dialling.settings(position, apart=False)[-1] == Neighbour("busy", PLACES[0])
-
-
-def test_a_guest_stays_awake_where_that_leaves_its_host_a_cpu():
-    position = {"CPU": "owned", "idle guest": "stays awake"}
-    assert Dialling.settings(position)[-1] == Halting(False)
-    assert Halting(False) not in Dialling.settings(position, apart=False)
-    assert Halting(False) in Dialling.settings({"idle guest": "stays awake"}, apart=False)
+    awake = {"idle guest": "stays awake"}
+    assert Dialling.settings({"CPU": "owned", **awake})[-1] == Halting(False)
+    assert Halting(False) not in Dialling.settings({"CPU": "owned", **awake}, apart=False)
+    assert Halting(False) in Dialling.settings(awake, apart=False)
 
 
 @pytest.mark.parametrize("dial, choice", [("colour", "red"), ("CPU", "mine")])
@@ -68,16 +64,15 @@ def test_a_turn_keeps_what_was_measured_before_it_to_compare(lab):
     assert {name: list(v) for name, v in dials.values().items()} == {PRESENT: [3], BEFORE: [1, 2]}
 
 
-def test_the_picture_holds_every_answer_once():
-    drawn = histogram(
-        {PRESENT: np.array([10.0, 20, 20, 900]), BEFORE: np.array([5.0])}, note="here"
-    )
-    rows = [row for part in drawn.to_dict()["datasets"].values() for row in part]
-    for name in (PRESENT, BEFORE):
-        assert sum(row["share"] for row in rows if row["which"] == name) == pytest.approx(1)
-    assert "now: median 20" in drawn.to_dict()["description"]
-    with pytest.raises(BadInput, match="nothing was measured"):
-        histogram({})
+def test_what_was_measured_is_told_in_words_and_in_a_picture_of_both(lab):
+    panel = DialPanel(lab)
+    panel._tell("nothing yet")
+    assert not panel.picture.data
+    panel.dialling.now.append(np.array([10.0, 20, 20, 900]))
+    panel.dialling.before.append(np.array([5.0]))
+    panel._tell("4 measurements")
+    assert "4 measurements; now: median 20, 99 % 900 µs; before" in panel.words.value
+    assert f"of {PRESENT}, {BEFORE}" in panel.picture.data["text/plain"]
 
 
 def test_a_lab_without_the_guest_says_so_and_starts_nothing(lab):

@@ -12,6 +12,7 @@ from labkit.cli import main
 from labkit.errors import BadInput
 from labkit.pages.old_and_new import old_and_new
 from labkit.results import Results
+from labkit.running.open_lab import named_results
 from labkit.statistics.percentiles import interval
 
 STUDY = studies.find("lat_ping")
@@ -116,20 +117,40 @@ def test_the_chart_shows_the_numbers_of_the_table(both):
         assert sides.condition in drawn_whole
 
 
-@pytest.mark.slow
-def test_each_of_several_older_results_has_its_own_part_of_text_page_and_json(
-    tmp_path, both, capsys, monkeypatch
-):
+@pytest.fixture(scope="module")
+def three(tmp_path_factory, both) -> list[str]:
+    """New results, and two older ones: the second is like the new one."""
     new, old = both
-    monkeypatch.setattr(synthetic, "SHAPES", SLOWER)
-    later = synthetic.write_results(tmp_path / "later", STUDY, 5, 302)
-    words = ["report", str(new.path), "--against", str(old.path), str(later.path)]
-    texts = [old_and_new(older, new).text() for older in (old, later)]
-    assert main(words) == 1 and capsys.readouterr().out == "\n\n".join(texts) + "\n"
-    assert "None of 8 figures" in texts[1]
-    main([*words, "--html"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(synthetic, "SHAPES", SLOWER)
+        later = synthetic.write_results(tmp_path_factory.mktemp("later") / "later", STUDY, 5, 302)
+    return [str(results.path) for results in (new, old, later)]
+
+
+@pytest.mark.slow
+def test_three_results_stand_in_one_table_and_one_chart(three, capsys):
+    new, *olds = three
+    assert main(["report", new, "--against", *olds, "--html"]) == 1
     page = capsys.readouterr().out
-    assert page.count("<svg") == 2 and f"Against {later.path}" in page
-    main([*words, "--json"])
+    assert page.count("<svg") == 1 and page.count("<table") == 1
+    drawn = page.partition("<svg")[2].partition("</svg>")[0]
+    assert "VM-SRIOV, median, over old" in drawn and "VM-SRIOV, median, over later" in drawn
+    assert "Against old: " in page and "Against later: None of 8 figures" in page
+
+
+@pytest.mark.slow
+def test_each_row_of_three_results_is_that_of_the_two_alone(three, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    new, *olds = three
+    main(["report", new, "--against", *olds])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    at = lines.index("VM-SRIOV, median")
+    assert [line.split()[0] for line in lines[at + 1 : at + 4]] == ["new", "old", "later"]
+    for old, line in zip(olds, lines[at + 2 : at + 4], strict=True):
+        table = old_and_new(named_results(old), named_results(new)).rows()
+        (row,) = [row for row in table if row[:2] == ("VM-SRIOV", "median")]
+        assert [row[2], *row[4:]] == re.split(r"\s{2,}", line)[1:]
+    main(["report", new, "--against", *olds, "--json"])
     told = json.loads(capsys.readouterr().out)["against"]
-    assert [each["old"] for each in told] == words[3:] and len(told[0]["effects"]) == 8
+    assert [each["old"] for each in told] == olds and len(told[0]["effects"]) == 8

@@ -269,13 +269,6 @@ def test_the_script_of_the_charts_is_made_once_and_also_where_nothing_can_be_kep
     assert vega.__wrapped__() == made
 
 
-def test_a_wide_table_stacks_in_a_narrow_cell_and_each_cell_says_its_column():
-    wide = tables.verdict_table([verdict("holds", "it was measured " * 9)]).html()
-    for column in tables.VERDICTS:
-        assert f'data-label="{column}"' in wide
-    assert "@container" in wide and "@container" not in tables.table([{"a": 1, "b": 2}]).html()
-
-
 def test_columns_of_figures_stay_columns_in_a_narrow_cell():
     row = {"condition": "a long name of a condition", **{f"metric {n}": "1.23 (1.02 to 1.45)"
                                                         for n in range(5)}}  # fmt: skip

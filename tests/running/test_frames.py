@@ -76,10 +76,28 @@ def test_what_a_chart_shows_is_a_frame(study, results):
 
 
 @pytest.mark.slow
-def test_the_numbers_of_a_chart_are_saved_as_csv(study, results, tmp_path):
-    chart = LadderPanel(results, study).chart()
-    saved = charts.save(chart, tmp_path / "ladder.csv")
-    assert pl.read_csv(saved, infer_schema_length=None).height == charts.frame(chart).height
+def test_a_chart_and_its_numbers_are_saved_by_one_call(study, results, monkeypatch, tmp_path):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+    panel = LadderPanel(results, study)
+    files = panel.save()
+    assert [one.suffix for one in files] == [".png", ".svg", ".csv"]
+    assert all(one.stat().st_size for one in files)
+    shown = charts.frame(panel.chart())
+    assert pl.read_csv(files[2], infer_schema_length=None).height == shown.height
+
+
+@pytest.mark.slow
+def test_the_button_of_the_panel_saves_and_says_where(study, results, monkeypatch, tmp_path):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+    *_, saving = LadderPanel(results, study).view().children
+    button, said = saving.children
+    button.click()
+    assert len(list((tmp_path / "out/pictures").iterdir())) == 3
+    assert all(path.name in said.value for path in (tmp_path / "out/pictures").iterdir())
+    (tmp_path / "blocked").write_text("")
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "blocked"))
+    button.click()
+    assert "saved" not in said.value and "pictures" in said.value
 
 
 def test_columns_are_a_frame_with_their_times_and_names_of_their_own(file):  # noqa: F811
