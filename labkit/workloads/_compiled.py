@@ -25,7 +25,6 @@ UML_PAGES = "a guest of User-Mode Linux may need a larger vm.max_map_count on it
 REMOVING = 'folder=$1; shift; trap "rm -rf \\"$folder\\"" EXIT; trap "exit 143" TERM INT; "$@"'
 """A job's command, which may outlive the process that would remove what was made for it."""
 APART = beside(__file__, "_compiled_apart.sh")
-KILL_CODE = 128 + 9
 Words = Sequence[str]
 FLAGS = ("-O2", "-Wall", "-fno-tree-loop-distribute-patterns")
 """Fixed, as figures depend on them. Without -march, any x86-64 host runs the same code. No loop
@@ -95,27 +94,20 @@ def asked_with(
 ) -> str:  # fmt: skip
     """Run `words`, called `name`, with the paths of these programs; return what they print.
 
-    Within a run that lasts, the job that does so removes them at its end. `too_much` says what to
-    try if the kernel has killed them.
+    They are removed at its end. `too_much` says what to try if the kernel has killed them.
     """
-    if not host.measuring:
-        with lent(host, **programs) as paths:
-            result = host.run(*words(paths), seconds=seconds)
-        if not result.ok:
-            how = "" if result.signal == "KILL" else f"ended with code {result.code}"
-            raise _failed(host, name, how, result.stderr or result.stdout, too_much)
-        return result.stdout
 
     def bring() -> tuple[str, ...]:
         folder, paths = _put(host, programs)
         return (*removing(folder), *words(paths))
 
     end = _lasting.ended(host, [*programs], bring, seconds)
-    if not end.status.ok:
-        was_killed = end.status.signal == "KILL" or end.status.code == KILL_CODE
-        how = "" if was_killed else str(end.status)
-        raise _failed(host, name, how, end.err or end.out, too_much)
-    return end.out
+    if end.ok:
+        return end.out
+    how = "was killed during the run, perhaps for lack of memory" if end.killed else end.how
+    hint = f"{too_much}; {UML_PAGES}" if end.killed else too_much
+    said = (end.err or end.out)[-500:]
+    raise HostError(f"{host.name}: {name} {how}", said=said, hint=hint)
 
 
 def watched(
@@ -135,10 +127,3 @@ def watched(
 
     text = asked_with(host, name, programs, words_at, seconds, hint)
     return f"=== asked ===\n{asked} program={digest(program)}\n{text}"
-
-
-# Without a word on how it ended: the kernel has killed it.
-def _failed(host: Host, name: str, how: str, output: str, too_much: str) -> HostError:
-    words = how or "was killed during the run, perhaps for lack of memory"
-    hint = too_much if how else f"{too_much}; {UML_PAGES}"
-    return HostError(f"{host.name}: {name} {words}", said=output[-500:], hint=hint)

@@ -23,7 +23,7 @@ LASTS_SECONDS = 8.0
 
 A job took 0.18 s longer here, 0.23 s by SSH and 0.38 s at 20 ms (`tests/bench/jobs.py`, two CPUs).
 """
-DIGITS = 20
+DIGITS, KILL_CODE = 20, 128 + 9
 
 
 def digest(*parts: object) -> str:
@@ -91,32 +91,42 @@ def timed(
         words_asked, start = words(), time.monotonic()
         return host.check(*words_asked, seconds=seconds), time.monotonic() - start
     end_of_job = ended(host, name, words, seconds)
-    status, problem = end_of_job.status, end_of_job.command
-    if status.state is State.TIMED_OUT:
+    if end_of_job.late:
         raise TimedOut(
-            f"{problem} had not ended at its deadline", said=end_of_job.err,
+            f"{end_of_job.command} had not ended at its deadline", said=end_of_job.err,
             hint="it was asked to end; is the host far busier than usual?",
         )  # fmt: skip
-    if not status.ok:
-        raise CommandFailed(f"{problem} {status}", said=end_of_job.err or end_of_job.out)
-    if status.out.kept < status.out.size:
-        said = f"printed {status.out.size} bytes; {status.out.kept} were kept"
-        raise CommandFailed(f"{problem} {said}")
-    return end_of_job.out, status.seconds
+    if not end_of_job.ok:
+        problem = f"{end_of_job.command} {end_of_job.how}"
+        raise CommandFailed(problem, said=end_of_job.err or end_of_job.out)
+    return end_of_job.out, end_of_job.seconds
 
 
 @dataclass(frozen=True)
-class JobEnd:
-    """The end of a run's job, and what it printed."""
+class CommandEnd:
+    """The end of a run's command, in words too, and what it printed."""
 
     command: str
-    status: JobStatus
+    ok: bool
+    how: str
     out: str
     err: str
+    seconds: float
+    killed: bool = False
+    """Whether the kernel has done so, or somebody who is as rude."""
+    late: bool = False
 
 
-def ended(host: Host, name: object, words: Callable[[], Words], seconds: float) -> JobEnd:
-    """Return the end of this run's job of that name, begun by any process; the host forgets it."""
+def ended(host: Host, name: object, words: Callable[[], Words], seconds: float) -> CommandEnd:
+    """Return the end of this run's command of that name, if it lasts of a job begun by any process.
+
+    The host forgets it then.
+    """
+    if not host.measuring:
+        result = host.run(*words(), seconds=seconds)
+        killed = result.signal == "KILL" or result.code == KILL_CODE
+        return CommandEnd(result.command, result.ok, f"ended with code {result.code}",
+                          result.stdout, result.stderr, result.seconds, killed)  # fmt: skip
     key, run = f"{host.measuring}-{digest(name)}", host.measuring.partition("-")[0]
     jobs = {job.key: job for job in host.jobs()}
     # What an earlier try of this run left, under other changes or to a server that is gone.
@@ -130,13 +140,19 @@ def ended(host: Host, name: object, words: Callable[[], Words], seconds: float) 
     job = job or host.start(*words_asked, key=key, seconds=seconds)
     try:
         status = job.wait()
-        outputs = job.output(), b"" if status.ok else job.output(stream="err")
+        out, err = job.output(), b"" if status.ok else job.output(stream="err")
     except KeyboardInterrupt:
         end(job)
         raise
     job.forget()
-    command = f"{host.name}: `{command_line(words_asked)}`" if words_asked else str(job)
-    return JobEnd(command, status, *(part.decode("utf-8", "replace") for part in outputs))
+    complete = status.out.kept == status.out.size
+    lack = "" if complete else f": it printed {status.out.size} bytes; {status.out.kept} were kept"
+    return CommandEnd(
+        f"{host.name}: `{command_line(words_asked)}`" if words_asked else str(job),
+        status.ok and complete, f"{status}{lack}", out.decode("utf-8", "replace"),
+        err.decode("utf-8", "replace"), status.seconds,
+        status.signal == "KILL" or status.code == KILL_CODE, status.state is State.TIMED_OUT,
+    )  # fmt: skip
 
 
 def found(host: Host, beginning: str) -> dict[Job, JobStatus]:

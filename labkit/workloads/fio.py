@@ -108,21 +108,15 @@ class Fio(Workload):
         host = hosts["server"]
         room = capacity(host)
         load = self if self.mebibytes else self.fitted([room])
-        files: list[str] = []
 
         def words(at: dict[str, str]) -> list[str]:
             file = host.check("mktemp", f"{room.folder}/labkit-fio.XXXXXXXX").strip()
-            files.append(file)
             watcher = [at["watch_cpus"], "fio", str(_compiled.LOOK_MILLISECONDS)]
             return [*_compiled.removing(file), *watcher, *load.words(file)]
 
         programs = {"watch_cpus": _compiled.compiled("watch_cpus", "-static")}
         longest = 120 + 10 * load.seconds
-        try:
-            text = _compiled.asked_with(host, "fio", programs, words, longest, LEAVES)
-        finally:
-            if files and not host.measuring:
-                host.run("rm", "-f", *files)
+        text = _compiled.asked_with(host, "fio", programs, words, longest, LEAVES)
         return f"=== asked ===\nfolder={room.folder} mebibytes={load.size}\n{text}"
 
     def words(self, file: str) -> list[str]:
