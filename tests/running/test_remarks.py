@@ -1,6 +1,8 @@
-"""Remarks on runs that lie apart, from results on disk."""
+"""Remarks on runs that lie apart, and on streams that are as fast as their link."""
 
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +10,8 @@ from synthetic import ping_text
 
 from labkit import studies
 from labkit.results import Results, Run
-from labkit.running.remarks import odd_runs, remarks
+from labkit.running.open_lab import recorded
+from labkit.running.remarks import link_limit, odd_runs, remarks
 
 STUDY = studies.find("lat_ping")
 
@@ -51,3 +54,35 @@ def test_two_states_and_the_run_from_which_all_was_slower_are_named(tmp_path):
     assert "Native: these runs come from two states, of 20 µs (blocks 1, 2, 3, 4, 5, 6)" in text
     assert "more blocks of each are needed" in text
     assert "from run 13 on (Native, block 7) all conditions were slower by about" in text
+
+
+def limited(tmp_path, links, slow=""):
+    """The recorded streams, as if their links had been these, and one condition half as fast."""
+    source = Results.open(recorded("docker_netperf"))
+    asked = {**source.asked, "lab": {**source.asked["lab"], "links": links}}
+    results = Results.begin(tmp_path / "streams", asked)
+    for run in source.finished():
+        texts = {name: run.text(name) for name in run.raw}
+        share = 0.5 if run.condition == slow else 1
+        rows = [{**row, "p50": row["p50"] * share} for row in run.rows]
+        results.keep(replace(run, rows=rows), texts)
+    return link_limit(results)
+
+
+def conditions(remark):
+    return set(re.search(" in (.*): that hides", remark)[1].split(", "))
+
+
+def test_only_streams_that_fill_the_link_are_named(tmp_path):
+    said = limited(tmp_path, {"client": {"rate": "1 Gbit/s"}}, slow="VM")
+    assert said and all("link of client, 1000 Mbit/s" in one for one in said)
+    sent = next(one for one in said if "way=send" in one)
+    assert {"Native", "VM-Docker"} <= conditions(sent) and "VM" not in conditions(sent)
+    assert "CPU time per gigabyte" in sent
+
+
+@pytest.mark.parametrize(
+    "links", [{}, {"client": {"delay": "1 ms"}}, {"client": {"rate": "10 Gbit/s"}}]
+)
+def test_where_no_link_is_the_limit_nothing_is_said(tmp_path, links):
+    assert limited(tmp_path, links) == []
