@@ -45,7 +45,7 @@ RESOURCE = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 BECOME = ("", "sudo")
 LAB_KEYS = {"name", "known_hosts", "ssh_config", "tolerates", "hosts", "box", "links", "power"}
 POWER_KEYS: Mapping[str, tuple[str, ...]] = {
-    "ipmi": ("on", "board", "user", "password_file"), "virsh": ("on", "vm"),
+    "ipmi": ("on", "board", "user", "password_file"), "virsh": ("on", "vm"), "esxcli": (),
 }  # fmt: skip
 """Keys that each way to take a host's power needs."""
 BOX_KEYS = {"tier", "accelerator", "containers", "disks", "wakeups"}
@@ -321,7 +321,7 @@ def _power(path: Path, tables: Any, hosts: Mapping[str, Host]) -> dict[str, dict
             text = table.get(key)
             if not isinstance(text, str) or not text or text.startswith("-"):
                 raise BadInput(f"{path}: [power.{role}] needs {key} = a text, for {table['by']}")
-        if table["on"] not in hosts:
+        if "on" in keys and table["on"] not in hosts:
             raise Unknown(f"on of [power.{role}] in {path}", table["on"], hosts)
     return tables
 

@@ -197,7 +197,9 @@ def _wires(layout: Layout, guest: str) -> str:
     facts["backing"] = BACKED if plan.backing == "disk" else "/tmp"
     place = f"{disk.SEEN_BY_HOSTS}/{guest}"
     for number, (file, volume) in enumerate(disk.files(place, plan.volumes, plan.accelerator)):
-        facts[f"disk{number}"] = f"{file} {volume.format} {volume.rate}"
+        facts[f"disk{number}"] = (
+            f"{file} {volume.format} {volume.rate} {volume.drive} {volume.iothread}"
+        )
     if layout.kernel:
         image = layout.loader if plan.root else layout.image
         facts |= {"model": NICS[plan.nic], "root": plan.root}

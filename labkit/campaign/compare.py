@@ -8,7 +8,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Any
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 import numpy as np
 
@@ -63,6 +65,18 @@ class Compared:
     old: str = ""
     new: str = ""
 
+    def case(self) -> Element:
+        """The figure as a case of a test report, which fails where it became worse."""
+        verdict = self.verdict
+        change = (delta(verdict.effect, self.ratio), within(verdict, self.ratio))
+        text = readable(" ".join([f"{self.outcome}:", *change, verdict.why]))
+        case = Element("testcase", classname=readable(self.point), name=readable(self.what))
+        if self.outcome == WORSE:
+            SubElement(case, "failure", message=text)
+        else:
+            SubElement(case, "system-out").text = text
+        return case
+
 
 @dataclass(frozen=True)
 class Comparisons:
@@ -111,6 +125,21 @@ class Comparisons:
     def told(self) -> dict[str, Any]:
         """For a machine to read."""
         return {"found": self.found(), "passed": self.passed, **asdict(self)}
+
+    def junit(self) -> str:
+        """Test reports for continuous integration: a suite for each point, a case a figure."""
+        root = Element("testsuites", name=f"{self.b} against {self.a}")
+        for point, figures in groupby(self.comparisons, key=lambda figure: figure.point):
+            cases = [figure.case() for figure in figures]
+            failures = sum(case.find("failure") is not None for case in cases)
+            suite = SubElement(root, "testsuite", name=readable(point), tests=str(len(cases)),
+                               failures=str(failures))  # fmt: skip
+            suite.extend(cases)
+        for name in self.lost:
+            suite = SubElement(root, "testsuite", name=name, tests="1", errors="1")
+            case = SubElement(suite, "testcase", classname=name, name="finished")
+            SubElement(case, "error", message=f"{self.b} did not measure it")
+        return f'<?xml version="1.0" encoding="utf-8"?>\n{tostring(root, "unicode")}'
 
     # What changed, the worst first.
     def _table(self) -> Table:

@@ -177,11 +177,12 @@ def _share(word: str) -> float:
 @CAMPAIGN.verb(
     "monday tuesday | exit code 1 if a figure is clearly worse, or a point is missing",
     "monday tuesday --markdown >>$GITHUB_STEP_SUMMARY | for a page of continuous integration",
+    "monday tuesday --junit >changes.xml | as test reports of continuous integration",
     arg("a", "A", "the old campaign: its name, file or folder"),
     arg("b", "B", "the new campaign, given like A"),
     arg("--least", "SHARE",
         "smallest change that matters (default 0.05: 5 %% of the old figure)", type=_share),
-    (flag("--markdown", "print Markdown, for a comment"), JSON),
+    (flag("--markdown", "print Markdown, for a comment"), flag("--junit", "print JUnit XML"), JSON),
 )  # fmt: skip
 def _compare(args: argparse.Namespace) -> int:
     """Find regressions and improvements from A to B."""
@@ -192,5 +193,6 @@ def _compare(args: argparse.Namespace) -> int:
     with busy("comparing all points"):
         margin = MARGIN if args.least is None else args.least
         result = compare(named_campaign(args.a), named_campaign(args.b), margin)
-    tell(args, result.told(), result.markdown if args.markdown else result.text)
+    form = result.markdown if args.markdown else result.junit if args.junit else result.text
+    tell(args, result.told(), form)
     return 0 if result.passed else 1

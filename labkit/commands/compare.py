@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from labkit.commands._lab import open_lab, settings_of
 from labkit.commands._verb import JSON, LABEL, arg, at_least_one, now, tell, verb
@@ -12,11 +12,22 @@ from labkit.errors import BadInput
 from labkit.pages.terminal import ProgressLine
 
 if TYPE_CHECKING:
-    from labkit.running.comparing import Outcome, Side
-    from labkit.workloads.command import Command
+    from labkit.running.comparing import Comparing, Outcome, Side
 
 SHELL = set("|&;<>()$`*?[]{}~#\n")
 PARTS = ("a", "b", "on_a", "on_b")
+
+
+MEASURING = (
+    arg("--metric", "REGEX", "compare the numbers that this finds in the output"),
+    arg("--unit", "UNIT", "their unit"),
+    arg("--prepare", "LINE", "a line of shell before each time, not measured"),
+    arg("--minutes", "N", "the budget to decide it in (default: 10)", type=float, default=10.0),
+    arg("--blocks", "N", "make just this number of blocks", type=at_least_one),
+    arg("--margin", "SHARE", "what is too close to matter (default: 0.05, 5 %%)", type=float),
+)
+"""Arguments that say what of a command is measured, and for how long."""
+LAB = arg("--lab", "FILE", "a lab.toml, box, or local: this machine (default)", default="local")
 
 
 @verb(
@@ -28,17 +39,10 @@ PARTS = ("a", "b", "on_a", "on_b")
     *(arg(f"--{side}", "SETTING", action="append",
           text=f'a setting of {side.upper()}, such as "Mtu(9000)"; repeatable (default: none)')
       for side in "ab"),
-    arg("--lab", "FILE", "a lab.toml, box, or local: this machine (default)", default="local"),
-    arg("--on", "ROLE", "the host of the command (default: server)", default="server"),
+    LAB, arg("--on", "ROLE", "the host of the command (default: server)", default="server"),
     *(arg(f"--on-{side}", "ROLE", f"the host of {side.upper()} (default: that of --on)")
       for side in "ab"),
-    arg("--metric", "REGEX", "compare the numbers that this finds in the output"),
-    arg("--unit", "UNIT", "their unit"),
-    arg("--prepare", "LINE", "a line of shell before each time, not measured"),
-    arg("--minutes", "N", "the budget to decide it in (default: 10)", type=float, default=10.0),
-    arg("--blocks", "N", "make just this number of blocks", type=at_least_one),
-    arg("--margin", "SHARE", "what is too close to matter (default: 0.05, 5 %%)", type=float),
-    LABEL, JSON,
+    *MEASURING, LABEL, JSON,
 )  # fmt: skip
 def _compare(args: argparse.Namespace) -> None:
     """Decide which of two commands, settings or hosts is faster.
@@ -49,12 +53,31 @@ def _compare(args: argparse.Namespace) -> None:
     A line in quotes that a shell has to read is run by `sh -c`. With --metric, the numbers that a
     pattern finds in the output are compared in place of the time.
     """
-    from labkit.running.comparing import A, B, Comparing, compare_sides
+    from labkit.running.comparing import A, B, Comparing
 
     first, second = _commands(args)
     sides = {A: _side(first, args.a, args.on_a or args.on),
              B: _side(second, args.b, args.on_b or args.on)}  # fmt: skip
-    comparing = Comparing(sides, _load(args), args.margin)
+    measure_and_show(args, Comparing(sides, load_of(args), args.margin))
+
+
+def load_of(args: argparse.Namespace) -> Any:
+    """The load that these flags describe, without its words."""
+    from labkit.workloads.command import SECONDS, TIME, Command
+
+    if args.unit and not args.metric:
+        raise BadInput("--unit is of a --metric; the time taken is in s")
+    knobs = {"metric": "metric", "unit": args.unit} if args.metric else {}
+    return Command(
+        pattern=args.metric, prepare=args.prepare,
+        **{"metric": TIME, "unit": SECONDS, **knobs},
+    )  # fmt: skip
+
+
+def measure_and_show(args: argparse.Namespace, comparing: Comparing) -> None:
+    """Measure both sides, write the page, and say what came out."""
+    from labkit.running.comparing import compare_sides
+
     lab = open_lab(args)
     repeats = args.blocks or f"until decided in {args.minutes:g} minutes"
     with ProgressLine() as line:
@@ -63,16 +86,6 @@ def _compare(args: argparse.Namespace) -> None:
             comparing, lab, label=args.label or now(), repeats=repeats, tell=line.tell
         )
     show(args, outcome)
-
-
-# The load that these flags describe, without its words.
-def _load(args: argparse.Namespace) -> Command:
-    from labkit.workloads.command import SECONDS, TIME, Command
-
-    if args.unit and not args.metric:
-        raise BadInput("--unit is of a --metric; the time taken is in s")
-    metric, unit = ("metric", args.unit) if args.metric else (TIME, SECONDS)
-    return Command(pattern=args.metric, prepare=args.prepare, metric=metric, unit=unit)
 
 
 def show(args: argparse.Namespace, outcome: Outcome) -> None:

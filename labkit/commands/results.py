@@ -233,6 +233,7 @@ def _side_by_side(facts: Sequence[Fact]) -> str:
 )  # fmt: skip
 def _export(args: argparse.Namespace) -> None:
     """Write results to one file that opens anywhere."""
+    from labkit.claims import published
     from labkit.runs import bundle
 
     results = _open(args.what)[0]
@@ -240,8 +241,12 @@ def _export(args: argparse.Namespace) -> None:
     if file.suffix == ".csv":
         _csv(args, results.frame(), file)
         return
+    document = {}
+    if results.judged_as in published.names():
+        paper = published.published(results.judged_as)
+        document = {"name": paper.document, "url": paper.url}
     with busy(f"checking and writing {results.path}"):
-        export = bundle.export(results, file, args.small)
+        export = bundle.export(results, file, args.small, document)
     text = f"{file}: {len(export.files)} files, sha256 {export.digest}"
     tell(args, {**asdict(export), "path": str(file)}, lambda: text)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from labkit.commands._verb import JSON, arg, flag, tell, verb
+from labkit.errors import BadInput
 from labkit.machine.units import shown
 from labkit.pages.terminal import paragraph, table
 
@@ -24,12 +25,17 @@ if TYPE_CHECKING:
     "--launch https://github.com/you/labkit | links that open your copy's notebooks on Binder",
     arg("study", "STUDY", "show only this one", nargs="?"),
     (flag("--write", "write the tables of a checkout again"),
+     flag("--deciders", "the kinds of lab that can decide each claim of one study"),
      arg("--launch", "URL", "a table of links to Binder, for the repository at URL"), JSON),
 )  # fmt: skip
 def _studies(args: argparse.Namespace) -> int:
     """List the studies, or show one."""
     from labkit import studies
 
+    if args.deciders and not args.study:
+        raise BadInput(
+            "--deciders takes the name of a study", hint="labkit studies lat_ping --deciders"
+        )
     if args.study:
         study = studies.find(args.study)
         show = _who_decides if args.deciders else _describe

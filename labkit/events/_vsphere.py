@@ -1,4 +1,4 @@
-"""vCenter: how a virtual machine moves by its API.
+"""vCenter: how a virtual machine moves by its API, and is started elsewhere by vSphere HA.
 
 The API says when a task began, how far it is and how it ended. It says nothing of rounds, of bytes,
 nor of how long the machine stood still: claims on those are not testable there.
@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from labkit.errors import BadInput, HostError, StayedBehind
@@ -25,6 +26,10 @@ EVERY = 0.05
 GIVES = frozenset({"arrived share", "migration time", "load before", "depth", "work lost"})
 """Metrics of a move by vCenter; those of a load are read from that."""
 SILENT = "vCenter says when a move began and ended, and no more of it"
+FAILED = ("com.vmware.vc.HA.DasHostFailedEvent", "DasHostFailedEvent")
+RESTARTED = ("com.vmware.vc.ha.VmRestartedByHAEvent", "VmRestartedOnAlternateHostEvent")
+"""Identifiers since vSphere 5, and the classes of events before that."""
+MEANS = {**dict.fromkeys(FAILED, "detected"), **dict.fromkeys(RESTARTED, "restarted")}
 TRIP = re.compile(r"round-trip min/avg/max = [\d.]+/([\d.]+)/")
 
 
@@ -171,3 +176,35 @@ def vcenter_of(lab: Lab) -> Any:
 # vCenter calls a host by the name or address under which it was added: that of its test traffic.
 def _names(lab: Lab, asked: AskedMove) -> tuple[str, str]:
     return asked.vm(lab), lab.host(asked.to).address
+
+
+# --- vSphere HA, as vCenter's events tell it ----------------------------------------------------
+
+
+def seen(session: Any, after: datetime) -> dict[str, float]:
+    """The first moment of each kind of event since then, in order, in seconds since 1970."""
+    vim = importlib.import_module("pyVmomi").vim
+    times = vim.event.EventFilterSpec.ByTime(beginTime=after)
+    filters = vim.event.EventFilterSpec(time=times, eventTypeId=list(MEANS))
+    first: dict[str, float] = {}
+    for event in session.RetrieveContent().eventManager.QueryEvents(filters):
+        kinds = (type(event).__name__.rpartition(".")[2], str(getattr(event, "eventTypeId", "")))
+        for name in kinds:
+            if name in MEANS and event.createdTime >= after:
+                at = event.createdTime.timestamp()
+                first[MEANS[name]] = min(at, first.get(MEANS[name], at))
+    return dict(sorted(first.items(), key=lambda event: event[1]))
+
+
+def now(lab: Lab) -> datetime:
+    """The time by vCenter's own clock."""
+    with vcenter_of(lab) as session:
+        moment: datetime = session.CurrentTime()
+    return moment
+
+
+def tell(lab: Lab, begun: datetime, at: float, say: Say) -> None:
+    """Say what vCenter saw since `begun`, which was `at` by our clock."""
+    with vcenter_of(lab) as session:
+        for event, when in seen(session, begun).items():
+            say(host=ROLE, event=event, at=at + when - begun.timestamp(), by=US)

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from labkit.errors import HostError, ResultsError
 from labkit.event import Event, Phase, Say, TimeLine, moments, offsets, said
-from labkit.events import _power
+from labkit.events import _power, _vsphere
+from labkit.fleet import vcenter
 from labkit.fleet.fleet import Fleet
 from labkit.host import Host
 from labkit.lab import Lab
@@ -23,8 +24,9 @@ from labkit.workloads._guarded import CENTER, PAIR, ClusterView
 
 PROGRAMS = ("crm_resource", "ip", "python3", "systemctl")
 
-NO_MACHINE = "{} has no [hosts.center], a machine that a cluster guards"
-NO_SERVER = "labkit asks no management server that vSphere HA guards"
+NO_SERVER = "vSphere HA is seen by its events: labkit asks no management server that it guards"
+VM = "guest"
+"""The role of the virtual machine that a cluster of one's own starts elsewhere."""
 MEASURES = {
     "failover downtime": "s", "login downtime": "s", "detection time": "s", "fencing time": "s",
     "restart time": "s", "ha time": "s", "boot time": "s", "loading time": "s",
@@ -77,10 +79,6 @@ class Outage(Event):
     measures: ClassVar[Mapping[str, str]] = MEASURES
     name: ClassVar[str]
 
-    def refusal(self, lab: Lab) -> str:
-        """On hosts of one's own it takes a machine that their cluster guards."""
-        return "" if lab.emulated or CENTER in lab.hosts else NO_MACHINE.format(lab.path)
-
     @classmethod
     def time_line(cls, text: str) -> TimeLine:
         """Its steps, from when the server was gone to when it was as before."""
@@ -92,6 +90,9 @@ class Outage(Event):
     def parse(text: str, loads: Mapping[str, Series]) -> list[Sample]:
         """Both downtimes by who asked, and the seconds of each step."""
         times, steps = _seen(text)
+        if "boot" not in times:
+            away = times["answers"] - times["lost"]
+            return [Sample.single("failover downtime", "s", away)]
         ahead = _ahead(text)
         logins, lists = loads["login"][0] - ahead, loads["list"][0] - ahead
         figures = {
@@ -108,10 +109,16 @@ class Outage(Event):
         ]
 
 
-# A reboot has no failure to detect: it begins with its start.
+# A reboot has no failure to detect: it begins with its start. Of a cluster of one's own only the
+# machine is seen that it starts elsewhere.
 def _steps(seen: Mapping[str, float]) -> tuple[tuple[str, str, str], ...]:
     if "start" in seen:
         return STEPS
+    if "restarted" in seen:
+        return (("shutdown", "down", "silent"), ("detection", "silent", "detected"),
+                ("restart", "detected", "restarted"), ("boot", "restarted", "answers"))  # fmt: skip
+    if "boot" not in seen:
+        return (("shutdown", "down", "silent"), ("failover", "silent", "answers"))
     return (("stop", "down", "boot"), ("boot", "boot", "database"), STEPS[-1])
 
 
@@ -150,8 +157,11 @@ class HostFailure(Outage):
 
     def happen(self, lab: Lab, say: Say) -> None:
         """Take its power, and wait until the other one serves."""
-        if not lab.emulated:
+        if _is_guarded(lab):
             _fail_over(lab, say)
+            return
+        if not lab.emulated:
+            self._happen_there(lab, say)
             return
         at = _cluster.off(lab.host(self.host))
         say(host=self.host, event="down", at=at)
@@ -159,22 +169,46 @@ class HostFailure(Outage):
         for event, when in sorted(times.items(), key=lambda pair: pair[1]):
             say(host=self.standby, event=event, at=when)
 
+    # The cluster is its owner's: what it does is seen from its other host, by pings.
+    def _happen_there(self, lab: Lab, say: Say) -> None:
+        by = lab.host(self.standby)
+        if not _power.answers(by, lab.host(VM).address, self.deadline):
+            raise HostError(f"{VM} does not answer {self.standby} while all is well")
+        begun = _vsphere.now(lab) if vcenter.ROLE in lab.hosts else None
+        at = _power.off(lab, self.host)
+        say(host=self.host, event="down", at=at, by="controller")
+        for event, role, wanted in (("silent", self.host, False), ("lost", VM, False),
+                                    ("answers", VM, True)):  # fmt: skip
+            when = _power.answers(by, lab.host(role).address, self.deadline, wanted)
+            if not when:
+                raise HostError(
+                    f"{role} was not seen: {event} after {self.deadline:g} s",
+                    hint="has its cluster a resource for it, and a way to fence?",
+                )
+            say(host=role, event=event, at=when, by="controller")
+        if begun:
+            _vsphere.tell(lab, begun, at, say)
+
     def undo(self, lab: Lab) -> None:
         """Have its link as before, or its power; its software ended with that."""
-        if not lab.emulated:
+        if _is_guarded(lab):
             mend(lab)
+            return
+        if not lab.emulated:
+            _power.on(lab, self.host, self.deadline)
             return
         host = lab.host(self.host)
         host.check("ip", "link", "set", host.interface, "up")
 
     def refusal(self, lab: Lab) -> str:
         """Hosts of one's own keep their power, unless the lab file names them."""
-        whys = [*(_power.refusal(lab, role) for role in PAIR), super().refusal(lab)]
+        roles = PAIR if _is_guarded(lab) else (self.host,)
+        whys = (_power.refusal(lab, role) for role in roles)
         return "" if lab.emulated else next(filter(None, whys), "")
 
     def cuts_power(self, lab: Lab) -> tuple[str, ...]:
         """Either host that may run the machine of a cluster; in a box no host loses what it has."""
-        return () if lab.emulated else PAIR
+        return PAIR if _is_guarded(lab) else () if lab.emulated else (self.host,)
 
     def impossible(self, lab: str) -> str:
         """A box has a cluster, and an owner of KVM hosts may have one."""
@@ -196,7 +230,7 @@ class ServerReboot(Outage):
 
     def happen(self, lab: Lab, say: Say) -> None:
         """Tell it, and wait until it is as before."""
-        if not lab.emulated:
+        if _is_guarded(lab):
             _reboot(lab, say)
             return
         host = lab.host(self.host)
@@ -212,6 +246,10 @@ class ServerReboot(Outage):
 
 # --- a machine that its owner's own Pacemaker guards; a moment of that cluster is when its other
 # host showed it first, by our clock
+
+
+def _is_guarded(lab: Lab) -> bool:
+    return not lab.emulated and CENTER in lab.hosts
 
 
 # Take the power of the host that runs it, and wait until its server is ready on the other.

@@ -1,19 +1,21 @@
 """Workspaces: folders of a reader's own studies, claims, workloads, settings, probes and events.
 
-A workspace is found by `LABKIT_PATH`, or by a `labkit.toml` in this folder or one above. It is laid
-out as
+A workspace is found by `LABKIT_PATH`, by a `labkit.toml` in this folder or one above, or by the
+entry points of an installed package (`labkit.studies`, `labkit.workloads`, ...). It is laid out as
 
     labkit.toml         needs = ">=0.1": the labkit that it was made for; may be empty
     studies/NAME.py     also workloads/, settings/, probes/, events/, imports/
     published/NAME.toml claims, with the figures of their document in NAME.csv
     notebooks/NAME.ipynb
     recorded/NAME.labkit
+    profiles/NAME.toml  named sets of settings, for `labkit tune`
 
 What is wrong with one of them is kept as an error to show, and the others go on.
 """
 
 import functools
 import importlib
+import importlib.util
 import os
 import pkgutil
 import stat
@@ -22,6 +24,7 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
+from importlib import metadata
 from importlib.machinery import FileFinder
 from pathlib import Path
 from types import ModuleType
@@ -70,13 +73,17 @@ def use(folder: Path) -> None:
 
 
 def errors() -> tuple[BadInput, ...]:
-    """Errors of the workspaces that are left out."""
-    return _look()[1]
+    """Errors of the workspaces and packages that are left out."""
+    entries = [odd for kind in REGISTRIES for _, odd in _entries(kind) if odd is not None]
+    return *_look()[1], *entries
 
 
 def folders(kind: str) -> list[Path]:
-    """The folders of this kind in all workspaces."""
-    return [folder for place in workspaces() if (folder := place / kind).is_dir()]
+    """The folders of this kind in all workspaces and installed packages."""
+    inside = [folder / kind for folder in workspaces()]
+    packages = [*_entry_folders(kind)] if kind in REGISTRIES else [
+        package.parent / kind for package in _entry_folders("studies")]  # fmt: skip
+    return [folder for folder in (*inside, *packages) if folder.is_dir()]
 
 
 def extend(path: list[str], kind: str) -> None:
@@ -103,8 +110,9 @@ def twice(kind: str) -> list[BadInput]:
 
 
 def is_inside(file: Path | str) -> bool:
-    """Whether a file belongs to a workspace."""
-    return any(Path(file).is_relative_to(place) for place in workspaces())
+    """Whether a file belongs to a workspace or to a package that brings such modules."""
+    places = [*workspaces(), *(folder for kind in REGISTRIES for folder in _entry_folders(kind))]
+    return any(Path(file).is_relative_to(place) for place in places)
 
 
 @contextmanager
@@ -202,3 +210,30 @@ def _check_version(toml: Written) -> None:
     if not specifier.contains(__version__, prereleases=True):
         problem = f"it needs labkit {needs}, and this is {__version__}"
         raise toml.wrong(problem, "needs", hint="install that labkit")
+
+
+def _entry_folders(kind: str) -> list[Path]:
+    return [folder for folder, _ in _entries(kind) if folder is not None]
+
+
+# Every look reads what all installed packages say.
+_all_entries = functools.cache(metadata.entry_points)
+
+
+# To find a package runs the packages around it, which may fail in any way.
+@functools.cache
+def _entries(kind: str) -> list[tuple[Path | None, BadInput | None]]:
+    entries: list[tuple[Path | None, BadInput | None]] = []
+    for entry in _all_entries().select(group=f"labkit.{kind}"):
+        try:
+            spec = importlib.util.find_spec(entry.value)
+            places = (spec and spec.submodule_search_locations) or ()
+            odd = "" if places else "no package of modules"
+        except Exception as error:
+            places, odd = (), f"{type(error).__name__}: {error}"
+        entries += [(Path(place), None) for place in places]
+        if odd:
+            owner = entry.dist.name if entry.dist else "a package"
+            problem = f"{owner}: entry point {entry.name} of labkit.{kind}: {entry.value}"
+            entries.append((None, BadInput(problem, said=odd, hint=f"reinstall or remove {owner}")))
+    return entries

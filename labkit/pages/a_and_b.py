@@ -76,8 +76,10 @@ def _beside(outcome: Outcome) -> list[str]:
     text = f", the command {load.times} times in each" if load.times > 1 else ""
     sentence = f"{len(runs)} runs in {verdict.blocks} shuffled blocks{text}."
     looks = [(verdict.looks, verdict.spent)] if verdict.looks else []
+    lacks = [f"Not set for {name}: {'; '.join(side.lacks)}."
+             for name, side in outcome.comparing.sides.items() if side.lacks]  # fmt: skip
     study = outcome.comparing.study()
-    return [f"{sentence} {looked(looks)}".strip(), *remarks(study, outcome.results)]
+    return [f"{sentence} {looked(looks)}".strip(), *lacks, *remarks(study, outcome.results)]
 
 
 def told(outcome: Outcome, page_file: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from labkit import studies
 from labkit.changes.in_force import in_force
+from labkit.changes.plan import plan
 from labkit.claim import Order
 from labkit.condition import Condition
 from labkit.errors import BadInput, ResultsError, insist_each
@@ -49,8 +50,12 @@ class Side:
     words: tuple[str, ...]
     role: str = "server"
     settings: tuple[Setting, ...] = ()
+    optional: tuple[Setting, ...] = ()
+    """Settings that are made where the host can take them."""
     shown: str = PLAIN
     """The settings in words, for results that are read later."""
+    lacks: tuple[str, ...] = ()
+    """Of the optional ones, those that the host cannot take, each with the reason."""
 
     def __post_init__(self) -> None:
         insist_each(self.words, str, "words of a side", '"sleep", "1"')
@@ -60,7 +65,7 @@ class Side:
         """The condition of the study that measures it."""
         text = f"{shlex.join(self.words)} ({self.shown}, on {self.role})"
         return Condition(
-            name, means=text, here=text, settings=self.settings,
+            name, means=text, here=text, settings=self.settings, optional=self.optional,
             roles={"server": self.role}, knobs={"words": self.words},
         )  # fmt: skip
 
@@ -102,7 +107,7 @@ class Comparing:
     def kept(self) -> dict[str, Any]:
         """All of it for study.json."""
         sides = {
-            n: {"words": list(s.words), "role": s.role, "shown": s.shown}
+            n: {"words": list(s.words), "role": s.role, "shown": s.shown, "lacks": list(s.lacks)}
             for n, s in self.sides.items()
         }
         return {STUDY: {"sides": sides, "margin": self.margin}}
@@ -113,9 +118,10 @@ class Comparing:
         try:
             fields, load = results.asked[STUDY], dict(results.asked["workload"])
             sides = {
-                name: Side(tuple(s["words"]), s["role"], shown=s["shown"])
+                name: Side(tuple(s["words"]), s["role"], shown=s["shown"],
+                           lacks=tuple(s.get("lacks", ())))
                 for name, s in fields["sides"].items()
-            }
+            }  # fmt: skip
             del load["name"]
             return cls(sides, Command(**{**load, "words": tuple(load["words"])}), fields["margin"])
         except (KeyError, TypeError, AttributeError) as error:
@@ -149,12 +155,13 @@ def compare_sides(
     """Measure both in shuffled blocks, until it is decided or the budget is spent."""
     check_margin(comparing.margin)
     until_decided.asked(repeats)  # refused before a command is tried
-    for side in comparing.sides.values():
-        lab.host(side.role)  # an unknown role is refused first
-    if refusals := possible.refusals(comparing.study(), lab):
+    # Optional settings that a host cannot take are left out, and said.
+    sides = {name: fitted(side, lab) for name, side in comparing.sides.items()}
+    able = replace(comparing, sides=sides)
+    if refusals := possible.refusals(able.study(), lab):
         name, reason = next(iter(refusals.items()))
         raise BadInput(f"{name} cannot be measured on {lab.name}: {reason}")
-    trial = _try_out(comparing, lab)
+    trial = _try_out(able, lab)
     study = trial.study()
     results = study_results(study, lab, "", label=label, extras=trial.kept())
     loop.run(study, lab, results, repeats=repeats, tell=tell)
@@ -178,6 +185,25 @@ def study_of(results: Results) -> Study:
     return Comparing.of(results).study() if STUDY in results.asked else studies.find(results.study)
 
 
+def fitted(side: Side, lab: Lab) -> Side:
+    """The side as this lab can have it: with what its host cannot take named, and left out."""
+    lab.host(side.role)  # an unknown role is refused first
+    if not side.optional:
+        return side
+    steps = plan([*side.settings, *side.optional], lab.hosts).steps
+    steps_of = {step.setting: step for step in steps if not step.why}
+    lacks = tuple(f"{in_words([step.setting])} ({step.why})" for step in steps
+                  if step.why and step.setting in side.optional)  # fmt: skip
+    if not any(step.changes or step.setting in side.settings for step in steps):
+        reasons = [f"{in_words([s.setting])}: {s.why or 'in force already'}" for s in steps]
+        problem = f"{side.shown} changes nothing on {side.role} of {lab.name}"
+        hint = f"labkit settings {side.role} lists what it can"
+        raise BadInput(problem, said="\n".join(reasons), hint=hint)
+    text = f"{side.shown}: {in_words([*steps_of])}"
+    optional = tuple(setting for setting in side.optional if setting in steps_of)
+    return replace(side, optional=optional, shown=text, lacks=lacks)
+
+
 # A setting that does not take, and a command that fails or prints nothing that the pattern finds,
 # do so before anything is kept; the settings first, as a command may take long. How long it takes
 # says how often it fits into one run.
@@ -185,10 +211,10 @@ def _try_out(comparing: Comparing, lab: Lab) -> Comparing:
     sides = [*comparing.sides.values()]
     with in_force(lab.hosts, STUDY) as changes:
         for side in reversed(sides):
-            changes.move_to(side.settings)
+            changes.move_to([*side.optional, *side.settings])
         took = 1e-4
         for side in sides:
-            changes.move_to(side.settings)
+            changes.move_to([*side.optional, *side.settings])
             command, start = replace(comparing.load, words=side.words, times=1), time.monotonic()
             command.parse(command.run({"server": lab.host(side.role)}))
             took = max(took, time.monotonic() - start)

@@ -2,7 +2,8 @@
 
 It is a zip archive of the folder of results, nothing compressed twice, the same bytes for the same
 results. `manifest.json` comes first and says what it holds, with a SHA-256 of each file. A small
-bundle is such an archive packed with xz as a whole, its raw texts not packed one by one.
+bundle is such an archive packed with xz as a whole, its raw texts not packed one by one. As a
+folder it is an RO-Crate (`crate.py`).
 """
 
 import gzip
@@ -23,15 +24,15 @@ from typing import IO, Any
 
 from labkit import __version__
 from labkit.errors import BadInput, ResultsError
+from labkit.host import NOTHING
 from labkit.machine import account, records, workspace
 from labkit.machine.places import HOME, first_file, out
 from labkit.results import MOST_TEXT, Results
-from labkit.runs import looks
+from labkit.runs import crate, looks
 
-FORMAT = 1
-WITH_CRATE = 2
-"""A format that was written once, with a description as an RO-Crate besides, which nobody reads."""
-CRATE = "ro-crate-metadata.json"
+FORMAT = 2
+FORMATS = (1, FORMAT)
+"""Formats that can be read; 1 has no description as an RO-Crate."""
 SUFFIX = ".labkit"
 FILTERS = ({"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 4, "pb": 0},)
 """Filters that suit text: what comes next depends on the letter before, and on no alignment."""
@@ -66,10 +67,13 @@ class Bundle:
     digest: str
 
 
-def export(results: Results, file: Path, small: bool = False) -> Bundle:
+def export(
+    results: Results, file: Path, small: bool = False, document: Mapping[str, str] = NOTHING
+) -> Bundle:  # fmt: skip
     """Write the results as one file; damaged ones and a file that is there already are refused.
 
-    A `small` one takes less space, and seconds to write.
+    A `small` one takes less space, and seconds to write. `document` is what they are judged by: its
+    `name` and `url`.
     """
     if file.exists():
         raise BadInput(f"{file} is there already", hint="choose another name")
@@ -79,7 +83,7 @@ def export(results: Results, file: Path, small: bool = False) -> Bundle:
     if wrong := [line for run in results.runs() for line in run.check()]:
         raise ResultsError(f"{results.path} is damaged, so it is not exported", said=wrong[0])
     with records.keeping(f"{file}"), records.half(file) as half:
-        _write(results, half, small)
+        _write(results, half, small, document)
         records.place(half, file)
     return examine(file)
 
@@ -90,12 +94,16 @@ def examine(file: Path) -> Bundle:
         manifest = records.parse_json(
             _read(archive, MANIFEST, records.MOST_JSON), f"{file}: {MANIFEST}"
         )
-        if manifest.get("bundle") not in (FORMAT, WITH_CRATE):
+        if manifest.get("bundle") not in FORMATS:
             raise ResultsError(
                 f"{file}: is a bundle of format {manifest.get('bundle')!r}; this labkit reads "
-                f"{WITH_CRATE} at most", hint="a newer labkit wrote it; update yours")  # fmt: skip
+                f"{FORMAT}", hint="a newer labkit wrote it; update yours")  # fmt: skip
         digests = _list_files(file, manifest)
-        _insist(file, archive, {*digests, *([CRATE] if manifest["bundle"] == WITH_CRATE else [])})
+        has_crate = manifest["bundle"] != 1
+        _insist(file, archive, {*digests, *([crate.FILE] if has_crate else [])})
+        if has_crate:
+            told_of = _read(archive, crate.FILE, records.MOST_JSON)
+            _insist_same(told_of, str(manifest.get("crate")), f"{file}: {crate.FILE}")
     return Bundle(file, manifest["study"], manifest["name"], digests, records.digest(file))
 
 
@@ -227,17 +235,19 @@ def _unpack(file: Path, _: int) -> bytes:
     return content
 
 
-def _write(results: Results, file: Path, small: bool) -> None:
+def _write(results: Results, file: Path, small: bool, document: Mapping[str, str]) -> None:
     names = sorted(name for name in _names(results.path) if NAME.fullmatch(name))
     files = {name: (results.path / name).read_bytes() for name in names}
     if small:
         files = _loose(files)
     digests = {name: hashlib.sha256(target).hexdigest() for name, target in files.items()}
+    told_of = crate.metadata(results, results.path.name, MANIFEST, document).encode()
     manifest = {"bundle": FORMAT, "labkit": __version__, "study": results.study,
-                "name": results.path.name, "files": digests}  # fmt: skip
-    archive = io.BytesIO()
+                "name": results.path.name, "crate": hashlib.sha256(told_of).hexdigest(),
+                "files": digests}  # fmt: skip
+    archive, heads = io.BytesIO(), {MANIFEST: records.pretty(manifest), crate.FILE: told_of}
     with zipfile.ZipFile(archive, "x", zipfile.ZIP_STORED) as target:
-        for name, content in {MANIFEST: records.pretty(manifest), **files}.items():
+        for name, content in {**heads, **files}.items():
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             entry.external_attr, entry.create_system = (stat.S_IFREG | 0o644) << 16, 3
             target.writestr(entry, content)

@@ -16,7 +16,7 @@ import tarfile
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from html import escape
@@ -57,7 +57,15 @@ PORTS, KINDS = range(20_000, 32_000, 8), 5
 READY_SECONDS, JOB_SECONDS = 240, 1800
 STARTS = "a port may be taken, or memory lacking for Java: try it again, or with fewer nodes"
 CLASS = "org.apache.hadoop."
-LOG = beside(__file__, "_hadoop_log4j.properties")
+LOG = """\
+log4j.rootLogger=${labkit.level},console
+log4j.logger.org.apache.hadoop.mapreduce.Job=INFO
+log4j.logger.org.apache.hadoop.util.NativeCodeLoader=ERROR
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.target=System.err
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
+"""
 NAME_NODE = ("namenode", f"{CLASS}hdfs.server.namenode.NameNode", "96m", "registerDatanode:")
 RESOURCES = (
     "resourcemanager", f"{CLASS}yarn.server.resourcemanager.ResourceManager", "96m",
@@ -83,11 +91,15 @@ class HadoopCluster:
 
     def job(self, name: str, *words: str) -> str:
         """Run a class of Hadoop's with these words to its end, and return what it printed."""
-        command = ("sh", "-c", JOB, "job", self.folders[self.master.name], HOME, CLASS + name)
         try:
-            return self.master.check(*command, *words, seconds=JOB_SECONDS)
+            return self.master.check(*self.words(name, *words), seconds=JOB_SECONDS)
         except CommandFailed as error:
             raise HostError(f"{self.master.name}: {name} failed", said=error.said) from error
+
+    def words(self, name: str, *words: str) -> tuple[str, ...]:
+        """The command for the master that `job` runs."""
+        folder = self.folders[self.master.name]
+        return ("sh", "-c", JOB, "job", folder, HOME, CLASS + name, *words)
 
     def stored(self) -> int:
         """Bytes of all copies of blocks on the nodes; a job has a few small files of its own."""
@@ -95,6 +107,11 @@ class HadoopCluster:
         outputs = (host.check("sh", "-c", find, "stored", *self.disks[name])
                 for name, host in self.nodes.items())  # fmt: skip
         return sum(int(size) for sizes in outputs for size in sizes.split())
+
+    def lose(self, name: str) -> None:
+        """End the DataNode of a node at once, as if its disks were gone."""
+        self.nodes[name].check("sh", "-c", 'kill -KILL "$(cat "$1")"', "lose",
+                               f"{self.folders[name]}/datanode.pid")  # fmt: skip
 
 
 @contextmanager
@@ -130,7 +147,7 @@ def cluster(
         for error in outcome.failed.values():
             if isinstance(error, LabkitError):  # with what to try
                 raise error
-        with _daemons(fleet, master, nodes, folders, cpus):
+        with _start(fleet, _daemons(master, nodes, folders, cpus), folders):
             properties = {name: value for kind in settings[master.name].values()
                           for name, value in kind.items()}  # fmt: skip
             yield HadoopCluster(master, nodes, folders, places, properties)
@@ -139,19 +156,11 @@ def cluster(
                                          *places[host.name]))  # fmt: skip
 
 
-# The master counts its nodes, and a node waits for the master. Whoever cannot start is named with
-# its last words, not with the script that started it.
+# Whoever cannot start is named with its last words, not with the script that started it.
 @contextmanager
-def _daemons(
-    fleet: Fleet, master: Host, nodes: Iterable[str], folders: Mapping[str, str],
-    cpus: Mapping[str, str],
-) -> Iterator[None]:  # fmt: skip
-    def words(name: str, times: int, *daemons: Sequence[str]) -> tuple[str, ...]:
-        words_of = [word for daemon in daemons for word in (*daemon, str(times))]
-        return ("sh", "-c", DAEMONS, "daemons", folders[name], HOME, cpus.get(name, ""), *words_of)
-
-    commands = {name: words(name, 1, DATA_NODE, NODE_MANAGER) for name in nodes}
-    commands[master.name] = words(master.name, len(commands), RESOURCES, NAME_NODE)
+def _start(
+    fleet: Fleet, commands: Mapping[str, tuple[str, ...]], folders: Mapping[str, str]
+) -> Iterator[None]:
     ready = {name: ("test", "-e", f"{folders[name]}/started") for name in commands}
     with ExitStack() as stack:
         try:
@@ -161,6 +170,18 @@ def _daemons(
             text = "\n".join(line.rpartition("` ")[2] for line in ends) or error.said[-500:]
             raise HostError(f"Hadoop: {error.what}", said=text, hint=STARTS) from error
         yield
+
+
+# The master counts its nodes, and a node waits for the master.
+def _daemons(
+    master: Host, nodes: Mapping[str, Host], folders: Mapping[str, str], cpus: Mapping[str, str]
+) -> dict[str, tuple[str, ...]]:
+    def words(name: str, times: int, *daemons: Sequence[str]) -> tuple[str, ...]:
+        words_of = [word for daemon in daemons for word in (*daemon, str(times))]
+        return ("sh", "-c", DAEMONS, "daemons", folders[name], HOME, cpus.get(name, ""), *words_of)
+
+    daemons_of = {name: words(name, 1, DATA_NODE, NODE_MANAGER) for name in nodes}
+    return {**daemons_of, master.name: words(master.name, len(nodes), RESOURCES, NAME_NODE)}
 
 
 def filled(values: Mapping[str, object]) -> dict[str, dict[str, str]]:
@@ -204,9 +225,13 @@ def _free(master: Host) -> int:
 # --- the jars ---------------------------------------------------------------------------------
 
 
+Jars = Mapping[str, tuple[str, str, str, str]]
+"""By file name: group, artefact, version, SHA-256."""
+
+
 @functools.cache
-def jars() -> Mapping[str, tuple[str, str, str, str]]:
-    """The jars that are pinned, by file name: group, artefact, version, SHA-256."""
+def jars() -> Jars:
+    """The jars that are pinned."""
     rows = JAR.findall((HERE / "_hadoop.lock").read_text("utf-8"))
     return {
         f"{name}-{version}.jar": (group, name, version, sha) for sha, group, name, version in rows
@@ -246,11 +271,7 @@ def archive() -> Path:
 def _make(at: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
         lib = Path(folder, "lib")
-        _fetch(Path(folder))
-        sums = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in lib.iterdir()}
-        _insist_known(sums)
-        lines = [f"{sha}  {file}\n" for file, sha in sorted(sums.items())]
-        (lib / "sums").write_text("".join(lines))
+        _fetch(Path(folder), jars())
         # Names of classes as `java -Xshare:dump` wants them; a jar's own description has none.
         names = [name for jar in sorted(lib.glob("*.jar")) if not UNUSED.match(jar.name)
                  for name in zipfile.ZipFile(jar).namelist()]  # fmt: skip
@@ -262,19 +283,8 @@ def _make(at: Path) -> None:
                 tar.add(file, file.name)
 
 
-# Exactly these: what Hadoop's own files say of versions is not followed.
-def _fetch(folder: Path) -> None:
-    dependencies = "".join(
-        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
-        f"<version>{version}</version><exclusions><exclusion><groupId>*</groupId>"
-        "<artifactId>*</artifactId></exclusion></exclusions></dependency>\n"
-        for group, name, version, _ in jars().values()
-    )
-    (folder / "pom.xml").write_text(
-        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-        "<groupId>labkit</groupId><artifactId>hadoop</artifactId><version>1</version>\n"
-        f"<dependencies>\n{dependencies}</dependencies></project>\n", "utf-8"
-    )  # fmt: skip
+def _fetch(folder: Path, jars: Jars) -> None:
+    (folder / "pom.xml").write_text(_pom(jars), "utf-8")
     words = ["mvn", "-q", "-B", "-f", str(folder / "pom.xml"), "dependency:copy-dependencies",
              f"-DoutputDirectory={folder / 'lib'}"]  # fmt: skip
     try:
@@ -290,11 +300,28 @@ def _fetch(folder: Path) -> None:
             "Hadoop cannot be fetched from Maven Central", said="\n".join(lines[:3]),
             hint="is it reached? ~/.m2/settings.xml names a mirror or a proxy",
         )  # fmt: skip
+    sums = {file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+            for file in (folder / "lib").iterdir()}  # fmt: skip
+    known_sums = {file: row[3] for file, row in jars.items()}
+    if odd := sorted(
+        file for file in {*sums, *known_sums} if sums.get(file) != known_sums.get(file)
+    ):
+        raise BadInput(f"{odd[0]} from Maven Central is not the file that labkit knows",
+                       said=f"its SHA-256 is {sums.get(odd[0], 'missing')}")  # fmt: skip
+    lines = [f"{sha}  {file}\n" for file, sha in sorted(sums.items())]
+    (folder / "lib" / "sums").write_text("".join(lines))
 
 
-def _insist_known(sums: Mapping[str, str]) -> None:
-    known = {file: sha for file, (*_, sha) in jars().items()}
-    for file in sorted({*sums, *known}):
-        if sums.get(file) != known.get(file):
-            raise BadInput(f"{file} from Maven Central is not the file that labkit knows",
-                           said=f"its SHA-256 is {sums.get(file, 'missing')}")  # fmt: skip
+# Exactly these: what Hadoop's own files say of versions is not followed.
+def _pom(jars: Jars) -> str:
+    exclusion = "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
+    dependencies = (
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
+        f"<version>{version}</version><exclusions>{exclusion}</exclusions></dependency>\n"
+        for group, name, version, _ in jars.values()
+    )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>labkit</groupId><artifactId>hadoop</artifactId><version>1</version>\n"
+        f"<dependencies>\n{''.join(dependencies)}</dependencies></project>\n"
+    )

@@ -1,10 +1,10 @@
 """TeraGen, TeraSort and TeraValidate of Apache Hadoop, on a cluster that is started for them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from labkit.errors import HostError, ResultsError
+from labkit.errors import BadInput, HostError, ResultsError
 from labkit.fleet.fleet import Fleet
 from labkit.host import Host
 from labkit.machine.cpus import cpus_of, ranges
@@ -33,6 +33,7 @@ VALIDATION = re.compile(r"^checksum\s+([0-9a-f]+)$", re.MULTILINE)
 LINES = re.compile(r"INFO Job: |^\t|^from |^checksum|^error|Exception|WARN|ERROR")
 CPUS = r"cat /proc/sys/kernel/random/boot_id; sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status"
 FULL = re.compile("No space|could only be (written|replicated) to", re.IGNORECASE)
+MAPS = re.compile(r"map [1-9]\d*%")
 COUNTERS = {
     ("bytes written", "B"): "HDFS: Number of bytes written",
     ("bytes read", "B"): "HDFS: Number of bytes read",
@@ -87,6 +88,12 @@ class TeraSort(Workload):
     """CPUs of each host that its nodes may use; 0 for all."""
     disks: str = ""
     """Folders on the disks of each node, with commas; empty: where labkit has its own."""
+    lose: bool = False
+    """Whether the DataNode of the last node ends in mid-sort."""
+
+    def __post_init__(self) -> None:
+        if self.lose and min(self.nodes, self.replication) < 2:
+            raise BadInput("terasort: without a second copy on a second node, lost data are gone")
 
     @property
     def seconds(self) -> float:
@@ -173,7 +180,7 @@ class TeraSort(Workload):
                 "stored": str(cluster.stored()),
             }
             parts |= looks(hosts, SIDES, "before")
-            parts["sort"] = self._job(cluster, "sort", "/rows", "/sorted")
+            parts["sort"] = self._sort(cluster, [*nodes])
             parts |= looks(hosts, SIDES, "after")
             parts["validate"] = self._job(cluster, "validate", "/sorted", "/checked")
             parts["result"] = cluster.job("fs.FsShell", "-cat", "/checked/part-r-*")
@@ -184,16 +191,21 @@ class TeraSort(Workload):
     @staticmethod
     def _job(cluster: _hadoop.HadoopCluster, name: str, *words: str) -> str:
         text = cluster.job(f"examples.terasort.{CLASSES[name]}", *words)
-        took = TOOK.search(text)
-        if took and took[3] == "0":
-            return text
-        lines = [line.strip() for line in text.splitlines() if re.search("Exception|Error:", line)]
-        full = any(FULL.search(line) for line in lines)
-        raise HostError(
-            f"terasort: the job to {name} failed", said="\n".join(lines[-3:]) or text[-300:],
-            hint="a disk is full: fewer rows, or fewer copies" if full
-            else "is there memory for Java? `dmesg | tail` on the hosts tells what was killed",
-        )  # fmt: skip
+        return _check_success(name, text)
+
+    # A DataNode is lost as soon as the first rows are mapped.
+    def _sort(self, cluster: _hadoop.HadoopCluster, nodes: Sequence[str]) -> str:
+        if not self.lose:
+            return self._job(cluster, "sort", "/rows", "/sorted")
+        words = cluster.words(f"examples.terasort.{CLASSES['sort']}", "/rows", "/sorted")
+        warning = ""
+        with cluster.master.stream(*words, seconds=_hadoop.JOB_SECONDS) as lines:
+            for line in lines:
+                if not warning and MAPS.search(line.text):
+                    cluster.lose(nodes[-1])
+                    warning = f"WARN the DataNode of {nodes[-1]} was ended after: {line.text}\n"
+            text = lines.done.stdout
+        return _check_success("sort", warning + text)
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
@@ -228,6 +240,19 @@ def _find(pattern: str, text: str, problem: str) -> re.Match[str]:
 def _number(name: str, text: str) -> int:
     pattern = rf"^{name} ([1-9][0-9]{{0,17}})$"
     return int(_find(pattern, text, f"the run does not say how many {name}")[1])
+
+
+def _check_success(name: str, text: str) -> str:
+    took = TOOK.search(text)
+    if not took or took[3] != "0":
+        lines = [line.strip() for line in text.splitlines() if re.search("Exception|Error:", line)]
+        full = any(FULL.search(line) for line in lines)
+        raise HostError(
+            f"terasort: the job to {name} failed", said="\n".join(lines[-3:]) or text[-300:],
+            hint="a disk is full: fewer rows, or fewer copies" if full
+            else "is there memory for Java? `dmesg | tail` on the hosts tells what was killed",
+        )  # fmt: skip
+    return text
 
 
 def _took(name: str, text: str) -> float:

@@ -24,8 +24,11 @@ def planned(**guest):
 
 @pytest.mark.parametrize("asked, kind", [
     ({}, "auto"), ({"accelerator": "uml"}, "uml"), ({"disks": ["64M raw"]}, "auto"),
+    ({"disks": ["64M cow"]}, "uml"),
     ({"disks": ["64M qcow2"], "memory": "256M"}, "qemu"),
     ({"disks": ["64M raw 9/s"], "memory": "256M"}, "qemu"),
+    ({"disks": ["64M cache=none"], "memory": "256M"}, "qemu"),
+    ({"disks": ["64M raw iothread"], "memory": "256M"}, "qemu"),
     ({"vcpus": "2", "memory": "256M"}, "qemu"), ({"nic": "e1000", "memory": "256M"}, "qemu"),
 ])  # fmt: skip
 def test_what_only_one_of_them_has_decides_which(asked, kind):

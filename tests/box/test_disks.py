@@ -1,5 +1,6 @@
 """Disks of guests: real files, found by their bytes, kept over a restart, gone with the box."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -16,12 +17,12 @@ TOPOLOGY = """
 [hosts.server]
 [guests.usual]
 on = "server"
-disks = ["16M", "32M"]
+disks = ["16M", "32M cow"]
 [guests.emulated]
 on = "server"
 accelerator = "tcg"
 memory = "256M"
-disks = ["64M raw 900/s", "700M qcow2"]
+disks = ["64M raw cache=none aio=native iothread", "700M qcow2"]
 """
 AT = 5 << 20
 
@@ -51,10 +52,15 @@ def restart(lab, guest):
 def test_what_a_guest_writes_is_in_its_files_and_there_after_a_restart():
     with another(OTHER, TOPOLOGY) as lab:
         guests = {guest.name: guest for guest in box.status(OTHER).guests}
-        assert guests["usual"].disks == {"ubda": "16M raw", "ubdb": "32M raw"}
-        assert "usual: ubda 16M raw, ubdb 32M raw" in lab.disks
-        assert "ubdb 32M raw" in box.draw(box.status(OTHER)).svg
+        assert guests["usual"].disks == {"ubda": "16M raw", "ubdb": "32M cow"}
+        assert "usual: ubda 16M raw, ubdb 32M cow" in lab.disks
+        assert "ubdb 32M cow" in box.draw(box.status(OTHER)).svg
         check_files(lab, guests)
+        asked = {word: lab.host("server").check("guest", "@emulated", "qmp", f"query-{word}")
+                 for word in ("block", "iothreads")}  # fmt: skip
+        (first, _) = (one["inserted"] for one in json.loads(asked["block"]) if "inserted" in one)
+        assert first["cache"]["direct"] and not first["cache"]["no-flush"]
+        assert [one["id"] for one in json.loads(asked["iothreads"])] == ["of-vda"]
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(lambda guest: restart(lab, guest), guests))
         for guest, found in guests.items():

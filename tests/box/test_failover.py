@@ -12,7 +12,8 @@ from labkit import studies
 from labkit.box import Faults
 from labkit.changes.in_force import applied
 from labkit.errors import HostError, ResultsError
-from labkit.event import happening
+from labkit.event import Say, happening
+from labkit.events import _power
 from labkit.events.host_failure import HostFailure
 from labkit.events.network_hiccup import NetworkHiccup
 from labkit.lab import opened
@@ -156,6 +157,35 @@ def test_cluster_software_that_labkit_did_not_begin_is_named_and_left_alone(lab)
             Management().run(hosts_of(lab))
         assert server.run("pgrep", "-x", "corosync").ok
     server.run("sh", "-c", "pkill -x corosync; rm -f /tmp/corosync")
+
+
+# The owner's cluster is a stand-in: the other host takes the machine's address a second later.
+def test_a_failure_of_ones_own_host_is_seen_by_pings_from_the_other(lab, monkeypatch):
+    server, other = lab.host("server"), lab.host("server2")
+    address = server.address.rpartition(".")[0] + ".77"
+    words = ("ip", "address", "add", f"{address}/24", "dev")
+    dies = ("sh", "-c", 'ip link set "$1" down', "dies", server.interface)
+    monkeypatch.setitem(_power.OFF, "virsh", lambda power: dies)
+    monkeypatch.setitem(
+        _power.ON, "virsh", lambda power: ("ip", "link", "set", server.interface, "up")
+    )
+    hosts = {**lab.hosts, "guest": replace(lab.host("guest"), address=address)}
+    power = {"server": {"by": "virsh", "on": "server"}}
+    own = replace(lab, tier="hosts", hosts=hosts, power=power)
+    server.check(*words, server.interface)
+    event, say = HostFailure(after=0.0), Say()
+    taken = 'sleep 3; ip address add "$1/24" dev "$2"; sleep 60'
+    try:
+        with other.raw("sh", "-c", taken, "taken", address, other.interface):
+            event.happen(own, say)
+        event.undo(own)
+    finally:
+        for host in (server, other):
+            host.run("ip", "address", "del", f"{address}/24", "dev", host.interface)
+    text = "\n".join(say.lines)
+    assert [one.name for one in event.time_line(text).phases] == ["shutdown", "failover"]
+    (sample,) = event.parse(text, {})
+    assert 0.5 < sample.values[0] < 5
 
 
 def test_each_condition_of_the_study_says_what_it_does_there(lab):

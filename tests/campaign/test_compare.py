@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from xml.etree import ElementTree
 
 import pytest
 import synthetic
@@ -112,6 +113,16 @@ def test_a_table_for_a_comment_names_the_regression_first(compared):
     assert "regression" in rows[0] and "share one risk of 5 %" in said
 
 
+def test_a_test_report_has_a_case_for_each_figure_and_fails_for_the_worse(compared):
+    root = ElementTree.fromstring(compared("old", "new", "--junit", code=1))
+    cases = {case.get("name"): case for case in root.iter("testcase")}
+    assert "regression: +" in cases[WORSE].find("failure").get("message")
+    assert cases["VM-Default, median"].find("failure") is None
+    (suite,) = root
+    failures = [case for case in cases.values() if case.find("failure") is not None]
+    assert int(suite.get("failures")) == len(failures) < int(suite.get("tests")) == len(cases)
+
+
 def test_a_point_that_is_missing_fails_a_gate(out, compared):
     folder = made_up(out, "half", 1, 5)
     for file in (folder.path / "points").glob("*/attempt-1.json"):
@@ -128,6 +139,8 @@ def test_points_that_only_the_old_one_has_are_named(out, compared):
     shutil.rmtree(one.of(next(p for p in one.points if p.values["count"] == 301)))
     lost = compared("both", "one", "--json", code=1)["lost"]
     assert lost == [f"lat_ping ({point.said})"]
+    report = ElementTree.fromstring(compared("both", "one", "--junit", code=1))
+    assert report.find(".//error") is not None
 
 
 def test_a_condition_that_is_measured_no_longer_fails_a_gate(out, compared):

@@ -36,8 +36,8 @@ def labkit(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture
 def compared(labkit):
-    def call(*words):
-        code, out, err = labkit("compare", "--json", *words)
+    def call(*words, verb="compare"):
+        code, out, err = labkit(verb, "--json", *words)
         assert code == 0, err
         return json.loads(out)
 
@@ -176,3 +176,76 @@ def test_a_lab_of_one_host_has_no_controls_and_says_why(labkit):
     )
     code, _, err = labkit("controls", "--where", "local")
     assert code == 2 and "this machine has no client" in err
+
+
+PROFILE = """\
+what = "small packets"
+settings = ["Mtu(1300)"]
+optional = ["Turbo(False)", "Sysctl('net.ipv4.ip_default_ttl', '99')"]
+"""
+
+
+@pytest.fixture
+def profile(tmp_path):
+    file = tmp_path / "small.toml"
+    file.write_text(PROFILE)
+    return str(file)
+
+
+@pytest.mark.box
+def test_a_profile_is_compared_with_none_and_all_of_it_is_put_back(lab_file, profile, compared):
+    server = Lab.read(lab_file).host("server")
+    files = (f"/sys/class/net/{server.interface}/mtu", "/proc/sys/net/ipv4/ip_default_ttl")
+    before = server.check("cat", *files)
+    found = compared(profile, "--lab", str(lab_file), "--metric", r"\d{3,}", "--blocks", "3",
+                     "--", "cat", *files, verb="tune")  # fmt: skip
+    assert found["lower"] == "B" and found["figures"]["B"]["value"] == 1300
+    assert (
+        found["sides"]["B"]["shown"]
+        == "profile small: Mtu = 1300; Sysctl: net.ipv4.ip_default_ttl = 99"
+    )
+    (lacks,) = found["sides"]["B"]["lacks"]
+    assert lacks.startswith("Turbo = off (") and lacks in Path(found["page"]).read_text()
+    assert server.check("cat", *files) == before
+
+
+@pytest.mark.box
+def test_a_command_runs_once_under_a_profile_and_its_code_is_the_answer(lab_file, profile, labkit):
+    words = ("--once", "--", "sh", "-c", "cat /proc/sys/net/ipv4/ip_default_ttl; exit 3")
+    code, out, err = labkit("tune", profile, "--lab", str(lab_file), *words)
+    assert (code, out) == (3, "99\n") and "not set: Turbo = off" in err
+    ttl = Lab.read(lab_file).host("server").check("cat", "/proc/sys/net/ipv4/ip_default_ttl")
+    assert ttl == "64\n"
+
+
+@pytest.mark.box
+def test_a_profile_of_which_a_host_can_take_nothing_is_refused(lab_file, labkit, tmp_path):
+    (tmp_path / "none.toml").write_text('optional = ["Turbo(False)", "PowerPolicy()"]\n')
+    code, _, err = labkit("tune", str(tmp_path / "none.toml"), "--lab", str(lab_file), "--", "true")
+    assert code == 2 and "profile none changes nothing on server" in err and "PowerPolicy" in err
+
+
+WRONG = {
+    'optional = ["Turbo(False)"]\nwhta = "x"': "none.toml:2: unknown key 'whta'",
+    'optional = "Turbo(False)"': "none.toml:1: must be a list of texts",
+    'what = "x"': "has no settings",
+    'what = "x"\nsettings = ["Tubro(False)"]': "none.toml:2: unknown setting 'Tubro'",
+    "what = ": "none.toml:1: is not TOML",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_a_profile_with_a_mistake_is_named_with_its_line(text, labkit, tmp_path):
+    (tmp_path / "none.toml").write_text(text)
+    code, _, err = labkit("tune", str(tmp_path / "none.toml"))
+    assert code == 2 and WRONG[text] in err, err
+
+
+def test_each_profile_of_labkit_can_be_planned_here(labkit):
+    code, out, _ = labkit("tune", "--json")
+    names = [row["name"] for row in json.loads(out)]
+    assert code == 0 and {"latency", "steady", "throughput"} <= {*names}
+    for name in names:
+        assert labkit("tune", name, "--json")[0] == 0
+    code, _, err = labkit("tune", "stedy", "--", "true")
+    assert code == 2 and "did you mean 'steady'" in err

@@ -1,4 +1,4 @@
-"""`labkit studies STUDY` shows one, and `--write` writes the tables again."""
+"""`labkit studies STUDY` shows one, `--write` writes the tables again, `remove` takes one away."""
 
 import os
 import shutil
@@ -43,7 +43,21 @@ def test_conditions_that_only_a_long_run_has_are_told_and_no_two_are_told_alike(
 
 
 @pytest.mark.slow
-def test_what_new_study_writes_into_tables_is_written_again_by_studies(tmp_path):
+def test_a_study_of_a_folder_of_ones_own_is_listed_first_and_then_removed(tmp_path):
+    assert labkit("new", "study", "disk_cache", "--in", ".", cwd=tmp_path).returncode == 0
+    files = {path for path in tmp_path.rglob("*") if path.is_file() and "out" not in path.parts}
+    listed = labkit("remove", "study", "disk_cache", cwd=tmp_path)
+    assert "would remove studies/disk_cache.py" in listed.stdout and all(map(Path.exists, files))
+    result = labkit("remove", "study", "disk-cache", "--yes", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    left = {path.name for path in files if path.exists() and path.suffix != ".pyc"}
+    assert left == {"labkit.toml"}
+    again = labkit("remove", "study", "disk_cache", "--yes", cwd=tmp_path)
+    assert again.returncode == 2 and "unknown study 'disk_cache'" in again.stderr
+
+
+@pytest.mark.slow
+def test_what_new_study_writes_into_a_checkout_goes_without_a_trace(tmp_path):
     copy = tmp_path / "labkit"
     shutil.copytree(HOME, copy, ignore=LEFT_OUT, symlinks=True)
     before = [(copy / name).read_text() for name in TABLES]
@@ -54,3 +68,7 @@ def test_what_new_study_writes_into_tables_is_written_again_by_studies(tmp_path)
     (copy / "README.md").write_text(before[0])
     assert labkit("studies", "--write", cwd=copy).returncode == 0
     assert (copy / "README.md").read_text() == written[0]
+    result = labkit("remove", "study", "tried_cache", "--yes", cwd=copy)
+    assert result.returncode == 0, result.stderr
+    assert [(copy / name).read_text() for name in TABLES] == before
+    assert not [path for path in copy.rglob("*tried*cache*") if path.suffix != ".pyc"]

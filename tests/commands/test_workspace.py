@@ -125,6 +125,24 @@ def test_a_workspace_is_found_from_inside_by_the_variable_and_nowhere_else(folde
     assert "lat_ping" in lost.stdout
 
 
+def test_an_installed_package_brings_studies_by_its_entry_points(folder, tmp_path):
+    site = tmp_path / "site"
+    info = site / "mypaper-1.0.dist-info"
+    info.mkdir(parents=True)
+    (folder / "__init__.py").write_text("")
+    folder.rename(site / "mypaper")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mypaper\nVersion: 1.0\n")
+    kinds = ("studies", "workloads", "settings")
+    groups = "".join(f"[labkit.{kind}]\nmine = mypaper.{kind}\n" for kind in kinds)
+    (info / "entry_points.txt").write_text(f"{groups}[labkit.probes]\nmine = mypaper.lost\n")
+    result = labkit("studies", "--json", cwd=tmp_path, PYTHONPATH=str(site))
+    assert "sort_sizes" in names(result)
+    assert "mypaper: entry point mine of labkit.probes" in result.stderr
+    words = ("scorecard", str(site), "--study", "sort_sizes")  # else bundles are unpacked first
+    shown = labkit(*words, cwd=tmp_path, PYTHONPATH=str(site))
+    assert "1 claim: 1 not measured yet" in shown.stdout, shown.stderr
+
+
 def test_the_nearest_workspace_is_the_one_around_this_folder(folder, tmp_path, monkeypatch):
     monkeypatch.setenv(workspace.VARIABLE, str(folder))
     for place, nearest in ((tmp_path, None), (folder, folder), (folder / "studies", folder)):

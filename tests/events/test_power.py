@@ -38,17 +38,18 @@ def here(power):
 
 @pytest.fixture
 def tools(tmp_path, monkeypatch):
-    (tmp_path / "ipmitool").write_text(STAND_IN)
-    (tmp_path / "ipmitool").chmod(0o755)
+    for name in ("ipmitool", "esxcli"):
+        (tmp_path / name).write_text(STAND_IN)
+        (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return tmp_path / "words"
 
 
-@pytest.mark.parametrize("power", [VIRSH, IPMI])
+@pytest.mark.parametrize("power", [VIRSH, IPMI, {"by": "esxcli"}])
 def test_a_lab_file_names_the_host_whose_power_may_be_taken_and_how(tmp_path, power):
     lab = Lab.read(lab_file(tmp_path, power))
     assert lab.power == {"server": power}
-    assert _power.refusal(lab, "server") == ""
+    assert HostFailure().refusal(lab) == ""
     assert "no [power.client]" in _power.refusal(lab, "client")
 
 
@@ -77,6 +78,16 @@ def test_a_management_board_is_told_by_ipmitool_with_its_password_in_a_file(tool
     _power.on(here(IPMI), "server", 5)
     asked = "ipmitool -I lanplus -H 192.0.2.9 -U operator -f /root/board chassis power"
     assert tools.read_text().splitlines() == [f"{asked} off", f"{asked} on"]
+
+
+def test_esxi_ends_by_its_own_command_and_is_switched_on_by_hand(tools):
+    """A stand-in of esxcli notes the words."""
+    lab = here({"by": "esxcli"})
+    _power.off(lab, "server")
+    asked = "esxcli system shutdown poweroff -d 10 -r labkit: host_failure"
+    assert tools.read_text() == f"{asked}\n"
+    with pytest.raises(HostError, match="nothing switches server on again after esxcli"):
+        _power.on(lab, "server", 1)
 
 
 def test_a_tool_that_fails_is_named_with_its_words(tools):

@@ -1,7 +1,10 @@
 """Machines of vCenter move by its API; what answers is a simulator, which copies nothing."""
 
+import importlib
 import json
+import time
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from simulator import certified, simulating
@@ -11,6 +14,7 @@ from labkit.errors import BadInput, HostError, LoginRefused, StayedBehind, Unkno
 from labkit.event import Say
 from labkit.events import _vsphere
 from labkit.events._vsphere import SILENT, ended_well, relocated
+from labkit.events.host_failure import HostFailure
 from labkit.fleet.vcenter import connected
 from labkit.gates import gate
 from labkit.host import Guest, Host
@@ -199,3 +203,25 @@ def test_a_move_that_is_late_is_cancelled_and_says_where_the_machine_is(session)
     with pytest.raises(StayedBehind, match=f"was not moved to {to}, and is on {at}") as error:
         relocated(session, vm.name, to, Say(), deadline=0.2)
     assert "canceled" in error.value.said
+
+
+# The simulator has no HA: a test posts the events that HA would.
+def test_what_vsphere_ha_did_is_read_from_events_of_vcenter(session):
+    vim = importlib.import_module("pyVmomi").vim
+    events, begun = session.RetrieveContent().eventManager, session.CurrentTime()
+    host = machine(session).runtime.host
+    for name in (*_vsphere.FAILED[:1], "com.vmware.vc.other", *_vsphere.RESTARTED[:1]):
+        events.PostEvent(vim.event.EventEx(
+            eventTypeId=name, message=name, severity="info", key=0, chainId=0, userName="",
+            createdTime=begun, arguments=[], objectType=vim.HostSystem, objectId=host._moId,
+        ))  # fmt: skip
+        time.sleep(0.05)
+    seen = _vsphere.seen(session, begun)
+    assert list(seen) == ["detected", "restarted"] and seen["detected"] < seen["restarted"]
+    assert _vsphere.seen(session, session.CurrentTime() + timedelta(seconds=1)) == {}
+    at = {"down": 1.0, "silent": 2.0, "lost": 2.5, "answers": 9.0}
+    lines = [json.dumps({"t": 0, "by": "us", "event": e, "at": a}) for e, a in at.items()]
+    lines += [json.dumps({"t": 0, "by": "us", "event": e, "at": 3.0 + n})
+              for n, e in enumerate(seen)]  # fmt: skip
+    steps = [phase.name for phase in HostFailure.time_line("\n".join(lines)).phases]
+    assert steps == ["shutdown", "detection", "restart", "boot"]

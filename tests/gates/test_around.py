@@ -14,7 +14,7 @@ from labkit.check import Subject
 from labkit.checks.linux import around as check
 from labkit.condition import Condition
 from labkit.gates import around
-from labkit.pages.old_and_new import old_and_new, page
+from labkit.pages.old_and_new import old_and_new
 from labkit.pages.report_head import head_of
 from labkit.results import Results, Run
 from labkit.running import loop
@@ -159,7 +159,7 @@ def test_a_head_and_a_comparison_name_a_busy_machine_and_nothing_else(tmp_path, 
     text = "other work took 1.3 of 2 CPUs (median); it was more than a tenth in 3 of 3 runs"
     assert facts.get("beside it", "") == (text if much else "")
     both = old_and_new(old, new)
-    for text_of in (both.text(), both.markdown(), page([both])):
+    for text_of in (both.text(), both.markdown(), both.page()):
         plain = " ".join(text_of.split())
         assert (f"The machine was busy with other work (new: {text})" in plain) is much
 

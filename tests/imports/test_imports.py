@@ -1,10 +1,10 @@
 """What other tools wrote, read as samples: real files of each, garbage by the line, and bombs.
 
 The files were written by the tools themselves (fio 3.33, iperf 3.12, netperf 2.7, sockperf 3.7,
-redis-benchmark 7.0, hyperfine 1.15, pgbench 15, sysbench 1.0, wrk 4.1, memtier_benchmark of
-2026-03, stream.c 5.10, HPC Challenge 1.5). Those of fio 2, Intel's LINPACK, STREAM in GB/s and
-esxtop have our numbers in the form of files that others published; the readers were tried on those
-files too.
+redis-benchmark 7.0, Flent 2.1, hyperfine 1.15, pgbench 15, sysbench 1.0, wrk 4.1, memtier_benchmark
+of 2026-03, stream.c 5.10, HPC Challenge 1.5). Those of PerfKitBenchmarker, the Phoronix Test Suite,
+fio 2, Intel's LINPACK, STREAM in GB/s and esxtop, and the Flent files named by what they hold, have
+our numbers in the form of files that others published; the readers were tried on those files too.
 """
 
 import gzip
@@ -108,10 +108,22 @@ def mutated(text, chance):
 
 
 @pytest.mark.parametrize("name", imports.names())
-@pytest.mark.parametrize("text", ["", "nonsense", "{}", "[]", "null", "{" * 5000, "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["", "nonsense", "{}", "[]", "null", "{" * 5000, "[" * 100_000, "<a>" * 10_000]
+)
 def test_what_is_nothing_of_the_tool_is_refused(name, text):
     with pytest.raises(ResultsError):
         imports.find(name).read(text)
+
+
+DOCTYPE = '<!DOCTYPE a [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]>'
+BOMB = f"{DOCTYPE}<PhoronixTestSuite>&b;</PhoronixTestSuite>"
+
+
+@pytest.mark.parametrize("text", [BOMB, BOMB.encode("utf-16").decode("utf-16"), "<!DOCTYPE a><a/>"])
+def test_xml_that_could_read_files_or_grow_is_refused_unread(text):
+    with pytest.raises(ResultsError, match="document type"):
+        imports.find("phoronix").read(text)
 
 
 def test_a_histogram_with_too_many_values_is_refused_before_it_fills_the_memory():
@@ -266,8 +278,18 @@ def test_an_import_tells_what_of_a_file_that_was_cut_off_it_left_out(home, capsy
     assert json.loads(capsys.readouterr().out)[0]["left_out"] == []
 
 
+def test_tests_of_phoronix_that_failed_are_told_to_be_left_out():
+    case = Path(__file__).parent / "phoronix/one_title_two_units"
+    said = "2 without a result: OpenSSL: Algorithm: RSA4096 (sign/s), x264: Bosphorus"
+    assert imports.find("phoronix").left_out(imports.text_of(file_of(case))) == said
+    one_of_two = imports.text_of(file_of(case.parent / "as_documented"))
+    assert imports.find("phoronix").left_out(one_of_two) == "1 without a result: Compile (two)"
+    whole = one_of_two.replace("<Value></Value>", "<Value>60.5</Value>")
+    assert imports.find("phoronix").left_out(whole) == ""
+
+
 def test_an_unknown_format_lists_the_known_ones():
-    with pytest.raises(Unknown, match=r"esxtop, fio, hyperfine"):
+    with pytest.raises(Unknown, match=r"flent, iperf3|fio, flent"):
         imports.find("pong")
     assert imports.find("redis-benchmark") is imports.find("redis_benchmark")
 
@@ -279,6 +301,17 @@ def test_of_several_files_the_one_that_is_no_output_is_named(tmp_path, monkeypat
     with pytest.raises(ResultsError, match=r"odd\.json: "):
         imports.take_in("fio", {"a": [good, tmp_path / "odd.json"]}, "mixed")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("version", "read"), [(4, "as they are"), (3, "turned round")])
+def test_round_trips_like_their_own_rates_are_read_by_the_version_of_the_file(version, read):
+    # 1000 / 31.62 is 31.63: as rates, these fit the interpolated ones a little better.
+    raw = [31.5, 31.6, 31.65, 31.7, 31.75]
+    steps = [1000 / value for value in raw]
+    file = {"version": version, "metadata": {}, "results": {"Ping (ms) UDP": steps},
+            "raw_values": {"Ping (ms) UDP": [{"val": value} for value in raw]}}  # fmt: skip
+    (found,) = imports.find("flent").read(json.dumps(file))
+    assert np.allclose(found.values, raw if read == "as they are" else steps)
 
 
 def test_jobs_of_one_name_and_commands_that_come_again_are_several_values_of_a_metric():

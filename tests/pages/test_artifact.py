@@ -1,6 +1,7 @@
-"""The page for the evaluation of an artifact."""
+"""The page for the evaluation of an artifact, and the description of the bundle beside it."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from labkit.claims import published
 from labkit.cli import main
 from labkit.results import Results
 from labkit.running.open_lab import recorded
+from labkit.runs import bundle, crate
 
 pytestmark = pytest.mark.slow
 STUDY = "docker_fio"
@@ -41,3 +43,34 @@ def test_results_without_claims_have_no_such_page(tmp_path, monkeypatch, capsys)
     assert main(["compare", "true", "true", "--blocks", "1", "--label", "one"]) == 0
     assert main(["report", "compare", "--artifact"]) == 2
     assert "no claims of compare are known" in capsys.readouterr().err
+
+
+# https://www.researchobject.org/ro-crate/specification/1.1/root-data-entity.html
+def test_a_bundle_is_an_ro_crate_with_all_that_its_specification_requires(results, tmp_path):
+    document = {"name": "A Paper", "url": "https://example.org/paper.pdf"}
+    bundle.export(results, tmp_path / "one.labkit", document=document)
+    whole = zipfile.ZipFile(tmp_path / "one.labkit")
+    answer = json.loads(whole.read(crate.FILE))
+    entities = {entity["@id"]: entity for entity in answer["@graph"]}
+    assert (
+        len(entities) == len(answer["@graph"]) and answer["@context"] == f"{crate.PROFILE}/context"
+    )
+    head, root = entities[crate.FILE], entities["./"]
+    assert head["@type"] == "CreativeWork" and head["about"] == {"@id": "./"}
+    assert head["conformsTo"] == {"@id": "https://w3id.org/ro/crate/1.1"}
+    assert root["@type"] == "Dataset" and len(root["datePublished"]) == 10
+    assert root["name"] and root["description"] and root["license"]
+    assert root["citation"] == [{"@id": document["url"]}]
+    names = whole.namelist()
+    for part in root["hasPart"]:
+        entity = entities[part["@id"]]
+        assert entity["@type"] == ("Dataset" if part["@id"].endswith("/") else "File")
+        assert any(name.startswith(part["@id"]) for name in names)
+    assert len([one for one in entities if one.startswith("runs/")]) == len(results.runs())
+
+
+def test_the_description_opens_with_the_bundle_and_is_no_part_of_the_results(results, tmp_path):
+    small = bundle.export(results, tmp_path / "one.labkit", small=True)
+    again = bundle.unpack(bundle.examine(small.path), tmp_path / "again")
+    assert not (again.path / crate.FILE).exists()
+    assert [run.name for run in again.runs()] == [run.name for run in results.runs()]

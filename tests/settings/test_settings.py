@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import subprocess
 from dataclasses import fields
 from pathlib import Path
 
@@ -19,14 +18,12 @@ from labkit.settings._fields import cpu_list
 from labkit.settings._ways import OnHost
 from labkit.settings.cgroup import GroupCpus
 from labkit.settings.egress import DEFAULT, Link, NetIoControl, Traffic
-from labkit.settings.guest_cpu import CHOICES, NO_CHOICE, GuestCores, GuestCpus
+from labkit.settings.guest_cpu import GuestCpus
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.guest_size import LatencySensitivity
 from labkit.settings.migration import MigrationStreams
 from labkit.settings.mtu import Mtu
 from labkit.settings.processes import ProcessCpus
-
-PROGRAMS = ("sort",)
 
 HOST = Host("box1", "127.0.0.1", None, "eth1")
 
@@ -271,39 +268,3 @@ def test_settings_of_different_guests_are_told_to_different_guests():
     assert ways["guest"].reads == ("guest", "state")
     assert ways["guest2"].reads == ("guest", "@guest2", "state")
     assert ways["guest2"].writes("on") == (("guest", "@guest2", "start"),)
-
-
-# Files of the kernel's form stand for its own: no machine here has hyper-threads.
-ADJACENT, APART = ("0-1", "2-3"), ("0,4", "1,5", "2,6", "3,7")
-SHOW = 'choose "$1"; echo "$cores"; echo "$threads"'
-
-
-@pytest.mark.parametrize(
-    ("cores", "many", "allowed", "chosen"),
-    [
-        (ADJACENT, 2, "0-3", ["0,2", "0,1"]),
-        (APART, 2, "0-7", ["0,1", "0,4"]),
-        (APART, 4, "0-7", ["0,1,2,3", "0,1,4,5"]),
-        (APART, 2, "1-7", ["1,4", "1,5"]),
-        (APART, 8, "0-7", ["", "0,1,2,3,4,5,6,7"]),
-        (APART, 2, "0-3", ["", ""]),
-        (("0", "1"), 2, "0-1", ["", ""]),
-        (APART, 1, "0-7", ["", ""]),
-    ],
-)
-def test_cores_of_their_own_and_threads_of_half_as_many(tmp_path, cores, many, allowed, chosen):
-    for number, core in enumerate(cores):
-        (tmp_path / f"{number}").write_text(f"{core}\n")
-    words = ("sh", "-c", f"siblings=$2/* many=$3\n{CHOICES}\n{SHOW}", "x", allowed, tmp_path)
-    result = subprocess.run([*words, str(many)], capture_output=True, text=True, check=True)
-    assert result.stdout.split("\n")[:2] == chosen, result.stderr
-
-
-@pytest.mark.parametrize("kind", ["box", "kvm"])
-def test_what_is_shown_is_read_back_as_what_was_asked_for(kind):
-    way = GuestCores("lab").way(kind, HOST)
-    pins = {"box": "all={}", "kvm": "0={0} 1={0}"}[kind]
-    for now, value in (("0-1", "cores"), ("0,4", "threads"), ("0-7", "0-7")):
-        assert way.value(f"{pins.format(now)}\n0,1\n0,4\n") == value
-    assert way.refuses("all=0-1\n\n\n") == NO_CHOICE
-    assert way.refuses("all=0-1\n0,1\n0,4\n") == ""

@@ -12,8 +12,10 @@ from brought import HERE, bring
 from figures import figures
 
 from labkit import studies
+from labkit.changes.in_force import applied
 from labkit.errors import HostError, ResultsError
 from labkit.lab import opened
+from labkit.settings.egress import Link
 from labkit.statistics.measurand import Measurand
 from labkit.workloads import _hadoop, terasort
 from labkit.workloads.terasort import NODES, TeraSort
@@ -168,10 +170,13 @@ GUESTS = ("guest", "guest2", "guest3")
 @pytest.mark.box
 @pytest.mark.slow
 @pytest.mark.when_changed("labkit/workloads/_hadoop.py", "labkit/workloads/terasort.py")
-def test_three_copies_take_three_times_the_bytes_and_nothing_is_left(box_of):
+def test_a_datanode_lost_in_mid_sort_costs_no_data_and_three_copies_three_times_the_bytes(box_of):
+    load = TeraSort(nodes=3, replication=3, lose=True)
     with lab_of(box_of) as roles:
         hosts = roles(*GUESTS)
-        figure = figures(TeraSort, TeraSort(nodes=3, replication=3).run(hosts))
+        found = load.run(hosts)
+        assert "the DataNode of guest3 was ended" in found
+        figure = figures(TeraSort, found)
         assert figure["copies"] == pytest.approx(3, abs=0.15)
         assert figure["bytes written [job=sort]"] == 32_000_000
         assert left_on(hosts) == ""
@@ -219,3 +224,20 @@ def test_two_nodes_with_a_cpu_each_sort_faster_than_one(box_of):
         load = TeraSort(rows=1_280_000, replication=1, cores=1)
         two, one = (figures(load, replace(load, nodes=nodes).run(hosts)) for nodes in (2, 1))
     assert two["elapsed time"] < one["elapsed time"], (two, one)
+
+
+@pytest.mark.box
+@pytest.mark.slow
+@pytest.mark.torture
+def test_a_datanode_lost_in_mid_sort_costs_time_where_the_network_is_the_slower_way(box_of):
+    """Its node computes on, and reads and writes over the network what it had on its own disk."""
+    load = TeraSort(rows=2_000_000, nodes=2, replication=2, cores=1)
+    with lab_of(box_of) as roles:
+        hosts = roles("guest", "guest2")
+        slow = [Link(40, role=role) for role in NODES[:2]]
+        with applied(slow, hosts):
+            runs = (replace(load, lose=lose).run(hosts) for lose in (False, True))
+            safe, lost = (figures(load, text) for text in runs)
+    assert lost["bytes written [job=sort]"] == safe["bytes written [job=sort]"]
+    took = "elapsed time [job=sort]"
+    assert lost[took] > 1.05 * safe[took], (lost, safe)

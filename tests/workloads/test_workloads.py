@@ -148,6 +148,8 @@ def test_what_a_load_cannot_have_is_refused_by_name(load, knob):
 
 @pytest.mark.parametrize("load, knobs, said", [
     ("Netperf", {"size": 100_000, "free": True}, "size must be 14 to 65507"),
+    ("TeraSort", {"lose": True}, "lost data are gone"),
+    ("TeraSort", {"lose": True, "nodes": 2, "replication": 1}, "lost data are gone"),
     ("Uplink", {"writes": 257}, "uplink: writes must be 1 to 256, not 257"),
 ])  # fmt: skip
 def test_knobs_that_do_not_go_together_are_refused_and_a_range_is_said(load, knobs, said):

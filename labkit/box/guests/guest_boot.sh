@@ -17,18 +17,21 @@ show_disks() {
     done
 }
 
+# A copy on write stands before the file that it is a copy of.
 disks_uml() {
-    disks | while read -r file _; do
-        echo "$(device_of "$file")=$file"
+    disks | while read -r file format _; do
+        [ "$format" != cow ] || file=$file,${file%.cow}.base
+        echo "$(device_of "${file%,*}")=$file"
     done
 }
 
 disks_qemu() {
-    disks | while read -r file format rate; do
+    disks | while read -r file format rate drive thread; do
         name=$(device_of "$file") limit=
         [ "$rate" = 0 ] || limit=,throttling.iops-total=$rate
-        echo "-drive if=none,id=$name,file=$file,format=$format,cache=writeback,aio=threads$limit"
-        echo "-device virtio-blk-pci,drive=$name,serial=$name"
+        [ -z "$thread" ] || { echo "-object iothread,id=of-$name" && thread=,iothread=of-$name; }
+        echo "-drive if=none,id=$name,file=$file,format=$format,$drive$limit"
+        echo "-device virtio-blk-pci,drive=$name,serial=$name$thread"
     done
 }
 

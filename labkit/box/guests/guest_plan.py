@@ -10,8 +10,8 @@ AUTO, QEMU = "auto", "qemu"
 HOST_ROOT = "host"
 LEAST_QEMU_MEMORY = 192
 """MiB; its root is in its memory."""
-ONLY_QEMU = re.compile(r"qcow2|/s\b")
-"""Disks that User-Mode Linux has not."""
+ONLY_QEMU = re.compile(r"qcow2|/s\b|=|iothread")
+"""Disks that User-Mode Linux has not; it alone has some that copy on write."""
 NICS = {"virtio": "virtio-net-pci", "e1000": "e1000-82545em"}
 """Kinds of data NICs of a guest of QEMU, and what QEMU calls each."""
 
@@ -37,9 +37,11 @@ class GuestPlan:
 
     @property
     def kind(self) -> str:
-        """The accelerator that is asked for, be it by what only QEMU has."""
+        """The accelerator that is asked for, be it by what only one of them has."""
         if self.accelerator != AUTO:
             return self.accelerator
+        if any("cow" in str(disk).split() for disk in self.disks):
+            return "uml"
         only = any(ONLY_QEMU.search(str(disk)) for disk in self.disks)
         return QEMU if only or self.vcpus != "1" or self.nic in (*NICS,)[1:] else AUTO
 
