@@ -13,8 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO
 
-from labkit.campaign.attempts import BEGUN, DIED, STOPPED, Attempt
-from labkit.campaign.folder import CampaignFolder
+from labkit.campaign.folder import BEGUN, DIED, STOPPED, Attempt, CampaignFolder
 from labkit.campaign.points import CampaignPoint
 from labkit.errors import last_words
 from labkit.machine import lean

@@ -21,9 +21,8 @@ from weakref import WeakValueDictionary
 
 from labkit import __version__
 from labkit.campaign.at_work import AtWork, PointAtWork
-from labkit.campaign.attempts import DIED, STOPPED, Attempt
 from labkit.campaign.conductor import LOOK_SECONDS, Workplace
-from labkit.campaign.folder import CampaignFolder
+from labkit.campaign.folder import DIED, STOPPED, Attempt, CampaignFolder
 from labkit.campaign.places import Needs, Taken
 from labkit.campaign.points import CampaignPoint
 from labkit.campaign.scheduler import (

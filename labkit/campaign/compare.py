@@ -15,8 +15,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 import numpy as np
 
 from labkit import studies
-from labkit.campaign.attempts import Attempt
-from labkit.campaign.folder import CampaignFolder
+from labkit.campaign.folder import Attempt, CampaignFolder
 from labkit.campaign.points import CampaignPoint
 from labkit.claim import Order, judge
 from labkit.errors import LabkitError, ResultsError, readable

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from labkit.campaign.at_work import AtWork, PointAtWork
-from labkit.campaign.attempts import FINISHED, Attempt, pause
-from labkit.campaign.folder import CampaignFolder
+from labkit.campaign.folder import FINISHED, Attempt, CampaignFolder, pause
 from labkit.campaign.foreseen import Foreseen, together
 from labkit.campaign.places import WAITS, Needs, Queue, Taken, Waiting, to_begin
 from labkit.campaign.points import CampaignPoint

@@ -11,16 +11,18 @@ out/campaigns/<name>/
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from labkit import __version__
+from labkit import __version__, errors
 from labkit.campaign.asked import Campaign
-from labkit.campaign.attempts import FINISHED, Attempt, attempts
 from labkit.campaign.places import holding
 from labkit.campaign.points import CampaignPoint
 from labkit.errors import BadInput, ResultsError
@@ -30,9 +32,85 @@ from labkit.pages.terminal import table
 
 FORMAT = 1
 MOST_ROWS = 60
-NOT_BEGUN = Attempt(0, "not begun", "")
 LARGE = 8
 """A campaign of very many points is written in a file that is larger than others."""
+TEMPORARY = "labkit-campaign-"
+"""Prefix of the names of folders for temporary files."""
+PASSING = (errors.Unreachable, errors.TimedOut, errors.Busy, errors.FleetFailed, errors.KernelDied)
+"""Errors that may pass by themselves, so that a point is tried again."""
+LASTING = (errors.LoginRefused,)
+"""Of those, the ones that a person has to help with."""
+FIRST_PAUSE, MOST_PAUSE = 5.0, 300.0
+BEGUN, FINISHED, FAILED, DIED, STOPPED = "begun", "finished", "failed", "died", "stopped"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try at a point, by one process; `kind` is the class of the error that ended it."""
+
+    number: int
+    state: str
+    began: str
+    temporary: str = ""
+    """The folder for its temporary files, to be removed after its death."""
+    seconds: float = 0.0
+    kind: str = ""
+    why: str = ""
+    results: str = ""
+    verdicts: Sequence[Mapping[str, Any]] = ()
+    remarks: Sequence[str] = ()
+
+    @classmethod
+    def begin(cls, number: int, temporary: str = "") -> Attempt:
+        """The attempt of this process, beginning now."""
+        return cls(number, BEGUN, datetime.now(UTC).isoformat(timespec="milliseconds"), temporary)
+
+    @classmethod
+    def read(cls, file: Path) -> Attempt:
+        """Read an attempt from a file; what another labkit has written beside it is left out."""
+        record, known = records.read_json(file), {own.name for own in fields(cls)}
+        try:
+            return cls(**{name: value for name, value in record.items() if name in known})
+        except TypeError as error:
+            problem = f"{file}: is not an attempt of this labkit"
+            raise ResultsError(problem, said=str(error)) from None
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether what ended it may be gone the next time."""
+        error = getattr(errors, self.kind, None)
+        if not isinstance(error, type):
+            return self.state == DIED
+        return issubclass(error, PASSING) and not issubclass(error, LASTING)
+
+    @property
+    def leaves_settings(self) -> bool:
+        """Whether settings may still be in force, as nobody put them back."""
+        return self.state in (BEGUN, DIED) or self.kind == "KernelDied"
+
+    def ended(self, state: str, reason: str = "", kind: str = "") -> Attempt:
+        """The same, now that it has ended."""
+        took = datetime.now(UTC) - datetime.fromisoformat(self.began)
+        return replace(self, state=state, why=reason, kind=kind, seconds=took.total_seconds())
+
+    def settle(self, folder: Path, state: str, reason: str, kind: str = "") -> Attempt:
+        """Write down the end of a process that could not do so, and remove what it has left."""
+        temporary = Path(self.temporary)
+        if temporary.name.startswith(TEMPORARY) and temporary.parent == Path(tempfile.gettempdir()):
+            shutil.rmtree(temporary, ignore_errors=True)
+        for half in folder.glob(".*"):
+            half.unlink(missing_ok=True)
+        return self.ended(state, reason, kind).keep(folder)
+
+    def keep(self, folder: Path) -> Attempt:
+        """Write it down, safe on disk when this returns."""
+        with records.keeping(f"what became of {folder.name}"):
+            folder.mkdir(parents=True, exist_ok=True)
+            records.write(folder / f"attempt-{self.number}.json", records.pretty(asdict(self)))
+        return self
+
+
+NOT_BEGUN = Attempt(0, "not begun", "")
 
 
 @dataclass(frozen=True)
@@ -97,7 +175,8 @@ class CampaignFolder:
 
     def attempts(self, point: CampaignPoint) -> list[Attempt]:
         """All attempts at a point, the first one first."""
-        return attempts(self.of(point))
+        files = self.of(point).glob("attempt-*.json")
+        return sorted(map(Attempt.read, files), key=lambda attempt: attempt.number)
 
     def finished(self, point: CampaignPoint) -> Attempt | None:
         """The attempt that came to its end; None if none did yet."""
@@ -135,14 +214,11 @@ def told(folder: CampaignFolder) -> dict[str, Any]:
     rows = []
     for point in folder.points:
         tries = folder.attempts(point)
-        last = [NOT_BEGUN, *tries][-1]
-        shown = next((tried for tried in tries if tried.state == FINISHED), last)
-        rows.append(
-            {**asdict(point), "name": point.name, "attempts": len(tries), "state": shown.state,
-             "why": shown.why, "kind": shown.kind, "began": shown.began, "seconds": shown.seconds,
-             "results": str(folder.results(shown)) if shown.results else "",
-             "verdicts": list(shown.verdicts), "remarks": list(shown.remarks)}
-        )  # fmt: skip
+        last = next((tried for tried in tries if tried.state == FINISHED), [NOT_BEGUN, *tries][-1])
+        facts = {name: value for name, value in asdict(last).items() if name != "temporary"}
+        results = str(folder.results(last)) if last.results else ""
+        rows.append({**facts, **asdict(point), "name": point.name, "attempts": len(tries),
+                     "results": results})  # fmt: skip
     return {"name": folder.name, "folder": str(folder.path), "points": rows}
 
 
@@ -164,3 +240,8 @@ def ended(facts: Mapping[str, Any]) -> str:
 
 def _describe(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {word}" for word, number in counts.items())
+
+
+def pause(tries: int) -> float:
+    """Seconds to wait before the next try, longer each time."""
+    return float(min(FIRST_PAUSE * 3 ** max(tries - 1, 0), MOST_PAUSE))

@@ -13,8 +13,7 @@ import altair as alt
 from markupsafe import Markup
 
 from labkit import __version__, studies
-from labkit.campaign.attempts import FINISHED
-from labkit.campaign.folder import CampaignFolder, told
+from labkit.campaign.folder import FINISHED, CampaignFolder, told
 from labkit.campaign.points import CampaignPoint
 from labkit.campaign.worker import NOTEBOOK, PAGE
 from labkit.charts import bundle, ends

@@ -21,7 +21,7 @@ from typing import TextIO
 
 from labkit import studies
 from labkit.campaign.at_work import PUT_BACK
-from labkit.campaign.attempts import (
+from labkit.campaign.folder import (
     BEGUN,
     DIED,
     FAILED,
@@ -29,8 +29,8 @@ from labkit.campaign.attempts import (
     STOPPED,
     TEMPORARY,
     Attempt,
+    CampaignFolder,
 )
-from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.places import WAITS, Needs, held
 from labkit.campaign.points import CampaignPoint
 from labkit.changes.journal import hello

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labkit.commands._verb import JSON, LABEL, arg, busy, flag, now, print_json, verb
+from labkit.commands._verb import JSON, LABEL, arg, busy, flag, now, tell, verb
 from labkit.errors import BadInput, readable
 from labkit.machine.units import by_numbers
 from labkit.pages.terminal import paragraph
@@ -63,14 +63,7 @@ def _import(args: argparse.Namespace) -> None:
                 "study": results.judged_as, "found": [*measured.of_claims(results)],
                 "lacking": measured.lacking(results),
             }  # fmt: skip
-    if args.json:
-        print_json(rows)
-        return
-    for row in rows:
-        lines = [f"{row['path']}: {row['state']}", *row["left_out"]]
-        print(readable("\n  left out of ".join(lines)))
-        if args.study:
-            print(_judging(row))
+    tell(args, rows, lambda: "\n".join(map(_describe, rows)))
 
 
 def _files(args: argparse.Namespace) -> Results:
@@ -111,9 +104,12 @@ def _tool_and_paths(word: str, usual: str) -> tuple[str, list[Path]]:
     return tool, paths
 
 
-def _judging(row: dict[str, Any]) -> str:
+def _describe(row: dict[str, Any]) -> str:
+    first = "\n  left out of ".join([f"{row['path']}: {row['state']}", *row["left_out"]])
+    if "found" not in row:
+        return readable(first)
     figures, lacking = row["found"], row["lacking"]
     of = f"{len(figures)} of {len(figures) + len(lacking)} figures that the claims are about"
     absence = f"; not: {'; '.join(lacking)}" if lacking else ""
     lines = [f"measured {of}{absence}", f"labkit scorecard --study {row['study']} judges them"]
-    return "\n".join(paragraph(f"  {line}") for line in lines)
+    return "\n".join([readable(first), *(paragraph(f"  {line}") for line in lines)])

@@ -174,13 +174,11 @@ def given_in(words: Sequence[str]) -> dict[str, str]:
 
 
 def tell(args: argparse.Namespace, document: object, text: Callable[[], str]) -> None:
-    """Print an answer: as JSON if a machine asked for it, else as text."""
-    print_json(document) if args.json else print(text())
-
-
-def print_json(document: object) -> None:
-    """JSON that any reader takes: no NaN."""
-    print(json.dumps(document, indent=1, default=str, allow_nan=False))
+    """Print an answer: as JSON without NaN if a machine asked for it, else as text, in colour."""
+    if args.json:
+        print(json.dumps(document, indent=1, default=str, allow_nan=False))
+    else:
+        print(painted(text()))
 
 
 def at_least_one(word: str) -> int:
@@ -197,7 +195,7 @@ def show_answer(study: Study, parameters: Mapping[str, str], args: argparse.Name
     with ProgressLine() as line:
         line.say("getting ready")
         reply = answer(study, parameters, line.say, line.tell)
-    tell(args, asdict(reply), lambda: painted(rendered(study, reply)))
+    tell(args, asdict(reply), lambda: rendered(study, reply))
     return reply
 
 

@@ -6,12 +6,11 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labkit.commands._verb import JSON, Verb, arg, print_json, tell
+from labkit.commands._verb import JSON, Verb, arg, tell
 from labkit.errors import Unknown
 from labkit.pages.terminal import ProgressLine, table
 
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
 PROGRAMS = ("ssh",)
 SHAPES = {"rate": "100 Mbit/s", "delay": "2 ms", "jitter": "100 us", "loss": "0.5 %"}
+HOSTS = ("role", "control", "data", "interface", "cpus", "memory", "state")
+LINKS, DISKS = ("link", "by", "what", "asked", "measured"), ("guest", "disk", "size and format")
 NAME = arg("--name", "NAME", "name of the box (default: lab)", default="lab")
 BOX = Verb(
     "box", "the lab in a box: real hosts on this machine",
@@ -69,12 +70,12 @@ def _migrate(args: argparse.Namespace) -> None:
     move = box.migrate(
         args.name, args.guest, to=args.to, bandwidth=args.bandwidth, downtime=args.downtime
     )
-    if args.json:
-        print_json(asdict(move))
-        return
-    print(f"{move.guest} went from {move.origin} to {move.to} in {move.total_ms} ms")
-    print(f"  it stood still for {move.downtime_ms} ms (QEMU's figure)")
-    print(f"  {move.bytes / 1e6:.1f} MB were sent, in {move.rounds} rounds")
+    lines = [
+        f"{move.guest} went from {move.origin} to {move.to} in {move.total_ms} ms",
+        f"it stood still for {move.downtime_ms} ms (QEMU's figure)",
+        f"{move.bytes / 1e6:.1f} MB were sent, in {move.rounds} rounds",
+    ]
+    tell(args, asdict(move), lambda: "\n  ".join(lines))
 
 
 @BOX.verb(
@@ -163,38 +164,31 @@ def _show_box(args: argparse.Namespace) -> int:
     from labkit import box
 
     status = box.status(args.name)
-    if args.json:
-        print_json(asdict(status))
-    else:
-        _print_box(status)
+    tell(args, asdict(status), lambda: _describe(status))
     return 0 if status.state == "up" else 1
 
 
-def _print_box(status: BoxStatus) -> None:
+def _describe(status: BoxStatus) -> str:
     tier = f": tier {status.tier}" if status.tier else ""
     guests = f", guests by {status.accelerator}" if status.accelerator else ""
     made_of = f", made of {status.topology}" if status.topology else ""
-    print(f"box {status.name} is {status.state}{made_of}{tier}{guests}")
-    _print_rows(
-        [(h.role, h.control, h.address, h.interface, ",".join(map(str, h.cpus)), h.memory or "-",
-          "alive" if h.alive else "-") for h in status.hosts],
-        "role", "control", "data", "interface", "cpus", "memory", "state",
-    )  # fmt: skip
-    _print_rows(
-        [(link.role, link.by or "-", key, text,
-          link.measured.get(key, "not measured") if link.alive else "nothing passes: it has ended")
-         for link in status.links for key, text in link.asked.items()],
-        "link", "by", "what", "asked", "measured",
-    )  # fmt: skip
-    disks = [(g.name, *disk) for g in status.guests for disk in g.disks.items()]
-    _print_rows(disks, "guest", "disk", "size and format")
+    hosts = [
+        (h.role, h.control, h.address, h.interface, ",".join(map(str, h.cpus)), h.memory or "-",
+         "alive" if h.alive else "-")
+        for h in status.hosts
+    ]  # fmt: skip
+    links = [
+        (link.role, link.by or "-", key, text,
+         link.measured.get(key, "not measured") if link.alive else "nothing passes: it has ended")
+        for link in status.links for key, text in link.asked.items()
+    ]  # fmt: skip
+    disks = [(guest.name, *disk) for guest in status.guests for disk in guest.disks.items()]
+    tables = {HOSTS: hosts, LINKS: links, DISKS: disks}
+    parts = [f"box {status.name} is {status.state}{made_of}{tier}{guests}",
+             *(table(rows, head) for head, rows in tables.items() if rows)]  # fmt: skip
     if status.state == "broken":
-        print("\nremains: " + "; ".join(status.left))
-        print(f"`labkit box up --name {status.name}` removes it and builds a new one")
+        fix = f"`labkit box up --name {status.name}` removes it and builds a new one"
+        parts.append(f"remains: {'; '.join(status.left)}\n{fix}")
     if dead := [link.role for link in status.links if not link.alive]:
-        print(f"`labkit box shape {dead[0]} --name {status.name}` rebuilds only that link")
-
-
-def _print_rows(rows: Sequence[tuple[str, ...]], *heads: str) -> None:
-    if rows:
-        print(f"\n{table(rows, heads)}")
+        parts.append(f"`labkit box shape {dead[0]} --name {status.name}` rebuilds only that link")
+    return "\n\n".join(parts)

@@ -3,7 +3,7 @@
 import argparse
 
 from labkit.commands._lab import WHERE, lab_measured
-from labkit.commands._verb import JSON, LABEL, arg, at_least_one, now, print_json, verb
+from labkit.commands._verb import JSON, LABEL, arg, at_least_one, now, tell, verb
 from labkit.errors import BadInput
 from labkit.pages.terminal import paragraph
 
@@ -33,9 +33,8 @@ def _controls(args: argparse.Namespace) -> int:
         outcome = control_runs.measure(lab, label=label, blocks=args.repeats, say=line.say)
     if isinstance(outcome, NotMade):
         raise BadInput(outcome.lines()[0], hint="name a lab with both roles")
-    if args.json:
-        print_json({**outcome.kept_as(), "passed": outcome.passed, "said": outcome.lines()})
-    else:
-        print("\n".join([f"{outcome.lab}, client to server\n", *map(paragraph, outcome.lines())]))
-        print(f"\nkept in {outcome.results}; reports of this lab show it")
+    document = {**outcome.kept_as(), "passed": outcome.passed, "said": outcome.lines()}
+    lines = "\n".join(map(paragraph, outcome.lines()))
+    end = f"kept in {outcome.results}; reports of this lab show it"
+    tell(args, document, lambda: f"{outcome.lab}, client to server\n\n{lines}\n\n{end}")
     return int(outcome.failed)

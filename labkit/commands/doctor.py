@@ -10,9 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labkit.commands._colour import painted
 from labkit.commands._lab import open_lab
-from labkit.commands._verb import JSON, arg, busy, flag, print_json, tell, verb
+from labkit.commands._verb import JSON, arg, busy, flag, tell, verb
 from labkit.pages.terminal import ProgressLine, paragraph, table
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def _doctor(args: argparse.Namespace) -> int:
     from labkit.box import this_machine as doctor
 
     if args.lab:
-        return look_at(open_lab(args), args.lab, as_json=args.json)
+        return look_at(open_lab(args), args)
     if args.guests:
         return _try_guests(args)
     if args.packages:
@@ -53,7 +52,7 @@ def _doctor(args: argparse.Namespace) -> int:
         return 0
     report = doctor.examine()
     parts = [doctor.render(report), paragraph(doctor.ready(report))]
-    tell(args, asdict(report), lambda: painted("\n\n".join(parts)))
+    tell(args, asdict(report), lambda: "\n\n".join(parts))
     return 0
 
 
@@ -64,12 +63,12 @@ def _try_guests(args: argparse.Namespace) -> int:
         results = contract.try_all(line.say)
     heads = ("", "tried", "took", "what came of it")
     text = contract.rendered(results, lambda rows: table(rows, heads))
-    tell(args, asdict(results), lambda: painted(text))
+    tell(args, asdict(results), lambda: text)
     return int(bool(results.count(contract.FAILURE)))
 
 
-def look_at(lab: Lab, name: str, *, as_json: bool = False) -> int:
-    """Look over the hosts of the lab of that file or name; 1 if a check failed."""
+def look_at(lab: Lab, args: argparse.Namespace) -> int:
+    """Look over the hosts of the lab `args.lab`; 1 if a check failed."""
     from labkit.check import close, look_over
     from labkit.checks import all_checks
     from labkit.checks.conditions import pairs
@@ -79,13 +78,11 @@ def look_at(lab: Lab, name: str, *, as_json: bool = False) -> int:
         findings = look_over(lab, checks, pairs(lab))
     close(lab)
     counts = {state: sum(finding.state == state for finding in findings) for state in SIGNS}
-    if as_json:
-        asks = {check.name: check.asks for check in checks}
-        rows = [{**asdict(finding), "asks": asks[finding.check]} for finding in findings]
-        print_json({"lab": lab.name, "file": str(Path(lab.path).resolve()),
-                    "ready": not counts["failed"], "counts": counts, "checks": rows})  # fmt: skip
-    else:
-        print(painted(rendered(lab.name, findings, counts, name)))
+    asks = {check.name: check.asks for check in checks}
+    rows = [{**asdict(finding), "asks": asks[finding.check]} for finding in findings]
+    document = {"lab": lab.name, "file": str(Path(lab.path).resolve()),
+                "ready": not counts["failed"], "counts": counts, "checks": rows}  # fmt: skip
+    tell(args, document, lambda: rendered(lab.name, findings, counts, str(args.lab)))
     return 1 if counts["failed"] else 0
 
 

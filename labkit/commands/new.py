@@ -37,14 +37,14 @@ def _lab(args: argparse.Namespace) -> int:
     hosts = [new_lab.NewHost.of(word, args.key) for word in args.hosts or _ask_for_hosts()]
     new_lab.write(args.file, hosts)
     print(f"wrote {args.file}")
-    fingerprints = chain(args.yes, repeat(""))
+    fingerprints, there = chain(args.yes, repeat("")), argparse.Namespace(lab=args.file, json=False)
     for host in hosts:
-        trust_host(args.file, host.role, next(fingerprints))
+        trust_host(there, host.role, next(fingerprints))
     complete = new_lab.complete(Lab.read(args.file), hosts)
     new_lab.write(args.file, complete, overwrite=True)
     for guest in complete[len(hosts) :]:
-        trust_host(args.file, guest.role, next(fingerprints))
-    return look_at(Lab.read(args.file), str(args.file))
+        trust_host(there, guest.role, next(fingerprints))
+    return look_at(Lab.read(args.file), there)
 
 
 def _ask_for_hosts() -> list[str]:

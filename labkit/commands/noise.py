@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from labkit.commands._lab import WHERE, lab_measured
-from labkit.commands._verb import JSON, LABEL, arg, at_least_one, flag, now, print_json, verb
+from labkit.commands._verb import JSON, LABEL, arg, at_least_one, flag, now, tell, verb
 from labkit.pages.terminal import table
 
 POWER = "5 / 10 / 20 blocks find"
@@ -43,11 +43,11 @@ def _noise(args: argparse.Namespace) -> None:
             study, lab, place=args.where, label=label,
             condition=args.condition, repeats=repeats, tell=line.tell,
         )  # fmt: skip
-    if args.json:
-        print_json(noise.told(outcome))
-        return
     equal = f"{outcome.condition} against itself on {outcome.lab}"
-    print(f"{outcome.metric} of {outcome.study}, {equal}\n")
-    print(table(noise.rows(outcome), ["percentile", "noise", POWER, "what it means"]))
-    print("\n80 of 100 studies with this number of blocks find such a difference.")
-    print(f"\nkept in {outcome.results}; verdicts on this lab are held against it")
+    parts = (
+        f"{outcome.metric} of {outcome.study}, {equal}",
+        table(noise.rows(outcome), ["percentile", "noise", POWER, "what it means"]),
+        "80 of 100 studies with this number of blocks find such a difference.",
+        f"kept in {outcome.results}; verdicts on this lab are held against it",
+    )
+    tell(args, noise.told(outcome), lambda: "\n\n".join(parts))

@@ -17,7 +17,6 @@ from labkit.commands._verb import (
     busy,
     flag,
     given_in,
-    print_json,
     tell,
     verb,
 )
@@ -94,23 +93,22 @@ def _plan_study(args: argparse.Namespace) -> None:
             forecast = sizes.foretold(study, lab, plan, repeats, args.condition)
     demand, capacities, refusals = forecast
     scale = {"takes": sizes.takes(study), "lacks": sizes.lacks_of_hosts(study, capacities)}
-    if args.json:
-        free = {
-            name: {"memory_kib": capacity.free, "disk_kib": capacity.disk, "cpus": capacity.cpus}
-            for name, capacity in capacities.items()
-        }
-        print_json({
-            "study": study.name, "condition": args.condition, "lab": args.lab,
-            **({"scale": scale} if is_large else {}), **plan.told(), "refused": refusals,
-            "foreseen": foreseen(study, lab.name, repeats), "demand": demand.told(), "free": free,
-        })  # fmt: skip
-    else:
-        parts = [_describe(scale)] if is_large else []
-        able = (c for c in study.conditions if c.name not in refusals)
-        used = None if args.condition else {s for c in able for s in c.asked(lab)}
-        parts += [rendered(study.title, plan, refusals, used), demanded(demand, capacities)]
-        parts += [paragraph(foreseen(study, lab.name, repeats))] if demand.runs else []
-        print(*parts, sep="\n\n")
+    free = {
+        name: {"memory_kib": capacity.free, "disk_kib": capacity.disk, "cpus": capacity.cpus}
+        for name, capacity in capacities.items()
+    }
+    finds = foreseen(study, lab.name, repeats)
+    document = {
+        "study": study.name, "condition": args.condition, "lab": args.lab,
+        **({"scale": scale} if is_large else {}), **plan.told(), "refused": refusals,
+        "foreseen": finds, "demand": demand.told(), "free": free,
+    }  # fmt: skip
+    parts = [_describe(scale)] if is_large else []
+    able = (c for c in study.conditions if c.name not in refusals)
+    used = None if args.condition else {s for c in able for s in c.asked(lab)}
+    parts += [rendered(study.title, plan, refusals, used), demanded(demand, capacities)]
+    parts += [paragraph(finds)] if demand.runs else []
+    tell(args, document, lambda: "\n\n".join(parts))
 
 
 def _run_of(args: argparse.Namespace) -> tuple[Study, int]:

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from labkit.commands._colour import painted
 from labkit.commands._verb import JSON, arg, busy, flag, now, show_answer, tell, verb
 from labkit.commands.compare import show
 from labkit.errors import BadInput
@@ -79,6 +78,8 @@ def _against(args: argparse.Namespace, new: Results, olds: Sequence[Results]) ->
     with busy("comparing"):
         first, *others = (old_and_new(old, new) for old in olds)
     sides = Several((first, *others)) if others else first
-    form = sides.page if args.html else sides.markdown if args.markdown else sides.text
-    tell(args, sides.told(), lambda: painted(form()) if form == sides.text else form())
+    if args.html or args.markdown:
+        print(sides.page() if args.html else sides.markdown())
+    else:
+        tell(args, sides.told(), sides.text)
     return int(bool(sides.changed))

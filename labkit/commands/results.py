@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit.commands._importing import _import
-from labkit.commands._verb import JSON, Verb, arg, busy, flag, print_json, tell
+from labkit.commands._verb import JSON, Verb, arg, busy, flag, tell
 from labkit.errors import BadInput, readable
 from labkit.machine.units import shown
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from labkit.results import Results, Run
     from labkit.running.compared import Fact
+    from labkit.running.trend import Trends
 
 LISTING = """
 select results.path, study, label, lab, tier, damaged, count(runs.id) as runs,
@@ -52,29 +53,31 @@ RESULTS = Verb(
 )  # fmt: skip
 def _list(args: argparse.Namespace) -> None:
     """List all results, one line each."""
-    from labkit.pages import tables
-    from labkit.pages.terminal import paragraph
     from labkit.runs.index import open_store
 
     with busy("reading what is new"):
-        rows_found = open_store(*args.folders).query(LISTING, [args.study.replace("-", "_")])
-    if args.json:
-        print_json(rows_found)
-        return
-    rows = []
-    for r in rows_found:
+        rows = open_store(*args.folders).query(LISTING, [args.study.replace("-", "_")])
+    of = f" of {args.study}" if args.study else ""
+    tell(args, rows, lambda: _listing(rows) if rows else f"There are no results{of} here.")
+
+
+def _listing(rows: Sequence[dict[str, Any]]) -> str:
+    from labkit.pages import tables, terminal
+
+    lines = []
+    for r in rows:
         kinds = {"failed or not used": r["not_used"], "damaged": r["broken"]}
         rest = ", ".join(f"{count:.0f} {kind}" for kind, count in kinds.items() if count)
         note = f"  DAMAGED: {r['damaged']}" if r["damaged"] else f"  ({rest})" if rest else ""
-        rows.append(
+        lines.append(
             (r["study"] or "?", r["lab"] or "?", f"{r['finished']:.0f} of {r['runs']}",
              (r["started"] or "")[:10], f"{_short(r)}{note}")
         )  # fmt: skip
-    head = ("study", "lab", "finished", "started", "where")
-    of = f" of {args.study}" if args.study else ""
-    print(tables.Table(head, tuple(rows)).text() if rows else f"There are no results{of} here.")
-    if any(_short(r) == f"STUDY/{Path(r['path']).name}" for r in rows_found):
-        print(paragraph("STUDY stands for the first column: labkit results show STUDY/..."))
+    text = tables.Table(("study", "lab", "finished", "started", "where"), tuple(lines)).text()
+    if any(_short(r) == f"STUDY/{Path(r['path']).name}" for r in rows):
+        note = "STUDY stands for the first column: labkit results show STUDY/..."
+        text += f"\n{terminal.paragraph(note)}"
+    return text
 
 
 # What lies where results usually lie goes by its study and its name, as `results show` takes it.
@@ -290,7 +293,6 @@ def _query(args: argparse.Namespace) -> None:
 )  # fmt: skip
 def _trend(args: argparse.Namespace) -> int:
     """Find changes between sessions; exit code 1 if there are any."""
-    from labkit.pages import tables
     from labkit.running.trend import trend
 
     with busy("judging all sessions"):
@@ -300,14 +302,18 @@ def _trend(args: argparse.Namespace) -> int:
         from labkit.charts.sessions import over_sessions
 
         save(over_sessions(trail), args.chart)
-    if args.json:
-        print_json(asdict(trail))
-        return int(bool(trail.changes))
+    tell(args, asdict(trail), lambda: _describe(trail))
+    return int(bool(trail.changes))
+
+
+def _describe(trail: Trends) -> str:
+    from labkit.pages import tables
+
     first, last = trail.sessions[0], trail.sessions[-1]
-    print(readable(
+    text = (
         f"{len(trail.sessions)} sessions of {trail.study} on {trail.lab}, {first.started[:10]} to "
         f"{last.started[:10]}, {len(trail.series)} series"
-    ))  # fmt: skip
+    )
     rows = tuple(
         (change.series, f"drift since {change.session}" if change.drift else change.session,
          change.started[:16], f"{change.before:.4g}", f"{change.after:.4g}", f"{change.p:.2g}")
@@ -315,9 +321,9 @@ def _trend(args: argparse.Namespace) -> int:
     )  # fmt: skip
     head = ("what", "changed with", "at", "before", "after", "p")
     risk = f"All {len(trail.series)} series share one risk of 5 % (Holm)."
-    print(tables.Table(head, rows, risk).text() if rows else f"Nothing has changed. {risk}")
-    print(readable("\n".join(f"left out: {reason}" for reason in trail.left_out)), end="")
-    return int(bool(trail.changes))
+    found = tables.Table(head, rows, risk).text() if rows else f"Nothing has changed. {risk}"
+    left_out = (f"left out: {reason}" for reason in trail.left_out)
+    return "\n".join([readable(text), found, *map(readable, left_out)])
 
 
 def _open(name: str) -> tuple[Results, Run | None]:

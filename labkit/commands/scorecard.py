@@ -4,8 +4,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from labkit.commands._colour import painted
-from labkit.commands._verb import JSON, arg, busy, flag, print_json, verb
+from labkit.commands._verb import JSON, arg, busy, flag, tell, verb
 from labkit.errors import ResultsError
 
 VERDICTS = ("holds", "contradicted", "same", "undecided", "not-testable")
@@ -54,9 +53,7 @@ def _scorecard(args: argparse.Namespace) -> None:
             f"no results in {names} that are judged",
             hint="`labkit results list` lists all results; give --study to judge imports",
         )
-    if args.json:
-        print_json(plain(card))
-    elif args.csv:
+    if args.csv:
         from labkit.charts.export import save_csv
 
         print(f"{save_csv(card.frame(), args.csv)}: {len(card.lines)} claims")
@@ -67,4 +64,5 @@ def _scorecard(args: argparse.Namespace) -> None:
 
         print(page(card), end="")
     else:
-        print(painted(replace(card, narrowed=card.narrowed or args.all).text()))
+        shown = replace(card, narrowed=card.narrowed or args.all)
+        tell(args, plain(card), shown.text)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labkit.commands._verb import JSON, arg, busy, print_json, verb
+from labkit.commands._verb import JSON, arg, busy, tell, verb
 from labkit.errors import BadInput, HostError, HostKeyRefused, LabkitError
 
 if TYPE_CHECKING:
@@ -42,16 +42,16 @@ def _trust(args: argparse.Namespace) -> None:
     known_hosts. The machine's identity is kept too, so that a clone is recognized. A changed key
     is refused.
     """
-    trust_host(args.lab, args.host, args.yes, as_json=args.json)
+    trust_host(args, args.host, args.yes)
 
 
-def trust_host(file: Path, name: str, fingerprint: str, *, as_json: bool = False) -> None:
+def trust_host(args: argparse.Namespace, name: str, fingerprint: str) -> None:
     """Show the key of a host, and keep it if it has this fingerprint or the user says yes."""
     from labkit.lab import Lab
     from labkit.ssh import trust
     from labkit.ssh.address import resolved
 
-    lab = Lab.read(file)
+    lab = Lab.read(args.lab)
     at = _address(lab, name)
     target, kept_in = resolved(at), Path(os.path.expanduser(at.known_hosts[0]))
     with busy(f"asking {target.address} for its keys"):
@@ -65,25 +65,22 @@ def trust_host(file: Path, name: str, fingerprint: str, *, as_json: bool = False
     if fingerprint:
         choice = _choose(target, keys, fingerprint)
     else:
-        command = ("labkit", "trust", name, "--lab", str(file), "--yes", "FINGERPRINT")
-        choice = () if is_known else _agree(target, keys, command, may_ask=not as_json)
+        command = ("labkit", "trust", name, "--lab", str(args.lab), "--yes", "FINGERPRINT")
+        choice = () if is_known else _agree(target, keys, command, may_ask=not args.json)
     keys_to_keep = () if is_known else choice
     if keys_to_keep:
         trust.keep(kept_in, target, keys_to_keep)
     # The identity of the machine, or why that is not noted.
     machine = _machine(at, target) if at.name in lab.hosts else ""
     kept = [key.fingerprint for key in keys_to_keep]
-    if as_json:
-        print_json({
-            "name": at.name, "address": target.address, "port": target.port,
-            "keys": [{"kind": key.kind, "fingerprint": key.fingerprint} for key in keys],
-            "known": is_known, "kept": kept, "known_hosts": str(kept_in), "machine": machine,
-        })  # fmt: skip
-        return
+    document = {
+        "name": at.name, "address": target.address, "port": target.port,
+        "keys": [{"kind": key.kind, "fingerprint": key.fingerprint} for key in keys],
+        "known": is_known, "kept": kept, "known_hosts": str(kept_in), "machine": machine,
+    }  # fmt: skip
     fate = "its key is known already" if is_known else f"kept {', '.join(kept)} in {kept_in}"
-    print(f"{at.name}: {fate}")
-    if machine:
-        print(f"machine: {machine}")
+    lines = [f"{at.name}: {fate}", *([f"machine: {machine}"] if machine else [])]
+    tell(args, document, lambda: "\n".join(lines))
 
 
 # A role, or where a role's SSH goes, or a jump host: HOST is then as `ssh -J` takes it.

@@ -19,8 +19,7 @@ from labkit import box
 from labkit.campaign import points as all_points
 from labkit.campaign import report
 from labkit.campaign.asked import Campaign
-from labkit.campaign.attempts import FINISHED, Attempt
-from labkit.campaign.folder import CampaignFolder, told
+from labkit.campaign.folder import FINISHED, Attempt, CampaignFolder, told
 from labkit.campaign.places import Needs, Waiting, to_begin
 from labkit.machine.stopping import stop_politely
 from labkit.running import notebook

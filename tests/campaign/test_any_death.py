@@ -28,7 +28,7 @@ from campaigns import (
 from campaigns import insist_whole as insist_all
 from dask_here import dask_here
 
-from labkit.campaign.attempts import DIED, FAILED, FINISHED
+from labkit.campaign.folder import DIED, FAILED, FINISHED
 
 pytestmark = [pytest.mark.torture]
 HOST, SCHEDULER, DASK_WORKER = "host", "scheduler", "Dask worker"

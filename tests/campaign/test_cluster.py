@@ -23,7 +23,7 @@ from dask_here import dask_here
 
 from labkit import __version__, errors
 from labkit.campaign import cluster, scheduler
-from labkit.campaign.attempts import DIED, FINISHED
+from labkit.campaign.folder import DIED, FINISHED
 from labkit.campaign.scheduler import COMMAND
 
 LONG = 300

@@ -20,7 +20,7 @@ from campaigns import (
 )
 from campaigns import insist_whole as insist_all
 
-from labkit.campaign.attempts import FAILED, FINISHED
+from labkit.campaign.folder import FAILED, FINISHED
 
 pytestmark = [
     pytest.mark.slow,

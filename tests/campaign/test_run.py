@@ -12,8 +12,8 @@ import pytest
 from campaigns import begun, folder, history, labkit, loopback_lab, made_up, processes, written
 
 from labkit import errors
-from labkit.campaign.attempts import FAILED, Attempt, pause
 from labkit.campaign.conductor import CampaignStanding
+from labkit.campaign.folder import FAILED, Attempt, pause
 from labkit.campaign.foreseen import Foreseen, best_known, earlier, together
 from labkit.campaign.places import Needs, Waiting, held, to_begin
 from labkit.campaign.points import CampaignPoint

@@ -16,8 +16,7 @@ from sshd import Server, serving, tell
 from labkit import studies
 from labkit.campaign import points
 from labkit.campaign.asked import Campaign
-from labkit.campaign.attempts import FINISHED, Attempt
-from labkit.campaign.folder import CampaignFolder, folder_of
+from labkit.campaign.folder import FINISHED, Attempt, CampaignFolder, folder_of
 from labkit.gates.gate import NAMES
 from labkit.judging import judge
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from campaigns import wait_for
 
-from labkit.campaign.attempts import FINISHED, Attempt
-from labkit.campaign.folder import CampaignFolder
+from labkit.campaign.folder import FINISHED, Attempt, CampaignFolder
 
 HELPERS = str(Path(__file__).parent)
 
