@@ -20,26 +20,14 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from labkit import __version__
+from labkit.campaign import scheduler
 from labkit.campaign.at_work import AtWork, PointAtWork
 from labkit.campaign.conductor import LOOK_SECONDS, Workplace
 from labkit.campaign.folder import DIED, STOPPED, Attempt, CampaignFolder
 from labkit.campaign.places import Needs, Taken
 from labkit.campaign.points import CampaignPoint
-from labkit.campaign.scheduler import (
-    cluster_here,
-    connected,
-    insist_alike,
-    insist_offered,
-    let_go,
-    offered,
-    resource,
-    threads,
-    versions,
-)
 from labkit.errors import ClusterError, LabkitError, NoScheduler
 
-LOST_SECONDS = 600.0
-"""For so long Dask looks for a scheduler that is gone."""
 BEAT_SECONDS, TRY_SECONDS, COUNT_SECONDS = 5.0, 5.0, 30.0
 BESIDE = 2
 """Points handed over for each thread of a worker, so that none has to wait for us."""
@@ -193,7 +181,7 @@ class OnCluster(Workplace):
         """A future of a point; None while there is no scheduler."""
         if not self._is_there():
             return None
-        name, point = resource(far.point.lab), far.point
+        name, point = scheduler.resource(far.point.lab), far.point
         future = self.client.submit(
             self.see_to, str(far.folder.path), point, self.run, __version__, pure=False,
             priority=-point.number, resources={name: 1} if name else None,
@@ -222,9 +210,11 @@ class OnCluster(Workplace):
     def count(self) -> None:
         """See how many workers there are now, and whether one offers each lab."""
         self._counted = time.monotonic()
-        self._threads = threads(self.client)
-        needs = {name for far in self.working.values() if (name := resource(far.point.lab))}
-        missing = needs - offered(self.client).keys()
+        self._threads = scheduler.threads(self.client)
+        needs = {
+            name for far in self.working.values() if (name := scheduler.resource(far.point.lab))
+        }
+        missing = needs - scheduler.offered(self.client).keys()
         for name in sorted(missing - self._missed):
             self.note(f"no worker offers {name} any more; its points wait for one")
         self._missed = missing
@@ -249,30 +239,24 @@ class OnCluster(Workplace):
             far.hear(text, seconds_left)
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """The place where a campaign runs: the cluster at an address, or some workers made here."""
-
-    address: str = ""
-    local: int = 0
-
-    @contextmanager
-    def joined(self, folder: CampaignFolder, note: Callable[[str], None]) -> Iterator[OnCluster]:
-        """The place where the points of a campaign are begun."""
-        labs = {point.lab for point in folder.points}
-        at = cluster_here(self.local, labs) if self.local else nullcontext((self.address, None))
-        with at as (address, pair):
-            let_go(connected(address, pair=pair))  # one that is not there is not waited for
-            client = connected(address, LOST_SECONDS, pair)
-            try:
-                insist_alike(versions(client))
-                insist_offered(client, labs, address)
-                _insist_shared(client, str(folder.path))
-                cluster = OnCluster(address, client, note, bool(self.local))
-                cluster.count()
-                yield cluster
-            finally:
-                let_go(client)
+@contextmanager
+def joined(
+    folder: CampaignFolder, note: Callable[[str], None], address: str, workers: int
+) -> Iterator[OnCluster]:
+    """The cluster at an address, or with this number of workers made here, to begin points on."""
+    labs = {point.lab for point in folder.points}
+    made_here = scheduler.cluster_here(workers, labs)
+    with made_here if workers else nullcontext((address, None)) as (at, pair):
+        client = scheduler.connected(at, pair)
+        try:
+            scheduler.insist_alike(scheduler.versions(client))
+            scheduler.insist_offered(client, labs, at)
+            _insist_shared(client, str(folder.path))
+            cluster = OnCluster(at, client, note, bool(workers))
+            cluster.count()
+            yield cluster
+        finally:
+            scheduler.let_go(client)
 
 
 def _insist_shared(client: Any, path: str) -> None:

@@ -4,6 +4,7 @@ Any client of a scheduler can have its workers run any program. So all processes
 is made here prove themselves by a TLS pair, which is made for it alone.
 """
 
+import functools
 import logging
 import warnings
 from collections import Counter
@@ -19,7 +20,8 @@ from labkit.running.open_lab import is_stored
 
 COMMAND = "in a checkout of labkit: pip install -e '.[cluster]'"
 """The package index has another project of this name."""
-CONNECT_SECONDS = 10.0
+CONNECT_SECONDS, LOST_SECONDS = 10.0, 600.0
+"""For so long a scheduler is looked for, and one that is gone, by Dask itself."""
 HOST = "127.0.0.1"
 TASK = "labkit.campaign.cluster"
 TEMPORARY = "labkit-dask-"
@@ -68,7 +70,7 @@ def cluster_here(workers: int, labs: Collection[str]) -> Iterator[tuple[str, Any
             yield cluster.scheduler_address, pair
 
 
-def connected(address: str, seconds: float = CONNECT_SECONDS, pair: Any = None) -> Any:
+def connected(address: str, pair: Any = None) -> Any:
     """A client of the scheduler at an address; the pair is that of a cluster made here."""
     with needing_extra():
         import distributed
@@ -77,8 +79,11 @@ def connected(address: str, seconds: float = CONNECT_SECONDS, pair: Any = None) 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            client: Any = distributed.Client
-            return client(address, timeout=seconds, set_as_default=False, security=pair)
+            client: Any = functools.partial(
+                distributed.Client, address, set_as_default=False, security=pair
+            )
+            let_go(client(timeout=CONNECT_SECONDS))  # one that never was is not waited for
+            return client(timeout=LOST_SECONDS)
     except (OSError, ValueError, ImportError) as error:
         hint = "`dask scheduler` prints its address, such as tcp://10.0.0.1:8786"
         problem = f"no scheduler answers at {address}"

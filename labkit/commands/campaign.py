@@ -122,9 +122,9 @@ def _workplace(
 
     if not (args.scheduler or args.local):
         return nullcontext(Workplace())
-    from labkit.campaign.cluster import Cluster
+    from labkit.campaign.cluster import joined
 
-    return Cluster(args.scheduler, args.local).joined(folder, line.note)
+    return joined(folder, line.note, args.scheduler, args.local)
 
 
 @CAMPAIGN.verb(

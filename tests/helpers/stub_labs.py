@@ -16,7 +16,7 @@ from pathlib import Path
 from dask_here import dask_here, stub_point
 
 from labkit.campaign import report
-from labkit.campaign.cluster import LOST_SECONDS, OnCluster
+from labkit.campaign.cluster import OnCluster
 from labkit.campaign.conductor import Conductor
 from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.foreseen import Foreseen
@@ -88,7 +88,7 @@ def labs_offered(folder, labs, out, **env):
     with dask_here(folder, out, **env) as dask, ExitStack() as ending:
         scheduler = dask.scheduler()
         begin_labs(dask, labs)
-        client = connected(dask.address, LOST_SECONDS)
+        client = connected(dask.address)
         ending.callback(client.close)
         client.wait_for_workers(labs, timeout=600)
         yield dask, client, scheduler
