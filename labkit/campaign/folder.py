@@ -94,12 +94,10 @@ class Attempt:
         return replace(self, state=state, why=reason, kind=kind, seconds=took.total_seconds())
 
     def settle(self, folder: Path, state: str, reason: str, kind: str = "") -> Attempt:
-        """Write down the end of a process that could not do so, and remove what it has left."""
+        """Write down the end of a process that could not do so; its temporary files go."""
         temporary = Path(self.temporary)
         if temporary.name.startswith(TEMPORARY) and temporary.parent == Path(tempfile.gettempdir()):
             shutil.rmtree(temporary, ignore_errors=True)
-        for half in folder.glob(".*"):
-            half.unlink(missing_ok=True)
         return self.ended(state, reason, kind).keep(folder)
 
     def keep(self, folder: Path) -> Attempt:

@@ -86,6 +86,8 @@ def main(words: list[str]) -> None:
         # A name that is made in a folder shows all others in it, whichever machine made them.
         with tempfile.NamedTemporaryFile(dir=path, prefix="."):
             tries = folder.attempts(point)
+        for half in path.glob(".*"):
+            half.unlink()
         for attempt in (tried for tried in tries if tried.state == BEGUN):
             attempt.settle(path, DIED, "its process was killed, or its machine went down")
         if not folder.finished(point):
