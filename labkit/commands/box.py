@@ -6,9 +6,10 @@ import argparse
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from labkit.commands._verb import JSON, Verb, arg, tell
 from labkit.errors import Unknown
@@ -183,7 +184,7 @@ def _describe(status: BoxStatus) -> str:
         for link in status.links for key, text in link.asked.items()
     ]  # fmt: skip
     disks = [(guest.name, *disk) for guest in status.guests for disk in guest.disks.items()]
-    tables = {HOSTS: hosts, LINKS: links, DISKS: disks}
+    tables: dict[tuple[str, ...], Sequence[Any]] = {HOSTS: hosts, LINKS: links, DISKS: disks}
     parts = [f"box {status.name} is {status.state}{made_of}{tier}{guests}",
              *(table(rows, head) for head, rows in tables.items() if rows)]  # fmt: skip
     if status.state == "broken":

@@ -43,26 +43,30 @@ def _prepare(args: argparse.Namespace) -> int:
     lab = None if args.lab == "box" else open_lab(args)
     with busy("looking at the hosts"):
         lacks = lacking(studies, lab, args.non_free)
-    wanting = [lack for lack in lacks if lack.packages or lack.built]
-    if wanting and (args.yes or _agree(args, rendered(lacks))):
-        for lack in wanting:
-            bring(lab, lack, lambda line: print(line, file=sys.stderr), args.non_free)
+    if not args.json:
+        print(rendered(lacks))
+    if any(lack.packages or lack.built for lack in lacks) and (args.yes or _agree(args)):
+        for lack in lacks:
+            if lack.packages or lack.built:
+                bring(lab, lack, lambda line: print(line, file=sys.stderr), args.non_free)
         lacks = lacking(studies, lab, args.non_free)
+        if not args.json:
+            print(rendered(lacks))
     ready = not any(lack.packages or lack.built or lack.trouble for lack in lacks)
     silent = {lack.host for lack in lacks if lack.trouble}
     answers = [_bring(load, host, args, ready) for load, host in unpackaged_of(studies, lab)
                if host.name not in silent]  # fmt: skip
     ready = ready and all(answers)
-    tell(args, {"ready": ready, "hosts": [asdict(lack) for lack in lacks]}, lambda: rendered(lacks))
+    if args.json:
+        tell(args, {"ready": ready, "hosts": [asdict(lack) for lack in lacks]}, str)
     if lab:
         lab.close()
     return 0 if ready else 1
 
 
-def _agree(args: argparse.Namespace, text: str) -> bool:
+def _agree(args: argparse.Namespace) -> bool:
     if args.json or not (sys.stdin and sys.stdin.isatty()):
         return False
-    print(text)
     return input("Install them now? [y/N] ").strip().lower() in ("y", "yes")
 
 
@@ -70,9 +74,8 @@ def _agree(args: argparse.Namespace, text: str) -> bool:
 def _bring(load: Workload, host: Host, args: argparse.Namespace, able: bool) -> bool:
     if load.there(host):
         return True
-    absence = f"{host.name}: {load.brings} is missing (for {load.name})"
-    print(absence, file=sys.stderr)
-    if not able or not (args.yes or _agree(args, absence)):
+    print(f"{host.name}: {load.brings} is missing (for {load.name})", file=sys.stderr)
+    if not able or not (args.yes or _agree(args)):
         return False
     load.install(host)
     print(f"{host.name}: {load.brings} is there", file=sys.stderr)

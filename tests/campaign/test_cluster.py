@@ -23,6 +23,7 @@ from dask_here import dask_here
 
 from labkit import __version__, errors
 from labkit.campaign import cluster, scheduler
+from labkit.campaign.folder import DIED, FINISHED
 from labkit.campaign.scheduler import COMMAND
 
 LONG = 300
@@ -133,6 +134,26 @@ def test_a_killed_worker_and_a_scheduler_that_is_lost_change_nothing(lab, tmp_pa
         assert run.returncode == 0, said
     assert "is gone; runs that are kept stay" in said and "is back" in said
     insist_whole(out, kind=WORKER)
+
+
+@pytest.mark.torture
+@pytest.mark.slow
+def test_a_point_whose_machine_died_is_tried_again_and_its_runs_are_kept(lab, tmp_path):
+    file, out = written(lab, ONE), tmp_path / "out"
+    with dask_here(tmp_path, out) as dask:
+        dask.scheduler()
+        dask.worker("lab-loopback")
+        wait_for(lambda: b"Registered" in (tmp_path / "dask-1.log").read_bytes())
+        run = begun("campaign", "run", file, "--scheduler", dask.address, out=out)
+        dask.running.append(run)
+        wait_for(lambda: [*out.glob("results/lat_ping/*/runs/*.begun")], LONG)
+        for pid in processes(out, WORKER):
+            os.kill(pid, signal.SIGKILL)
+        said = run.communicate(timeout=LONG)[1]
+        assert run.returncode == 0, said
+    insist_whole(out, [1], WORKER)
+    died, done = folder(out).attempts(folder(out).points[0])
+    assert died.state == DIED and done.state == FINISHED
 
 
 @pytest.mark.torture

@@ -104,21 +104,16 @@ def test_points_that_took_some_time_foresee_the_next_ones(done, monkeypatch):
     assert best_known(point, {}).by == "a guess"
 
 
-@pytest.fixture
-def closed():
-    """A port of this machine where nobody listens."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield taken.getsockname()[1]
-
-
 @pytest.mark.when_changed("labkit/campaign/")
 @pytest.mark.slow
-def test_a_host_that_cannot_be_reached_is_tried_again_and_then_a_failure(tmp_path, closed):
-    text = f'ssh_config = "none"\n[hosts.client]\ncontrol = "127.0.0.1"\nport = {closed}\n'
-    (tmp_path / "gone.toml").write_text(text + text.partition("\n")[2].replace("client", "server"))
-    campaign = 'labs = ["gone.toml"]\nretries = 1\n[[study]]\nname = "lat_ping"\n'
-    ran = labkit("campaign", "run", written(tmp_path, campaign), out=tmp_path / "out")
+def test_a_host_that_cannot_be_reached_is_tried_again_and_then_a_failure(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # where nobody listens
+        host = f'control = "127.0.0.1"\nport = {taken.getsockname()[1]}\n'
+        lab = f'ssh_config = "none"\n[hosts.client]\n{host}[hosts.server]\n{host}'
+        (tmp_path / "gone.toml").write_text(lab)
+        campaign = 'labs = ["gone.toml"]\nretries = 1\n[[study]]\nname = "lat_ping"\n'
+        ran = labkit("campaign", "run", written(tmp_path, campaign), out=tmp_path / "out")
     assert ran.returncode == 1, ran.stderr
     found = folder(tmp_path / "out")
     tries = found.attempts(found.points[0])

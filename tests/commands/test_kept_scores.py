@@ -45,11 +45,6 @@ def judged(monkeypatch):
     return calls
 
 
-def kept_file(folder):
-    (file,) = (folder.parent / "out" / "index").glob("scores-*.json")
-    return file
-
-
 def test_of_one_study_no_recorded_run_of_another_is_opened(folder, judged):
     kept_scorecard(study="docker_stream")
     stems = [path.rpartition("/")[2] for path in judged[0]]
@@ -86,7 +81,8 @@ def test_a_bundle_is_opened_again_once_its_unpacked_copy_is_gone(folder, tmp_pat
 
 @pytest.mark.parametrize("broken", ["", "{", "[]", '{"code": 1}', "other", "evidence"])
 def test_what_is_kept_is_made_again_if_it_is_broken_or_of_another_labkit(folder, judged, broken):
-    first, file = kept_scorecard(folder), kept_file(folder)
+    first = kept_scorecard(folder)
+    (file,) = (folder.parent / "out" / "index").glob("scores-*.json")
     answer = json.loads(file.read_text())
     texts = {
         "other": {**answer, "code": "0.0 x"},

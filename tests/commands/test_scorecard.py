@@ -30,18 +30,19 @@ def whole(card):
     return replace(card, narrowed=True).text()
 
 
-def made(folder, name, repeats, count=100, **lab):
-    """Results of lat_ping that no lab measured, and what they say of their lab."""
-    results = synthetic.write_results(folder / "lat_ping" / name, STUDY, repeats, count)
+def of_lab(folder, name, lab):
+    """Results of lat_ping that no lab measured, as if they were of this one."""
+    results = synthetic.write_results(folder / "lat_ping" / name, STUDY, repeats=3, count=100)
     asked = json.loads((results.path / "study.json").read_text())
-    changed = {**asked, "lab": {**asked["lab"], **lab}}
+    changed = {**asked, "lab": {**asked["lab"], "name": lab}}
     (results.path / "study.json").write_text(json.dumps(changed))
-    return results
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return made(tmp_path_factory.mktemp("results"), "a", 4, 200).path.parents[1]
+    made = tmp_path_factory.mktemp("results")
+    synthetic.write_results(made / "lat_ping" / "a", STUDY, repeats=4, count=200)
+    return made
 
 
 def test_all_claims_are_in_it_once_and_what_was_measured_is_judged(folder):
@@ -137,7 +138,7 @@ def test_every_line_fits_80_columns_and_one_is_not_many():
 
 def test_each_lab_has_its_own_lines_and_each_claim_counts_once(folder, tmp_path):
     for name in ("a", "b"):
-        made(tmp_path, name, 3, name=name)
+        of_lab(tmp_path, name, name)
     card = scorecard(tmp_path)
     assert len([line for line in card.lines if line.claim == "lat-ping-01"]) == 2
     assert card.counts().rows[-1][1] == str(COUNT)
@@ -187,7 +188,7 @@ def test_it_is_printed_for_people_machines_and_pages(folder, typed):
 
 def test_the_name_of_a_lab_is_text_on_every_page(folder, tmp_path):
     bad = "<img src=x onerror=alert(1)>|[x](javascript:alert(1))\x1b[31m"
-    made(tmp_path, "x", 3, name=bad)
+    of_lab(tmp_path, "x", bad)
     card = scorecard(tmp_path)
     assert "<img" not in card.html() + card.markdown() + page(card)
     assert "](" not in card.markdown()

@@ -109,8 +109,15 @@ def labkit(*words, cwd, **more):
     return subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True)
 
 
-def names(done):
-    return {study["name"] for study in json.loads(done.stdout)}
+def done(*words, cwd):
+    """What a command says that does what it should."""
+    result = labkit(*words, cwd=cwd)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def names(result):
+    return {study["name"] for study in json.loads(result.stdout)}
 
 
 def test_a_workspace_is_found_from_inside_by_the_variable_and_nowhere_else(folder, tmp_path):
@@ -257,8 +264,7 @@ def test_the_code_of_a_workspace_that_others_may_write_is_run_only_if_it_was_nam
 
 def test_a_new_study_is_written_into_a_folder_of_ones_own(tmp_path):
     words = ("new", "study", "disk_cache", "--document", "Caches", "--in", "mine")
-    result = labkit(*words, cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
+    done(*words, cwd=tmp_path)
     written = {str(path.relative_to(tmp_path / "mine"))
                for path in (tmp_path / "mine").rglob("*") if path.is_file()}  # fmt: skip
     assert written == {
@@ -267,15 +273,13 @@ def test_a_new_study_is_written_into_a_folder_of_ones_own(tmp_path):
     }  # fmt: skip
     again = labkit(*words, cwd=tmp_path)
     assert again.returncode == 2 and "there is a study disk_cache already" in again.stderr
-    planned = labkit("plan", "disk_cache", cwd=tmp_path / "mine")
-    assert planned.returncode == 0, planned.stderr
+    done("plan", "disk_cache", cwd=tmp_path / "mine")
 
 
 def test_claims_that_are_there_already_give_a_study_its_conditions(tmp_path):
     (tmp_path / "published").mkdir()
     (tmp_path / "published/sort_sizes.toml").write_text(CLAIMS.replace("median", "mean"))
-    result = labkit("new", "study", "sort_sizes", "--in", ".", cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
+    done("new", "study", "sort_sizes", "--in", ".", cwd=tmp_path)
     file = tmp_path / "studies/sort_sizes.py"
     assert '"Few": DRAFT,\n    "Many": DRAFT,' in file.read_text()
     assert 'metric="elapsed"' in file.read_text()
@@ -303,34 +307,29 @@ def test_a_new_study_has_a_condition_for_each_point_of_its_claims(tmp_path):
     (tmp_path / "published").mkdir()
     claims = CLAIMS.replace('["Few", "Many"]', json.dumps(names))
     (tmp_path / "published/sort_sizes.toml").write_text(claims)
-    result = labkit("new", "study", "sort_sizes", "--in", ".", cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    study = labkit("studies", "sort_sizes", "--json", cwd=tmp_path)
-    assert json.loads(study.stdout)["conditions"] == names
+    written = done("new", "study", "sort_sizes", "--in", ".", cwd=tmp_path)
+    study = json.loads(done("studies", "sort_sizes", "--json", cwd=tmp_path))
+    assert study["conditions"] == names
     words = ("run", "sort_sizes", "--where", "local", "--quick")
-    assert f"labkit {' '.join(words)}" in result.stdout
-    result = labkit(*words, "--json", cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    (verdict,) = json.loads(result.stdout)["verdicts"]
+    assert f"labkit {' '.join(words)}" in written
+    (verdict,) = json.loads(done(*words, "--json", cwd=tmp_path))["verdicts"]
     assert "does not measure it yet" in verdict["why"]
 
 
 def test_a_campaign_takes_a_study_of_ones_own_on_this_machine_alone(folder):
     text = '[[study]]\nname = "sort_sizes"\nlabs = ["local"]\n[study.sweep]\nlines = [10, 20]\n'
     (folder / "mine.toml").write_text(text)
-    result = labkit("campaign", "check", "mine.toml", cwd=folder)
-    assert result.returncode == 0, result.stderr
-    assert "2 points of 1 studies" in result.stdout and "lines=20" in result.stdout
+    told = done("campaign", "check", "mine.toml", cwd=folder)
+    assert "2 points of 1 studies" in told and "lines=20" in told
 
 
 @pytest.mark.box
 def test_a_study_of_ones_own_runs_without_a_notebook_and_is_judged(folder, lab_file):
-    result = labkit("run", "sort_sizes", "--quick", "--lab", str(lab_file), "--json", cwd=folder)
-    assert result.returncode == 0, result.stderr
-    answer = json.loads(result.stdout)
+    words = ("run", "sort_sizes", "--quick", "--lab", str(lab_file), "--json")
+    answer = json.loads(done(*words, cwd=folder))
     assert answer["verdicts"][0]["claim"] == "sort-sizes-01"
     study = json.loads((Path(answer["results"]) / "study.json").read_text())
     assert study["workload"] == {"name": "Sorting", "lines": 20000}
     assert Path(answer["report"]).is_file()
-    shown = labkit("scorecard", answer["results"], "--study", "sort_sizes", cwd=folder)
-    assert "sort-sizes-01" in shown.stdout
+    shown = done("scorecard", answer["results"], "--study", "sort_sizes", cwd=folder)
+    assert "sort-sizes-01" in shown
