@@ -160,13 +160,19 @@ def _off(
     error = stats.spread(estimates)
     # The error of the figure if the blocks of one term differ, and the others do not.
     of_each = (_vary(quantity, figures, estimates.size, term)[0] for term in figures)
-    away = stats.steps(error, (stats.spread([*map(scale, values)]) for values in of_each), t)
+    alone = math.hypot(*(stats.spread([*map(scale, values)]) for values in of_each))
+    # They may be off by so many of their own errors, if they share luck.
+    away = t * min(error / alone, stats.MOST_STEPS) if alone else 0.0
     ranks, clock = _by_rank(quantity, figures, scale, away)
-    by_rank = None if stats.few_in_a_block(*pools) else ranks
+    # Of few samples in a block ranks are steps, and its figure is all there is.
+    sizes = [int(size) for pool in pools for size in pool.below[:, -1]]
+    by_rank = None if min(sizes) < stats.BEYOND else ranks
     middle, down, up = stats.averaged(here, estimates, t * error, by_rank)
     low, high = _widen(quantity, figures, scale, middle)
     q = max(figure.q for figure in figures.values() if figure.pooled)
-    widest = stats.unseen_most(down, up, q, *pools) if cancels(quantity) else math.inf
+    # Where each block shows its own percentile, unseen runs widen an interval by no more than this.
+    is_known = cancels(quantity) and min(stats.beyond(q, n) for n in sizes) >= stats.BEYOND
+    widest = stats.UNSEEN_MORE * (down + up) / 2 if is_known else math.inf
     down = max(down, min(middle - low, down + widest))
     up = max(up, min(high - middle, up + widest))
     return middle, math.hypot(down, stats.NORMAL * clock), math.hypot(up, stats.NORMAL * clock)

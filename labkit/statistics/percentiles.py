@@ -23,7 +23,7 @@ There is no chance in it: the same samples give the same interval.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -147,7 +147,9 @@ def estimate(pool: Pooled, q: float) -> Estimate:
     value, away = scale(raw), t if blocks > 1 else NORMAL
     low, high = (scale(end) for end in pool.around(q, raw, away))
     down, up = max(value - low, 0.0) / t, max(high - value, 0.0) / t
-    error = _error(pool, q, logarithmic) if blocks > 1 else 0.0
+    logs, error = np.log if logarithmic else np.asarray, 0.0
+    if blocks > 1:  # how the blocks' own percentiles differ, or the jackknife
+        error = max(spread(logs(pool.each(q))), jackknife(logs(pool.without_each(q))))
     # A tail errs further away from the median than towards it, of which the ranks alone know.
     toward = BY_RANK * (down if q >= 50 else up) + (1 - BY_RANK) * error
     down, up = (toward, up) if q >= 50 else (down, toward)
@@ -156,11 +158,12 @@ def estimate(pool: Pooled, q: float) -> Estimate:
     down, up = max(down, error * (off > q)), max(up, error * (off > 100 - q))
     if pool.enough and q >= 50 and (q > FAR_TAIL or off > 100 - q):
         up = max(up, (upper_limit(pool, q, logarithmic=logarithmic) - value) / t)
+    is_known = pool.enough and beyond(q, pool.size) >= BEYOND
     clock = math.log1p(pool.clock(raw) / raw) if logarithmic else pool.clock(raw)
     clock *= NORMAL / t
     return Estimate(
         displayed, value, math.hypot(down, clock), math.hypot(up, clock),
-        max(blocks - 1, 1), blocks, pool.measured(q), logarithmic, (floor, math.inf),
+        max(blocks - 1, 1), blocks, is_known, logarithmic, (floor, math.inf),
     )  # fmt: skip
 
 
@@ -201,15 +204,6 @@ def _fewest_samples(q: float) -> int:
     return math.ceil(round(BEYOND / min(q, 100 - q) * 100, 6)) + (q < 50)
 
 
-def steps(error: float, errors: Iterable[float], t: float) -> float:
-    """The number of its own errors that each of several figures may be off, if they share luck.
-
-    `error` is that of what becomes of them, `errors` that of each with the others held still.
-    """
-    alone = math.hypot(*errors)
-    return t * min(error / alone, MOST_STEPS) if alone else 0.0
-
-
 def averaged(
     value: float, figures: Values, half: float, ranks: tuple[float, float] | None
 ) -> tuple[float, float, float]:
@@ -224,17 +218,6 @@ def averaged(
         middle, bias = (value + typical) / 2, BIAS * abs(value - typical)
         down, up = ((half + max(rank, LEAST_BY_RANK * half)) / 2 + bias for rank in ranks)
     return middle, max(down, middle - value), max(up, value - middle)
-
-
-def unseen_most(down: float, up: float, q: float, *sides: Pooled) -> float:
-    """The most that unseen runs may widen an interval, if each block shows its own percentile."""
-    is_known = min(beyond(q, int(row[-1])) for side in sides for row in side.below) >= BEYOND
-    return UNSEEN_MORE * (down + up) / 2 if is_known else math.inf
-
-
-def few_in_a_block(*sides: Pooled) -> bool:
-    """Whether blocks hold so few samples that ranks are steps, and their figures all there is."""
-    return min(int(side.below[:, -1].min()) for side in sides) < BEYOND
 
 
 def apart(a: Pooled, b: Pooled, q: float) -> Estimate:
@@ -259,12 +242,6 @@ def spread(figures: Sequence[float] | Values) -> float:
 def jackknife(without: Sequence[float] | Values) -> float:
     """The standard error of a figure by what it comes to without each block."""
     return float(np.std(without)) * math.sqrt(len(without) - 1)
-
-
-# The larger of how the blocks' own percentiles differ and of the jackknife.
-def _error(pool: Pooled, q: float, logarithmic: bool) -> float:
-    scale = np.log if logarithmic else np.asarray
-    return max(spread(scale(pool.each(q))), jackknife(scale(pool.without_each(q))))
 
 
 def student(freedom: float, share: float = 0.975) -> float:

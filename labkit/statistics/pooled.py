@@ -108,10 +108,6 @@ class Pooled:
         first, last = np.searchsorted(self.levels, ends)
         return self.spread_over / math.sqrt(12) * float(last - first) / self.size
 
-    def measured(self, q: float) -> bool:
-        """Whether blocks and samples suffice for this percentile."""
-        return self.enough and beyond(q, self.size) >= BEYOND
-
     def percentile(self, q: float) -> float:
         """The percentile of all samples."""
         return self._at(self.total, q)
@@ -122,12 +118,11 @@ class Pooled:
 
     def block_levels(self, shares: Values) -> Values:
         """[block, share]: the value that so large a share of the block's samples do not exceed."""
-        ranks = [np.minimum((shares * row[-1]).astype(np.int64), row[-1] - 1) for row in self.below]
-        levels_of = [
-            np.searchsorted(row, at, side="right")
-            for row, at in zip(self.below, ranks, strict=True)
-        ]
-        levels: Values = self.levels[np.stack(levels_of)]
+        places = []
+        for row in self.below:
+            ranks = np.minimum((shares * row[-1]).astype(np.int64), row[-1] - 1)
+            places.append(np.searchsorted(row, ranks, side="right"))
+        levels: Values = self.levels[np.stack(places)]
         return levels
 
     def without_each(self, q: float) -> Values:
@@ -136,15 +131,10 @@ class Pooled:
             return self.each(q)
         return np.array([self._at(self.total - row, q) for row in self.below])
 
-    def shares(self, value: float) -> Values:
-        """The share of each block's samples at or below a value."""
-        at = np.searchsorted(self.levels, value, side="right") - 1
-        shares_below: Values = self.below[:, at] / self.below[:, -1]
-        return shares_below
-
     def rank_error(self, q: float, value: float) -> float:
         """The standard error, in percent, of the share of samples at or below the percentile."""
-        shares = self.shares(value)
+        at = np.searchsorted(self.levels, value, side="right") - 1
+        shares = self.below[:, at] / self.below[:, -1]
         if shares.size < 2:  # a single sample
             return math.sqrt(q * (100 - q) / self.size)
         return 100 * float(np.std(shares, ddof=1)) / math.sqrt(shares.size)

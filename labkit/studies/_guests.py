@@ -38,9 +38,7 @@ VIRTUAL = {
     ),
     "VM-SRIOV": (
         "the virtual machine owns a virtual function of the network adapter",
-        f"a guest with a veth of its own, {SUBSTITUTE}",
-        GuestNic("direct"),
-        ExclusiveCpu(False),
+        f"a guest with a veth of its own, {SUBSTITUTE}", GuestNic("direct"), ExclusiveCpu(False),
     ),
     "VM-Latency-SRIOV": (
         "the same, with Latency Sensitivity set to High",
@@ -49,7 +47,7 @@ VIRTUAL = {
         GuestNic("direct", batch=1, lro=False),
         ExclusiveCpu(),
     ),
-}
+}  # fmt: skip
 
 
 def one_or_four(cpus: str) -> tuple[Condition, ...]:
@@ -59,13 +57,11 @@ def one_or_four(cpus: str) -> tuple[Condition, ...]:
     """
     neighbours = tuple(GuestPower("paused", guest) for guest in GUESTS[1:])
     native = Condition(
-        "Native",
-        means="the server runs Linux on bare hardware",
+        "Native", means="the server runs Linux on bare hardware",
         here="a network namespace answers; no guest is running (those of the box are paused)",
-        settings=online(cpus),
-        optional=tuple(GuestPower("paused", guest) for guest in GUESTS),
+        settings=online(cpus), optional=tuple(GuestPower("paused", guest) for guest in GUESTS),
         indifferent=unused(GUESTS),
-    )
+    )  # fmt: skip
     one = (
         Condition(
             name, means, substitute, (nic, GuestPower("on"), cpu),

@@ -34,13 +34,10 @@ ROLES = {
 }  # fmt: skip
 """The host that plays `server` in each place, by the network that a container is on."""
 SIX = (
-    ("Native", "bridge", ""),
-    ("Native-Docker", "bridge", ""),
-    ("Native-Docker", "host", "Native-Docker-HostNet"),
-    ("VM", "bridge", ""),
-    ("VM-Docker", "bridge", ""),
-    ("VM-Docker", "host", "VM-Docker-HostNet"),
-)
+    ("Native", "bridge", ""), ("Native-Docker", "bridge", ""),
+    ("Native-Docker", "host", "Native-Docker-HostNet"), ("VM", "bridge", ""),
+    ("VM-Docker", "bridge", ""), ("VM-Docker", "host", "VM-Docker-HostNet"),
+)  # fmt: skip
 UNUSED = (GuestNic(), ExclusiveCpu(), FullReservation())
 
 

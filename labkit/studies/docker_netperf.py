@@ -41,12 +41,10 @@ def _tuned(name: str, network: str, ending: str, how: str) -> Condition:
     means, stand_in, nic = TUNED[how]
     plain = beside_its_host(place(name, network, f"{name}{ending}{how}"), *STREAMING)
     return replace(
-        plain,
-        means=f"{plain.means}, {means}",
-        here=f"{plain.here}, {stand_in}",
+        plain, means=f"{plain.means}, {means}", here=f"{plain.here}, {stand_in}",
         settings=(nic, *plain.settings, ExclusiveCpu()),
         optional=(*plain.optional, *on_esxi(reserved=True)),
-    )
+    )  # fmt: skip
 
 
 def _conditions(streams: int, buffers: str, cpus: str) -> tuple[Condition, ...]:

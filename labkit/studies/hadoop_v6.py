@@ -11,12 +11,10 @@ FITTING = {"hosts": 1, "most": 6, "fewer": 1}
 
 def _conditions(hosts: int, most: int, fewer: int) -> tuple[Condition, ...]:
     return (
-        native(hosts, most),
-        *(divided(vms, hosts, most) for vms in (1, 2, 4, 10, 20)),
-        divided(most, hosts, most, "vms=most"),
-        native(hosts, most, "cores=4", cores=fewer),
+        native(hosts, most), *(divided(vms, hosts, most) for vms in (1, 2, 4, 10, 20)),
+        divided(most, hosts, most, "vms=most"), native(hosts, most, "cores=4", cores=fewer),
         divided(4, hosts, most, "vms=4, cores=4", cores=fewer),
-    )
+    )  # fmt: skip
 
 
 study = Study(

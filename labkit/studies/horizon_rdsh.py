@@ -17,12 +17,9 @@ def _condition(name: str, line: str, here: str, **knobs: str) -> Condition:
     return Condition(
         name,
         means="a remote display protocol between sessions and client; the announcement names none",
-        here=f"{here}, over {rate} Mbit/s",
-        settings=(Link(rate, role="server"),),
-        knobs=knobs,
-        expects=("retransmits", "busy client", "steal"),
-        in_guest=False,
-    )
+        here=f"{here}, over {rate} Mbit/s", settings=(Link(rate, role="server"),), knobs=knobs,
+        expects=("retransmits", "busy client", "steal"), in_guest=False,
+    )  # fmt: skip
 
 
 study = Study(

@@ -27,10 +27,8 @@ study = Study(
     document=OfDocument(machines=TESTBED, line=10),
     conditions=(
         _condition(
-            "VMXNET3",
-            "a paravirtual NIC as it comes: interrupts coalesced, segments merged (LRO)",
-            "a guest behind bridge and tap, 128 packets a batch, merging",
-            GuestNic("bridge"),
+            "VMXNET3", "a paravirtual NIC as it comes: interrupts coalesced, segments merged (LRO)",
+            "a guest behind bridge and tap, 128 packets a batch, merging", GuestNic("bridge"),
         ),
         _condition(
             "VMXNET3-Latency",

@@ -68,14 +68,10 @@ class Lines:
         beside = writes.get(knobs.get("rate", 0), "")
         part = "" if self.scale == 1 else f" (1/{self.scale:g})"
         return Condition(
-            name,
-            means=f"{means} over {gbps} Gb/s, {helpers}{beside}",
+            name, means=f"{means} over {gbps} Gb/s, {helpers}{beside}",
             here=f"QEMU over {line:g} Mb/s{part}, memory on {channels} channels",
-            roles={"server": "guest"},
-            expects=MOVED,
-            events=(how,),
-            knobs=knobs,
-        )
+            roles={"server": "guest"}, expects=MOVED, events=(how,), knobs=knobs,
+        )  # fmt: skip
 
 
 def over(study: Study, slower: float) -> Study:

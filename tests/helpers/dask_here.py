@@ -63,10 +63,8 @@ class DaskHere:
 def dask_here(folder, out, **env):
     """No process of it yet; what was begun is ended with the block."""
     own = {
-        "LABKIT_OUT": str(out),
-        "XDG_STATE_HOME": str(Path(out) / "state"),
-        "PYTHONPATH": HELPERS,
-    }
+        "LABKIT_OUT": str(out), "XDG_STATE_HOME": str(Path(out) / "state"), "PYTHONPATH": HELPERS,
+    }  # fmt: skip
     here = DaskHere(folder, {**os.environ, **own, **env})
     try:
         yield here

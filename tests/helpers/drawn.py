@@ -43,12 +43,8 @@ PICTURES = {
     "ratios": lambda: charts.ratios(RATES, "Native", {"VM": 0.98}, runs=RUNS, note=NOTE),
     "ratios and noise": lambda: charts.ratios(RATES, "Native", noise=0.04, note=NOTE),
     "speed-ups": lambda: charts.speed_ups(
-        {"Native": SCALED[8], "VM": SCALED[4]},
-        {"Native": SCALED[1], "VM": SCALED[1]},
-        8,
-        (4, 5.6),
-        runs=RUNS,
-        note=NOTE,
+        {"Native": SCALED[8], "VM": SCALED[4]}, {"Native": SCALED[1], "VM": SCALED[1]}, 8, (4, 5.6),
+        runs=RUNS, note=NOTE,
     ),
     "over time": lambda: charts.over_time(
         {"orders": (MOMENTS, DIP)}, EVENTS, run="001-VM-b1", note=NOTE
@@ -59,7 +55,7 @@ PICTURES = {
         [charts.Changed("VM, median", 1.2, 1.1, 1.3, "higher")], note=NOTE
     ),
     "round trips, many": lambda: charts.round_trips(np.arange(1, 2e5), note=NOTE),
-}
+}  # fmt: skip
 PICTURES = {name: functools.cache(draw) for name, draw in PICTURES.items()}
 every_picture = pytest.mark.parametrize("name", PICTURES)
 

@@ -15,10 +15,8 @@ def each(things, name=str):
                     raise
 
         test.__name__, test.__doc__, test.__module__ = (
-            check.__name__,
-            check.__doc__,
-            check.__module__,
-        )
+            check.__name__, check.__doc__, check.__module__,
+        )  # fmt: skip
         test.__qualname__, test.pytestmark = check.__qualname__, getattr(check, "pytestmark", [])
         return test
 

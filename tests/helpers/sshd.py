@@ -232,11 +232,8 @@ def ssh_accepts(server, known, *options):
     if "Permission denied" in output:
         return True
     refused = (
-        "Host key verification failed",
-        "REVOKED",
-        "incorrect signature",
-        "error in libcrypto",
-    )
+        "Host key verification failed", "REVOKED", "incorrect signature", "error in libcrypto",
+    )  # fmt: skip
     assert any(word in output for word in refused), output
     return False
 

@@ -11,11 +11,9 @@ from labkit.workload import row
 
 # Median in us, and how far the values scatter (the deviation of their logarithm).
 SHAPES = {
-    "Native": (32, 0.15),
-    "VM-Default": (95, 0.45),
-    "VM-SRIOV": (60, 0.35),
+    "Native": (32, 0.15), "VM-Default": (95, 0.45), "VM-SRIOV": (60, 0.35),
     "VM-Latency-SRIOV": (48, 0.2),
-}
+}  # fmt: skip
 REFUSED = dict.fromkeys(
     ("VM-Default [vms=4]", "VM-SRIOV [vms=4]", "VM-Latency-SRIOV [vms=4]"), "no such guests"
 )

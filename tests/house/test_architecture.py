@@ -36,22 +36,31 @@ def home(path):
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+def name_of_module(path):
+    parts = path.relative_to(HOME).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+NAMED = {name_of_module(path) for path in MODULES}
+
+
 @cache
-def imported(path):
-    """The words of the order that a file imports, wherever in the file."""
+def modules_imported(path):
+    """The modules that a file imports, those too that it imports late or for types alone."""
     found = set()
     for node in nodes(path):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module == "labkit":
-            names = [f"labkit.{alias.name}" for alias in node.names]
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name_of(path)}:{node.lineno}: a relative import"
-            names = [node.module]
-        else:
-            continue
-        found |= {name.split(".")[1] for name in names if name.startswith("labkit.")}
-    return found
+            whole = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {one if one in NAMED else node.module for one in whole}
+    return found & NAMED
+
+
+def imported(path):
+    """The words of the order that a file imports, wherever in the file."""
+    return {name.split(".")[1] for name in modules_imported(path)}
 
 
 @cache
@@ -76,8 +85,7 @@ def test_the_house_has_few_rows_and_few_files_at_its_root():
 
 @each(MODULES, name_of)
 def test_imports_never_point_downwards(path):
-    names = imported(path) - {"__version__"}
-    assert {name for name in names if ROW[name] > ROW[home(path)]} == set()
+    assert {name for name in imported(path) if ROW[name] > ROW[home(path)]} == set()
 
 
 def test_rooms_of_one_row_import_each_other_in_no_circle():
@@ -86,26 +94,6 @@ def test_rooms_of_one_row_import_each_other_in_no_circle():
         own = home(path)
         beside[own] |= {name for name in imported(path) if ROW.get(name) == ROW[own]} - {own}
     TopologicalSorter(beside).prepare()  # names the circle, if there is one
-
-
-def name_of_module(path):
-    parts = path.relative_to(HOME).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def modules_imported(path):
-    """The modules that a file imports, those too that it imports late or for types alone."""
-    found = set()
-    for node in nodes(path):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            whole = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= {one if one in NAMED else node.module for one in whole}
-    return found & NAMED
-
-
-NAMED = {name_of_module(path) for path in MODULES}
 
 
 def test_modules_of_one_room_import_each_other_in_no_circle():

@@ -50,25 +50,24 @@ blocks_of_values = st.lists(
 
 @pytest.mark.slow
 @settings(max_examples=60)
-@given(blocks_of_values, st.randoms(use_true_random=False))
-def test_the_order_of_samples_and_of_blocks_changes_nothing(values, random):
-    mixed = [np.array(random.sample(list(v), len(v))) for v in values]
-    there, back = dict(enumerate(values)), dict(reversed(list(enumerate(mixed))))
-    a, b = interval(there, 50), interval(back, 50)
-    assert (a.value, a.low, a.high) == pytest.approx((b.value, b.low, b.high))
-
-
-@pytest.mark.slow
-@settings(max_examples=60)
-@given(blocks_of_values, st.sampled_from([0.001, 0.5, 7.0, 1000.0]), st.sampled_from([50, 90, 99]))
-def test_other_units_scale_the_interval_and_leave_ratios_alone(values, factor, q):
-    plain = dict(enumerate(values))
+@given(blocks_of_values, blocks_of_values, st.sampled_from([0.001, 0.5, 7.0, 1000.0]),
+       st.sampled_from([50, 90, 99]), st.randoms(use_true_random=False))  # fmt: skip
+def test_order_and_units_change_nothing_and_a_ratio_may_be_turned_over(
+    first, second, factor, q, random
+):
+    mixed = [np.array(random.sample(list(v), len(v))) for v in first]
+    plain, other = dict(enumerate(first)), dict(enumerate(second))
+    back = dict(reversed(list(enumerate(mixed))))
     scaled = {k: factor * v for k, v in plain.items()}
-    a, b = interval(plain, q), interval(scaled, q)
-    assert b.value == pytest.approx(factor * a.value)
-    assert (b.low, b.high) == pytest.approx((factor * a.low, factor * a.high), rel=1e-6)
-    one = ratio(plain, scaled, q)
-    assert one.value == pytest.approx(1 / factor)
+    i = interval(plain, q)
+    for same, by in ((interval(back, q), 1), (interval(scaled, q), factor)):
+        found = (same.value, same.low, same.high)
+        assert found == pytest.approx((by * i.value, by * i.low, by * i.high), rel=1e-6)
+    assert ratio(plain, scaled, q).value == pytest.approx(1 / factor)
+    there, turned = ratio(plain, other, 50), ratio(other, plain, 50)
+    assert (there.value, there.low, there.high) == pytest.approx(
+        (1 / turned.value, 1 / turned.high, 1 / turned.low)
+    )
 
 
 @pytest.mark.slow
@@ -82,23 +81,10 @@ def test_a_higher_percentile_is_never_lower_and_lies_inside_its_interval(values,
         assert i.low <= i.value * (1 + 1e-12) and i.value <= i.high * (1 + 1e-12)
 
 
-@pytest.mark.slow
-@settings(max_examples=40)
-@given(blocks_of_values, blocks_of_values)
-def test_turning_a_ratio_over_turns_its_interval_over(first, second):
-    a, b = dict(enumerate(first)), dict(enumerate(second))
-    there, back = ratio(a, b, 50), ratio(b, a, 50)
-    assert there.value == pytest.approx(1 / back.value)
-    assert (there.low, there.high) == pytest.approx((1 / back.high, 1 / back.low))
-
-
-def test_samples_may_be_given_as_plain_lists():
+def test_samples_may_be_plain_lists_and_are_pooled_never_averaged():
     blocks = {k: [1.0 + k, 2, 3, 4] * 10 for k in range(4)}
     assert interval(blocks, 50) == interval({k: np.array(v) for k, v in blocks.items()}, 50)
     assert samples_needed(blocks, 99) == 21
-
-
-def test_the_value_is_that_of_the_pooled_samples_never_an_average():
     blocks = {0: np.full(100, 10.0), 1: np.full(100, 10.0), 2: np.full(300, 40.0)}
     assert interval(blocks, 50).value == 40
 
