@@ -1,4 +1,4 @@
-"""Latencies of the page of proof, and verdicts of many such studies at once.
+"""Latencies of the page of proof, and verdicts of many such studies, each by labkit itself.
 
 Latencies are [study, block, sample], in microseconds around 50. They are not those that intervals
 were chosen by (latencies.py). Blocks of the two conditions share nothing but drift.
@@ -7,13 +7,15 @@ were chosen by (latencies.py). Blocks of the two conditions share nothing but dr
 from dataclasses import dataclass
 
 import numpy as np
-import simulated
-from scipy.special import stdtr, stdtrit
-from simulated import Many
 
+from labkit.claim import Order, judge
 from labkit.running.until_decided import FIRST_BLOCKS, can_hope, next_step
-from labkit.statistics.percentiles import MOST_BLOCKS, counted
+from labkit.statistics.comparison import Comparison, Found
 from labkit.statistics.spending import SAME_FIRST, levels
+from labkit.verdict import CONTRADICTED, HOLDS, SAME, UNDECIDED
+
+MARGIN = 0.05
+ORDER = Order("order", "a is lower", "", conditions=("a", "b"))
 
 
 def lognormal(between):
@@ -101,53 +103,37 @@ CLOCKS = {eight: whole}
 """Those that are not printed exactly, and what is printed of them."""
 
 
-MARGIN = 0.05
-MORE = np.arange(1, MOST_BLOCKS + 1)
-
-
-@dataclass(frozen=True)
-class Doubts:
-    """The p values of each study: for its side of 1, and for being within 5 % of 1.
-
-    `away` and `inside` are the errors by which it is away from 1, and inside of 5 %.
-    """
-
-    apart: np.ndarray
-    alike: np.ndarray
-    away: np.ndarray
-    inside: np.ndarray
-
-    @classmethod
-    def of(cls, a, b, q=50):
-        """As `verdict.Found`, of the interval that `simulated.ratio` computes."""
-        a, b = a.finer, b.finer
-        low, high = simulated.ratio(a, b, q)
-        t, freedom = stdtrit(a.count - 1, 0.975), a.count - 1
-        at = np.log(a.percentile(q)) - np.log(b.percentile(q))
-        middle = (at + np.log(a.each(q) / b.each(q)).mean(axis=1)) / 2
-        down, up = (np.maximum(x, 1e-12) / t for x in (middle - low, high - middle))
-        above, below = stdtr(freedom, -middle / down), stdtr(freedom, middle / up)
-        edge = np.log1p(MARGIN)
-        alike = np.maximum(stdtr(freedom, -(middle + edge) / down),
-                           stdtr(freedom, -(edge - middle) / up))  # fmt: skip
-        away = np.abs(at) / np.where(at < 0, up, down)
-        inside = np.minimum((at + edge) / down, (edge - at) / up)
-        return cls(np.minimum(1, 2 * np.minimum(above, below)), alike, away, inside)
-
-    def more(self, study, blocks, level):
-        """As `verdict.Found.after`: how many more blocks are foreseen to decide it."""
-        grown = np.sqrt((counted(blocks) + MORE) / counted(blocks))
-        tails = (stdtr(blocks - 1 + MORE, -t[study] * grown) for t in (self.away, self.inside))
-        apart, alike = tails
-        found = np.flatnonzero((apart <= level / 2) | (alike <= level))
-        return int(MORE[found[0]]) if found.size else MOST_BLOCKS + 1
-
-
 def sides(made, rng, many, blocks, samples, by=1.0):
     """Two conditions, the first of them `by` times as slow before its clock is read."""
     clock = CLOCKS.get(made, lambda took: took)
     first, second = (made(rng, (many, blocks, samples)) for _ in range(2))
-    return Many(np.sort(clock(first * by))), Many(np.sort(clock(second)))
+    return clock(first * by), clock(second)
+
+
+def of_blocks(side, count=None):
+    """The first blocks of a condition of one study, as labkit has them."""
+    return dict(enumerate(side[:count].astype(float)))
+
+
+def measured(a, b, count=None):
+    """Each study: the first blocks of both conditions."""
+    return [{"a": of_blocks(one, count), "b": of_blocks(other, count)}
+            for one, other in zip(a, b, strict=True)]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Doubts:
+    """The p values of each study: for its side of 1, and for being within 5 % of 1."""
+
+    apart: np.ndarray
+    alike: np.ndarray
+
+    @classmethod
+    def of(cls, a, b, q=50, count=None):
+        """Of the first blocks."""
+        comparison = Comparison.lower("a", "b", q).near(MARGIN, {})
+        found = [Found.of(comparison, study) for study in measured(a, b, count)]
+        return cls(np.array([f.p for f in found]), np.array([f.p_same for f in found]))
 
 
 def in_turn(made, rng, looks, many, samples, by=1.0, at_once=100, q=50):
@@ -155,12 +141,9 @@ def in_turn(made, rng, looks, many, samples, by=1.0, at_once=100, q=50):
     parts = []
     for _ in range(many // at_once):
         a, b = sides(made, rng, at_once, looks[-1], samples, by)
-        parts.append([Doubts.of(a.first(n), b.first(n), q) for n in looks])
-    return [
-        Doubts(*(np.concatenate([getattr(part[at], name) for part in parts])
-                 for name in ("apart", "alike", "away", "inside")))
-        for at in range(len(looks))
-    ]  # fmt: skip
+        parts.append([Doubts.of(a, b, q, n) for n in looks])
+    return [Doubts(*(np.concatenate([getattr(part[at], name) for part in parts])
+                     for name in ("apart", "alike"))) for at in range(len(looks))]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -206,21 +189,17 @@ def until_decided(a, b, budget):
 
     The next look is where the product takes it, and a study is given up where the product does.
     """
-    many = len(a.blocks)
-    looks, at = [[] for _ in range(many)], np.full(many, FIRST_BLOCKS)
-    blocks = np.zeros(many, int)
-    apart, alike = (np.zeros(many, bool) for _ in range(2))
-    for now in range(FIRST_BLOCKS, budget + 1):
-        some = np.flatnonzero((at == now) & (blocks == 0))
-        if not some.size:
-            continue
-        doubts = Doubts.of(*(Many(side.blocks[some, :now]) for side in (a, b)))
-        for k, study in enumerate(some):
-            looks[study].append(now)
-            apart[study] = doubts.apart[k] <= levels(looks[study])[-1]
-            alike[study] = doubts.alike[k] <= levels(looks[study], share=SAME_FIRST)[-1]
-            more = doubts.more(k, now, levels([*looks[study], 2 * now])[-1])
-            if apart[study] or alike[study] or not can_hope(more, budget - now):
-                blocks[study] = now
-            at[study] = now + next_step(now, more, budget - now)
-    return Decided(blocks, apart, alike & ~apart)
+    said, took = zip(*(_ended(*pair, budget) for pair in zip(a, b, strict=True)), strict=True)
+    apart = np.isin(said, (HOLDS, CONTRADICTED))
+    return Decided(np.array(took), apart, np.array(said) == SAME)
+
+
+def _ended(a, b, budget):
+    blocks, kept = FIRST_BLOCKS, {}
+    while True:
+        study = {"a": of_blocks(a, blocks), "b": of_blocks(b, blocks)}
+        (verdict,) = judge([ORDER], study, before=kept, margin=MARGIN)
+        more, kept = verdict.more, verdict.comparisons
+        if verdict.verdict != UNDECIDED or not can_hope(more, budget - blocks):
+            return verdict.verdict, blocks
+        blocks += next_step(blocks, more, budget - blocks)

@@ -1,9 +1,10 @@
 """The page of proof on verdicts, made from simulations with fixed seeds.
 
-`PYTHONPATH=.:tests/helpers .venv/bin/python tests/helpers/proof.py` writes it (a quarter of an hour
-of one CPU); `make torture` holds it to what comes out now.
+`PYTHONPATH=.:tests/helpers .venv/bin/python tests/helpers/proof.py` writes it (an hour of two
+CPUs); `make torture` holds it to what comes out now.
 """
 
+import itertools
 import math
 import re
 from bisect import bisect_left
@@ -11,12 +12,12 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
-import simulated
-from looking import GENERATORS, Doubts, in_turn, paid, sides, unpaid, until_decided
+from looking import GENERATORS, Doubts, in_turn, measured, paid, sides, unpaid, until_decided
 from scipy.special import stdtr
 
-from labkit.statistics.percentiles import percentile
-from labkit.statistics.pooled import BEYOND, beyond
+from labkit.statistics.estimate import ratio
+from labkit.statistics.percentiles import interval, percentile, spread
+from labkit.statistics.pooled import BEYOND, Pooled, beyond
 from labkit.statistics.spending import FIRST, RISK
 
 REASONS = {
@@ -78,19 +79,16 @@ def truth(name, q, runs=4000):
 def coverage(name, many=STUDIES, percentiles=FAR, counts=COUNTS):
     """(figure, percentile, blocks) -> of 100 intervals, those that hold the truth."""
     rng, held = seeded(name, 24), {}
-    true = {q: np.log(truth(name, q)) for q in percentiles if name not in NO_TRUTH}
+    true = {q: truth(name, q) for q in percentiles if name not in NO_TRUTH}
     for _ in range(many // AT_ONCE):
         a, b = sides(GENERATORS[name], rng, AT_ONCE, max(counts), SAMPLES)
-        for n in counts:
-            one, other = a.first(n), b.first(n)
-            for q in percentiles:
-                low, high = simulated.ratio(one, other, q)
-                held.setdefault(("ratio", q, n), []).append((low <= 0) & (high >= 0))
+        for n, q in itertools.product(counts, percentiles):
+            for study in measured(a, b, n):
+                found = {"ratio": (ratio(study["a"], study["b"], q), 1.0)}
                 if q in true:
-                    low, high = simulated.value(one, q)
-                    held.setdefault(("value", q, n), []).append(
-                        (low <= true[q]) & (true[q] <= high)
-                    )
+                    found["value"] = interval(study["a"], q), true[q]
+                for figure, (i, truth_of) in found.items():
+                    held.setdefault((figure, q, n), []).append(i.low <= truth_of <= i.high)
     return {key: 100 * float(np.mean(parts)) for key, parts in held.items()}
 
 
@@ -111,17 +109,17 @@ def power(name, effect, many=STUDIES, samples=200, q=50):
     rng, ours, students = seeded(name, 26), [], []
     for _ in range(many // AT_ONCE):
         a, b = sides(GENERATORS[name], rng, AT_ONCE, COUNTS[-1], samples, effect)
-        firsts = [(a.first(n), b.first(n)) for n in COUNTS]
-        ours.append([Doubts.of(*pair, q).apart <= FIRST * RISK for pair in firsts])
-        students.append([by_student(*pair, q) <= FIRST * RISK for pair in firsts])
+        ours.append([Doubts.of(a, b, q, n).apart <= FIRST * RISK for n in COUNTS])
+        students.append([by_student(a, b, q, n) <= FIRST * RISK for n in COUNTS])
     return [100 * np.mean(found, axis=(0, 2)) for found in (ours, students)]
 
 
-def by_student(a, b, q):
-    """The p value of Student's t on the blocks' own percentiles."""
-    logs = np.log(a.finer.each(q) / b.finer.each(q))
-    t = np.abs(logs.mean(axis=1)) / np.maximum(simulated.spread(logs), 1e-12)
-    return 2 * stdtr(a.count - 1, -t)
+def by_student(a, b, q, count):
+    """The p values of Student's t on the blocks' own percentiles."""
+    each = ([Pooled.of(study[name]).finer.each(q) for name in "ab"]
+            for study in measured(a, b, count))  # fmt: skip
+    logs = [np.log(one / other) for one, other in each]
+    return np.array([2 * stdtr(count - 1, -abs(x.mean()) / max(spread(x), 1e-12)) for x in logs])
 
 
 def spent_blocks(name, many=STUDIES // 5, samples=200):
@@ -138,7 +136,7 @@ def spent_blocks(name, many=STUDIES // 5, samples=200):
     blocks = float(np.mean([one.blocks.mean() for one in growing]))
 
     def enough(count):
-        looked = (Doubts.of(*(side.first(count) for side in pair)) for pair in pairs)
+        looked = (Doubts.of(*pair, count=count) for pair in pairs)
         return np.mean([unpaid([one], (count,)).share for one in looked]) >= share
 
     needed = bisect_left(range(BUDGET), True, lo=3, key=enough)

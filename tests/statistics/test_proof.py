@@ -5,32 +5,18 @@ import re
 import numpy as np
 import proof
 import pytest
-import simulated
 import verdicts_kept
-from looking import GENERATORS, Doubts, in_turn, paid, sides, unpaid
+from looking import GENERATORS, in_turn, measured, of_blocks, paid, sides, unpaid
 from scipy.special import stdtrit
 
 from labkit.claim import Order, judge
 from labkit.statistics.estimate import ratio
 from labkit.statistics.odd_blocks import odd_blocks, two_states
+from labkit.statistics.percentiles import percentile
 from labkit.statistics.spending import FIRST
-from labkit.verdict import Comparison, Found
+from labkit.verdict import SAME
 
 LOOKS = (4, 6, 9, 13, 19, 28)
-
-
-@pytest.mark.parametrize("name", ["lognormal, blocks 5 %", "1-us steps at 8 us", "Pareto 1.5"])
-def test_simulated_doubts_are_those_of_labkit(name):
-    a, b = sides(GENERATORS[name], np.random.default_rng(1), 5, 6, 200, 1.03)
-    found = Doubts.of(a, b)
-    for study in range(5):
-        measured = {
-            key: dict(enumerate(side.blocks[study].astype(float)))
-            for key, side in (("a", a), ("b", b))
-        }
-        one = Found.of(Comparison.lower("a", "b").near(None, {}), measured)
-        assert one.p == pytest.approx(found.apart[study], rel=0.02, abs=1e-6)
-        assert one.p_same == pytest.approx(found.alike[study], rel=0.02, abs=1e-6)
 
 
 @pytest.mark.slow
@@ -50,25 +36,22 @@ def test_going_on_until_decided_takes_fewer_blocks_than_a_fixed_design():
 
 def test_an_equal_pair_is_settled_that_was_never_decided_before():
     a, b = sides(GENERATORS["lognormal, blocks alike"], np.random.default_rng(3), 1, 8, 1000)
-    measured = {key: dict(enumerate(side.blocks[0])) for key, side in (("a", a), ("b", b))}
-    assert judge([Order("o", "s", "f", conditions=("a", "b"))], measured)[0].verdict == (
-        "same within the margin"
-    )
+    (study,) = measured(a, b)
+    assert judge([Order("o", "s", "f", conditions=("a", "b"))], study)[0].verdict == SAME
 
 
 @pytest.mark.slow
 def test_an_interval_that_misses_for_a_slow_run_in_ten_of_one_condition_is_never_without_a_remark():
     """As the page says of p99, at ten blocks; its figure is held to within chance."""
     a, b = sides(GENERATORS["each block x 3 with 10 %"], np.random.default_rng(5), 100, 10, 400)
-    low, high = simulated.ratio(a, b, 99)
-    missed = np.flatnonzero((low > 0) | (high < 0))
+    found = [(ratio(study["a"], study["b"], 99), study) for study in measured(a, b)]
+    missed = [study for i, study in found if not i.low <= 1 <= i.high]
     page = re.search(r"each block x 3 with 10 %, ratio \|.* / ([\d.]+) \| [^|]* \|$",
                      proof.PAGE.read_text("utf-8"), re.MULTILINE)  # fmt: skip
-    assert 100 - missed.size == pytest.approx(float(page[1]), abs=15)
+    assert 100 - len(missed) == pytest.approx(float(page[1]), abs=15)
     for study in missed:
-        medians = {
-            name: dict(enumerate(side.each(50)[study])) for name, side in (("a", a), ("b", b))
-        }
+        medians = {name: {k: percentile(v, 50) for k, v in blocks.items()}
+                   for name, blocks in study.items()}  # fmt: skip
         assert odd_blocks(medians) or two_states(medians)
 
 
@@ -83,10 +66,13 @@ def test_a_clock_of_whole_microseconds_costs_no_more_at_three_blocks_than_it_is_
 @pytest.mark.slow
 def test_unseen_runs_leave_most_of_their_power_to_blocks_that_know_their_own_tails():
     a, b = sides(GENERATORS["bimodal 2 %"], np.random.default_rng(6), 40, 10, 3000, 1.15)
-    widths = [simulated.ratio(one, other, 99) for one, other in ((a, b), (b, a))]
-    t = stdtrit(9, 0.975)
-    student = t * np.log(a.each(99) / b.each(99)).std(1, ddof=1) / np.sqrt(10)
-    assert np.median((widths[0][1] - widths[0][0]) / 2 / student) < 1.8
+    widths = []
+    for one, other in zip(a, b, strict=True):
+        i = ratio(of_blocks(one), of_blocks(other), 99)
+        each = [percentile(x, 99) / percentile(y, 99) for x, y in zip(one, other, strict=True)]
+        student = stdtrit(9, 0.975) * np.log(each).std(ddof=1) / np.sqrt(10)
+        widths.append((np.log(i.high) - np.log(i.low)) / 2 / student)
+    assert np.median(widths) < 1.8
 
 
 def test_the_intervals_shown_after_stopping_hold_and_those_of_one_look_do_not():
