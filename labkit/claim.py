@@ -5,8 +5,6 @@ the document's hardware. All comparisons that are judged together share one 5 % 
 verdict (Holm). So looking at more of them never makes a chance finding count.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
