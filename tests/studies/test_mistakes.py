@@ -85,6 +85,8 @@ MISTAKES = {
     "a word for a number": (TOML, "= 2.0", '= "two"',
                             f"mine.toml:13: {FIRST}: published is a number"),
     "no statistic": (TOML, '"median"', '"p9x"', "mine.toml:4: 'p9x' is no statistic"),
+    "no statistic of a claim": (TOML, 'over = "VM"', 'over = "VM"\nstatistics = ["p9x"]',
+                                f"mine.toml:12: {FIRST}: 'p9x' is no statistic"),
     "a column missing": (CSV, ",unit", "",
                          "mine.csv:1: these columns are missing or unknown: unit"),
     "a condition misspelt": (TOML, "'Docker-Host'", "'Docker-Hst'", f"{SECOND}: unknown condition",
@@ -137,12 +139,6 @@ def test_a_mistake_is_answered_with_file_line_and_claim_before_anything_runs(
     output = capsys.readouterr().err
     assert [word for word in words if word not in output] == [], output
     assert not (files / "out").exists()
-
-
-def test_the_answer_about_a_statistic_of_a_claim_names_its_line(files, capsys):
-    (files / TOML).write_text(CLAIMS.replace('over = "VM"', 'over = "VM"\nstatistics = ["p9x"]'))
-    assert main(["run", "mine"]) == 2
-    assert "mine.toml:12: claim mine-01: 'p9x' is no statistic" in capsys.readouterr().err
 
 
 @pytest.mark.slow
