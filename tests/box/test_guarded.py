@@ -39,7 +39,10 @@ def lab(box_of, tmp_path, monkeypatch):
     simulator_or_skip()
     if why := guarded_machine.lacking():
         pytest.skip(why)
-    monkeypatch.setattr(_power, "_words", lambda power, what: words(what, power["vm"]))
+    for way, what in (("OFF", "off"), ("ON", "on")):
+        monkeypatch.setitem(
+            getattr(_power, way), "virsh", lambda p, what=what: words(what, p["vm"])
+        )
     monkeypatch.setattr(_guarded, "PATIENCE_SECONDS", 180.0)
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
     try:
