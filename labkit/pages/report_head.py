@@ -36,7 +36,7 @@ WENT = {
     HOLDS: ("holds", "hold"),
     CONTRADICTED: ("is contradicted", "are contradicted"),
     SAME: ("shows no difference", "show no difference"),
-    UNDECIDED: ("is undecided", "are undecided"),
+    UNDECIDED: ("needs more repeats", "need more repeats"),
     NOT_TESTABLE: ("cannot be tested here", "cannot be tested here"),
 }
 """The words for one claim and for several, for each verdict."""
@@ -62,8 +62,8 @@ class ReportHead:
     answer: str = ""
     """The answer to the study's question, in one sentence."""
     step: NextStep | None = None
-    verdicts: tuple[tuple[str, str, str], ...] = ()
-    """Of each claim its name, the verdict, and the statement."""
+    verdicts: tuple[tuple[str, str, str, str], ...] = ()
+    """Of each claim its name, the verdict, the statement, and why it cannot be tested here."""
     controls: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     document: str = ""
@@ -72,7 +72,7 @@ class ReportHead:
 
     def html(self, chart: str = "") -> str:
         """The head with its chart between the finding and the verdicts."""
-        counts = Counter(word for _, word, _ in self.verdicts)
+        counts = Counter(word for _, word, *_ in self.verdicts)
         facts = Table(("measured", ""), self.facts).html() if self.facts else ""
         return filled(
             "report_head.html", head=self, chart=Markup(chart), facts=Markup(facts),
@@ -89,7 +89,10 @@ def head_of(
         finding([verdict.told() for verdict in verdicts]),
         answer,
         next_step(study.name, verdicts),
-        tuple((v.claim, v.verdict, v.statement) for v in sorted(verdicts, key=_place)),
+        tuple(
+            (v.claim, v.verdict, v.statement, v.why if v.verdict == NOT_TESTABLE else "")
+            for v in sorted(verdicts, key=_place)
+        ),
         tuple(controls.said_of(results)),
         tuple((name, fact) for name, fact in _facts(study, results).items() if fact),
         paper.document if paper else "",
@@ -100,36 +103,27 @@ def head_of(
 def finding(verdicts: Sequence[Mapping[str, Any]]) -> str:
     """The finding: how many claims went which way, and which was decided most clearly."""
     decisions = [v for v in verdicts if v["verdict"] in (HOLDS, CONTRADICTED, SAME)]
-    testable = [v for v in verdicts if v["verdict"] != NOT_TESTABLE]
-    number = len(verdicts)
-    claims = f"none of the {number} claims" if number > 1 else "the claim"
-    if not testable:
-        can = "can" if number > 1 else "cannot"
-        return f"Found: {claims} {can} be tested on this lab.{_figures(verdicts)}"
+    text = _count((v["verdict"] for v in verdicts), WENT)
+    head = f"Found: of {len(verdicts)} claims {text}."
+    if len(verdicts) == 1:
+        head = f"Found: the claim {WENT[verdicts[0]['verdict']][0]}."
     if not decisions:
-        could = "could" if number > 1 else "could not"
-        return f"Found: {claims} {could} be decided by so few runs.{_figures(verdicts)}"
-    text = _count((verdict["verdict"] for verdict in verdicts), WENT)
+        return f"{head}{_figures(verdicts)}"
     clear = min(decisions, key=_doubt)
     lead = "Decided" if len(decisions) == 1 else "Decided most clearly"
-    return (
-        f"Found: of {number} claims {text}. "
-        f"{lead}: {clear['statement']}. This {WENT[clear['verdict']][0]}."
-    )
+    return f'{head} {lead}: "{clear["statement"]}" {WENT[clear["verdict"]][0]} here.'
 
 
 def next_step(study: str, verdicts: Sequence[Verdict]) -> NextStep | None:
     """The run that may decide another claim, or the page that says which labs can; None if none."""
     undecided = [v for v in verdicts if v.verdict == UNDECIDED and v.more]
-    if times := [(time, v.claim) for v in undecided if (time := _minutes(v))]:
-        minutes, claim = min(times)
+    if times := [(time, v.claim, v.statement) for v in undecided if (time := _minutes(v))]:
+        minutes, claim, statement = min(times)
         repeats = f'"until decided in {minutes} minutes"'
-        words = f"Next: a run of about {span(minutes)} may decide {claim}:"
+        words = f'Next: a run of about {span(minutes)} may decide {claim}, "{statement}":'
         return NextStep(words, f"labkit run {study} -p repeats={repeats}")
     if undecided:
-        words = (
-            f"Next: more than {MOST_BLOCKS} repeats decide nothing more here. See which labs can:"
-        )
+        words = f"Next: not even {MOST_BLOCKS} repeats more would decide. See which labs can:"
     elif any(v.verdict == NOT_TESTABLE for v in verdicts):
         words = "Next: see which labs can test the claims that this one cannot:"
     else:
@@ -154,7 +148,7 @@ def _place(verdict: Verdict) -> int:
 # What was measured, where no verdict says so.
 def _figures(verdicts: Sequence[Mapping[str, Any]]) -> str:
     text = _count((v["local"]["says"] for v in verdicts if v["local"]), BESIDE)
-    return f" Of the figures measured here, beside the document's, {text}." if text else ""
+    return f" Of their figures beside the document's {text}." if text else ""
 
 
 def _count(said: Iterable[str], words: Mapping[str, tuple[str, str]]) -> str:

@@ -10,7 +10,7 @@ from labkit.settings._device import NIC, nic, of_nic
 from labkit.settings._fields import amount, switch
 from labkit.settings._ways import ROOT, OnHost, picked, script
 
-PROGRAMS = ("esxcli",)
+PROGRAMS = ("esxcli", "ethtool")
 
 NONE = "n/a"
 TRUE = {"on": "true", "off": "false"}

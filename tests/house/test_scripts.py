@@ -31,8 +31,8 @@ MEANT = {
     "box/containers/container.sh": {"SC2013"}, "box/guests/guest_boot.sh": {"SC2086"},
     "box/one_of.sh": {"SC2012"}, "files/copying_put.sh": {"SC2046"},
     "job/runner/look.sh": {"SC2086"}, "job/runner/run.sh": {"SC2209"},
-    "runs/facts_others.sh": {"SC2295"}, "settings/_libvirt_restarted.sh": {"SC2086"},
-    "settings/halting_cpus.sh": {"SC1007"}, "shop/serve_web.sh": {"SC2174"},
+    "runs/facts_others.sh": {"SC2295"}, "settings/_guest_restarted.sh": {"SC2086"},
+    "settings/neighbour_awake_cpus.sh": {"SC1007"}, "shop/serve_web.sh": {"SC2174"},
     "shop/serve_database.sh": {"SC2012", "SC2046", "SC2174"},
 }  # fmt: skip
 PACKAGE = HOME / "labkit"
