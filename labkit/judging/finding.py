@@ -126,7 +126,7 @@ class AnswerFigure:
     def _write(self, x: float) -> str:
         scale = 100 if self.headline.form == "percent" else 1
         ends = [end for end in (self.effect.low, self.effect.high, *self.effect.each) if end]
-        counts = all(float(number).is_integer() for number in (self.effect.value, *ends))
+        counts = all(math.isclose(n, round(n)) for n in (self.effect.value, *ends))
         if scale == 1 and counts and (ends or self.headline.form == "number"):
             return f"{x:,.0f}"
         apart = max(ends) - min(ends) if len(ends) > 1 else 0.0

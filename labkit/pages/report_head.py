@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from labkit import controls
+from labkit.claim import NotHere
 from labkit.claims import published
 from labkit.gates import around
 from labkit.pages.filled import filled
@@ -124,7 +125,7 @@ def next_step(study: str, verdicts: Sequence[Verdict]) -> NextStep | None:
         return NextStep(words, f"labkit run {study} -p repeats={repeats}")
     if undecided:
         words = f"Next: not even {MOST_BLOCKS} repeats more would decide. See which labs can:"
-    elif any(v.verdict == NOT_TESTABLE for v in verdicts):
+    elif any(v.verdict == NOT_TESTABLE and v.form != NotHere.form for v in verdicts):
         words = "Next: see which labs can test the claims that this one cannot:"
     else:
         return None

@@ -140,7 +140,8 @@ def test_a_reader_is_told_what_to_do_about_claims_that_are_open():
     for verdicts in ([hopeless, known], [untestable]):
         step = report_head.next_step("lat_ping", verdicts)
         assert step.command == "labkit studies lat_ping --deciders"
-    assert report_head.next_step("lat_ping", [known]) is None
+    nowhere = replace(untestable, form="not here")
+    assert report_head.next_step("lat_ping", [known, nowhere]) is None
 
 
 def test_the_command_of_a_report_asks_for_the_load_that_was_measured():
