@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from labkit import controls
+from labkit import controls, kernels
 from labkit.claim import NotHere
 from labkit.claims import published
 from labkit.gates import around
@@ -22,13 +22,10 @@ from labkit.running.open_lab import note
 from labkit.statistics.percentiles import MOST_BLOCKS
 from labkit.study import Study
 from labkit.verdict import (
-    AGREES,
     CONTRADICTED,
-    DIFFERS,
     HOLDS,
     NOT_TESTABLE,
     SAME,
-    UNCLEAR,
     UNDECIDED,
     Verdict,
 )
@@ -41,10 +38,6 @@ WENT = {
     NOT_TESTABLE: ("cannot be tested here", "cannot be tested here"),
 }
 """The words for one claim and for several, for each verdict."""
-BESIDE = {
-    AGREES: ("agrees", "agree"), DIFFERS: ("differs", "differ"),
-    UNCLEAR: ("is unclear", "are unclear"),
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -62,6 +55,8 @@ class ReportHead:
     finding: str
     answer: str = ""
     """The answer to the study's question, in one sentence."""
+    caution: str = ""
+    """The conditions whose speed beside the others says nothing of hardware."""
     step: NextStep | None = None
     verdicts: tuple[tuple[str, str, str, str], ...] = ()
     """Of each claim its name, the verdict, the statement, and why it cannot be tested here."""
@@ -89,7 +84,10 @@ def head_of(
     return ReportHead(
         finding([verdict.told() for verdict in verdicts]),
         answer,
-        next_step(study.name, verdicts),
+        _caution(results.asked.get("kernels", {})),
+        next_step(
+            study.name, verdicts, [answer.claim for answer in paper.answers] if paper else ()
+        ),
         tuple(
             (v.claim, v.verdict, v.statement, v.why if v.verdict == NOT_TESTABLE else "")
             for v in sorted(verdicts, key=_place)
@@ -109,17 +107,27 @@ def finding(verdicts: Sequence[Mapping[str, Any]]) -> str:
     if len(verdicts) == 1:
         head = f"Found: the claim {WENT[verdicts[0]['verdict']][0]}."
     if not decisions:
-        return f"{head}{_figures(verdicts)}"
+        return head
     clear = min(decisions, key=_doubt)
     lead = "Decided" if len(decisions) == 1 else "Decided most clearly"
     return f'{head} {lead}: "{clear["statement"]}" {WENT[clear["verdict"]][0]} here.'
 
 
-def next_step(study: str, verdicts: Sequence[Verdict]) -> NextStep | None:
-    """The run that may decide another claim, or the page that says which labs can; None if none."""
+# Where all are emulated, or none, they may be compared with each other.
+def _caution(kernels_of: Mapping[str, str]) -> str:
+    names = [name for name, kernel in kernels_of.items() if kernels.is_emulated(kernel)]
+    if len(names) in (0, len(kernels_of)):
+        return ""
+    return f"Emulated: {', '.join(names)}. How fast these are beside the others is no finding."
+
+
+def next_step(
+    study: str, verdicts: Sequence[Verdict], first: Sequence[str] = ()
+) -> NextStep | None:  # fmt: skip
+    """The run that may decide a claim, best one of `first`, else where to find labs that can."""
     undecided = [v for v in verdicts if v.verdict == UNDECIDED and v.more]
     if times := [(time, v.claim, v.statement) for v in undecided if (time := _minutes(v))]:
-        minutes, claim, statement = min(times)
+        minutes, claim, statement = min(times, key=lambda time: (time[1] not in first, time))
         repeats = f'"until decided in {minutes} minutes"'
         words = f'Next: a run of about {span(minutes)} may decide {claim}, "{statement}":'
         return NextStep(words, f"labkit run {study} -p repeats={repeats}")
@@ -144,12 +152,6 @@ def _minutes(verdict: Verdict) -> int:
 # What is decided comes first.
 def _place(verdict: Verdict) -> int:
     return [*WENT].index(verdict.verdict)
-
-
-# What was measured, where no verdict says so.
-def _figures(verdicts: Sequence[Mapping[str, Any]]) -> str:
-    text = _count((v["local"]["says"] for v in verdicts if v["local"]), BESIDE)
-    return f" Of their figures beside the document's {text}." if text else ""
 
 
 def _count(said: Iterable[str], words: Mapping[str, tuple[str, str]]) -> str:

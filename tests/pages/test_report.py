@@ -137,11 +137,22 @@ def test_a_reader_is_told_what_to_do_about_claims_that_are_open():
 
     step = report_head.next_step("lat_ping", [slow, undecided, untestable])
     assert step.command == 'labkit run lat_ping -p repeats="until decided in 14 minutes"'
+    step = report_head.next_step("lat_ping", [replace(slow, claim="c-02"), undecided], ["c-02"])
+    assert "c-02" in step.words, "the claim of the answer comes first"
     for verdicts in ([hopeless, known], [untestable]):
         step = report_head.next_step("lat_ping", verdicts)
         assert step.command == "labkit studies lat_ping --deciders"
     nowhere = replace(untestable, form="not here")
     assert report_head.next_step("lat_ping", [known, nowhere]) is None
+
+
+@pytest.mark.parametrize(("kernels", "names"), [
+    ({"Native": "real kernel", "VM": "emulated guest (User-Mode Linux)"}, ["VM"]),
+    ({"VM": "emulated guest (User-Mode Linux)"}, []), ({"Native": "real kernel"}, []), ({}, []),
+])  # fmt: skip
+def test_emulated_conditions_beside_real_ones_are_named(kernels, names):
+    caution = report_head._caution(kernels)
+    assert caution.startswith(f"Emulated: {', '.join(names)}.") if names else caution == ""
 
 
 def test_the_command_of_a_report_asks_for_the_load_that_was_measured():
@@ -339,8 +350,7 @@ LOOSE = told(HOLDS, 0.5, 0.2, 0.9, "loose")
      'of 2 claims 2 hold. Decided most clearly: "few" holds here.'),
     ([told(UNDECIDED, 0.9, 0.5, 1.5, "loose")], "the claim needs more repeats."),
     ([told(NOT_TESTABLE, 0.9, 0.5, 1.5, "x", says=s) for s in ("agrees", "differs", "differs")],
-     "of 3 claims 3 cannot be tested here. Of their figures beside the document's 1 agrees, "
-     "2 differ."),
+     "of 3 claims 3 cannot be tested here."),
 ])  # fmt: skip
 def test_the_claim_that_was_decided_most_clearly_is_what_was_found(verdicts, said):
     assert report_head.finding(verdicts) == f"Found: {said}"
