@@ -135,6 +135,8 @@ def next_step(
         words = f"Next: not even {MOST_BLOCKS} repeats more would decide. See which labs can:"
     elif any(v.verdict == NOT_TESTABLE and v.form != NotHere.form for v in verdicts):
         words = "Next: see which labs can test the claims that this one cannot:"
+    elif any(v.verdict == NOT_TESTABLE for v in verdicts):
+        return NextStep("Next: nothing to run, as no lab can test what is open.", "")
     else:
         return None
     return NextStep(words, f"labkit studies {study} --deciders")

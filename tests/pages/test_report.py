@@ -143,7 +143,8 @@ def test_a_reader_is_told_what_to_do_about_claims_that_are_open():
         step = report_head.next_step("lat_ping", verdicts)
         assert step.command == "labkit studies lat_ping --deciders"
     nowhere = replace(untestable, form="not here")
-    assert report_head.next_step("lat_ping", [known, nowhere]) is None
+    assert report_head.next_step("lat_ping", [known, nowhere]).command == ""
+    assert report_head.next_step("lat_ping", [known]) is None
 
 
 @pytest.mark.parametrize(("kernels", "names"), [
