@@ -13,6 +13,7 @@ from labkit import controls, kernels
 from labkit.claim import NotHere
 from labkit.claims import published
 from labkit.gates import around
+from labkit.judging.finding import headlines
 from labkit.pages.filled import filled
 from labkit.pages.tables import Table
 from labkit.reason import span
@@ -85,9 +86,7 @@ def head_of(
         finding([verdict.told() for verdict in verdicts]),
         answer,
         _caution(results.asked.get("kernels", {})),
-        next_step(
-            study.name, verdicts, [answer.claim for answer in paper.answers] if paper else ()
-        ),
+        next_step(study.name, verdicts, [headline.claim for headline in headlines(study.name)]),
         tuple(
             (v.claim, v.verdict, v.statement, v.why if v.verdict == NOT_TESTABLE else "")
             for v in sorted(verdicts, key=_place)
