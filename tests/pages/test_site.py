@@ -80,3 +80,9 @@ def test_the_reference_has_a_part_for_each_module_of_a_registry_and_each_command
 
 def test_the_gallery_shows_each_study_as_its_recorded_run_is():
     assert gallery.stale() == []
+
+
+@pytest.mark.slow
+def test_the_gallery_tells_the_answers_of_today():
+    page = gallery.PAGE.read_text("utf-8")
+    assert [s for s, stem in gallery.stems().items() if gallery.card(s, stem) not in page] == []
