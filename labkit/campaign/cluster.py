@@ -64,7 +64,7 @@ def see_to(path: str, point: CampaignPoint, run: str, version: str) -> Attempt:
 def _watched(at_work: AtWork, run: str) -> Attempt:
     from distributed import Status, get_worker
 
-    worker, told, beat, is_lost = get_worker(), "", 0.0, False
+    worker, text, beat, is_lost = get_worker(), "", 0.0, False
     while (attempt := at_work.ended()) is None:
         at_work.insist()
         if time.monotonic() > beat + BEAT_SECONDS:
@@ -74,9 +74,9 @@ def _watched(at_work: AtWork, run: str) -> Attempt:
             times, reason = (1, "its worker left the cluster") if is_lost else _stops(at_work, run)
             if times > len(at_work.asked):
                 at_work.stop(reason)
-        if told != at_work.said:
-            told = at_work.said
-            worker.log_event(run, (at_work.point.name, told, at_work.seconds_left))
+        if text != at_work.said:
+            text = at_work.said
+            worker.log_event(run, (at_work.point.name, text, at_work.seconds_left))
         time.sleep(LOOK_SECONDS)
     if is_lost:
         raise RuntimeError("its worker left the cluster")
@@ -160,7 +160,7 @@ class OnCluster(Workplace):
     _threads: int = 1
     _missed: set[str] = field(default_factory=set)
     _counted: float = 0.0
-    _there: bool | None = None
+    _running: bool | None = None
 
     def needs(self, lab: str) -> Needs:
         """The hosts of a lab; a box on the machine of a worker is a resource alone."""
@@ -223,15 +223,15 @@ class OnCluster(Workplace):
     def _is_there(self) -> bool:
         if self.client.status == "closed":
             raise NoScheduler(f"the scheduler at {self.address} did not come back")
-        there = bool(self.client.status == "running")
-        if there != self._there:
-            if there:
+        running = bool(self.client.status == "running")
+        if running != self._running:
+            if running:
                 self.client.subscribe_topic(self.run, self._hear)
-            if self._there is not None:
-                fate = "is back" if there else "is gone; runs that are kept stay"
+            if self._running is not None:
+                fate = "is back" if running else "is gone; runs that are kept stay"
                 self.note(f"the scheduler at {self.address} {fate}")
-            self._there = there
-        return there
+            self._running = running
+        return running
 
     def _hear(self, event: tuple[float, tuple[str, str, float | None]]) -> None:
         name, text, seconds_left = event[1]
@@ -260,7 +260,7 @@ def joined(
 
 
 def _insist_shared(client: Any, path: str) -> None:
-    for worker, there in client.run(is_shared, path).items():
-        if not there:
+    for worker, shared in client.run(is_shared, path).items():
+        if not shared:
             hint = "LABKIT_OUT names a folder that all machines have at one path, such as of NFS"
             raise ClusterError(f"the worker {worker} does not see {path}", hint=hint)
