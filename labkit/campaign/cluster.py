@@ -179,7 +179,7 @@ class OnCluster(Workplace):
 
     def hand_over(self, far: FarPoint) -> Any:
         """A future of a point; None while there is no scheduler."""
-        if not self._is_there():
+        if not self._is_connected():
             return None
         name, point = scheduler.resource(far.point.lab), far.point
         future = self.client.submit(
@@ -203,7 +203,7 @@ class OnCluster(Workplace):
         """Wait so long, or until a task has ended."""
         self.news.wait(seconds)
         self.news.clear()
-        if time.monotonic() > self._counted + COUNT_SECONDS and self._is_there():
+        if time.monotonic() > self._counted + COUNT_SECONDS and self._is_connected():
             with suppress(*LOSSES):
                 self.count()
 
@@ -220,7 +220,7 @@ class OnCluster(Workplace):
         self._missed = missing
 
     # Dask looks for a scheduler that is gone, and gives up after a while.
-    def _is_there(self) -> bool:
+    def _is_connected(self) -> bool:
         if self.client.status == "closed":
             raise NoScheduler(f"the scheduler at {self.address} did not come back")
         running = bool(self.client.status == "running")
