@@ -10,7 +10,7 @@ from labkit.verdict import REAL_KERNEL
 EMULATION = "emulated guest"
 HARDWARE = "guest by KVM"
 NAMES = {"uml": "User-Mode Linux", "tcg": "QEMU without hardware support"}
-LONGEST = 29
+LONGEST = 18
 """Letters of a note's brief form."""
 
 
@@ -18,16 +18,18 @@ class Note(str):
     """The label that every figure carries, which has a brief form besides."""
 
     brief: str
+    emulated: tuple[str, ...]
+    """The conditions that are emulated, where others are not."""
 
-    def __new__(cls, text: str, brief: str) -> "Note":
-        """Make the label of both."""
+    def __new__(cls, text: str, brief: str, emulated: tuple[str, ...] = ()) -> "Note":
+        """Make the label of all three."""
         note = super().__new__(cls, text)
-        note.brief = brief
+        note.brief, note.emulated = brief, emulated
         return note
 
-    def __reduce__(self) -> tuple[type["Note"], tuple[str, str]]:
+    def __reduce__(self) -> tuple[type["Note"], tuple[str, str, tuple[str, ...]]]:
         """What a copy is made of."""
-        return Note, (str(self), self.brief)
+        return Note, (str(self), self.brief, self.emulated)
 
 
 def label(lab: Lab, in_guest: bool | None) -> str:
@@ -96,10 +98,16 @@ def told(kernels: Mapping[str, str]) -> str:
     return "; ".join(f"{', '.join(members)}: {kernel}" for kernel, members in names_of.items())
 
 
+def beside_real(kernels: Mapping[str, str]) -> tuple[str, ...]:
+    """The emulated conditions where others are not; where all are, they may be compared."""
+    names = tuple(name for name, on in kernels.items() if is_emulated(on))
+    return names if len(names) < len(kernels) else ()
+
+
 def brief(kernels: Mapping[str, str]) -> str:
     """Name the emulated conditions in a few words."""
-    conditions = [name for name, on in kernels.items() if is_emulated(on)]
-    if len(conditions) in (0, len(kernels)):
-        return "all emulated" if conditions else "real kernel"
+    conditions = beside_real(kernels)
+    if not conditions:
+        return "all emulated" if any(map(is_emulated, kernels.values())) else "real kernel"
     text = f"emulated: {', '.join(conditions)}"
     return text if len(text) <= LONGEST else f"emulated: {len(conditions)} of {len(kernels)}"

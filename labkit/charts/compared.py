@@ -28,14 +28,19 @@ from labkit.charts.look import (
     tip,
 )
 from labkit.errors import BadInput, LabkitError, Unknown
+from labkit.kernels import Note
 from labkit.machine.units import capital, figure
 from labkit.statistics.estimate import estimated
 from labkit.statistics.interval import within
 from labkit.statistics.quantity import Quantity, Statistic
 from labkit.verdict import MARGIN, check_margin
 
-NOISE, ALIKE = ("this lab's noise", "noise,"), ("the same within the margin", "within")
+NOISE, ALIKE = ("this lab's noise", "noise,"), ("the same within the margin", "alike within")
 """Reasons to shade a band around 1, in words and in few words."""
+UNEVEN = 1.5
+"""Between ends further apart than this a logarithmic axis looks uneven, and says what it is."""
+FAINT = 0.45
+"""The opacity of what is emulated beside what is not."""
 
 
 def ratios(
@@ -63,19 +68,25 @@ def ratios(
     check_margin(margin)
     insist(blocks)
     bases = _bases(native, blocks)
-    base_name, known = under or str(native), titles or {}
+    base_name = under or str(native)
     quotients = [measured_ratio(n, by, blocks, statistic, runs) for n, by in bases.items()]
     rows, numbers = ends.reaching(quotients, 1.0), (published or {}).items()
     paper: Rows = [{"condition": n, "value": v} for n, v in numbers if n in bases]
+    faint = note.emulated if isinstance(note, Note) else ()
+    labels = _labels(rows, titles or {}, faint)
+    if faint:  # their labels say it
+        note = Note(note, "", faint)
+        rows = [{**row, "opacity": FAINT if row["condition"] in faint else 1} for row in rows]
     for row in (*rows, *paper):
-        row["condition"] = known.get(row["condition"], row["condition"])
-    names = [known.get(name, name) for name in bases]
+        row["condition"] = labels[row["condition"]]
+    names = [labels[name] for name in bases]
     bands = ((NOISE, noise), (ALIKE, margin or (None if noise else MARGIN)))
     shaded = {words: band for words, band in bands if band}
     tips = [tip("condition"), tip("value", ".4~f", f"over {base_name}"), interval_tip(),
             tip("from", title="measured"), tip("runs")]  # fmt: skip
     axis = _label(rows, paper, [*shaded.values()])
-    x = alt.X("value:Q", title=f"{metric}, {base_name} = 1", axis=axis).scale(**_even(rows))
+    log = " (log scale)" * _is_uneven(rows)
+    x = alt.X("value:Q", title=f"{metric}, {base_name} = 1{log}", axis=axis).scale(**_even(rows))
     return over_one(
         rows, alt.Y("condition:N", sort=names, title=None), x, tips, shaded=shaded, paper=paper,
         color=colour(names).legend(None), shape=shape(names).legend(None), note=note,
@@ -95,6 +106,8 @@ def over_one(
     """
     field = y.shorthand.partition(":")[0]
     base = alt.Chart(inline(rows)).encode(y=y, color=color)
+    if any("opacity" in row for row in rows):
+        base = base.encode(opacity=alt.Opacity("opacity:Q", scale=None))
     line = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
     diamonds = alt.Chart(inline(paper)).mark_point(
         shape="diamond", size=90, fill=GREY, stroke="white", opacity=1
@@ -102,8 +115,8 @@ def over_one(
     names = [tip(field), tip("value", ",~f", "the document's")]
     chart = alt.LayerChart(layer=[
         *(_shade(band, x) for band in shaded.values()), line,
-        *ends.bars_and_marks(rows, base, x, tips, **channels),
         *([diamonds.encode(x=x, y=y, tooltip=names)] if paper else []),
+        *ends.bars_and_marks(rows, base, x, tips, **channels),
     ])  # fmt: skip
     greys = [(f"Shaded: {words}, {100 * band:.2g} %.", f"grey: {few} {100 * band:.2g} %")
              for (words, few), band in shaded.items()]  # fmt: skip
@@ -132,10 +145,25 @@ def _label(rows: Rows, document: Rows, bands: Sequence[float]) -> alt.Axis:
                     labelExpr="format(datum.value, ',~f')")  # fmt: skip
 
 
+# The names of conditions on the axis: what is emulated beside others, and what was none at all.
+def _labels(rows: Rows, titles: Mapping[str, str], faint: Sequence[str]) -> dict[str, str]:
+    labels = {}
+    for row in rows:
+        name = row["condition"]
+        label = titles.get(name, f"{name} (emulated)" if name in faint else name)
+        labels[name] = label if row["value"] else f"{label} (0)"
+    return labels
+
+
 # A half is as far from 1 as the double, where nothing is in the way: an interval may end below 0.
 def _even(rows: Rows) -> dict[str, Any]:
     above = all(end > 0 for row in rows for end in ends.drawn_of(row))
     return {"type": "log", "nice": False, "padding": 12} if above else {"zero": False}
+
+
+def _is_uneven(rows: Rows) -> bool:
+    values = [end for row in rows for end in ends.drawn_of(row)]
+    return min(values) > 0 and max(values) > UNEVEN * min(values)
 
 
 def measured_ratio(

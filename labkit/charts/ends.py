@@ -15,7 +15,7 @@ from labkit.statistics.interval import Interval, lacking
 BEYOND = 1.25
 """An arrow ends so far beyond everything else that is drawn."""
 DIAMONDS = ("Diamonds: the document's.", "◆ the document")
-BARS = ("Bars: 95 % intervals.", "bars: 95 %")
+BARS = ("Bars: 95 % intervals.", "bars: 95 % intervals")
 ARROWS = ("Arrows: no limit on that side.", "arrows: no limit")
 TICKS = ("Ticks: each block, where these are too few for an interval.", "ticks: each block")
 

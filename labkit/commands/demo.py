@@ -54,7 +54,7 @@ def _end(study: Study, answer: Answer) -> None:
     from labkit.box.needs import CHECKOUT
     from labkit.pages.report_head import finding
 
-    text = finding(answer.verdicts)
+    text = f"Found: {finding(answer.verdicts)}"
     conditions = [f"{c.name} here: {c.here}" for c in study.conditions if c.name in text]
     print("", *map(paragraph, [text, *conditions]), sep="\n")
     # An installed labkit is on the PATH.

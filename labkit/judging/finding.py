@@ -29,6 +29,9 @@ from labkit.verdict import (
 )
 
 HARDWARE, KERNEL, GUESTS = "hardware", "this machine's kernel", "emulated guests"
+NEAR, CHANCE = "hardly any difference", "the difference may be chance"
+"""Reasons to doubt that two things differ."""
+LEADS = {"": "", NEAR: f"{NEAR}: ", CHANCE: "no clear difference: "}
 OF_VERDICT = {HOLDS: AGREES, CONTRADICTED: DIFFERS}
 PLACES = {
     HARDWARE: "these hosts", KERNEL: "this machine's kernel", GUESTS: "emulated guests",
@@ -99,28 +102,68 @@ class AnswerFigure:
     """Whether the claim behind it can be tested here; else this is a finding of this lab alone."""
 
     def __str__(self) -> str:
+        doubt = f", so {self.doubt}" if self.doubt else ""
+        text = f"{capital(self._found)}, {self.extent}{doubt}"
+        return f"{text}; {self.headline.documented}. Measured on {self.place}."
+
+    @property
+    def found(self) -> str:
+        """What was found, with its figure; a doubt comes first."""
+        return capital(f"{LEADS[self.doubt]}{self._found}")
+
+    @property
+    def _found(self) -> str:
         unit = {"percent": "%", "times": "times", "number": self.headline.unit}[self.headline.form]
         figure = f"{self._write(self.effect.value)} {unit}".rstrip()
-        text = f"{self.headline.says.format(figure)}, {self._within()}"
-        local = "" if self.tested else ": this does not test the document's claim"
-        place = f"Measured on {PLACES[self.reach]}{local}."
-        return f"{capital(text)}; {self.headline.documented}. {place}"
+        return self.headline.says.format(figure)
 
-    def _within(self) -> str:
+    @property
+    def clear(self) -> str:
+        """How clear a difference it is; empty where nothing is compared."""
+        is_clear = self.headline.compares and self.is_interval
+        return self.doubt or "a clear difference" * is_clear
+
+    @property
+    def extent(self) -> str:
+        """How far repeats let the figure be from where it is."""
         e, write = self.effect, self._write
         if len(e.each) == 1:
             return "in 1 repeat"
-        low, high = (min(e.each), max(e.each)) if e.each else (e.low, e.high)
+        low, high = self._ends()
         if low is None or high is None:
             return f"not known any closer after {_repeats(e.blocks)}"
         repeats = _repeats(len(e.each) or e.blocks)
         if e.equal:
             return f"in each of {repeats}"
-        extent = f"{write(low)} to {write(high)} in {repeats}"
-        if not self.headline.compares or not low <= 1 <= high:
-            return extent
+        unit = " %" * (self.headline.form == "percent")
+        return f"{write(low)} to {write(high)}{unit} in {repeats}"
+
+    @property
+    def is_interval(self) -> bool:
+        """Whether the extent is an interval, and not the figures of few blocks."""
+        return not self.effect.each and not self.effect.equal and None not in self._ends()
+
+    @property
+    def doubt(self) -> str:
+        """Why a comparison may have found nothing; empty if it has, or does not compare."""
+        low, high = self._ends()
+        one_figure = len(self.effect.each) == 1 or self.effect.equal
+        if low is None or high is None or one_figure or not self.headline.compares:
+            return ""
+        if not low <= 1 <= high:
+            return ""
         near = max(1 - low, high - 1) < MARGIN
-        return f"{extent}, so {'hardly any difference' if near else 'the difference may be chance'}"
+        return NEAR if near else CHANCE
+
+    @property
+    def place(self) -> str:
+        """On what it was measured, and whether that tests the document's claim."""
+        local = "" if self.tested else ", which does not test the document's claim"
+        return f"{PLACES[self.reach]}{local}"
+
+    def _ends(self) -> tuple[float | None, float | None]:
+        e = self.effect
+        return (min(e.each), max(e.each)) if e.each else (e.low, e.high)
 
     # Two digits of what is known.
     def _write(self, x: float) -> str:
@@ -134,6 +177,9 @@ class AnswerFigure:
         width = scale * (apart if apart > abs(x) / 10_000 else abs(x) / 10) or 1.0
         fewest = 0 if scale == 100 or abs(x) >= 10 else 1 - math.floor(math.log10(abs(x) or 1))
         digits = min(max(-math.floor(math.log10(width)), fewest, 0), 4)
+        # What is near 1 is not written as 1, which would be no difference at all.
+        if self.headline.compares and x != 1 and round(scale * x, digits) == scale:
+            digits += 1
         return f"{scale * x:,.{digits}f}"
 
 
@@ -156,12 +202,14 @@ def find_figure(reading: Reading, verdicts: Sequence[Verdict]) -> AnswerFigure |
     return None
 
 
-def sentence(reading: Reading, verdicts: Sequence[Verdict]) -> str:
+def sentence(
+    reading: Reading, verdicts: Sequence[Verdict], figure: AnswerFigure | None = None
+) -> str:  # fmt: skip
     """The answer as a reader gets it; empty for a study that says of nothing how it is answered."""
     first = next(iter(headlines(reading.study.name)), None)
     if first is None:
         return ""
-    if figure := find_figure(reading, verdicts):
+    if figure := figure or find_figure(reading, verdicts):
         return str(figure)
     refusals = reading.results.asked.get("refused", {})
     reason = f": {next(iter(refusals.values()))}" if refusals else ""

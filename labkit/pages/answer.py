@@ -12,12 +12,12 @@ from labkit import kernels
 from labkit.errors import LabkitError, readable
 from labkit.gates import watch
 from labkit.judging import judged
-from labkit.judging.finding import sentence
+from labkit.judging.finding import find_figure, sentence
 from labkit.judging.reading import Reading
 from labkit.machine.places import out
 from labkit.machine.units import figure
 from labkit.machine.units import shown as shown_unit
-from labkit.pages.report_head import ReportHead, head_of
+from labkit.pages.report_head import NOT_HARDWARE, ReportHead, head_of
 from labkit.pages.terminal import narrow_table, paragraph, table
 from labkit.results import IMPORTS, Results
 from labkit.running import notebook
@@ -34,7 +34,6 @@ from labkit.study import Study
 from labkit.verdict import Verdict, looked, one_risk
 
 HEADS = {50.0: "median"}
-NOT_HARDWARE = "Emulated figures are not those of hardware."
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,8 @@ def answer(
         target = draft.rename(draft.with_stem(f"{draft.stem}-{bundle.mark(results.path)}"))
     reading = Reading.of(study, results)
     verdicts = judged(reading)
-    head = head_of(study, results, verdicts, sentence(reading, verdicts))
+    figure = find_figure(reading, verdicts)
+    head = head_of(study, results, verdicts, sentence(reading, verdicts, figure), figure)
     write_report.result()(target, target.with_suffix(".html"), head)
     return _read(study, results, verdicts, head, target, place)
 

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from labkit.errors import readable
 from labkit.machine import records
 from labkit.machine.places import out
+from labkit.machine.units import capital
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -60,5 +61,6 @@ def _environment() -> Environment:
     environment.filters["chip"] = lambda word: (
         Markup(chip.render(word=word, look=CHIPS[word])) if word in CHIPS else word
     )
+    environment.filters["capital"] = capital
     environment.globals["web"] = WEB
     return environment

@@ -13,7 +13,8 @@ from labkit import controls, kernels
 from labkit.claim import NotHere
 from labkit.claims import published
 from labkit.gates import around
-from labkit.judging.finding import headlines
+from labkit.judging.finding import GUESTS, AnswerFigure, headlines
+from labkit.machine.units import capital
 from labkit.pages.filled import filled
 from labkit.pages.tables import Table
 from labkit.reason import span
@@ -39,6 +40,9 @@ WENT = {
     NOT_TESTABLE: ("cannot be tested here", "cannot be tested here"),
 }
 """The words for one claim and for several, for each verdict."""
+NOT_HARDWARE = "Emulated figures are not those of hardware."
+MOST_NAMED = 4
+"""Emulated conditions that are named."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +55,17 @@ class NextStep:
 
 @dataclass(frozen=True)
 class ReportHead:
-    """One sentence, the verdict on each claim, the controls, and facts by name."""
+    """What was found, how sure, what to do; the verdict on each claim, controls, and facts."""
 
-    finding: str
     answer: str = ""
     """The answer to the study's question, in one sentence."""
+    figure: AnswerFigure | None = None
+    """The figure that it tells; None where nothing answers the question."""
+    claims: str = ""
+    """How many claims went which way."""
     caution: str = ""
     """The conditions whose speed beside the others says nothing of hardware."""
-    step: NextStep | None = None
+    steps: tuple[NextStep, ...] = ()
     verdicts: tuple[tuple[str, str, str, str], ...] = ()
     """Of each claim its name, the verdict, the statement, and why it cannot be tested here."""
     controls: tuple[str, ...] = ()
@@ -78,15 +85,18 @@ class ReportHead:
 
 
 def head_of(
-    study: Study, results: Results, verdicts: Sequence[Verdict], answer: str = ""
+    study: Study, results: Results, verdicts: Sequence[Verdict], answer: str = "",
+    figure: AnswerFigure | None = None,
 ) -> ReportHead:  # fmt: skip
     """The head of a report on these results."""
     paper = published.published(study.name) if study.name in published.names() else None
     return ReportHead(
-        finding([verdict.told() for verdict in verdicts]),
         answer,
-        _caution(results.asked.get("kernels", {})),
-        next_step(study.name, verdicts, [headline.claim for headline in headlines(study.name)]),
+        figure,
+        capital(finding([verdict.told() for verdict in verdicts])) if verdicts else "",
+        _caution(results.asked.get("kernels", {}))
+        or NOT_HARDWARE * bool(figure and figure.reach == GUESTS),
+        next_steps(study.name, verdicts, [headline.claim for headline in headlines(study.name)]),
         tuple(
             (v.claim, v.verdict, v.statement, v.why if v.verdict == NOT_TESTABLE else "")
             for v in sorted(verdicts, key=_place)
@@ -99,12 +109,12 @@ def head_of(
 
 
 def finding(verdicts: Sequence[Mapping[str, Any]]) -> str:
-    """The finding: how many claims went which way, and which was decided most clearly."""
+    """How many claims went which way, and which was decided most clearly."""
     decisions = [v for v in verdicts if v["verdict"] in (HOLDS, CONTRADICTED, SAME)]
     text = _count((v["verdict"] for v in verdicts), WENT)
-    head = f"Found: of {len(verdicts)} claims {text}."
+    head = f"of the document's {len(verdicts)} claims {text}."
     if len(verdicts) == 1:
-        head = f"Found: the claim {WENT[verdicts[0]['verdict']][0]}."
+        head = f"the claim {WENT[verdicts[0]['verdict']][0]}."
     if not decisions:
         return head
     clear = min(decisions, key=_doubt)
@@ -112,33 +122,36 @@ def finding(verdicts: Sequence[Mapping[str, Any]]) -> str:
     return f'{head} {lead}: "{clear["statement"]}" {WENT[clear["verdict"]][0]} here.'
 
 
-# Where all are emulated, or none, they may be compared with each other.
 def _caution(kernels_of: Mapping[str, str]) -> str:
-    names = [name for name, kernel in kernels_of.items() if kernels.is_emulated(kernel)]
-    if len(names) in (0, len(kernels_of)):
+    names = kernels.beside_real(kernels_of)
+    if not names:
         return ""
-    return f"Emulated: {', '.join(names)}. How fast these are beside the others is no finding."
+    few = ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} conditions"
+    return f"Emulated: {few}. How fast these are beside the others is no finding."
 
 
-def next_step(
+def next_steps(
     study: str, verdicts: Sequence[Verdict], first: Sequence[str] = ()
-) -> NextStep | None:  # fmt: skip
-    """The run that may decide a claim, best one of `first`, else where to find labs that can."""
-    undecided = [v for v in verdicts if v.verdict == UNDECIDED and v.more]
-    if times := [(time, v.claim, v.statement) for v in undecided if (time := _minutes(v))]:
-        minutes, claim, statement = min(times, key=lambda time: (time[1] not in first, time))
+) -> tuple[NextStep, ...]:  # fmt: skip
+    """The run that may decide a claim, best one of `first`, and where to find labs for others."""
+    claims = [v for v in verdicts if v.verdict in (UNDECIDED, NOT_TESTABLE)]
+    if verdicts and not claims:
+        words = "Nothing is open. Measure your own hosts."
+        return (NextStep(words, f"labkit run {study} --where lab.toml"),)
+    steps, soon = [], [(minutes, v) for v in claims if (minutes := _minutes(v))]
+    if soon:
+        minutes, best = min(soon, key=lambda s: (s[1].claim not in first, s[0], s[1].claim))
+        longer = " Other claims take longer." * (len(soon) > 1)
+        words = f'Measure longer: {span(minutes)} may decide "{best.statement}".{longer}'
         repeats = f'"until decided in {minutes} minutes"'
-        words = f'Next: a run of about {span(minutes)} may decide {claim}, "{statement}":'
-        return NextStep(words, f"labkit run {study} -p repeats={repeats}")
-    if undecided:
-        words = f"Next: not even {MOST_BLOCKS} repeats more would decide. See which labs can:"
-    elif any(v.verdict == NOT_TESTABLE and v.form != NotHere.form for v in verdicts):
-        words = "Next: see which labs can test the claims that this one cannot:"
-    elif any(v.verdict == NOT_TESTABLE for v in verdicts):
-        return NextStep("Next: nothing to run, as no lab can test what is open.", "")
-    else:
-        return None
-    return NextStep(words, f"labkit studies {study} --deciders")
+        steps.append(NextStep(words, f"labkit run {study} -p repeats={repeats}"))
+    others = [v for v in claims if not _minutes(v)]
+    if any(v.form != NotHere.form for v in others):
+        words = "What cannot be decided here takes other hosts. This lists their kinds:"
+        steps.append(NextStep(words, f"labkit studies {study} --deciders"))
+    elif others and not steps:
+        steps.append(NextStep(f"Nothing more to run, on any lab: {others[0].why}.", ""))
+    return tuple(steps)
 
 
 # Of a new run, with as many blocks as there are and those that lack; 0 where that is too long.

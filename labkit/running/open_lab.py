@@ -284,7 +284,10 @@ def note(results: Results) -> Note:
     here = {"Sizes here": "scaled", "Tools here": "substitutes"}
     differs = [f"{title}: {words}" for title, name in here.items()
                if (words := results.asked.get(name))]  # fmt: skip
-    return Note(". ".join(filter(None, [odd, text, *differs])), "edited by hand" if odd else brief)
+    return Note(
+        ". ".join(filter(None, [odd, text, *differs])), "edited by hand" if odd else brief,
+        kernels.beside_real(results.asked.get("kernels", {})),
+    )  # fmt: skip
 
 
 # In words, and in a word or two.

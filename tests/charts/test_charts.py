@@ -154,7 +154,7 @@ def test_importing_charts_leaves_out_what_makes_it_slow():
 
 def test_ratios_are_over_native_with_intervals_and_the_documents_beside():
     found = rows(charts.ratios(RATES, "Native", {"VM": 0.98, "gone": 1}), condition="VM")
-    ours, theirs = found[0], found[1]
+    theirs, ours = found[0], found[1]
     assert ours["low"] < ours["value"] < ours["high"] and theirs["value"] == 0.98
     vm, native = (np.mean([v[0] for v in RATES[name].values()]) for name in ("VM", "Native"))
     assert ours["value"] == pytest.approx(vm / native, rel=1e-4)
@@ -281,7 +281,7 @@ def test_it_follows_its_cell_under_one_line_and_the_rest_opens_at_a_sign():
     spec = shown(long)[charts.V5]
     (line,) = spec["title"]["subtitle"]
     assert len(line) <= LINE
-    assert line == "◆ the document; grey: noise, 4 %; bars: 95 %"
+    assert line == "◆ the document; grey: noise, 4 %; bars: 95 % intervals"
     assert spec["layer"][-1]["mark"]["text"] == "details"
     assert "this lab's noise" in json.dumps(spec["layer"][-1]["data"])
     width = next(one for one in spec["params"] if one["name"] == "width")
@@ -343,7 +343,23 @@ def test_the_line_below_a_title_says_which_conditions_are_emulated():
     assert kernels.brief(many) == "all emulated"
     note = kernels.Note("long " * 40, kernels.brief(on))
     (line,) = shown(charts.ratios(RATES, "Native", note=note))[charts.V5]["title"]["subtitle"]
-    assert line == "Emulated: VM; grey: within 5 %; bars: 95 %"
+    assert line == "Emulated: VM; grey: alike within 5 %; bars: 95 % intervals"
+
+
+def test_what_is_emulated_beside_what_is_not_is_faint_and_its_name_says_so():
+    note = kernels.Note("a note", "emulated: VM", ("VM",))
+    chart = charts.ratios({**RATES, "Other": RATES["VM"]}, "Native", note=note)
+    (faint, *_), (other, *_) = (
+        rows(chart, condition="VM (emulated)"),
+        rows(chart, condition="Other"),
+    )
+    assert faint["opacity"] < other["opacity"] == 1
+
+
+def test_a_condition_that_did_nothing_at_all_says_0_beside_its_name():
+    nothing = {block: 0 * values for block, values in RATES["VM"].items()}
+    spec = json.dumps(charts.ratios({**RATES, "Down": nothing}, "Native").to_dict())
+    assert '"Down (0)"' in spec and '"VM"' in spec
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import pytest
 from labkit import studies
 from labkit.claim import Bound, Ratio, judge
 from labkit.claims import published
+from labkit.claims.published import Headline
 from labkit.errors import BadInput
 from labkit.judging import judged
 from labkit.judging.finding import (
@@ -25,6 +26,7 @@ from labkit.reason import figures
 from labkit.results import Results
 from labkit.running.open_lab import recorded
 from labkit.statistics.comparison import Effect
+from labkit.statistics.quantity import Quantity
 
 
 def blocks(level, many=5):
@@ -67,7 +69,7 @@ def test_an_answer_says_how_large_between_what_and_what_the_document_says():
     verdicts = judged(reading)
     said, figure = sentence(reading, verdicts), find_figure(reading, verdicts).effect
     share = rf"a guest keeps {100 * figure.value:.0f} % of the bare machine's LINPACK speed"
-    assert re.search(rf"{share}, \d+ to \d+ in \d+ repeats; the document says 95 %", said)
+    assert re.search(rf"{share}, \d+ to \d+ % in \d+ repeats; the document says 95 %", said)
     untestable = [v for v in verdicts if v.verdict == "not testable here"]
     assert untestable and all(v.local for v in untestable)
     assert "emulated guests" in verdict_table(verdicts).text()
@@ -92,7 +94,7 @@ def test_equal_blocks_are_written_with_no_more_digits_than_are_known(each):
     ((6.5,), "Bears 6.5 users, in 1 repeat; the document gives no figure."),
 ])  # fmt: skip
 def test_users_are_whole_and_equal_repeats_are_no_range(each, says):
-    headline = replace(headlines("horizon_rdsh")[0], says="bears {}")
+    headline = Headline("bears {}", Quantity("'a'"), "number", "horizon-rdsh-01", "", "users")
     effect = Effect("x", each[0], None, None, len(each), each=tuple(map(float, each)))
     assert str(AnswerFigure(headline, effect, GUESTS, True)).startswith(says)
 
@@ -104,6 +106,16 @@ def test_blocks_on_both_sides_of_1_may_differ_by_chance_but_a_loss_of_all_is_one
     assert "chance" not in str(AnswerFigure(loss, effect, GUESTS, True))
     near = replace(effect, value=1.0, each=(0.96, 1.0, 1.02))
     assert "so hardly any difference" in str(AnswerFigure(ratio, near, GUESTS, True))
+
+
+def test_a_doubt_stands_before_what_was_found_and_no_end_but_1_is_written_as_1():
+    ratio = replace(headlines("lat_feature")[0], says="takes {} as long", form="times")
+    effect = Effect("x", 0.74, 0.53, 1.04, 4)
+    figure = AnswerFigure(ratio, effect, GUESTS, True)
+    assert figure.found == "No clear difference: takes 0.74 times as long"
+    assert figure.extent == "0.53 to 1.04 in 4 repeats" and figure.is_interval
+    clear = AnswerFigure(ratio, replace(effect, high=0.96), GUESTS, True)
+    assert clear.found.startswith("Takes 0.74") and clear.clear == "a clear difference"
 
 
 @pytest.mark.parametrize("what, unit", [

@@ -117,7 +117,7 @@ def test_the_head_says_all_that_a_reader_asks_first(tmp_path):
     head = report_head.head_of(study, results, judge(study, results))
     top = written(tmp_path, CHART, head=head).partition("<main>")[0].rpartition("<h1>")[2]
     run = results.finished()[0]
-    wanted = ["Found: ", "Next: ", "<svg", "Verdicts: ", "lat-10us-01",
+    wanted = ["Claims</dt>", "What to do</dt>", "<svg", "Verdicts: ", "lat-10us-01",
               run.started[:10], "Linux", run.facts["versions"]["labkit"],
               "labkit run lat_10us", f"-p seed={results.asked['seed']}",
               "Controls of this lab"]  # fmt: skip
@@ -135,16 +135,21 @@ def test_a_reader_is_told_what_to_do_about_claims_that_are_open():
     hopeless = replace(undecided, reasons=(late,), more=900)
     untestable, known = verdict("not testable here"), verdict("holds")
 
-    step = report_head.next_step("lat_ping", [slow, undecided, untestable])
-    assert step.command == 'labkit run lat_ping -p repeats="until decided in 14 minutes"'
-    step = report_head.next_step("lat_ping", [replace(slow, claim="c-02"), undecided], ["c-02"])
-    assert "c-02" in step.words, "the claim of the answer comes first"
+    measure, ask = report_head.next_steps("lat_ping", [slow, undecided, untestable])
+    assert measure.command == 'labkit run lat_ping -p repeats="until decided in 14 minutes"'
+    assert ask.command == "labkit studies lat_ping --deciders"
+    answers = replace(slow, claim="c-02", statement="the answer")
+    (step,) = report_head.next_steps("lat_ping", [answers, undecided], ["c-02"])
+    assert "the answer" in step.words, "the claim of the answer comes first"
     for verdicts in ([hopeless, known], [untestable]):
-        step = report_head.next_step("lat_ping", verdicts)
+        (step,) = report_head.next_steps("lat_ping", verdicts)
         assert step.command == "labkit studies lat_ping --deciders"
     nowhere = replace(untestable, form="not here")
-    assert report_head.next_step("lat_ping", [known, nowhere]).command == ""
-    assert report_head.next_step("lat_ping", [known]) is None
+    (step,) = report_head.next_steps("lat_ping", [known, nowhere])
+    assert not step.command and step.words.startswith("Nothing more to run")
+    (step,) = report_head.next_steps("lat_ping", [known])
+    assert step.command == "labkit run lat_ping --where lab.toml"
+    assert report_head.next_steps("lat_ping", []) == ()
 
 
 @pytest.mark.parametrize(("kernels", "names"), [
@@ -345,16 +350,17 @@ LOOSE = told(HOLDS, 0.5, 0.2, 0.9, "loose")
 
 @pytest.mark.parametrize(("verdicts", "said"), [
     ([LOOSE, told(CONTRADICTED, 3.0, 2.9, 3.1, "clear"), told(NOT_TESTABLE, *[None] * 3, "other")],
-     "of 3 claims 1 holds, 1 is contradicted, 1 cannot be tested here. "
+     "of the document's 3 claims 1 holds, 1 is contradicted, 1 cannot be tested here. "
      'Decided most clearly: "clear" is contradicted here.'),
     ([LOOSE, told(HOLDS, 3.0, None, None, "few", 2.9, 3.0, 3.1)],
-     'of 2 claims 2 hold. Decided most clearly: "few" holds here.'),
+     "of the document's 2 claims 2 hold. "
+     'Decided most clearly: "few" holds here.'),
     ([told(UNDECIDED, 0.9, 0.5, 1.5, "loose")], "the claim needs more repeats."),
     ([told(NOT_TESTABLE, 0.9, 0.5, 1.5, "x", says=s) for s in ("agrees", "differs", "differs")],
-     "of 3 claims 3 cannot be tested here."),
+     "of the document's 3 claims 3 cannot be tested here."),
 ])  # fmt: skip
 def test_the_claim_that_was_decided_most_clearly_is_what_was_found(verdicts, said):
-    assert report_head.finding(verdicts) == f"Found: {said}"
+    assert report_head.finding(verdicts) == said
 
 
 # A notebook that was saved and is opened again, or converted, shows what its panels showed.
