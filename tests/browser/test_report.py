@@ -4,15 +4,17 @@ import re
 import shutil
 import socket
 import subprocess
+from pathlib import Path
 
 import nbformat as nbf
 import numpy as np
 import papermill
 import pytest
 
-from labkit import charts, find_study
+from labkit import charts, find_study, studies
 from labkit.judging import judge
 from labkit.pages import report, scorecard
+from labkit.pages.answer import answer
 from labkit.pages.report_head import head_of
 from labkit.pages.tables import VERDICTS, Table, table
 from labkit.running.notebook import LEAN
@@ -82,6 +84,16 @@ def test_the_report_of_a_study_draws_its_charts_from_one_file(
     offline.locator(".labkit-chart").first.screenshot(path=screenshots / "report-ladder.png")
     in_the_dark_and_on_paper(offline, screenshots)
     assert offline.wrong == []
+
+
+def test_the_report_with_the_most_claims_has_two_pages_on_paper(offline, tmp_path, monkeypatch):
+    monkeypatch.setenv("LABKIT_BATCH", "1")
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
+    study = max(map(find_study, studies.names()), key=lambda study: len(study.claims))
+    written = answer(study, {"where": "recorded", "label": "x"}, print, print)
+    offline.goto(Path(written.report).as_uri())
+    offline.wait_for_selector(".labkit-top .labkit-chart[data-live]")
+    assert len(re.findall(rb"/Type\s*/Page\b", offline.pdf(format="A4"))) <= 2
 
 
 READ = "p, td, th, li, h1, h2, h3, h4, summary, label, a, b, span, code, small"
