@@ -82,10 +82,10 @@ def _plain(study: Study) -> dict[str, Any]:
 
 
 def _who_decides(study: Study) -> str:
-    from labkit.running.new_study import docs_tool
+    from labkit.judging.deciders import rows
 
-    rows = docs_tool("who_decides").rows([study])
-    return table([list(row.values()) for row in rows], list(rows[0]))
+    listed = rows([study])
+    return table([list(row.values()) for row in listed], list(listed[0]))
 
 
 # What one wants to know before it is run: where it is, what it asks, what can be changed.

@@ -13,6 +13,7 @@ from labkit import controls, kernels
 from labkit.claim import NotHere
 from labkit.claims import published
 from labkit.gates import around
+from labkit.judging.deciders import deciders
 from labkit.judging.finding import GUESTS, AnswerFigure, headlines
 from labkit.machine.units import capital
 from labkit.pages.filled import filled
@@ -96,7 +97,7 @@ def head_of(
         capital(finding([verdict.told() for verdict in verdicts])) if verdicts else "",
         _caution(results.asked.get("kernels", {}))
         or NOT_HARDWARE * bool(figure and figure.reach == GUESTS),
-        next_steps(study.name, verdicts, [headline.claim for headline in headlines(study.name)]),
+        next_steps(study, verdicts, [headline.claim for headline in headlines(study.name)]),
         tuple(
             (v.claim, v.verdict, v.statement, v.why if v.verdict == NOT_TESTABLE else "")
             for v in sorted(verdicts, key=_place)
@@ -131,27 +132,35 @@ def _caution(kernels_of: Mapping[str, str]) -> str:
 
 
 def next_steps(
-    study: str, verdicts: Sequence[Verdict], first: Sequence[str] = ()
+    study: Study, verdicts: Sequence[Verdict], first: Sequence[str] = ()
 ) -> tuple[NextStep, ...]:  # fmt: skip
     """The run that may decide a claim, best one of `first`, and where to find labs for others."""
     claims = [v for v in verdicts if v.verdict in (UNDECIDED, NOT_TESTABLE)]
     if verdicts and not claims:
         words = "Nothing is open. Measure your own hosts."
-        return (NextStep(words, f"labkit run {study} --where lab.toml"),)
+        return (NextStep(words, f"labkit run {study.name} --where lab.toml"),)
     steps, soon = [], [(minutes, v) for v in claims if (minutes := _minutes(v))]
     if soon:
         minutes, best = min(soon, key=lambda s: (s[1].claim not in first, s[0], s[1].claim))
         longer = " Other claims take longer." * (len(soon) > 1)
         words = f'Measure longer: {span(minutes)} may decide "{best.statement}".{longer}'
         repeats = f'"until decided in {minutes} minutes"'
-        steps.append(NextStep(words, f"labkit run {study} -p repeats={repeats}"))
+        steps.append(NextStep(words, f"labkit run {study.name} -p repeats={repeats}"))
     others = [v for v in claims if not _minutes(v)]
     if any(v.form != NotHere.form for v in others):
-        words = "What cannot be decided here takes other hosts. This lists their kinds:"
-        steps.append(NextStep(words, f"labkit studies {study} --deciders"))
+        words = f"What cannot be decided here takes {_hosts_for(study, others)}. This lists them:"
+        steps.append(NextStep(words, f"labkit studies {study.name} --deciders"))
     elif others and not steps:
         steps.append(NextStep(f"Nothing more to run, on any lab: {others[0].why}.", ""))
     return tuple(steps)
+
+
+# Any of them may decide one claim and not another.
+def _hosts_for(study: Study, verdicts: Sequence[Verdict]) -> str:
+    claims = [claim for claim in study.claims if claim.id in {v.claim for v in verdicts}]
+    answers = [decider for claim in claims for decider in deciders(study, claim)]
+    kinds = dict.fromkeys(d.lab for d in answers if not d.why and d.lab != "box")
+    return f"other hosts ({', '.join(kinds)})" if kinds else "other hosts"
 
 
 # Of a new run, with as many blocks as there are and those that lack; 0 where that is too long.

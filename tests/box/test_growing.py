@@ -4,12 +4,12 @@ import re
 import subprocess
 
 import pytest
-import who_decides
 
 from labkit import studies
 from labkit.box import room, topology, view
 from labkit.box.machine import Machine
 from labkit.errors import BadInput, BoxError
+from labkit.judging import deciders
 
 PROGRAMS = ("perl",)
 
@@ -171,13 +171,13 @@ TESTABLE = {
 @pytest.mark.slow
 def test_claims_that_ask_for_cpus_become_testable_on_machines_that_have_them(tmp_path):
     known = [studies.find(name) for name in studies.names()]
-    before = {*who_decides.decided_on(MACHINES[1], known)}
-    assert before == {*who_decides.decided_on(MACHINES[2], known)}
+    before = {*deciders.decided_on(MACHINES[1], known)}
+    assert before == {*deciders.decided_on(MACHINES[2], known)}
     for cpus, more in TESTABLE.items():
         machine = planted(tmp_path / str(cpus), MACHINES[cpus])
-        decided = {*who_decides.decided_on(machine, known)}
+        decided = {*deciders.decided_on(machine, known)}
         assert decided - before == more and not before - decided
-        by_kvm = {*who_decides.decided_on(machine, known, who_decides.WITH_KVM)}
+        by_kvm = {*deciders.decided_on(machine, known, deciders.WITH_KVM)}
         assert decided < by_kvm, "by emulation, some are not to be told"
         before = decided
 

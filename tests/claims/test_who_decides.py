@@ -5,12 +5,13 @@ import re
 import numpy as np
 import pytest
 from planted import judged, planted
-from who_decides import LABS, PAGE, deciders, markdown, page, rows
+from who_decides import PAGE, markdown, page
 
 from labkit import studies
 from labkit.claim import NotHere
 from labkit.errors import BadInput
 from labkit.judging import judge
+from labkit.judging.deciders import LABS, deciders, rows
 from labkit.judging.doubts import unhurried
 from labkit.judging.reading import Reading
 from labkit.machine.places import HOME

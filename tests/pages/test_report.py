@@ -135,21 +135,24 @@ def test_a_reader_is_told_what_to_do_about_claims_that_are_open():
     hopeless = replace(undecided, reasons=(late,), more=900)
     untestable, known = verdict("not testable here"), verdict("holds")
 
-    measure, ask = report_head.next_steps("lat_ping", [slow, undecided, untestable])
+    measure, ask = report_head.next_steps(studies.find("lat_ping"), [slow, undecided, untestable])
     assert measure.command == 'labkit run lat_ping -p repeats="until decided in 14 minutes"'
     assert ask.command == "labkit studies lat_ping --deciders"
     answers = replace(slow, claim="c-02", statement="the answer")
-    (step,) = report_head.next_steps("lat_ping", [answers, undecided], ["c-02"])
+    (step,) = report_head.next_steps(studies.find("lat_ping"), [answers, undecided], ["c-02"])
     assert "the answer" in step.words, "the claim of the answer comes first"
     for verdicts in ([hopeless, known], [untestable]):
-        (step,) = report_head.next_steps("lat_ping", verdicts)
+        (step,) = report_head.next_steps(studies.find("lat_ping"), verdicts)
         assert step.command == "labkit studies lat_ping --deciders"
+    raid = studies.find("raid_iometer")
+    (step,) = report_head.next_steps(raid, [replace(untestable, claim="raid-iometer-02")])
+    assert "other hosts (KVM, ESXi)" in step.words
     nowhere = replace(untestable, form="not here")
-    (step,) = report_head.next_steps("lat_ping", [known, nowhere])
+    (step,) = report_head.next_steps(studies.find("lat_ping"), [known, nowhere])
     assert not step.command and step.words.startswith("Nothing more to run")
-    (step,) = report_head.next_steps("lat_ping", [known])
+    (step,) = report_head.next_steps(studies.find("lat_ping"), [known])
     assert step.command == "labkit run lat_ping --where lab.toml"
-    assert report_head.next_steps("lat_ping", []) == ()
+    assert report_head.next_steps(studies.find("lat_ping"), []) == ()
 
 
 @pytest.mark.parametrize(("kernels", "names"), [

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from figures import figures
 from planted import Planted, exact, judged, results
-from who_decides import deciders
 
 from labkit import judging, studies
 from labkit.claims import published
 from labkit.errors import LabkitError
 from labkit.host import Guest, Host
+from labkit.judging.deciders import deciders
 from labkit.running import notebook
 from labkit.running.open_lab import check_parameters, knobs_among, with_load
 from labkit.settings.exclusive_cpu import ExclusiveCpu, OtherCpus
