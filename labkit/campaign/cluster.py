@@ -21,11 +21,10 @@ from weakref import WeakValueDictionary
 
 from labkit import __version__
 from labkit.campaign import scheduler
-from labkit.campaign.at_work import AtWork, PointAtWork
-from labkit.campaign.conductor import LOOK_SECONDS, Workplace
+from labkit.campaign.asked import CampaignPoint
+from labkit.campaign.conductor import LOOK_SECONDS, AtWork, PointAtWork, Workplace
 from labkit.campaign.folder import DIED, STOPPED, Attempt, CampaignFolder
 from labkit.campaign.places import Needs, Taken
-from labkit.campaign.points import CampaignPoint
 from labkit.errors import ClusterError, LabkitError, NoScheduler
 
 BEAT_SECONDS, TRY_SECONDS, COUNT_SECONDS = 5.0, 5.0, 30.0

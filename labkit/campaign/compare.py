@@ -15,8 +15,8 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 import numpy as np
 
 from labkit import studies
+from labkit.campaign.asked import CampaignPoint
 from labkit.campaign.folder import Attempt, CampaignFolder
-from labkit.campaign.points import CampaignPoint
 from labkit.claim import Order, judge
 from labkit.errors import LabkitError, ResultsError, readable
 from labkit.machine.units import capital, more_is_better
@@ -223,17 +223,13 @@ def compare(a: CampaignFolder, b: CampaignFolder, margin: float = MARGIN) -> Com
     verdicts = judge([question.order(n) for n, question in enumerate(questions)], blocks_of)
     figures = [_compare(*judged, margin) for judged in zip(questions, verdicts, strict=True)]
     testable = tuple(figure for figure in figures if figure.verdict.verdict != NOT_TESTABLE)
-    units = sorted({_unit(question.pair) for question in questions})
-    return Comparisons(a.name, b.name, testable, tuple(lost), tuple(why_not), "; ".join(units))
-
-
-def _unit(pair: _Pair) -> str:
-    if pair.by_session:
-        return "a repetition is the unit, so what differs between sessions counts as noise"
-    return (
+    by_block = (
         f"with fewer than {FEWEST_BLOCKS} repetitions a block is the unit, so what differs "
         "between sessions counts as a change"
     )
+    by_repetition = "a repetition is the unit, so what differs between sessions counts as noise"
+    units = sorted({by_repetition if q.pair.by_session else by_block for q in questions})
+    return Comparisons(a.name, b.name, testable, tuple(lost), tuple(why_not), "; ".join(units))
 
 
 # The pairs, and what only the old one has. Where each has one lab, that may have another name.

@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from labkit import __version__, errors
-from labkit.campaign.asked import Campaign
+from labkit.campaign.asked import Campaign, CampaignPoint
 from labkit.campaign.places import holding
-from labkit.campaign.points import CampaignPoint
 from labkit.errors import BadInput, ResultsError
 from labkit.machine import records
 from labkit.machine.places import out

@@ -8,10 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from labkit import studies
-from labkit.campaign.asked import Campaign
+from labkit.campaign.asked import Campaign, CampaignPoint
 from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.places import Needs
-from labkit.campaign.points import CampaignPoint
 from labkit.errors import LabkitError
 from labkit.machine.places import out
 from labkit.machine.units import spoken
@@ -98,30 +97,20 @@ def explained(
         for point in points[:MOST_ROWS] for at in [foreseen[point.name]]
     ]  # fmt: skip
     head = ("point", "study", "lab", "repetition", "about", "foreseen by", "values")
-    others = len(points) - MOST_ROWS
-    parts = [
-        f"{campaign.name}: {len(points)} points of {len({p.study for p in points})} studies",
-        table(rows, head) + (f"\n... and {others} more; --json lists all" if others > 0 else ""),
-        paragraph(_sentences(campaign, points, foreseen, finished)),
-    ]
-    return "\n\n".join(parts)
-
-
-# The time that all points take.
-def _sentences(
-    campaign: Campaign, points: Sequence[CampaignPoint], foreseen: Mapping[str, Foreseen],
-    finished: int,
-) -> str:  # fmt: skip
-    seconds = took(points, foreseen)
-    texts = [f"All points take about {spoken(seconds)}."]
+    others, seconds = len(points) - MOST_ROWS, took(points, foreseen)
+    told = [f"All points take about {spoken(seconds)}."]
     if finished:
-        texts.append(f"{finished} of them are finished already and are not run again.")
+        told.append(f"{finished} of them are finished already and are not run again.")
     if {forecast.by for forecast in foreseen.values()} & {"its plan", "a guess"}:
-        texts.append("Where nothing was run here yet, the time is that of the plan: a first guess.")
+        told.append("Where nothing was run here yet, the time is that of the plan: a first guess.")
     if campaign.deadline is not None and seconds > campaign.deadline:
         deadline = spoken(campaign.deadline)
-        texts.append(f"The deadline of {deadline} comes first; run it again to go on.")
-    return " ".join(texts)
+        told.append(f"The deadline of {deadline} comes first; run it again to go on.")
+    return "\n\n".join([
+        f"{campaign.name}: {len(points)} points of {len({p.study for p in points})} studies",
+        table(rows, head) + (f"\n... and {others} more; --json lists all" if others > 0 else ""),
+        paragraph(" ".join(told)),
+    ])  # fmt: skip
 
 
 def took(points: Sequence[CampaignPoint], foreseen: Mapping[str, Foreseen]) -> float:

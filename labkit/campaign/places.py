@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from labkit.campaign.points import CampaignPoint
+from labkit.campaign.asked import CampaignPoint
 from labkit.errors import Busy
 from labkit.lab import Lab
 from labkit.machine import account

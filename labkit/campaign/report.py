@@ -13,8 +13,8 @@ import altair as alt
 from markupsafe import Markup
 
 from labkit import __version__, studies
+from labkit.campaign.asked import CampaignPoint
 from labkit.campaign.folder import FINISHED, CampaignFolder, told
-from labkit.campaign.points import CampaignPoint
 from labkit.campaign.worker import NOTEBOOK, PAGE
 from labkit.charts import bundle, ends
 from labkit.charts.curves import swept

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import TextIO
 
 from labkit import studies
-from labkit.campaign.at_work import PUT_BACK
+from labkit.campaign.asked import CampaignPoint
+from labkit.campaign.conductor import PUT_BACK
 from labkit.campaign.folder import (
     BEGUN,
     DIED,
@@ -32,7 +33,6 @@ from labkit.campaign.folder import (
     CampaignFolder,
 )
 from labkit.campaign.places import WAITS, Needs, held
-from labkit.campaign.points import CampaignPoint
 from labkit.changes.journal import hello
 from labkit.errors import HostError, LabkitError, Stopped
 from labkit.lab import Lab
@@ -77,7 +77,7 @@ def main(words: list[str]) -> None:
         return  # nobody waits for it any more, and another may have this point by now
     threading.Thread(target=_until_alone, daemon=True).start()
     folder = CampaignFolder.open(Path(words[0]))
-    point = folder.numbered(int(words[1]))
+    point = next(point for point in folder.points if point.number == int(words[1]))
     path = folder.of(point)
     with (
         held(path, Needs.of(point.lab), wire.say) as locks,

@@ -52,14 +52,13 @@ def _new(args: argparse.Namespace) -> None:
 @CAMPAIGN.verb("nightly.toml | what would run where, or what is wrong in which line", FILE, JSON)
 def _check(args: argparse.Namespace) -> None:
     """Explain every point, and estimate the time for all; run nothing."""
-    from labkit.campaign import points
-    from labkit.campaign.asked import Campaign
+    from labkit.campaign.asked import Campaign, points
     from labkit.campaign.folder import CampaignFolder, folder_of
     from labkit.campaign.foreseen import explained, foreseen, took
 
     with busy(f"reading {args.file}"):
         campaign = Campaign.read(args.file)
-        campaign_points = points.points(campaign)
+        campaign_points = points(campaign)
         forecast = foreseen(campaign_points)
         path = folder_of(campaign.name) / "campaign.json"
         folder = CampaignFolder.begin(campaign, campaign_points) if path.exists() else None
@@ -89,15 +88,14 @@ def _run(args: argparse.Namespace) -> int:
     Exit codes: 0: all points are finished; 1: a point failed for good; 2: the file is wrong;
     3: the deadline came first; 130: you stopped it, and settings were put back.
     """
-    from labkit.campaign import points
-    from labkit.campaign.asked import Campaign
+    from labkit.campaign.asked import Campaign, points
     from labkit.campaign.conductor import Conductor
     from labkit.campaign.folder import CampaignFolder
     from labkit.campaign.foreseen import foreseen
     from labkit.campaign.report import write
 
     campaign = Campaign.read(args.file)
-    folder = CampaignFolder.begin(campaign, points.points(campaign))
+    folder = CampaignFolder.begin(campaign, points(campaign))
     with folder.held(), ProgressLine() as line, _workplace(args, folder, line) as at:
         line.draw("getting ready")
         conductor = Conductor(

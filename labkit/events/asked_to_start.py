@@ -10,8 +10,8 @@ from labkit.event import Event, Phase, Say, TimeLine, said
 from labkit.lab import Lab
 from labkit.machine.scripts import beside
 from labkit.setting import Words
-from labkit.settings._esxi import FIND, quoted
 from labkit.settings._ways import script
+from labkit.settings.esxi import FIND, quoted
 from labkit.workload import Sample, Series
 
 PROGRAMS = ("vim-cmd",)

@@ -55,14 +55,13 @@ def _foreseen(noise: Noise, level: Level) -> dict[int, float | None]:
 
 def told(noise: Noise) -> dict[str, Any]:
     """For JSON: an end that the measurements do not bind is None, and so is a floor beyond it."""
-    return {**asdict(noise), "levels": [_describe(noise, level) for level in noise.levels]}
-
-
-def _describe(noise: Noise, level: Level) -> dict[str, Any]:
-    ends = {"low": level.ratio.least, "high": level.ratio.most}
-    finds = {str(n): _within(number) for n, number in _foreseen(noise, level).items()}
-    return {**asdict(level), "ratio": asdict(level.ratio) | ends, "floor": _within(level.floor),
-            "finds": finds}  # fmt: skip
+    levels = []
+    for level in noise.levels:
+        ends = {"low": level.ratio.least, "high": level.ratio.most}
+        finds = {str(n): _within(number) for n, number in _foreseen(noise, level).items()}
+        levels.append({**asdict(level), "ratio": asdict(level.ratio) | ends,
+                       "floor": _within(level.floor), "finds": finds})  # fmt: skip
+    return {**asdict(noise), "levels": levels}
 
 
 def _within(number: float | None) -> float | None:

@@ -51,6 +51,7 @@ EXAMPLES = {"int": ("a whole number", "3"), "float": ("a number", "0.5"),
             "bool": ("true or false", "true")}  # fmt: skip
 """Words for each kind of parameter, and an example of it."""
 FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+READERS: Mapping[str, Callable[[str], object]] = {"int": int, "float": float}
 LONGEST_TOLD = 40
 PICTURE = re.compile(r"\]\((pictures/[\w./-]+\.svg)\)")
 FEW_BLOCKS = 5
@@ -103,16 +104,13 @@ def read_parameters(source: Path, words: Mapping[str, str]) -> dict[str, Any]:
 def _value(name: str, kind: str, word: str) -> object:
     if name == "repeats" and word.startswith(until_decided.WORDS):
         return word
-    readers: dict[str, Callable[[str], object]] = {
-        "int": int, "float": float, "bool": lambda text: FLAGS[text.lower()],
-    }  # fmt: skip
     try:
-        return readers.get(kind, str)(word)
+        return FLAGS[word.lower()] if kind == "bool" else READERS.get(kind, str)(word)
     except (ValueError, KeyError):
-        example = EXAMPLES.get(kind, (kind, ""))
-        hint = f"such as: -p {name}={example[1]}"
+        title, example = EXAMPLES.get(kind, (kind, ""))
         text = word if len(word) <= LONGEST_TOLD else f"{word[:LONGEST_TOLD]}..."
-        raise BadInput(f"parameter {name} must be {example[0]}, not {text!r}", hint=hint) from None
+        problem = f"parameter {name} must be {title}, not {text!r}"
+        raise BadInput(problem, hint=f"such as: -p {name}={example}") from None
 
 
 def as_run(study: Study, chosen: Parameters, place: str) -> tuple[Study, int | str]:
@@ -250,7 +248,10 @@ class Rerun:
                     "connection_file": str(folder / "kernel.json"),
                 }}),
             )  # fmt: skip
-            _insist_complete(half)
+            # papermill calls a cell "completed" also when its kernel died before it ran.
+            code = _code(json.loads(half.read_text("utf-8")))
+            if missing := sum(cell["execution_count"] is None for cell in code):
+                raise LabkitError(f"{half}: {missing} of {len(code)} cells never ran")
         except BaseException as error:
             self.failure = error
         finally:
@@ -343,14 +344,6 @@ def _attach(document: dict[str, Any], beside: Path) -> bool:
 def _code(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [cell for cell in document["cells"]
             if cell["cell_type"] == "code" and "".join(cell["source"])]  # fmt: skip
-
-
-# papermill calls a cell "completed" also when its kernel died before it ran.
-def _insist_complete(file: Path) -> None:
-    code = _code(json.loads(file.read_text("utf-8")))
-    missing = sum(1 for cell in code if cell["execution_count"] is None)
-    if missing:
-        raise LabkitError(f"{file}: {missing} of {len(code)} cells never ran")
 
 
 def _explain(failure: BaseException, target: Path, was_interrupted: bool) -> LabkitError:

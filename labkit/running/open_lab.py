@@ -267,7 +267,12 @@ def facts(lab: Lab) -> dict[str, Any]:
         "interfaces": _known({role: host.interface for role, host in own_hosts.items()}),
         "elsewhere": possible.elsewhere(lab),
     }  # fmt: skip
-    of_hosts = together(_host_facts, lab.hosts.values(), AT_ONCE)
+
+    def facts_of(host: Host) -> dict[str, str]:
+        values = parse(host.check("sh", "-c", FACTS))
+        return {name: values.get(name, "") for name in FACT_NAMES}
+
+    of_hosts = together(facts_of, lab.hosts.values(), AT_ONCE)
     return {
         "name": lab.name, "tier": lab.tier, "accelerator": lab.accelerator, **_known(optional),
         "hosts": dict(zip(lab.hosts, of_hosts, strict=True)),
@@ -312,11 +317,6 @@ def _describe(results: Results) -> tuple[str, str]:
         return told, kernels.brief(on)
     machine = "One machine" if lab["accelerator"] == "kvm" else "Emulated: one machine"
     return ", ".join(filter(None, (machine, parts))), "emulated"
-
-
-def _host_facts(host: Host) -> dict[str, str]:
-    values = parse(host.check("sh", "-c", FACTS))
-    return {name: values.get(name, "") for name in FACT_NAMES}
 
 
 def _results(place: str) -> bool:

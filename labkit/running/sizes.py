@@ -114,15 +114,11 @@ def grown(study: Study, lab: Lab | None) -> Study:
         return study
     if TWIN in lab.hosts:
         study = with_twin(study, lab.host("server").guests)
-    numbers = {
-        name: sum(player in lab.hosts for player in numbered(role, MOST_COUNT))
-        for name, role in study.grows.items() if study.scale == FIT
-    }  # fmt: skip
-    limits = study.document.sizes
-    larger = {
-        name: min(number, int(limits[name])) for name, number in numbers.items()
-        if number > int(study.sizes[name])
-    }  # fmt: skip
+    larger = {}
+    for name, role in study.grows.items() if study.scale == FIT else ():
+        number = sum(player in lab.hosts for player in numbered(role, MOST_COUNT))
+        if number > int(study.sizes[name]):
+            larger[name] = min(number, int(study.document.sizes[name]))
     return study.sized(**larger)
 
 

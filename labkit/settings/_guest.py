@@ -7,9 +7,9 @@ from labkit.errors import Impossible
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Way, Words
-from labkit.settings._esxi import FIND, of_vmx, quoted
 from labkit.settings._fields import name, named, pattern
 from labkit.settings._ways import PICK, RESTART, ROOT, OnHost, by, picked, script
+from labkit.settings.esxi import FIND, of_vmx, quoted
 
 PROGRAMS = ("nc", "ping", "ssh-keyscan", "virsh")
 

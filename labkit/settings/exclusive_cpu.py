@@ -7,7 +7,6 @@ from labkit.host import Host
 from labkit.machine.cpus import cpus_of, ranges
 from labkit.machine.scripts import beside
 from labkit.setting import Way, Words
-from labkit.settings._esxi import of_vmx
 from labkit.settings._fields import aside, name, switch
 from labkit.settings._guest import (
     EACH_GUEST,
@@ -19,6 +18,7 @@ from labkit.settings._guest import (
     machine_of,
 )
 from labkit.settings._ways import CPUS, ROOT, OnHost, script
+from labkit.settings.esxi import of_vmx
 
 PROGRAMS = ("virsh",)
 

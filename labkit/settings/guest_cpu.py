@@ -9,10 +9,10 @@ from labkit.host import Host
 from labkit.machine.cpus import cpus_of
 from labkit.machine.scripts import beside
 from labkit.setting import Way, Words
-from labkit.settings._esxi import of_vmx
 from labkit.settings._fields import CPU_SHARES, amount, cpu_list, cpu_set, share, word
 from labkit.settings._guest import VIRSH, OfMachine, numbers, of_lines, of_option, of_virsh
 from labkit.settings._ways import CPUS, ROOT, picked, script
+from labkit.settings.esxi import of_vmx
 
 PROGRAMS = ("awk", "virsh")
 

@@ -7,7 +7,6 @@ from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Way, Words
-from labkit.settings._esxi import ADVANCED, of_vmx, since_boot
 from labkit.settings._fields import amount, switch, whole, word
 from labkit.settings._guest import (
     DEFINITION,
@@ -20,6 +19,7 @@ from labkit.settings._guest import (
     guest_name,
 )
 from labkit.settings._ways import RESTART, OnHost, by, on_or_off, script, switched
+from labkit.settings.esxi import ADVANCED, of_vmx, since_boot
 
 PROGRAMS = ("bridge", "esxcli", "python3", "virsh")
 

@@ -3,10 +3,10 @@
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Way, Words
-from labkit.settings._esxi import FIND, quoted
 from labkit.settings._fields import word
 from labkit.settings._guest import EACH_GUEST, VIRSH, OfGuest, guest_name
 from labkit.settings._ways import RESTART, script
+from labkit.settings.esxi import FIND, quoted
 
 PROGRAMS = ("virsh",)
 

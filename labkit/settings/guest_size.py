@@ -7,10 +7,10 @@ from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Setting, Way
-from labkit.settings._esxi import of_vmx
 from labkit.settings._fields import amount, word
 from labkit.settings._guest import OfMachine, numbers, of_definition, of_lines, of_option
 from labkit.settings._ways import by, script
+from labkit.settings.esxi import of_vmx
 from labkit.settings.guest_cpu import GuestCpuReservation
 
 MIB = 16 * 2**20

@@ -6,9 +6,9 @@ from typing import ClassVar
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.setting import Way
-from labkit.settings._esxi import of_advanced
 from labkit.settings._fields import amount, rule, word
 from labkit.settings._ways import OnHost, by, of_choice, of_machine, script, switched
+from labkit.settings.esxi import of_advanced
 
 SIZES = {2048: "2 MiB", 1_048_576: "1 GiB"}
 TIDY = "test ! -w /proc/sys/vm/compact_memory || echo 1 >/proc/sys/vm/compact_memory"

@@ -5,10 +5,10 @@ from typing import ClassVar
 
 from labkit.host import Host
 from labkit.setting import Way
-from labkit.settings._esxi import of_advanced
 from labkit.settings._fields import amount, pattern
 from labkit.settings._guest import OfMachine, of_virsh
 from labkit.settings._ways import ROOT, OnHost, by, on_or_off, picked, switched
+from labkit.settings.esxi import of_advanced
 
 PROGRAMS = ("esxcli",)
 

@@ -7,7 +7,6 @@ from labkit.host import Host
 from labkit.machine.cpus import cpus_of
 from labkit.machine.scripts import beside
 from labkit.setting import Setting, Way, Words
-from labkit.settings._esxi import of_advanced, of_kernel
 from labkit.settings._fields import amount, cpu_set, word
 from labkit.settings._ways import (
     OWN_KERNEL,
@@ -20,6 +19,7 @@ from labkit.settings._ways import (
     on_or_off,
     script,
 )
+from labkit.settings.esxi import of_advanced, of_kernel
 
 CPUS = "/sys/devices/system/cpu"
 ALL_STATES = "all states"

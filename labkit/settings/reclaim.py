@@ -5,10 +5,10 @@ from typing import ClassVar
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Way, Words
-from labkit.settings._esxi import EDIT_LINES, FIND, SHOW, edited, lines_of, quoted
 from labkit.settings._fields import switch
 from labkit.settings._guest import RESERVATION, OfGuest, guest_name
 from labkit.settings._ways import RESTART, script
+from labkit.settings.esxi import EDIT_LINES, FIND, SHOW, edited, lines_of, quoted
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 

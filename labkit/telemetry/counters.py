@@ -88,30 +88,23 @@ class _Odd(Exception):
     """What polars read may not be what the file says."""
 
 
-@dataclass(frozen=True)
-class _Head:
-    """The header line, and the names of the counters."""
-
-    line: bytes
-    names: tuple[str, ...]
-
-
 def counters(path: Path) -> tuple[str, ...]:
     """The names of a file's counters in its order; the time of day is not one of them."""
     with opened(path) as file:
-        return _head(path, file).names
+        return _names(path, next(_lines(path, file), b""))
 
 
 def read(path: Path, names: Sequence[str] | None = None) -> Columns:
     """The counters of these names, or all of them."""
-    with opened(path) as file:
-        head = _head(path, file)
-    places_all = list(range(1, len(head.names) + 1))
-    places = places_all if names is None else _places(path, head.names, names)
-    times, values, cut = _read(path, head, places)
+    names_all = counters(path)
+    places = range(1, len(names_all) + 1) if names is None else _places(path, names_all, names)
+    try:
+        times, values, cut = *_as_it_lies(path, len(names_all) + 1, places), ""
+    except _Odd:
+        times, values, cut = _by_hand(path, len(names_all) + 1, places)
     if not times.size:
         raise ResultsError(f"{path}: holds no rows, only a header", said=cut)
-    return Columns(times, head.names if names is None else tuple(names), values, cut)
+    return Columns(times, names_all if names is None else tuple(names), values, cut)
 
 
 def of_text(text: str) -> Columns:
@@ -124,13 +117,6 @@ def of_text(text: str) -> Columns:
         except ResultsError as error:
             problem = error.what.replace(str(file), "esxtop")
             raise ResultsError(problem, said=error.said, hint=error.hint) from None
-
-
-def _read(path: Path, head: _Head, places: Sequence[int]) -> tuple[Times, Numbers, str]:
-    try:
-        return *_as_it_lies(path, len(head.names) + 1, places), ""
-    except _Odd:
-        return _by_hand(path, head, places)
 
 
 # The last field of a row is there, and none after it, only if polars found all fields of the row.
@@ -199,35 +185,24 @@ def opened(path: Path) -> BufferedReader:
         raise BadInput(f"{path}: cannot be opened", said=error.strerror or str(error)) from None
 
 
-def _head(path: Path, file: BufferedReader) -> _Head:
-    line = next(_lines(path, file), b"")
-    if not line.endswith(b"\n"):
-        raise _no_header(path, line)
-    return _Head(line, _names(path, line))
-
-
-def _no_header(path: Path, line: bytes) -> ResultsError:
-    hint = "was it made by `esxtop -b`, and not cut off?"
-    if b"\r" in line:
-        hint = "its lines end with \\r alone: `tr '\\r' '\\n'` makes lines of them"
-    return ResultsError(f"{path}: has no whole header line", hint=hint)
-
-
 def _names(path: Path, line: bytes) -> tuple[str, ...]:
+    if not line.endswith(b"\n"):
+        hint = "was it made by `esxtop -b`, and not cut off?"
+        if b"\r" in line:
+            hint = "its lines end with \\r alone: `tr '\\r' '\\n'` makes lines of them"
+        raise ResultsError(f"{path}: has no whole header line", hint=hint)
     try:
         text = line.decode("utf-8-sig").rstrip("\r\n")
         texts = next(csv.reader([text], strict=True), [])
-        fields = [JOINED_NAME.sub(r"\1", name) if '"' in name else name for name in texts]
     except (UnicodeDecodeError, csv.Error) as error:
+        problem = f"{path}: the header cannot be read"
         hint = "separate fields with commas and use UTF-8 (see iconv)"
-        raise ResultsError(
-            f"{path}: the header cannot be read", said=str(error), hint=hint
-        ) from None
-    if len(fields) < 2 or not fields[0].startswith("(PDH-CSV 4.0)"):
+        raise ResultsError(problem, said=str(error), hint=hint) from None
+    if len(texts) < 2 or not texts[0].startswith("(PDH-CSV 4.0)"):
         hint = 'theirs begins with "(PDH-CSV 4.0)" and has one column per counter'
         problem = f"{path}: is not the CSV of esxtop or perfmon"
         raise ResultsError(problem, said=text[:80], hint=hint)
-    return tuple(fields[1:])
+    return tuple(JOINED_NAME.sub(r"\1", name) if '"' in name else name for name in texts[1:])
 
 
 def _place(names: tuple[str, ...], name: str, file: str) -> int:
@@ -266,15 +241,19 @@ def _lines(path: Path, file: BufferedReader) -> Iterator[bytes]:
         raise ResultsError(f"{path}: cannot be read", said=str(error)) from None
 
 
-# Field by field; the first that is odd is refused, with its place.
-def _by_hand(path: Path, head: _Head, places: Sequence[int]) -> tuple[Times, Numbers, str]:
-    times, values, cut = [], [], ""
+# Field by field; the first that is odd is refused, with its place. A tool that was started again,
+# into the same file, wrote its header again.
+def _by_hand(path: Path, count: int, places: Sequence[int]) -> tuple[Times, Numbers, str]:
+    times, values, cut, header = [], [], "", b""
     with opened(path) as file:
         for number, line in enumerate(_lines(path, file), 1):
             row = line.removesuffix(b"\n").removesuffix(b"\r")
-            fields, count = row.split(b","), len(head.names) + 1
+            fields, header = row.split(b","), header or row.removeprefix(BOM_UTF8).strip()
             if b"(" in line[:5]:
-                _insist_header(path, number, row, head)
+                if number > 1 and row.strip() != header:
+                    problem = f"cannot read line {number}, which is neither a row nor the header"
+                    hint = "start a new file when counters change"
+                    raise ResultsError(f"{path}: {problem} again", said=_excerpt(row), hint=hint)
             elif line[-1:] != b"\n" and not (len(fields) == count and PROOF.fullmatch(fields[-1])):
                 if row.strip():
                     cut = f"the last line is not whole ({len(fields)} of {count} fields)"
@@ -287,14 +266,6 @@ def _by_hand(path: Path, head: _Head, places: Sequence[int]) -> tuple[Times, Num
                 times.append(_moment(fields[0], at))
                 values.append([_number(fields[place], f"{at} {place + 1}") for place in places])
     return np.array(times, "datetime64[us]"), np.array(values).reshape(-1, len(places)), cut
-
-
-# A tool that was started again, into the same file, wrote its header again.
-def _insist_header(path: Path, number: int, row: bytes, head: _Head) -> None:
-    if number > 1 and row.strip() != head.line.removeprefix(BOM_UTF8).strip():
-        problem = f"cannot read line {number}, which is neither a row nor the header again"
-        hint = "start a new file when counters change"
-        raise ResultsError(f"{path}: {problem}", said=_excerpt(row), hint=hint)
 
 
 def _moment(field: bytes, at: str) -> datetime:

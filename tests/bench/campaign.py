@@ -102,7 +102,7 @@ def of_size(folder):
     file = folder / "many.toml"
     file.write_text(f'labs = ["recorded"]\nrepetitions = {MANY}\n[[study]]\nname = "{STUDY}"\n')
     campaign = Campaign.read(file)
-    points = all_points.points(campaign)
+    points = all_points(campaign)
     many = CampaignFolder.begin(campaign, points)
     for point in points:
         many.of(point).mkdir(parents=True)

@@ -3,9 +3,8 @@
 import pytest
 from campaigns import written
 
-from labkit.campaign.asked import Campaign
+from labkit.campaign.asked import Campaign, points
 from labkit.campaign.places import MACHINE, Needs, Taken
-from labkit.campaign.points import points
 from labkit.cli import main
 
 STUDY = '[[study]]\nname = "lat_vmxnet3"\nlabs = ["recorded"]\n'

@@ -12,11 +12,11 @@ import pytest
 from campaigns import begun, folder, history, labkit, loopback_lab, made_up, processes, written
 
 from labkit import errors
+from labkit.campaign.asked import CampaignPoint
 from labkit.campaign.conductor import CampaignStanding
 from labkit.campaign.folder import FAILED, Attempt, pause
 from labkit.campaign.foreseen import Foreseen, best_known, earlier, together
 from labkit.campaign.places import Needs, Waiting, held, to_begin
-from labkit.campaign.points import CampaignPoint
 from labkit.campaign.report import _facts
 from labkit.changes.in_force import in_force
 from labkit.cli import main

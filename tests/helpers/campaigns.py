@@ -14,8 +14,7 @@ import synthetic
 from sshd import Server, serving, tell
 
 from labkit import studies
-from labkit.campaign import points
-from labkit.campaign.asked import Campaign
+from labkit.campaign.asked import Campaign, points
 from labkit.campaign.folder import FINISHED, Attempt, CampaignFolder, folder_of
 from labkit.gates.gate import NAMES
 from labkit.judging import judge
@@ -198,7 +197,7 @@ def made_up(out, name, repetitions, seed=0, shapes=None, count=600, sweep=(300,)
         f"sweep.count = {[*sweep]}\n", name,
     )  # fmt: skip
     campaign = Campaign.read(path)
-    found = CampaignFolder.begin(campaign, points.points(campaign))
+    found = CampaignFolder.begin(campaign, points(campaign))
     before = synthetic.SHAPES
     for point in found.points:
         own = found.of(point)

@@ -16,11 +16,11 @@ from pathlib import Path
 from dask_here import dask_here, stub_point
 
 from labkit.campaign import report
+from labkit.campaign.asked import CampaignPoint
 from labkit.campaign.cluster import OnCluster
 from labkit.campaign.conductor import Conductor
 from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.foreseen import Foreseen
-from labkit.campaign.points import CampaignPoint
 from labkit.campaign.scheduler import connected
 
 LAB = """name = "{name}"
