@@ -82,7 +82,7 @@ def _plain(study: Study) -> dict[str, Any]:
 
 
 def _who_decides(study: Study) -> str:
-    from labkit.judging.deciders import rows
+    from labkit.running.deciders import rows
 
     listed = rows([study])
     return table([list(row.values()) for row in listed], list(listed[0]))

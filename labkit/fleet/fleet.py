@@ -56,7 +56,7 @@ class Outcomes(Mapping[str, T | LabkitError], Generic[T]):
     def check(self) -> dict[str, T]:
         """All answers; if a host failed, one error that names every host that did."""
         if failures := self.failed:
-            lines = [f"{name}: {_explain(name, outcome)}" for name, outcome in failures.items()]
+            lines = [_explain(name, outcome) for name, outcome in failures.items()]
             raise FleetFailed(
                 f"{len(failures)} of {len(self.all)} hosts failed: {', '.join(failures)}",
                 said="\n".join(lines[:3]),
@@ -242,8 +242,9 @@ def _clock(host: Host) -> ClockReading:
     return read
 
 
+# An error says itself where it was.
 def _explain(name: str, outcome: Any) -> str:
     if isinstance(outcome, LabkitError):
-        return str(outcome).removeprefix(f"{name}: ").replace("\n", " ")
+        return str(outcome).replace("\n", " ")
     text = " ".join((outcome.stderr or "").split())[-200:]
-    return f"ended with code {outcome.code}" + (f": {text}" if text else "")
+    return f"{name}: ended with code {outcome.code}" + (f": {text}" if text else "")

@@ -13,7 +13,6 @@ from labkit import controls, kernels
 from labkit.claim import NotHere
 from labkit.claims import published
 from labkit.gates import around
-from labkit.judging.deciders import deciders
 from labkit.judging.finding import GUESTS, AnswerFigure, headlines
 from labkit.machine.units import capital
 from labkit.pages.filled import filled
@@ -21,6 +20,7 @@ from labkit.pages.tables import Table
 from labkit.reason import span
 from labkit.results import Results
 from labkit.running import notebook
+from labkit.running.deciders import deciders
 from labkit.running.open_lab import note
 from labkit.statistics.percentiles import MOST_BLOCKS
 from labkit.study import Study

@@ -9,7 +9,7 @@ from labkit import studies
 from labkit.box import room, topology, view
 from labkit.box.machine import Machine
 from labkit.errors import BadInput, BoxError
-from labkit.judging import deciders
+from labkit.running import deciders
 
 PROGRAMS = ("perl",)
 

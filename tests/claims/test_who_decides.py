@@ -11,11 +11,11 @@ from labkit import studies
 from labkit.claim import NotHere
 from labkit.errors import BadInput
 from labkit.judging import judge
-from labkit.judging.deciders import LABS, deciders, rows
 from labkit.judging.doubts import unhurried
 from labkit.judging.reading import Reading
 from labkit.machine.places import HOME
 from labkit.results import Results
+from labkit.running.deciders import LABS, deciders, rows
 from labkit.running.open_lab import recorded
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME
 

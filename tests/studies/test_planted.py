@@ -13,8 +13,8 @@ from labkit import judging, studies
 from labkit.claims import published
 from labkit.errors import LabkitError
 from labkit.host import Guest, Host
-from labkit.judging.deciders import deciders
 from labkit.running import notebook
+from labkit.running.deciders import deciders
 from labkit.running.open_lab import check_parameters, knobs_among, with_load
 from labkit.settings.exclusive_cpu import ExclusiveCpu, OtherCpus
 from labkit.settings.guest_nic import GuestNic

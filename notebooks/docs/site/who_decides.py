@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from labkit.box.machine import Machine
 from labkit.errors import BadInput
-from labkit.judging.deciders import BOXES, LABS, decided_on, rows
 from labkit.machine.places import HOME
+from labkit.running.deciders import BOXES, LABS, decided_on, rows
 from labkit.study import Study
 
 LARGER = {
