@@ -123,8 +123,7 @@ def test_the_head_says_all_that_a_reader_asks_first(tmp_path):
               "Controls of this lab"]  # fmt: skip
     places = [top.find(text) for text in wanted]
     assert -1 not in places and places == sorted(places)
-    for claim in study.claims:
-        assert f"<small>{claim.id}" in top
+    assert all(f"<small>{claim.id}" in top for claim in study.claims)
 
 
 def test_a_reader_is_told_what_to_do_about_claims_that_are_open():
@@ -134,7 +133,6 @@ def test_a_reader_is_told_what_to_do_about_claims_that_are_open():
     slow = replace(undecided, reasons=(replace(soon, seconds=6000.0),))
     hopeless = replace(undecided, reasons=(late,), more=900)
     untestable, known = verdict("not testable here"), verdict("holds")
-
     measure, ask = report_head.next_steps(studies.find("lat_ping"), [slow, undecided, untestable])
     assert measure.command == 'labkit run lat_ping -p repeats="until decided in 14 minutes"'
     assert ask.command == "labkit studies lat_ping --deciders"
@@ -147,8 +145,8 @@ def test_a_reader_is_told_what_to_do_about_claims_that_are_open():
     raid = studies.find("raid_iometer")
     (step,) = report_head.next_steps(raid, [replace(untestable, claim="raid-iometer-02")])
     assert "other hosts (KVM, ESXi)" in step.words
-    nowhere = replace(untestable, form="not here")
-    (step,) = report_head.next_steps(studies.find("lat_ping"), [known, nowhere])
+    nowhere = [known, replace(untestable, form="not here")]
+    (step,) = report_head.next_steps(studies.find("lat_ping"), nowhere)
     assert not step.command and step.words.startswith("Nothing more to run")
     (step,) = report_head.next_steps(studies.find("lat_ping"), [known])
     assert step.command == "labkit run lat_ping --where lab.toml"
@@ -390,8 +388,7 @@ ladder.draw(lambda: ladder.chart((50,)))
 def test_each_panel_leaves_its_picture_and_its_numbers(monkeypatch):
     monkeypatch.delenv("LABKIT_BATCH", raising=False)
     notebook = nbf.new_notebook(cells=[nbf.new_code_cell(c.strip()) for c in CELLS.split("---")])
-    client = NotebookClient(notebook, kernel_name="python3", timeout=300, extra_arguments=[LEAN])
-    client.execute()
+    NotebookClient(notebook, kernel_name="python3", timeout=300, extra_arguments=[LEAN]).execute()
     _, study, ladder, _ = ([o["data"] for o in cell.outputs] for cell in notebook.cells)
     assert any("runs are there (recorded" in data["text/plain"] for data in study)
     assert any(tables.MIME in data for data in study)
