@@ -3,12 +3,12 @@
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from boxes import OTHER
 from leftovers import another, maker_killed, snapshot
+from waiting import awaited
 
 from labkit import box
 from labkit.box.containers import container
@@ -100,10 +100,8 @@ def test_a_server_in_a_container_can_be_bound_to_its_address(four, role):
     program = inside.check("sh", "-c", "command -v sshd").strip()
     script = f"exec 3<>/dev/tcp/{inside.address}/2222 && head -c 4 <&3"
     with inside.raw("timeout", "30", program, *words):
-        until = time.monotonic() + 20
-        while not (said := four.host("client").run("bash", "-c", script)).ok:
-            assert time.monotonic() < until, said
-        assert said.stdout == "SSH-"
+        client = four.host("client")
+        awaited(lambda: client.run("bash", "-c", script).stdout == "SSH-", 20)
 
 
 @pytest.mark.parametrize("role", ("bridged", "bridged2"))

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from boxes import NAME
-from leftovers import awaited
+from waiting import awaited
 
 from labkit.box import Faults, status
 from labkit.box.folder import Folder

@@ -1,10 +1,9 @@
 """Four guests on one server: each with settings of its own, all under the load at once."""
 
-import time
-
 import pytest
 from boxes import OTHER
 from leftovers import another
+from waiting import awaited
 
 from labkit import box, find_study
 from labkit.changes.in_force import applied, in_force
@@ -74,9 +73,8 @@ def test_all_guests_are_asked_at_once_and_each_answers_for_itself(four):
     served = Sockperf(duration=1)
     (trips,) = pairs.parse(served, pairs.run(served, together))
     assert len(trips.values) > 100
-    end = time.monotonic() + 10
-    while any(four.host(guest).run("pidof", "sockperf").ok for guest in GUESTS):
-        assert time.monotonic() < end, "a server has not ended"
+    serves = ("pidof", "sockperf")
+    awaited(lambda: not any(four.host(guest).run(*serves).ok for guest in GUESTS), 10)
 
 
 def test_what_is_set_in_a_guest_goes_back_before_it_is_paused_and_comes_when_it_goes_on(four):

@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from leftovers import awaited, snapshot_but_for_others
+from leftovers import snapshot_but_for_others
+from waiting import awaited
 
 from labkit.box.status import left_over
 from labkit.changes.journal import hello

@@ -9,7 +9,8 @@ import time
 
 import pytest
 from boxes import NAME, TWO
-from leftovers import another, awaited, kept_by_the_kernel, snapshot
+from leftovers import another, kept_by_the_kernel, snapshot
+from waiting import awaited
 
 from labkit import box
 from labkit.box import folder, needs

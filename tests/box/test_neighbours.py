@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from boxes import OTHER
-from leftovers import another, awaited
+from leftovers import another
+from waiting import awaited
 
 from labkit.changes.in_force import applied, in_force
 from labkit.changes.plan import plan

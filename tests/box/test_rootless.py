@@ -12,8 +12,9 @@ from shlex import quote
 
 import pytest
 from boxes import NAME
-from leftovers import awaited, maker_killed
+from leftovers import maker_killed
 from plain_user import UID, PlainUser
+from waiting import awaited
 
 from labkit import box
 from labkit.box.needs import TUN

@@ -3,13 +3,13 @@
 import shlex
 import shutil
 import subprocess
-import time
 import tomllib
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from by_hand import insist_same
+from waiting import awaited
 
 from labkit.workloads.netperf import Netperf
 from labkit.workloads.ping import Ping
@@ -77,9 +77,7 @@ def served(words, client):
         ["ssh", "-tt", *words[1:]], stdin=subprocess.PIPE, stdout=away, stderr=away
     ) as server:
         try:
-            end = time.monotonic() + 20
-            while subprocess.run(client, capture_output=True).returncode:
-                assert time.monotonic() < end, "the server did not start"
+            awaited(lambda: not subprocess.run(client, capture_output=True).returncode)
             yield
         finally:
             server.terminate()

@@ -4,8 +4,8 @@ import json
 
 import pytest
 from boxes import OTHER
-from campaigns import wait_for
 from leftovers import another
+from waiting import awaited
 
 from labkit import box
 from labkit.box import topology
@@ -51,7 +51,7 @@ def test_a_guest_of_qemu_has_its_host_s_programs_containers_and_both_ways_to_the
             assert sent(server, link) - moved >= 20, nic
         # Killed as by the kernel, it is gone whole; what is begun next is as new.
         server.check("sh", "-c", "kill -KILL $(guest pids)")
-        wait_for(lambda: server.check("guest", "state") == "stopped\n", 5)
+        awaited(lambda: server.check("guest", "state") == "stopped\n", 5)
         box.up(OTHER)
         guest.close()
         assert guest.run("ls", "/tmp/mine").code

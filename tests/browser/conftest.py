@@ -4,7 +4,6 @@ import json
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from waiting import free_port
 
 from labkit import box
 from labkit.running.notebook import LEAN
@@ -74,8 +74,7 @@ def lab_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     home = tmp_path_factory.mktemp("jupyter")
     folder = home / "notebooks"
     folder.mkdir()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     server = Server(port, secrets.token_hex(16), folder, home / "lab.log")
     with server.log.open("wb") as log:
         process = subprocess.Popen(

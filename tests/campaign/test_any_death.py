@@ -22,11 +22,11 @@ from campaigns import (
     labkit,
     processes,
     runs,
-    wait_for,
     written,
 )
 from campaigns import insist_whole as insist_all
 from dask_here import dask_here
+from waiting import awaited
 
 from labkit.campaign.folder import DIED, FAILED, FINISHED
 
@@ -71,7 +71,7 @@ def test_a_death_at_any_moment_changes_nothing(lab, undisturbed, tmp_path, numbe
     again = labkit("campaign", "run", file, out=out)
     assert again.returncode == 0, again.stderr
     insist_whole(out, undisturbed)
-    wait_for(lambda: not processes(out), 20)
+    awaited(lambda: not processes(out), 20)
     shutil.rmtree(out)
 
 
@@ -82,7 +82,7 @@ def test_a_death_at_any_moment_changes_nothing_on_a_cluster(lab, undisturbed, tm
     with dask_here(tmp_path, out) as dask:
         scheduler, worker = dask.scheduler(), dask.worker("lab-loopback")
         words = ("campaign", "run", file, "--scheduler", dask.address)
-        wait_for(lambda: b"Registered" in (tmp_path / "dask-1.log").read_bytes())
+        awaited(lambda: b"Registered" in (tmp_path / "dask-1.log").read_bytes())
         first = begun(*words, out=out)
         dask.running.append(first)
         time.sleep(chosen.uniform(0, 1.5 * undisturbed.seconds))

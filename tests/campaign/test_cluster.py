@@ -16,10 +16,10 @@ from campaigns import (
     insist_whole,
     labkit,
     processes,
-    wait_for,
     written,
 )
 from dask_here import dask_here
+from waiting import awaited
 
 from labkit import __version__, errors
 from labkit.campaign import cluster, scheduler
@@ -110,7 +110,7 @@ def test_a_campaign_on_workers_made_here_is_as_one_without_them(tmp_path):
     assert (out / "campaigns/small/report/index.html").is_file()
     again = labkit(*words, out=out)
     assert again.returncode == 0 and "finished in" not in again.stderr
-    wait_for(lambda: not processes(out), 20)
+    awaited(lambda: not processes(out), 20)
 
 
 # `test_any_death.py` has the same at random moments.
@@ -119,13 +119,13 @@ def test_a_killed_worker_and_a_scheduler_that_is_lost_change_nothing(lab, tmp_pa
     file, out = written(lab, TWO), tmp_path / "out"
     with dask_here(tmp_path, out) as dask:
         first, worker = dask.scheduler(), dask.worker("lab-loopback")
-        wait_for(lambda: b"Registered" in (tmp_path / "dask-1.log").read_bytes())
+        awaited(lambda: b"Registered" in (tmp_path / "dask-1.log").read_bytes())
         run = begun("campaign", "run", file, "--scheduler", dask.address, out=out)
         dask.running.append(run)
-        wait_for(lambda: processes(out, WORKER), LONG)
+        awaited(lambda: processes(out, WORKER), LONG)
         worker.kill()
         dask.worker("lab-loopback")
-        wait_for(lambda: [*out.glob("results/lat_ping/*/runs/*.begun")], LONG)
+        awaited(lambda: [*out.glob("results/lat_ping/*/runs/*.begun")], LONG)
         first.kill()
         first.wait()
         dask.scheduler()
@@ -143,10 +143,10 @@ def test_a_point_whose_machine_died_is_tried_again_and_its_runs_are_kept(lab, tm
     with dask_here(tmp_path, out) as dask:
         dask.scheduler()
         dask.worker("lab-loopback")
-        wait_for(lambda: b"Registered" in (tmp_path / "dask-1.log").read_bytes())
+        awaited(lambda: b"Registered" in (tmp_path / "dask-1.log").read_bytes())
         run = begun("campaign", "run", file, "--scheduler", dask.address, out=out)
         dask.running.append(run)
-        wait_for(lambda: [*out.glob("results/lat_ping/*/runs/*.begun")], LONG)
+        awaited(lambda: [*out.glob("results/lat_ping/*/runs/*.begun")], LONG)
         for pid in processes(out, WORKER):
             os.kill(pid, signal.SIGKILL)
         said = run.communicate(timeout=LONG)[1]
@@ -163,11 +163,11 @@ def test_a_stop_reaches_the_cluster_and_the_next_run_goes_on(lab, tmp_path):
     file, out = written(lab, ONE.replace("300", "2000")), tmp_path / "out"
     words = ("campaign", "run", file, "--local", "1")
     run = begun(*words, out=out)
-    wait_for(lambda: [*out.glob("results/lat_ping/*/runs/*.begun")], LONG)
+    awaited(lambda: [*out.glob("results/lat_ping/*/runs/*.begun")], LONG)
     os.kill(run.pid, signal.SIGINT)
     said = run.communicate(timeout=LONG)[1]
     assert run.returncode == 130 and "0 of 1 points are finished" in said, said
-    wait_for(lambda: not processes(out), 20)
+    awaited(lambda: not processes(out), 20)
     (point,) = folder(out).points
     assert {attempt.state for attempt in folder(out).attempts(point)} == {"stopped"}
     again = labkit(*words, out=out)

@@ -5,8 +5,8 @@ import signal
 import threading
 
 import pytest
-from campaigns import wait_for
 from stub_labs import begin_labs, conducting, labs_offered, made_up, simulated
+from waiting import awaited
 
 from labkit.campaign import report
 
@@ -66,7 +66,7 @@ def test_deaths_of_workers_and_of_the_scheduler_finish_each_point_once(
             dead.wait(60)
         dask.scheduler()
         begin_labs(dask, 20)
-        wait_for(lambda: not working.is_alive(), 300)
+        awaited(lambda: not working.is_alive(), 300)
     assert conductor.finished == 1000 and not conductor.failed
     states = [attempt.state for point in campaign.points for attempt in campaign.attempts(point)]
     assert states.count("finished") == 1000

@@ -15,10 +15,10 @@ from campaigns import (
     kill,
     labkit,
     processes,
-    wait_for,
     written,
 )
 from campaigns import insist_whole as insist_all
+from waiting import awaited
 
 from labkit.campaign.folder import FAILED, FINISHED
 
@@ -46,13 +46,13 @@ def test_a_campaign_whose_kernel_and_controller_are_killed_ends_as_if_nothing_ha
 ):
     file, out = written(lab, TWO), tmp_path / "out"
     first = begun("campaign", "run", file, out=out)
-    wait_for(lambda: measuring(out))
+    awaited(lambda: measuring(out))
     kill(out, KERNEL)
-    campaign = wait_for(lambda: (out / "campaigns/small").exists() and folder(out))
-    tried = wait_for(lambda: [a for a in campaign.attempts(campaign.points[0]) if a.number == 2])
+    campaign = awaited(lambda: (out / "campaigns/small").exists() and folder(out))
+    tried = awaited(lambda: [a for a in campaign.attempts(campaign.points[0]) if a.number == 2])
     dead = campaign.attempts(campaign.points[0])[0]
     assert (dead.state, dead.kind) == (FAILED, "KernelDied") and tried
-    wait_for(lambda: len(measuring(out)) > 1 or campaign.finished(campaign.points[0]))
+    awaited(lambda: len(measuring(out)) > 1 or campaign.finished(campaign.points[0]))
     first.kill()
     first.communicate()
     again = labkit("campaign", "run", file, out=out)
@@ -68,7 +68,7 @@ def test_a_campaign_whose_kernel_and_controller_are_killed_ends_as_if_nothing_ha
 def test_a_stop_ends_cleanly_and_the_same_command_goes_on(lab, tmp_path):
     file, out = written(lab, ONE), tmp_path / "out"
     first = begun("campaign", "run", file, out=out)
-    wait_for(lambda: measuring(out))
+    awaited(lambda: measuring(out))
     os.kill(first.pid, signal.SIGINT)
     _, said = first.communicate(timeout=60)
     assert first.returncode == 130 and "0 of 1 points are finished" in said
@@ -83,7 +83,7 @@ def test_a_stop_ends_cleanly_and_the_same_command_goes_on(lab, tmp_path):
 def test_two_controllers_never_run_one_campaign(lab, tmp_path):
     file, out = written(lab, ONE), tmp_path / "out"
     first = begun("campaign", "run", file, out=out)
-    wait_for(lambda: processes(out, WORKER))
+    awaited(lambda: processes(out, WORKER))
     second = labkit("campaign", "run", file, out=out)
     assert second.returncode == 1 and f"in process {first.pid}" in second.stderr
     os.kill(first.pid, signal.SIGTERM)

@@ -10,6 +10,7 @@ import pytest
 from knobs import NEW, OLD, Bench, Knob
 from leftovers import BESIDE
 from sshd import known, reached, serving
+from waiting import awaited
 from wire import DOWN, UP, Wire
 
 from labkit.changes.in_force import InForce
@@ -179,17 +180,10 @@ def test_a_host_that_fell_silent_while_it_put_back_finishes_without_us(far):
     changes.move_to(settings(bench.folder, takes=1))
     with ThreadPoolExecutor(1) as pool:
         back = pool.submit(changes.put_back)
-        until(lambda: "old" in given(bench.folder)[1])
+        awaited(lambda: "old" in given(bench.folder)[1], PATIENCE)
         with dropped(network) as begun:
             with pytest.raises(LabkitError, match="far"):
                 back.result()
             assert time.monotonic() - begun <= PATIENCE
-            until(lambda: bench.values() == OLD)
+            awaited(lambda: bench.values() == OLD, PATIENCE)
     is_whole(bench)
-
-
-def until(so):
-    end = time.monotonic() + PATIENCE
-    while not so():
-        assert time.monotonic() < end
-        time.sleep(0.05)

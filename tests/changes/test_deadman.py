@@ -15,6 +15,7 @@ import pytest
 from knobs import Knob
 from leftovers import BESIDE
 from sshd import SSHD, keygen, reached, serving
+from waiting import awaited
 
 from labkit.changes.in_force import InForce, in_force
 from labkit.changes.journal import hello, history
@@ -215,10 +216,7 @@ def test_a_host_that_hears_nothing_any_more_puts_all_back_by_itself(tmp_path, mo
     owner = replace(Owner.me("x"), controller="a machine that is off now")
     silent = InForce(hosts, owner, silence=5)
     silent.move_to([Knob(str(tmp_path / "a"), "new")])
-    end = time.monotonic() + 20
-    while (tmp_path / "a").read_text() == "new\n":
-        assert time.monotonic() < end
-        time.sleep(0.5)
+    awaited(lambda: (tmp_path / "a").read_text() != "new\n", pause=0.5)
     time.sleep(0.5)
     assert hello(hosts["server"]).open == () and hello(hosts["server"]).lease is None
     with pytest.raises(LabkitError, match="lease has ended"):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from knobs import HERE, NEW, OLD, SCRIPT
-from leftovers import awaited
+from waiting import awaited
 from watches import end_below, watches_below
 
 from labkit.changes.in_force import InForce, applied

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from esxi_stand_in import stand_in
 from sshd import SSHD, serving
+from waiting import free_port
 
 from labkit.check import Check, Finding, look_over
 from labkit.checks import all_checks, way
@@ -137,8 +138,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_found_by_its_check_and_has_what_mends_it(sshd, name):
     changed, fix = WRONG[name]
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     changed = {key: port if value is None else value for key, value in changed.items()}
     found = looked(written(sshd, **changed), (*REACHED, "interface"))
     (wrong,) = [one for one in found if one.state == "failed"]

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import awaited
 
 from labkit.box.rootless import sudo
 from labkit.cli import main
@@ -360,9 +361,7 @@ def test_a_query_without_an_end_can_be_stopped(signal_sent, tmp_path, interrupti
         env={**os.environ, "LABKIT_OUT": str(tmp_path)}, cwd=HOME, stderr=subprocess.PIPE,
     )  # fmt: skip
     with asked:
-        until = time.monotonic() + 20
-        while not list(tmp_path.glob("index/*.sqlite")) and time.monotonic() < until:
-            time.sleep(0.05)
+        awaited(lambda: list(tmp_path.glob("index/*.sqlite")))
         time.sleep(0.5)  # it counts by now
         asked.send_signal(signal_sent)
         try:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from waiting import awaited
 
 from labkit.box.guests.watch_guest import Mirrors
 from labkit.charts.moving import seen_live
@@ -69,9 +70,7 @@ def test_the_clocks_are_read_while_the_load_is_prepared_and_not_in_its_midst():
 
     event = Blinking(after=0.05, settle=0)
     with happening((event,), SimpleNamespace(fleet=SimpleNamespace(clocks=clocks))) as beside:
-        until = time.monotonic() + 10
-        while not read and time.monotonic() < until:
-            time.sleep(0.01)
+        awaited(lambda: read)
         assert len(read) == 1 and event.seen == []
         to_its_end(beside)
     assert len(read) == 1 and event.seen == ["done", "undone"]

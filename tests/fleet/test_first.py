@@ -8,6 +8,7 @@ import pytest
 from poor import busybox, only, system
 from sshd import SSHD
 from stubs import answering
+from waiting import awaited
 
 from labkit.errors import OutcomeUnknown, Unreachable
 from labkit.fleet.fleet import Fleet
@@ -71,10 +72,8 @@ def test_ctrl_c_among_logins_lets_go_of_all(servers, fleet):  # noqa: F811
     with pytest.raises(KeyboardInterrupt):
         fleet.run("sh", "-c", f"{IT_IS} {port(fleet, 0)} ] || sleep 5", tell=ctrl_c)
     assert len(fleet.run("true", seconds=10).ok) == HOSTS
-    end = time.monotonic() + 5
-    while new(servers, before) != [1] * HOSTS:
-        assert time.monotonic() < end, "a connection that nobody uses stays"
-        time.sleep(0.05)
+    why = "a connection that nobody uses stays"
+    awaited(lambda: new(servers, before) == [1] * HOSTS, 5, why)
 
 
 @pytest.mark.parametrize("tools", [partial(system, "perl", "python3"), busybox])

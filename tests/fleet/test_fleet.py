@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from poor import busybox, only, system
 from sshd import SSHD, gone, serving
+from waiting import awaited
 
 from labkit.errors import (
     BadInput,
@@ -60,13 +61,6 @@ def fleet_of(*addresses):
 def fleet(servers):
     with fleet_of(*(server.address() for server in servers)) as found:
         yield found
-
-
-def within(seconds, reached_):
-    end = time.monotonic() + seconds
-    while not reached_():
-        assert time.monotonic() < end, f"not within {seconds} s"
-        time.sleep(0.01)
 
 
 # --- commands on all ------------------------------------------------------------------------
@@ -189,7 +183,7 @@ def test_started_commands_end_at_their_deadline_with_all_their_children(fleet, t
             (outcome,) = line.go(seconds=0.5).all.values()
         assert isinstance(outcome, TimedOut)
         assert time.monotonic() - start < 8
-    within(5, lambda: gone(int((tmp_path / "child").read_text())))
+    awaited(lambda: gone(int((tmp_path / "child").read_text())), 5)
 
 
 @pytest.mark.parametrize("kind", ["perl", "shell", "busybox"])
@@ -227,9 +221,9 @@ def test_started_commands_end_when_the_connection_does(fleet, tmp_path):
 
     running = threading.Thread(target=go)
     running.start()
-    within(5, lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+    awaited(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), 5)
     fleet.hosts["host1"].close()
-    within(5, lambda: gone(int((tmp_path / "pid").read_text())))
+    awaited(lambda: gone(int((tmp_path / "pid").read_text())), 5)
     running.join(10)
     assert isinstance(ended[0], Unreachable)
 
@@ -267,7 +261,7 @@ def test_a_server_ends_with_the_connection(fleet, tmp_path):
         {"host0": ("sh", "-c", SERVER.format(pid))}, ready={"host0": ("test", "-s", str(pid))}
     ):
         fleet.hosts["host0"].close()
-        within(5, lambda: gone(int(pid.read_text())))
+        awaited(lambda: gone(int(pid.read_text())), 5)
 
 
 def test_a_server_that_ends_before_it_is_ready_is_an_error_with_its_last_words(fleet):
@@ -290,7 +284,7 @@ def test_a_server_that_is_never_ready_is_given_up_and_ended(fleet, tmp_path, dea
     ):
         pass
     assert time.monotonic() - start < 10
-    within(5, lambda: gone(int(pid.read_text())))
+    awaited(lambda: gone(int(pid.read_text())), 5)
 
 
 def test_a_server_without_a_probe_or_on_no_host_is_refused(fleet):

@@ -2,10 +2,10 @@
 
 import os
 import signal
-import time
 from dataclasses import replace
 
 import pytest
+from waiting import awaited
 
 from labkit.front.area import Speaker
 from labkit.front.cards import NO, YES, Known, Readiness, card_html, first_picture, quiet_now
@@ -89,10 +89,7 @@ def deaf():
 @pytest.mark.slow
 def test_a_second_study_waits_and_stop_ends_the_first(runner, deaf):
     runner.press("docker_stream")
-    until = time.monotonic() + 60
-    while "beginning" in runner.speaker.said or not runner.speaker.said:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    awaited(lambda: runner.speaker.said and "beginning" not in runner.speaker.said)
     runner.press("lat_ping")
     assert "docker_stream is at work" in runner.speaker.said
     runner.press("docker_stream")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import synthetic
 from sshd import Server, serving, tell
+from waiting import awaited
 
 from labkit import studies
 from labkit.campaign.asked import Campaign, points
@@ -171,21 +172,12 @@ def insist_whole(out, numbers=(1, 2), kind=""):
         finished = [run[:3] for run in some if run[3] == "finished"]
         assert finished == [("Native", 1, 1), ("Native", 2, 2)]
     assert len(asked(campaign)) == len(numbers)
-    wait_for(lambda: not processes(out, kind), 20)
+    awaited(lambda: not processes(out, kind), 20)
     assert [path for path in (out / "campaigns").rglob("*") if "half" in path.name] == []
     for point in campaign.points:
         states = [attempt.state for attempt in campaign.attempts(point)]
         assert states.count(FINISHED) == 1, point.name
     return campaign
-
-
-def wait_for(there, seconds=60.0):
-    """Wait until something is so, and give it."""
-    until = time.monotonic() + seconds
-    while not (found := there()):
-        assert time.monotonic() < until, "it never came"
-        time.sleep(0.05)
-    return found
 
 
 def made_up(out, name, repetitions, seed=0, shapes=None, count=600, sweep=(300,)):

@@ -9,17 +9,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from campaigns import wait_for
+from waiting import awaited, free_port
 
 from labkit.campaign.folder import FINISHED, Attempt, CampaignFolder
 
 HELPERS = str(Path(__file__).parent)
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 @dataclass
@@ -38,7 +32,7 @@ class DaskHere:
     def scheduler(self):
         words = ["--port", str(self.port), "--host", "127.0.0.1", "--no-dashboard"]
         one = self._begun("distributed.cli.dask_scheduler", *words)
-        wait_for(lambda: _listens(self.port))
+        awaited(lambda: _listens(self.port))
         return one
 
     def worker(self, *labs, env=None):

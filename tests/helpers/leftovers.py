@@ -9,6 +9,8 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+from waiting import awaited
+
 from labkit import box
 from labkit.box.cgroup import PREFIX, hierarchy, version_1
 from labkit.lab import opened
@@ -115,11 +117,3 @@ def maker_killed(words, began, seconds):
     finally:
         maker.kill()
         maker.wait()
-
-
-def awaited(truth, seconds=20):
-    """Wait until something is so."""
-    end = time.monotonic() + seconds
-    while not truth():
-        assert time.monotonic() < end, "it did not come about in time"
-        time.sleep(0.01)

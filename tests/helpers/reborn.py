@@ -8,7 +8,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import emulated
 import pytest
 from sshd import reached
+from waiting import awaited, free_port
 
 from labkit.box.guests import accelerator
 from labkit.box.guests.cpio import Archive
@@ -92,10 +92,9 @@ class Machine:
         )  # fmt: skip
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        end = time.monotonic() + 120
-        while not greets("127.0.0.1", 20, self.port):
-            assert self.process.poll() is None and time.monotonic() < end, self.log()
-            time.sleep(0.1)
+        awaited(lambda: greets("127.0.0.1", 20, self.port) or self.process.poll() is not None,
+                120, self.log, 0.1)  # fmt: skip
+        assert self.process.poll() is None, self.log()
 
     def disk(self, name):
         """What it is told of a disk of that name, which can be pulled out."""
@@ -139,10 +138,7 @@ class Machine:
     def pull_out(self, card):
         """Takes a card out of its slot; the machine is asked to let go of it first."""
         self.told("device_del", id=card)
-        end = time.monotonic() + 60
-        while f"'{card}'" in str(self.told("query-pci")):
-            assert time.monotonic() < end, f"{card} stays"
-            time.sleep(0.1)
+        awaited(lambda: f"'{card}'" not in str(self.told("query-pci")), pause=0.1)
 
     @contextmanager
     def host(self, interface="eth1"):
@@ -156,8 +152,7 @@ class Machine:
 
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     made = Machine(tmp_path_factory.mktemp("reborn"), port).make()
     try:
         made.on()

@@ -5,12 +5,13 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from waiting import free_port
 
 from labkit.shop import kit
 from labkit.shop.answers import Listening, Refused
@@ -24,8 +25,7 @@ class Served:
 
     def __init__(self, place):
         self.folder = Path(place, "postgresql")
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.program = Path(place, kit.name())
         self.program.write_bytes(kit.packed())
         self.ledger = Path(place, "ledger")

@@ -7,13 +7,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 import pytest
+from waiting import awaited
 
 from labkit.errors import Unreachable
 from labkit.host import Host
@@ -152,22 +152,16 @@ def serving(
         process = subprocess.Popen(words, stderr=log)
         server = replace(server, pid=process.pid)
         try:
-            wait_until_it_listens(server, process)
+            awaited(
+                lambda: "Server listening" in server.log() or process.poll() is not None, pause=0.01
+            )
+            assert process.poll() is None, f"sshd did not start: {server.log()}"
             yield server
         finally:
             tell([*server.processes(), process.pid], signal.SIGTERM)
             process.wait(30)
             # A watch over changes that finds no lease any more ends.
             (folder / "changes" / "lease").unlink(missing_ok=True)
-
-
-def wait_until_it_listens(server, process):
-    end = time.monotonic() + 60
-    while time.monotonic() < end and process.poll() is None:
-        if "Server listening" in server.log():
-            return
-        time.sleep(0.01)
-    pytest.fail(f"sshd did not start: {server.log()}")
 
 
 @contextmanager
@@ -206,18 +200,12 @@ def gone(pid):
 
 def gone_soon(pid):
     """Wait until a process is no more."""
-    end = time.monotonic() + 20
-    while Path(f"/proc/{pid}").exists():
-        assert time.monotonic() < end, f"process {pid} is still there"
-        time.sleep(0.02)
+    awaited(lambda: not Path(f"/proc/{pid}").exists(), why=f"process {pid} is still there")
 
 
 def written(path):
     """Wait until a file is there and holds something."""
-    end = time.monotonic() + 20
-    while not path.exists() or not path.read_text():
-        assert time.monotonic() < end, f"{path} did not come"
-        time.sleep(0.01)
+    awaited(lambda: path.exists() and path.read_text(), why=f"{path} did not come")
 
 
 def ssh_accepts(server, known, *options):

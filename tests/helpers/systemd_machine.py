@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from sshd import SSHD, keygen, known, reached
+from waiting import free_port
 
 from labkit.ssh.connection import Address
 
@@ -54,8 +55,7 @@ def machine(folder):
     """One that has booted; skips, and says why, where this machine cannot carry one."""
     if why := lacking():
         pytest.skip(why)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     one = Machine(folder, port, f"labkit{os.getpid() % 100_000}")
     keygen(folder / "machine.key")
     (folder / "known_hosts").write_text(known(port, keygen(folder / "machine.host")))

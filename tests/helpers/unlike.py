@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 from leftovers import BESIDE
 from sshd import SSHD, keygen, tell
+from waiting import awaited
 
 from labkit.machine.scripts import beside
 
@@ -117,7 +117,8 @@ def _host(folder, kind, number, key):
                 start_new_session=True,
             )
             try:
-                _await(address, folder / "log", process)
+                awaited(lambda: _listens(address) or process.poll() is not None)
+                assert process.poll() is None, (folder / "log").read_text(errors="replace")
                 known = f"[{address}]:{PORT} {' '.join(public.split()[:2])}\n"
                 yield Unlike(kind, address, known, _toml(kind, address, key), key, space)
             finally:
@@ -214,13 +215,10 @@ def _alone(folder, key, own):
     return [*words, "/sbin/dropbear", *own, "-r", "/etc/host"]
 
 
-def _await(address, log, process):
-    until = time.monotonic() + 15
-    while time.monotonic() < until and process.poll() is None:
-        with suppress(OSError):
-            return socket.create_connection((address, PORT), 1).close()
-        time.sleep(0.05)
-    pytest.fail(f"no SSH server came up: {log.read_text(errors='replace')}")
+def _listens(address):
+    with suppress(OSError):
+        socket.create_connection((address, PORT), 1).close()
+        return True
 
 
 def _ip(*words):

@@ -2,12 +2,12 @@
 
 import os
 import signal
-import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from small_hosts import KINDS, small
+from waiting import awaited
 
 from labkit import job as detached
 from labkit.errors import HostError, Unknown
@@ -56,15 +56,8 @@ def begin(place, key, script, seconds=60, **limits):
 
 
 def orphan(place, key):
-    eventually(lambda: processes(place, key))
+    awaited(lambda: processes(place, key))
     os.kill(int((place.seen / key / "sup.pid").read_text().split()[0]), signal.SIGKILL)
-
-
-def eventually(truth, seconds=30):
-    end = time.monotonic() + seconds
-    while not truth():
-        assert time.monotonic() < end, "it did not come about in time"
-        time.sleep(0.02)
 
 
 # Of this machine's processes, whatever the host's own view of /proc: the job's name is in them.
@@ -122,13 +115,13 @@ def test_what_a_command_leaves_behind_is_part_of_the_job(place, long):
 
 def test_a_job_without_its_supervisor_is_orphaned_and_then_lost(place):
     job = begin(place, "orphan", "echo begun; sleep 1000")
-    eventually(lambda: job.output() == b"begun\n")
+    awaited(lambda: job.output() == b"begun\n")
     orphan(place, "orphan")
-    eventually(lambda: job.status().state is State.ORPHANED)
+    awaited(lambda: job.status().state is State.ORPHANED)
     assert job.wait(30).state is State.ORPHANED and processes(place, "orphan")
     for process in processes(place, "orphan"):
         os.kill(process, signal.SIGKILL)
-    eventually(lambda: job.status().state is State.LOST)
+    awaited(lambda: job.status().state is State.LOST)
     assert "supervisor was killed" in job.status().why
     assert job.output() == b"begun\n"
 
@@ -137,21 +130,21 @@ def test_an_orphan_can_be_cancelled(place):
     job = begin(place, "adopted", "sleep 1000")
     orphan(place, "adopted")
     job.cancel(1)
-    eventually(lambda: job.status().state is State.KILLED)
+    awaited(lambda: job.status().state is State.KILLED)
     assert processes(place, "adopted") == []
 
 
 def test_an_orphan_meets_its_deadline(place, long):
-    eventually(lambda: long["left"].status().state is State.TIMED_OUT, 15)
+    awaited(lambda: long["left"].status().state is State.TIMED_OUT, 15)
     assert processes(place, "left") == []
 
 
 def test_cancel_ends_the_whole_tree_and_says_so(place):
     job = begin(place, "cancelled", HANGS["family"])
-    eventually(lambda: len(processes(place, "cancelled")) >= 3)
+    awaited(lambda: len(processes(place, "cancelled")) >= 3)
     job.cancel(1)
     # Without /proc the dead count as alive until their parent has looked at them.
-    eventually(lambda: job.status().state is State.KILLED)
+    awaited(lambda: job.status().state is State.KILLED)
     assert job.status().why == "it was cancelled"
     if place.host.name != "bare":
         assert processes(place, "cancelled") == []
@@ -159,16 +152,16 @@ def test_cancel_ends_the_whole_tree_and_says_so(place):
 
 def test_a_command_that_answers_a_cancel_with_a_code_was_cancelled_all_the_same(place):
     job = begin(place, "answers", "trap 'exit 0' TERM; echo ready; while :; do sleep 0.1; done")
-    eventually(lambda: job.output() == b"ready\n")
+    awaited(lambda: job.output() == b"ready\n")
     job.cancel(5)
-    eventually(lambda: job.status().over)
+    awaited(lambda: job.status().over)
     status = job.status()
     assert (status.state, status.why, status.ok) == (State.KILLED, "it was cancelled", False)
 
 
 def test_a_spool_that_was_removed_is_said_and_the_work_can_still_be_ended(place):
     job = begin(place, "removed", "sleep 1000")
-    eventually(lambda: processes(place, "removed"))
+    awaited(lambda: processes(place, "removed"))
     for path in sorted((place.seen / "removed").rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     (place.seen / "removed").rmdir()

@@ -1,10 +1,8 @@
 """Jobs where systemd is the first process, and logind ends what a login leaves behind."""
 
-import time
-
 import pytest
-from leftovers import awaited
 from systemd_machine import machine
+from waiting import awaited
 
 from labkit.errors import HostError
 from labkit.job import State
@@ -26,26 +24,19 @@ def booted(tmp_path_factory):
         yield one
 
 
-def until(what, why):
-    end = time.monotonic() + 20
-    while not what():
-        assert time.monotonic() < end, why
-        time.sleep(0.05)
-
-
 def logged_out(booted, host):
     """Leave; what the login has left behind is ended by logind, or the test would show nothing."""
     left = host.check("sh", "-c", LEAVE).strip()
     with booted.as_user("root") as root:
         assert root.run("kill", "-0", left).ok
         host.close()
-        until(lambda: not root.run("kill", "-0", left).ok, "logind ended nothing")
+        awaited(lambda: not root.run("kill", "-0", left).ok, why="logind ended nothing")
 
 
 def unit_of(booted, job):
     """The control group of what a job runs."""
     with booted.as_user("root") as root:
-        until(lambda: root.check("cat", f"{job.folder}/work.pid").split(), "it has not begun")
+        awaited(lambda: root.check("cat", f"{job.folder}/work.pid").split(), why="it has not begun")
         pid = root.check("cat", f"{job.folder}/work.pid").split()[0]
         return root.check("cat", f"/proc/{pid}/cgroup")
 
@@ -56,7 +47,7 @@ def at_logout(booted, kills, lingers):
     with booted.as_user("root") as root:
         root.check("sed", "-i", f"s/^KillUserP.*/KillUserProcesses={kills}/", LOGIND)
         root.check("systemctl", "kill", "--signal=HUP", "systemd-logind")
-        until(lambda: f"b {kills}" in root.check(*ASKED), "logind has not read it")
+        awaited(lambda: f"b {kills}" in root.check(*ASKED), why="logind has not read it")
         root.check("loginctl", f"{how}-linger", booted.user)
 
 
@@ -118,7 +109,7 @@ def test_where_logout_ends_nothing_a_users_job_needs_no_unit(booted):
         user.close()
         with booted.as_user("root") as root:
             state = ("loginctl", "show-user", booted.user, "-p", "State", "--value")
-            until(lambda: root.check(*state) == "closing\n", "the user is still logged in")
+            awaited(lambda: root.check(*state) == "closing\n", why="the user is still logged in")
         assert released(booted, job) == (State.FINISHED, 4, "")
 
 
@@ -129,7 +120,7 @@ def test_what_a_command_leaves_behind_lives_on_and_is_ended_with_the_job(booted)
     with booted.as_user("root") as root:
         script = "setsid sleep 1234 </dev/null >/dev/null 2>&1 & exit 3"
         job = root.start("sh", "-c", script, key="leaves", seconds=600)
-        until(lambda: job.status().code == 3, "the command has not ended")
+        awaited(lambda: job.status().code == 3, why="the command has not ended")
         status = job.status()
         assert status.state is State.RUNNING and "what it left behind" in status.why
         assert job.cancel(1).over
@@ -148,4 +139,4 @@ def test_a_unit_that_an_operator_stops_was_killed_and_a_cancelled_one_cancelled(
         assert cancelled.cancel(1).why == "it was cancelled"
         assert not root.run("pgrep", "-f", "sleep 2345").ok
         listed = ("systemctl", "list-units", "--all", "--no-legend", "labkit-job-*")
-        until(lambda: root.check(*listed) == "", "a unit is left")
+        awaited(lambda: root.check(*listed) == "", why="a unit is left")

@@ -5,12 +5,12 @@ import pwd
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import shops
+from waiting import awaited
 
 from labkit.host import Host
 from labkit.machine import account
@@ -81,7 +81,5 @@ def test_the_database_that_fills_it_ends_when_who_began_it_is_killed():
             pid = int((place / "postgresql/cluster/postmaster.pid").read_text().split()[0])
             os.kill(pid, 0)
             filler.send_signal(signal.SIGKILL)
-        until = time.monotonic() + 30
-        while Path(f"/proc/{pid}").exists():
-            assert time.monotonic() < until, f"the database on port {port} goes on"
-            time.sleep(0.1)
+        why = f"the database on port {port} goes on"
+        awaited(lambda pid=pid: not Path(f"/proc/{pid}").exists(), 30, why)

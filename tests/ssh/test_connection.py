@@ -12,6 +12,7 @@ import pytest
 from paramiko.common import cMSG_CHANNEL_DATA, cMSG_CHANNEL_EXTENDED_DATA
 from sshd import agent, refused, sshd, unreachable
 from stubs import Stub, answering, hurry, stub, stub_target
+from waiting import free_port
 
 from labkit.ssh import connection
 from labkit.ssh.address import Address
@@ -143,8 +144,7 @@ def greet(client):
 
 
 def test_a_port_where_nobody_listens_is_named():
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     said = unreachable(Address("box1", "127.0.0.1", port, key="/absent"))
     assert f"cannot reach 127.0.0.1 port {port}" in said
 

@@ -3,15 +3,14 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 from sshd import gone_soon, keygen, tell
+from waiting import awaited, free_port
 
 from labkit.errors import OutcomeUnknown, TimedOut
 from labkit.host import Host
@@ -40,8 +39,7 @@ def dropbear(folder):
     words = ["dropbearkey", "-t", "ed25519", "-f", str(folder / "host")]
     output = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     public = next(line for line in output.splitlines() if line.startswith("ssh-ed25519"))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     kind, blob, *_ = public.split()
     (folder / "known_hosts").write_text(f"[127.0.0.1]:{port} {kind} {blob}\n")
     with (folder / "log").open("wb") as log:
@@ -52,10 +50,7 @@ def dropbear(folder):
             stderr=log,
         )  # fmt: skip
         try:
-            until = time.monotonic() + 10
-            while "Not backgrounding" not in (folder / "log").read_text():
-                assert time.monotonic() < until and process.poll() is None, "it did not start"
-                time.sleep(0.02)
+            awaited(lambda: "Not backgrounding" in (folder / "log").read_text(), 10)
             yield process, port
         finally:
             tell([*children(process.pid), process.pid], signal.SIGTERM)

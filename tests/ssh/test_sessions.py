@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 import pytest
 from sshd import reached, serving, tell
 from stubs import Stub, stub
+from waiting import awaited
 from wire import UP, Wire
 
 from labkit.errors import HostError, OutcomeUnknown, TimedOut, Unreachable
@@ -42,11 +43,8 @@ def test_output_that_a_lost_connection_cut_off_is_never_taken_for_all_of_it(serv
         before = set(server.processes())
         with host.raw("sh", "-c", "echo first; sleep 60 & exit 0") as pipe:
             assert pipe.recv() == b"first\n"
-            end = time.monotonic() + 20
             # What was received may have brought it along.
-            while not (pipe._errors or pipe.channel.channel.recv_stderr_ready()):
-                assert time.monotonic() < end, "its code did not come"
-                time.sleep(0.01)
+            awaited(lambda: pipe._errors or pipe.channel.channel.recv_stderr_ready())
             tell(set(server.processes()) - before, signal.SIGKILL)
             with pytest.raises(OutcomeUnknown, match="connection was lost"):
                 pipe.ended()
@@ -115,19 +113,15 @@ def test_what_came_before_the_connection_was_lost_is_read_to_its_last_byte(ssh):
     opened = ssh.transport._all.open(5.0)
     buffer = opened.channel.in_buffer
     opened.start(f"exec 2>&-; head -c {MIB} /dev/zero; sleep 60")
-    until = time.monotonic() + 10
-    while len(buffer) < MIB and time.monotonic() < until:
-        time.sleep(0.01)
+    awaited(lambda: len(buffer) >= MIB)
     opened.connection.client.sock.shutdown(socket.SHUT_WR)  # what it says next is refused
     assert len(buffer) == MIB == sum(len(opened.recv(0.0)[0]) for _ in range(3))
 
 
 def came_through(wire):
     """Wait for bytes that nobody asked for."""
-    before, until = wire.passed[UP], time.monotonic() + 10
-    while wire.passed[UP] == before:
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    before = wire.passed[UP]
+    awaited(lambda: wire.passed[UP] != before, 10)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from sshd import key, reached, refused, sshd, tell, written
 from stubs import answering, hurry, stub_target
+from waiting import free_port
 
 from labkit.errors import HostKeyRefused, OutcomeUnknown
 from labkit.ssh import connection
@@ -62,8 +63,7 @@ def test_the_key_of_a_jump_host_is_verified_too_and_the_message_names_it(own, in
 
 
 def test_a_jump_host_that_cannot_reach_the_host_is_named(own, tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     target = stub_target(own, tmp_path, port)
     said = refused(replace(target, jump=through(own)))
     assert f"jump host gate cannot reach 127.0.0.1 port {port}" in said

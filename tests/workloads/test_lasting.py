@@ -6,12 +6,12 @@ import os
 import re
 import shutil
 import signal
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import shops
+from waiting import awaited
 
 from labkit.claim import Ratio
 from labkit.condition import Condition
@@ -70,11 +70,7 @@ def killed(here, target, *args, **how):
     """The key of the one job of a process that was killed as soon as that had begun."""
     process = multiprocessing.get_context("fork").Process(target=target, args=args, kwargs=how)
     process.start()
-    until = time.monotonic() + 60
-    while not clients(here):
-        assert time.monotonic() < until
-        time.sleep(0.1)
-    (key,) = clients(here)
+    (key,) = awaited(lambda: clients(here), pause=0.1)
     os.kill(process.pid, signal.SIGKILL)
     process.join()
     return key
@@ -159,10 +155,7 @@ def test_so_does_one_whose_load_has_a_server_or_a_program_of_ours(
     assert started == []
     assert here.jobs() == {}
     # Other tests bring programs at the same time, and take them away again.
-    until = time.monotonic() + 60
-    while left := set(Path("/tmp").glob("labkit-programs.*")) - before:
-        assert time.monotonic() < until, left
-        time.sleep(0.2)
+    awaited(lambda: not set(Path("/tmp").glob("labkit-programs.*")) - before)
 
 
 def lacking(here, load):

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from by_hand import insist_same
 from figures import figures
-from leftovers import awaited
 from small_hosts import Within
+from waiting import awaited
 
 from labkit import studies
 from labkit.errors import CommandFailed, HostError

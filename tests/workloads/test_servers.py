@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from brought import HERE
-from leftovers import awaited
+from waiting import awaited
 
 from labkit.errors import HostError
 from labkit.workloads import _server

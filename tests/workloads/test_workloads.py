@@ -14,8 +14,8 @@ import pytest
 from brought import HERE
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from leftovers import awaited
 from small_hosts import Within
+from waiting import awaited
 
 from labkit import workloads
 from labkit.errors import BadInput, HostError, ResultsError
