@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +35,6 @@ FRAME = (
 
 Measured = dict[str, dict[int, npt.NDArray[np.float64]]]
 """Values by name and block."""
-Samples = Sequence[tuple[Run, Sequence[Sample]]]
-"""Runs, each with all that it measured."""
 MOST_COUNT = 64
 """Of any size: guests, containers, databases."""
 FIT, DOCUMENT = "fit", "document"
@@ -259,25 +258,12 @@ class Study:
 
     def blocks(self, results: Results) -> Measured:
         """All values by condition and block, read from the raw text of the finished runs."""
-        return self.main([(run, [self.sample(run)]) for run in self._runs(results)])
+        return _main_blocks(self, ((run, self.sample(run)) for run in self.runs(results)))
 
-    def main(self, read: Samples) -> Measured:
-        """The values of its own metric by condition and block."""
-        values: Measured = {condition.name: {} for condition in self.conditions}
-        for run, samples in read:
-            for sample in samples:
-                if sample.metric == self.metric and sample.values.size:
-                    values[run.condition][run.block] = sample.values
-        return {name: blocks for name, blocks in values.items() if blocks}
-
-    # Those of a condition that the study had once, and has no more, are kept and say nothing.
-    def _runs(self, results: Results) -> list[Run]:
+    def runs(self, results: Results) -> list[Run]:
+        """The finished runs of its conditions; one that it has no more is kept and says nothing."""
         names = {condition.name for condition in self.conditions}
         return [run for run in results.finished() if run.condition in names]
-
-    def read(self, results: Results) -> list[tuple[Run, list[Sample]]]:
-        """Each run that can be judged, with all that it measured."""
-        return [(run, self.samples(run)) for run in self._runs(results)]
 
     def sample(self, run: Run) -> Sample:
         """The study's metric in one run, from its raw text; empty where an event failed."""
@@ -307,35 +293,20 @@ class Study:
 
     def measured(self, results: Results) -> Measured:
         """The `blocks` and all other metrics and points, as `ready_time: VM-Default [vms=4]`."""
-        return self.by_name(self.read(results))
-
-    def by_name(self, read: Samples) -> Measured:
-        """All values by name and block."""
-        values: Measured = defaultdict(dict)
-        for run, samples in read:
-            for sample in samples:
-                values[self._named(sample, run)][run.block] = sample.values
-        return dict(values)
-
-    def kinds_of(self, read: Samples) -> dict[str, str]:
-        """The names whose values are a `count`, the `share` of trials, or shares of a whole."""
-        kinds = {self._named(sample, run): sample.kind or PARTS.get(sample.unit, "")
-                 for run, samples in read for sample in samples}  # fmt: skip
-        return {name: kind for name, kind in kinds.items() if kind}
-
-    def _named(self, sample: Sample, run: Run) -> str:
-        return str(Measurand.measured(sample.metric, run.condition, self.metric))
+        return Reading(self, results).measured
 
     def frame(self, results: Results) -> pl.DataFrame:
         """A polars data frame of finished runs: a row for each value that was measured."""
         import polars as pl
 
-        tier = str(results.asked.get("lab", {}).get("tier", ""))
-        parts = [
-            _frame(sample, facts_of(run, {"metric": sample.metric, "unit": sample.unit}), tier)
-            for run in results.finished()
-            for sample in self.samples(run)
-        ]
+        tier, parts = str(results.asked.get("lab", {}).get("tier", "")), []
+        for run in results.finished():
+            for sample in self.samples(run):
+                facts = facts_of(run, {"metric": sample.metric, "unit": sample.unit})
+                columns = {name: pl.lit(fact) for name, fact in {**facts, "tier": tier}.items()}
+                numbers = np.arange(1, len(sample.values) + 1)
+                frame = pl.DataFrame({"number": numbers, "value": sample.values})
+                parts.append(frame.with_columns(**columns).select(*FRAME))
         return pl.concat(parts, how="vertical_relaxed") if parts else pl.DataFrame()
 
     def at(self, results: Results, point: str) -> Measured:
@@ -355,6 +326,62 @@ class Study:
         return rows
 
 
+@dataclass(frozen=True)
+class Reading:
+    """A study and its results, every run parsed one time for all that is asked of them."""
+
+    study: Study
+    results: Results
+
+    @classmethod
+    def of(cls, study: Study, results: Results) -> Reading:
+        """The study in the sizes that were measured, and the results with their runs in memory."""
+        return cls(study.sized(**results.asked.get("sizes", {})), results.read_once())
+
+    @cached_property
+    def samples(self) -> list[tuple[Run, list[Sample]]]:
+        """Each run that can be judged, with all that it measured."""
+        return [(run, self.study.samples(run)) for run in self.study.runs(self.results)]
+
+    @cached_property
+    def _named(self) -> list[tuple[str, Run, Sample]]:
+        main = self.study.metric
+        return [(str(Measurand.measured(sample.metric, run.condition, main)), run, sample)
+                for run, samples in self.samples for sample in samples]  # fmt: skip
+
+    @cached_property
+    def measured(self) -> Measured:
+        """All values by name and block."""
+        values: Measured = defaultdict(dict)
+        for name, run, sample in self._named:
+            values[name][run.block] = sample.values
+        return dict(values)
+
+    @cached_property
+    def blocks(self) -> Measured:
+        """The values of the study's own metric by condition and block."""
+        return _main_blocks(self.study, ((run, sample) for _, run, sample in self._named))
+
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        """The names whose values are a `count`, the `share` of trials, or shares of a whole."""
+        kinds = {name: sample.kind or PARTS.get(sample.unit, "") for name, _, sample in self._named}
+        return {name: kind for name, kind in kinds.items() if kind}
+
+    @cached_property
+    def units(self) -> dict[str, str]:
+        """The units of all values by name."""
+        return {name: sample.unit for name, _, sample in self._named}
+
+
+def _main_blocks(study: Study, samples: Iterable[tuple[Run, Sample]]) -> Measured:
+    values: Measured = {condition.name: {} for condition in study.conditions}
+    for run, sample in samples:
+        if sample.metric == study.metric and sample.values.size:
+            values[run.condition][run.block] = sample.values
+    return {name: blocks for name, blocks in values.items() if blocks}
+
+
 def twice(kind: str, names: Sequence[str]) -> None:
     """Refuse a name that two things have: what is kept by name would be mixed up."""
     if twins := [name for name, count in Counter(names).items() if count > 1]:
@@ -370,12 +397,3 @@ def insist_study(value: object) -> None:
 def _describe(load: Workload) -> dict[str, Any]:
     knobs = {name: knob for name, knob in asdict(load).items() if name != "free" or knob}
     return {"name": type(load).__name__, **knobs}
-
-
-def _frame(sample: Sample, facts: Mapping[str, Any], tier: str) -> pl.DataFrame:
-    import polars as pl
-
-    numbers = np.arange(1, len(sample.values) + 1)
-    frame = pl.DataFrame({"number": numbers, "value": sample.values})
-    columns = {name: pl.lit(fact) for name, fact in {**facts, "tier": tier}.items()}
-    return frame.with_columns(**columns).select(*FRAME)

@@ -13,14 +13,13 @@ from labkit.gates import watch
 from labkit.judging.by_hosts import decided, is_crowded, is_emulated
 from labkit.judging.doubts import LATENCIES, Doubts, Loads, unhurried
 from labkit.judging.finding import local_figure, reach_of
-from labkit.judging.reading import Reading
 from labkit.noise_floor import Noise
 from labkit.reason import Reason, What, taking
 from labkit.results import Results
 from labkit.runs import looks as kept_looks
 from labkit.statistics import steady
 from labkit.statistics.measurand import Measurand
-from labkit.study import Study, insist_study
+from labkit.study import Reading, Study, insist_study
 from labkit.verdict import UNDECIDED, Verdict
 
 WAITS = ("", "response_time", "round_trip", "wake_up_time", "latency")

@@ -14,11 +14,10 @@ from labkit.claim import Claim
 from labkit.errors import LabkitError
 from labkit.gates import generator
 from labkit.gates.gate import BUSY_CLIENT
-from labkit.judging.reading import Reading
 from labkit.reason import Reason, What
 from labkit.results import Results, Run
 from labkit.statistics.measurand import Measurand, measurands, plain
-from labkit.study import Study
+from labkit.study import Reading, Study
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, Verdict
 from labkit.workload import Workload
 from labkit.workloads import _pairs as pairs

@@ -11,11 +11,11 @@ from labkit import kernels
 from labkit.claim import Claim
 from labkit.claims import published
 from labkit.claims.published import Headline
-from labkit.judging.reading import Reading
 from labkit.machine.units import capital
 from labkit.results import IMPORTS, Results
 from labkit.statistics.comparison import MARGIN, Comparison, Effect, Found, found_of
 from labkit.statistics.percentiles import Blocks
+from labkit.study import Reading
 from labkit.verdict import (
     AGREES,
     CONTRADICTED,

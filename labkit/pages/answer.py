@@ -13,7 +13,6 @@ from labkit.errors import LabkitError, readable
 from labkit.gates import watch
 from labkit.judging import judged
 from labkit.judging.finding import find_figure, sentence
-from labkit.judging.reading import Reading
 from labkit.machine.places import out
 from labkit.machine.units import figure
 from labkit.machine.units import shown as shown_unit
@@ -30,7 +29,7 @@ from labkit.statistics.estimate import estimated
 from labkit.statistics.interval import Interval, within
 from labkit.statistics.percentiles import PERCENTILES, count, intervals, tail_note
 from labkit.statistics.quantity import Quantity
-from labkit.study import Study
+from labkit.study import Reading, Study
 from labkit.verdict import Verdict, looked, one_risk
 
 HEADS = {50.0: "median"}

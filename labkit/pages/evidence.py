@@ -15,7 +15,6 @@ from labkit.claims import published as claims
 from labkit.errors import BadInput, LabkitError, Unknown
 from labkit.judging import judged
 from labkit.judging.finding import sentence
-from labkit.judging.reading import Reading
 from labkit.machine.units import shown
 from labkit.pages.score_line import Evidence, Judgements, ScoreLine, best
 from labkit.reason import Reason, What
@@ -23,6 +22,7 @@ from labkit.results import IMPORTS, Results
 from labkit.running import measured
 from labkit.runs import bundle, looks
 from labkit.runs.index import of_study
+from labkit.study import Reading
 from labkit.verdict import UNDECIDED, Verdict
 
 

@@ -16,7 +16,6 @@ from IPython.display import Markdown
 from labkit.errors import Stopped, readable
 from labkit.judging import judged
 from labkit.judging.finding import sentence
-from labkit.judging.reading import Reading
 from labkit.lab import Lab
 from labkit.machine.units import spoken
 from labkit.pages.filled import safe
@@ -29,7 +28,7 @@ from labkit.running.remarks import remarks
 from labkit.runs.overhead import overhead
 from labkit.runs.progress import Progress
 from labkit.statistics.pooled import Values
-from labkit.study import Study
+from labkit.study import Reading, Study
 
 TICK_SECONDS = 0.2
 NONE_YET = Median("none yet")

@@ -21,7 +21,7 @@ from labkit.statistics.estimate import estimated
 from labkit.statistics.odd_blocks import SHUFFLES, ChangePoint, change_points, drift
 from labkit.statistics.percentiles import percentile
 from labkit.statistics.spending import RISK, holm
-from labkit.study import Study
+from labkit.study import Reading, Study
 from labkit.verdict import named
 
 PER_SERIES = 40
@@ -153,7 +153,8 @@ def _session(study: Study, at: str, results: Results) -> TrendSession:
 
 # Each comparison of a claim is a series. No verdict is made, so that no look is taken.
 def _compare(study: Study, results: Results) -> dict[str, float]:
-    blocks_of, kinds, figures = study.measured(results), study.kinds_of(study.read(results)), {}
+    reading, figures = Reading(study, results), {}
+    blocks_of, kinds = reading.measured, reading.kinds
     for claim in study.claims:
         if claim.missing(blocks_of):
             continue

@@ -12,11 +12,11 @@ from labkit.claim import NotHere
 from labkit.errors import BadInput
 from labkit.judging import judge
 from labkit.judging.doubts import unhurried
-from labkit.judging.reading import Reading
 from labkit.machine.places import HOME
 from labkit.results import Results
 from labkit.running.deciders import LABS, deciders, rows
 from labkit.running.open_lab import recorded
+from labkit.study import Reading
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME
 
 DECISIONS = PAGE.with_name("decisions.md")

@@ -3,8 +3,8 @@
 import numpy as np
 
 from labkit.judging import judged as judged_by
-from labkit.judging.reading import Reading
 from labkit.results import Results
+from labkit.study import Reading
 from labkit.verdict import CONTRADICTED, HOLDS
 
 # Levels of the conditions, in the order of `names`, that chance does not find in 400 trials.

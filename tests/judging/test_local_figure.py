@@ -20,13 +20,13 @@ from labkit.judging.finding import (
     local_figure,
     sentence,
 )
-from labkit.judging.reading import Reading
 from labkit.pages.tables import verdict_table
 from labkit.reason import figures
 from labkit.results import Results
 from labkit.running.open_lab import recorded
 from labkit.statistics.comparison import Effect
 from labkit.statistics.quantity import Quantity
+from labkit.study import Reading
 
 
 def blocks(level, many=5):

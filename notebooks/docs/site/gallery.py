@@ -24,9 +24,9 @@ from labkit.charts import V5
 from labkit.charts.look import SIGN
 from labkit.judging import judged
 from labkit.judging.finding import sentence
-from labkit.judging.reading import Reading
 from labkit.machine.places import HOME, out
 from labkit.running.open_lab import stored_results
+from labkit.study import Reading
 
 PAGE = HOME / "notebooks/docs/gallery.md"
 PICTURES = HOME / "notebooks/pictures/studies"
