@@ -4,13 +4,25 @@ from pathlib import Path
 
 from forms import Refused, choice, fields, named, number, options, table
 
+COMMANDS = {}
+
+
+def command(name, *known):
+    """The function below answers this command, which takes these options."""
+
+    def keep(answer):
+        COMMANDS[tuple(name.split())] = known, answer
+        return answer
+
+    return keep
+
 
 def run(state, words):
-    """Find the command by its longest name, then its options."""
+    """Find the command by its longest name, then its options; most of them print nothing."""
     for n in range(len(words), 0, -1):
         if tuple(words[:n]) in COMMANDS:
             known, answer = COMMANDS[tuple(words[:n])]
-            return answer(state, options(words[n:], known))
+            return answer(state, options(words[n:], known)) or ""
     raise Refused(f"Error: Unknown command or namespace {' '.join(words)}")
 
 
@@ -31,11 +43,13 @@ def _option(path, option):
     ])  # fmt: skip
 
 
+@command("system settings advanced list", "-o --option+")
 def advanced_list(state, o):
     path = o["option"]
     return _option(path, named("option", state["advanced"], path))
 
 
+@command("system settings advanced set", "-o --option+", "-i --int-value", "-s --string-value")
 def advanced_set(state, o):
     option = named("option", state["advanced"], o["option"])
     if option["type"] == "integer":
@@ -47,9 +61,9 @@ def advanced_set(state, o):
             raise Refused("Error: the option is a string; use -s")
         legal = option["of"] or [o["string-value"]]
         option["value"] = choice(o["option"], o["string-value"], legal)
-    return ""
 
 
+@command("system settings kernel list", "-o --option+")
 def kernel_list(state, o):
     one = named("kernel setting", state["kernel"], o["option"])
     about = "Enable the thing, TRUE or not"
@@ -64,12 +78,13 @@ def kernel_list(state, o):
     return table(["Name", "Type", *head], [[o["option"], one["type"], *row]])
 
 
+@command("system settings kernel set", "-s --setting+", "-v --value+")
 def kernel_set(state, o):
     one = named("kernel setting", state["kernel"], o["setting"])
     one["configured"] = choice(o["setting"], o["value"].upper(), ("TRUE", "FALSE"))
-    return ""
 
 
+@command("system module parameters list", "-m --module+")
 def parameters_list(state, o):
     module = named("module", state["modules"], o["module"])
     rows = [
@@ -79,23 +94,24 @@ def parameters_list(state, o):
     return table(["Name", "Type", "Value", "Description"], rows)
 
 
+@command("system module parameters set", "-m --module+", "-p --parameter-string+")
 def parameters_set(state, o):
     module = named("module", state["modules"], o["module"])
     options = dict(pair.partition("=")[::2] for pair in o["parameter-string"].split())
     for name in options:
         choice(f"parameter of {o['module']}", name, module["means"])
     module["options"] = options
-    return ""
 
 
+@command("system maintenanceMode set", "-e --enable+")
 def maintenance_set(state, o):
     wanted = choice("enable", o["enable"], ("true", "false")) == "true"
     if wanted and any(one["power"] == "on" for one in state["machines"].values()):
         raise Refused("The operation is not allowed while virtual machines are powered on.")
     state["maintenance"] = wanted
-    return ""
 
 
+@command("system shutdown reboot", "-d --delay", "-r --reason+")
 def reboot(state, o):
     """What was only configured becomes what runs; the connection is not cut."""
     if not state["maintenance"]:
@@ -105,12 +121,12 @@ def reboot(state, o):
     state["passed"] = dict(state["passthrough"])
     for path in Path("/tmp").glob("labkit-*"):  # it is in memory
         path.unlink()
-    return ""
 
 
 # --- network ----------------------------------------------------------------------------------
 
 
+@command("network nic coalesce get", "-n --vmnic")
 def coalesce_get(state, o):
     names = [o["vmnic"]] if "vmnic" in o else list(state["nics"])
     rows = []
@@ -124,6 +140,9 @@ def coalesce_get(state, o):
     ], rows)  # fmt: skip
 
 
+@command("network nic coalesce set", "-n --vmnic+", "-r --rx-usecs", "-t --tx-usecs",
+         "-R --rx-max-frames", "-T --tx-max-frames",
+         "-a --adaptive-rx", "-A --adaptive-tx")  # fmt: skip
 def coalesce_set(state, o):
     moderation = named("NIC", state["nics"], o["vmnic"])["moderation"]
     new = dict(moderation)
@@ -136,21 +155,22 @@ def coalesce_set(state, o):
             on = choice(option, o[option].lower(), ("true", "false")) == "true"
             new[key] = "On" if on else "Off"
     moderation.update(new)
-    return ""
 
 
+@command("network nic ring current get", "-n --nic-name+")
 def ring_get(state, o):
     rings = named("NIC", state["nics"], o["nic-name"])["rings"]
     return fields([("RX", rings["rx"]), ("RX Mini", 0), ("RX Jumbo", 0), ("TX", rings["tx"])])
 
 
+@command("network nic ring current set", "-n --nic-name+", "-r --rx", "-t --tx")
 def ring_set(state, o):
     rings = named("NIC", state["nics"], o["nic-name"])["rings"]
     asked = {"rx": o.get("rx", str(rings["rx"])), "tx": o.get("tx", str(rings["tx"]))}
     rings.update({key: number(key, text, 64, rings["most"]) for key, text in asked.items()})
-    return ""
 
 
+@command("network ip interface list")
 def interface_list(state, o):
     return "\n".join(
         f"{name}\n" + fields([
@@ -162,31 +182,33 @@ def interface_list(state, o):
     )  # fmt: skip
 
 
+@command("network ip interface set", "-i --interface-name+", "-m --mtu+")
 def interface_set(state, o):
     one = named("interface", state["interfaces"], o["interface-name"])
     # Above the switch's MTU it would lose its packets, so the host says no.
     one["mtu"] = number("MTU", o["mtu"], 1280, state["switches"][one["switch"]])
-    return ""
 
 
+@command("network ip interface tag get", "-i --interface-name+")
 def tag_get(state, o):
     tags = named("interface", state["interfaces"], o["interface-name"])["tags"]
     return f"   Tags: {', '.join(tags)}\n"
 
 
+@command("network ip interface tag add", "-i --interface-name+", "-t --tagname+")
 def tag_add(state, o):
     tags = named("interface", state["interfaces"], o["interface-name"])["tags"]
     tags.append(choice("tag", o["tagname"], ("Management", "VMotion", "VSAN")))
     tags[:] = dict.fromkeys(tags)
-    return ""
 
 
+@command("network ip interface tag remove", "-i --interface-name+", "-t --tagname+")
 def tag_remove(state, o):
     tags = named("interface", state["interfaces"], o["interface-name"])["tags"]
     tags.remove(choice("tag", o["tagname"], tags))
-    return ""
 
 
+@command("network vswitch standard list", "-v --vswitch-name")
 def switch_list(state, o):
     names = [o["vswitch-name"]] if "vswitch-name" in o else list(state["switches"])
     return "\n".join(
@@ -195,25 +217,28 @@ def switch_list(state, o):
     )
 
 
+@command("network vswitch standard set", "-v --vswitch-name+", "-m --mtu+")
 def switch_set(state, o):
     named("switch", state["switches"], o["vswitch-name"])
     state["switches"][o["vswitch-name"]] = number("MTU", o["mtu"], 1280, 9000)
-    return ""
 
 
 # --- hardware, storage, virtual machines --------------------------------------------------------
 
 
+@command("hardware cpu list")
 def cpu_list(state, o):
     pairs = [("Id", 0), ("Package Id", 0), ("Core Speed", 2500000000), ("Bus Speed", 100000000)]
     return "".join(f"CPU: {n}\n{fields(pairs)}" for n in range(8))
 
 
+@command("hardware pci pcipassthru list")
 def passthrough_list(state, o):
     rows = [[name, str(on).lower()] for name, on in state["passthrough"].items()]
     return table(["Device ID", "Enabled"], rows)
 
 
+@command("hardware pci pcipassthru set", "-d --device-id+", "-e --enable+", "-a! --apply-now")
 def passthrough_set(state, o):
     on = choice("enable", o["enable"], ("true", "false")) == "true"
     if named("device", state["passthrough"], o["device-id"]) and on:
@@ -224,9 +249,9 @@ def passthrough_set(state, o):
     state["passthrough"][o["device-id"]] = on
     if "apply-now" in o and o["device-id"] in state["at_once"]:
         state["passed"][o["device-id"]] = on
-    return ""
 
 
+@command("storage core device list", "-d --device+")
 def device_list(state, o):
     depth = named("device", state["devices"], o["device"])
     said = fields([
@@ -236,45 +261,7 @@ def device_list(state, o):
     return f"{o['device']}\n{said}"
 
 
+@command("storage core device set", "-d --device+", "-O --sched-num-req-outstanding+")
 def device_set(state, o):
     named("device", state["devices"], o["device"])
     state["devices"][o["device"]] = number("queue", o["sched-num-req-outstanding"], 1, 256)
-    return ""
-
-
-NIC, RING, VMK = "-n --vmnic", "-n --nic-name+", "-i --interface-name+"
-COMMANDS = {
-    tuple(name.split()): (options, answer)
-    for name, options, answer in [
-        ("system settings advanced list", ["-o --option+"], advanced_list),
-        ("system settings advanced set", ["-o --option+", "-i --int-value", "-s --string-value"],
-         advanced_set),
-        ("system settings kernel list", ["-o --option+"], kernel_list),
-        ("system settings kernel set", ["-s --setting+", "-v --value+"], kernel_set),
-        ("system module parameters list", ["-m --module+"], parameters_list),
-        ("system module parameters set", ["-m --module+", "-p --parameter-string+"],
-         parameters_set),
-        ("system maintenanceMode set", ["-e --enable+"], maintenance_set),
-        ("system shutdown reboot", ["-d --delay", "-r --reason+"], reboot),
-        ("network nic coalesce get", [NIC], coalesce_get),
-        ("network nic coalesce set", [NIC + "+", "-r --rx-usecs", "-t --tx-usecs",
-                                      "-R --rx-max-frames", "-T --tx-max-frames",
-                                      "-a --adaptive-rx", "-A --adaptive-tx"], coalesce_set),
-        ("network nic ring current get", [RING], ring_get),
-        ("network nic ring current set", [RING, "-r --rx", "-t --tx"], ring_set),
-        ("network ip interface list", [], interface_list),
-        ("network ip interface set", ["-i --interface-name+", "-m --mtu+"], interface_set),
-        ("network ip interface tag get", [VMK], tag_get),
-        ("network ip interface tag add", [VMK, "-t --tagname+"], tag_add),
-        ("network ip interface tag remove", [VMK, "-t --tagname+"], tag_remove),
-        ("network vswitch standard list", ["-v --vswitch-name"], switch_list),
-        ("network vswitch standard set", ["-v --vswitch-name+", "-m --mtu+"], switch_set),
-        ("hardware cpu list", [], cpu_list),
-        ("hardware pci pcipassthru list", [], passthrough_list),
-        ("hardware pci pcipassthru set", ["-d --device-id+", "-e --enable+", "-a! --apply-now"],
-         passthrough_set),
-        ("storage core device list", ["-d --device+"], device_list),
-        ("storage core device set", ["-d --device+", "-O --sched-num-req-outstanding+"],
-         device_set),
-    ]
-}  # fmt: skip
