@@ -6,38 +6,19 @@ import numpy as np
 import proof
 import pytest
 import verdicts_kept
-from looking import GENERATORS, in_turn, measured, of_blocks, paid, sides, unpaid
+from looking import GENERATORS, measured, of_blocks, sides
 from scipy.special import stdtrit
 
-from labkit.claim import Order, judge
 from labkit.statistics.estimate import ratio
 from labkit.statistics.odd_blocks import odd_blocks, two_states
 from labkit.statistics.percentiles import percentile
 from labkit.statistics.spending import FIRST
-from labkit.verdict import SAME
-
-LOOKS = (4, 6, 9, 13, 19, 28)
-
-
-@pytest.mark.slow
-def test_equal_conditions_are_called_different_in_5_of_100_over_all_looks():
-    made = GENERATORS["lognormal, blocks 5 %"]
-    doubts = in_turn(made, np.random.default_rng(2), LOOKS, 600, 60)
-    share, naive = (way(doubts, LOOKS).apart.mean() for way in (paid, unpaid))
-    assert share <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 600)
-    assert naive > 0.1, "what is not paid for would show"
 
 
 @pytest.mark.slow
 def test_going_on_until_decided_takes_fewer_blocks_than_a_fixed_design():
     share, blocks, needed, wrong = proof.spent_blocks("lognormal, blocks 5 %", 100, 100)
     assert blocks <= proof.GOAL * needed and share > 90 and wrong <= 12
-
-
-def test_an_equal_pair_is_settled_that_was_never_decided_before():
-    a, b = sides(GENERATORS["lognormal, blocks alike"], np.random.default_rng(3), 1, 8, 1000)
-    (study,) = measured(a, b)
-    assert judge([Order("o", "s", "f", conditions=("a", "b"))], study)[0].verdict == SAME
 
 
 @pytest.mark.slow
