@@ -6,15 +6,13 @@ its turn. The peer tells one host after another to start, each on a thread of it
 
 import os
 import subprocess
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 from _figures import at_most, median, target, write
-from sshd import serving
+from _hosts import addresses
 
 from labkit.fleet.fleet import Fleet
 from labkit.host import Host
@@ -51,19 +49,18 @@ def without_ssh(size):
     return 1000 * (max(begun) - min(begun))
 
 
+def named(found):
+    """Hosts at these addresses, by names of their own."""
+    each = (replace(at, name=f"host{number}") for number, at in enumerate(found))
+    return {at.name: Host(at.name, "127.0.0.1", Ssh(at)) for at in each}
+
+
 def main():
     figures = []
-    with ExitStack() as stack:
-        hosts = {}
-        for number in range(max(SIZES)):
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            at = stack.enter_context(serving(folder)).address()
-            name = f"host{number}"
-            hosts[name] = Host(name, "127.0.0.1", Ssh(replace(at, name=name)))
-        stack.callback(Fleet(hosts).close)
-        Fleet(hosts).run("true").check()
+    with addresses(max(SIZES)) as (_, found), closing(Fleet(named(found))) as every:
+        every.run("true").check()
         for size in SIZES:
-            fleet = Fleet(dict(list(hosts.items())[:size]))
+            fleet = Fleet(dict(list(every.hosts.items())[:size]))
             ours = [spread(fleet) for _ in range(ROUNDS)]
             peer = median([each_on_a_thread(fleet) for _ in range(ROUNDS)])
             alone = median([without_ssh(size) for _ in range(ROUNDS)])

@@ -4,14 +4,12 @@ Both sleep for the same time in turn, as a run's command does: a job is looked f
 for, read and forgotten. A run that takes LASTS_SECONDS or more is a job, at 5 % at most.
 """
 
-import tempfile
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from pathlib import Path
 
 from _figures import at_most, beside, median, seconds, write
-from sshd import reached, serving
-from wire import delayed
+from _hosts import addresses
+from sshd import reached
 
 from labkit.host import Host
 from labkit.transports.local import Local
@@ -23,25 +21,18 @@ ROUND_TRIP = 0.020
 
 def main():
     found = []
-    for name, way in (("local", here()), ("near", by_ssh()), ("far", by_ssh(ROUND_TRIP))):
+    here = nullcontext(Host("here", "127.0.0.1", Local("here")))
+    for name, way in (("local", here), ("near", by_ssh()), ("far", by_ssh(ROUND_TRIP))):
         with way as host:
             found += of_way(name, host)
     write("jobs", found)
 
 
 @contextmanager
-def here():
-    """This machine, without any connection."""
-    yield Host("here", "127.0.0.1", Local("here"))
-
-
-@contextmanager
 def by_ssh(round_trip=0.0):
     """An sshd of our own, at a round trip of so many seconds."""
-    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as server:
-        far = delayed(server.port, round_trip) if round_trip else nullcontext(server.port)
-        with far as port, reached(server.behind(port)) as host:
-            yield host
+    with addresses(1, round_trip) as (_, [at]), reached(at) as host:
+        yield host
 
 
 def of_way(name, host):

@@ -10,18 +10,16 @@ import os
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from _figures import at_most, median, seconds, write
+from _hosts import addresses, as_json
 from _peer_python import python_with
 from knobs import Knob
-from sshd import serving
-from wire import delayed
 
 from labkit.changes.in_force import in_force
 from labkit.host import Host
-from labkit.ssh.connection import Address
 from labkit.transports.ssh import Ssh
 
 ROUNDS, SETTINGS, MANY, ROUND_TRIP = 3, 20, 16, 0.020
@@ -38,20 +36,16 @@ class Counting(Ssh):
 
 
 @contextmanager
-def hosts(folder, count, round_trip):
-    """So many hosts, each an sshd with a journal of its own."""
-    with ExitStack() as stack:
-        found = {}
-        for n in range(count):
-            home = folder / f"{n}"
-            home.mkdir()
-            server = stack.enter_context(serving(home))
-            at = server.address()
-            if round_trip:
-                at = server.behind(stack.enter_context(delayed(server.port, round_trip)))
-            found[f"host{n}"] = Host(f"host{n}", "127.0.0.1", Counting(at))
-        stack.callback(lambda: [host.close() for host in found.values()])
-        yield found
+def hosts(count, round_trip):
+    """A folder, and so many hosts, each an sshd with a journal of its own."""
+    with addresses(count, round_trip) as (folder, found):
+        hosts = {f"host{n}": Host(f"host{n}", "127.0.0.1", Counting(at))
+                 for n, at in enumerate(found)}  # fmt: skip
+        try:
+            yield folder, hosts
+        finally:
+            for host in hosts.values():
+                host.close()
 
 
 def reset(folder, count):
@@ -77,9 +71,7 @@ class On(Knob):
 
 
 def theirs(python, folder, found):
-    at = [host.transport.at for host in found.values()]
-    lines = [{"port": a.port, "user": a.user, "key": a.key, "known_hosts": a.known_hosts[0]}
-             for a in at if isinstance(a, Address)]  # fmt: skip
+    lines = [as_json(host.transport.at) for host in found.values()]
     (folder / "hosts.json").write_text(json.dumps(lines))
     script = Path(__file__).with_name("_pyinfra.py")
     words = [python, script, folder / "hosts.json", folder, str(SETTINGS)]
@@ -93,18 +85,16 @@ def theirs(python, folder, found):
 def measured(python, count, round_trip, rounds=ROUNDS):
     """Seconds of ours and of pyinfra, in turn, and our round trips to each host."""
     times = []
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        with hosts(folder, count, round_trip) as found:
-            for host in found.values():
-                host.check("true")
-            for _ in range(rounds):
-                reset(folder, count)
-                Counting.count = 0
-                mine = seconds(lambda: ours(folder, found))
-                trips = Counting.count / count
-                reset(folder, count)
-                times.append((mine, theirs(python, folder, found)))
+    with hosts(count, round_trip) as (folder, found):
+        for host in found.values():
+            host.check("true")
+        for _ in range(rounds):
+            reset(folder, count)
+            Counting.count = 0
+            mine = seconds(lambda: ours(folder, found))
+            trips = Counting.count / count
+            reset(folder, count)
+            times.append((mine, theirs(python, folder, found)))
     return *(median(column) for column in zip(*times, strict=True)), trips
 
 

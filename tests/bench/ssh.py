@@ -9,15 +9,14 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from _figures import at_least, at_most, median, seconds, write
+from _hosts import addresses, as_json
 from _peer_python import python_with
 from _peers import PROGRAM
-from sshd import serving
 from wire import delayed
 
 ROUNDS, COMMANDS, HOSTS, ROUND_TRIP = 5, 40, 32, 0.020
@@ -31,16 +30,8 @@ ENVIRONMENT = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
 @contextmanager
 def hosts(count, round_trip=0.0):
     """A JSON file that says how to reach so many sshd."""
-    with ExitStack() as stack:
-        home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        found = []
-        for number in range(count):
-            (home / str(number)).mkdir()
-            server = stack.enter_context(serving(home / str(number)))
-            port = stack.enter_context(delayed(server.port, round_trip)) if round_trip else 0
-            at = server.behind(port or server.port)
-            found.append({"port": at.port, "user": at.user, "key": at.key,
-                          "known_hosts": at.known_hosts[0]})  # fmt: skip
+    with addresses(count, round_trip) as (home, found):
+        found = [*map(as_json, found)]
         (home / ".ssh").mkdir()
         known = "".join(Path(host["known_hosts"]).read_text() for host in found)
         (home / ".ssh/known_hosts").write_text(known)
