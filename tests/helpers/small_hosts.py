@@ -31,6 +31,9 @@ class Within:
     def run(self, words, **limits):
         return self.transport.run((*self.first, *words), **limits)
 
+    def close(self):
+        """Nothing to let go of."""
+
 
 @dataclass(frozen=True)
 class Small:
@@ -78,8 +81,14 @@ def _busybox(bin):
     found = shutil.which("busybox")
     if not found or "not a dynamic" not in _ldd(found):
         pytest.skip("no static BusyBox; to get it: make system-test")
-    shutil.copy(found, bin / "busybox")
-    for name in subprocess.run([found, "--list"], capture_output=True, text=True).stdout.split():
+    applets_in(bin)
+
+
+def applets_in(bin):
+    """All that this machine's BusyBox can be, in a folder."""
+    shutil.copy(shutil.which("busybox"), bin / "busybox")
+    result = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True)
+    for name in result.stdout.split():
         if name != "busybox":
             (bin / name).symlink_to("busybox")
 

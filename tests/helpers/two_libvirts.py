@@ -8,7 +8,6 @@ import shlex
 import subprocess
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import worlds
 
@@ -19,16 +18,8 @@ from labkit.machine.scripts import beside
 from labkit.transports.local import Local, Process
 
 PROGRAMS = (
-    "ip",
-    "libvirtd",
-    "mount",
-    "nsenter",
-    "qemu-system-x86_64",
-    "ssh-keygen",
-    "sshd",
-    "tc",
-    "virsh",
-)
+    "ip", "libvirtd", "mount", "nsenter", "qemu-system-x86_64", "ssh-keygen", "sshd", "tc", "virsh",
+)  # fmt: skip
 
 ADDRESSES = {"server": "198.51.100.1", "server2": "198.51.100.2"}
 LINK = "data0"
@@ -65,9 +56,7 @@ class InNamespaces(Local):
 
     @contextmanager
     def _channel(self, script, spare, window=None):
-        enter = ("nsenter", "-t", str(self.pid), "-n", "-m", "-p")
-        there = ("env", f"PATH={worlds.PATH}", "LIBVIRT_DEFAULT_URI=qemu:///system")
-        words = (*enter, *there, "sh", "-c", script)
+        words = (*worlds.entry(self.pid, worlds.OF_SYSTEM), "sh", "-c", script)
         process = Process(f"exec {shlex.join(words)}", self.name)
         try:
             yield process
@@ -99,12 +88,9 @@ def two_libvirts(folder, mbit):
 
 def _prepare(folder):
     (folder / "groups").symlink_to("/sys/fs/cgroup")
-    user, group = "libvirt-qemu:x:64055:64055::/:/bin/false\n", "libvirt-qemu:x:64055:\n"
     named = "".join(f"{address} {role}\n" for role, address in ADDRESSES.items())
     (folder / "hosts").write_text("127.0.0.1 localhost\n" + named)
     (folder / "resolv.conf").write_text("")
-    (folder / "passwd").write_text(Path("/etc/passwd").read_text() + user)
-    (folder / "group").write_text(Path("/etc/group").read_text() + group + "kvm:x:64056:\n")
     (folder / "disk").write_bytes(WRITES.ljust(SECTOR, b"\0") + MAGIC + bytes(DISK_BYTES - 512))
     keygen = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "key")]
     subprocess.run(keygen, check=True)
@@ -113,16 +99,8 @@ def _prepare(folder):
 
 
 def _libvirt(folder, role):
-    etc = folder / role / "etc"
-    etc.mkdir(parents=True)
-    (etc / "libvirtd.conf").write_text(
-        'unix_sock_dir = "/run/libvirt"\nauth_unix_rw = "none"\n'
-        f'host_uuid = "6e1f2a52-6a3f-4d5c-9d53-0d4d2c9b7a{len(role):02d}"\n'
-    )
-    (etc / "qemu.conf").write_text(
-        'user = "root"\ngroup = "root"\nsecurity_driver = "none"\nremember_owner = 0\n'
-        'stdio_handler = "file"\ncgroup_controllers = []\n'
-    )
+    uuid = f'host_uuid = "6e1f2a52-6a3f-4d5c-9d53-0d4d2c9b7a{len(role):02d}"\n'
+    worlds.as_installed(folder, folder / role / "etc", uuid, "cgroup_controllers = []\n")
     return worlds.namespaces(LIBVIRT, folder / role, role, uts=True)
 
 

@@ -8,33 +8,20 @@ import shutil
 import subprocess
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from small_hosts import Within
 
 from labkit.host import Guest, Host
 from labkit.machine.scripts import beside
-from labkit.transports.local import Local
 
 PROGRAMS = (
     "/usr/lib/*/libvirt/connection-driver/libvirt_driver_network.so",
     "/usr/lib/*/libvirt/connection-driver/libvirt_driver_qemu.so",
-    "busybox",
-    "corosync",
-    "corosync-cmapctl",
-    "crm_attribute",
-    "docker",
-    "dockerd",
-    "ip",
-    "libvirtd",
-    "losetup",
-    "mount",
-    "nsenter",
-    "pacemakerd",
-    "qemu-system-x86_64",
-    "tar",
-    "unshare",
+    "busybox", "corosync", "corosync-cmapctl", "crm_attribute", "docker", "dockerd", "ip",
+    "libvirtd", "losetup", "mount", "nsenter", "pacemakerd", "qemu-system-x86_64", "tar", "unshare",
     "virsh",
-)
+)  # fmt: skip
 
 GROUP = f"labkit-test-{os.getpid()}"
 ENGINE = f"{GROUP}-engine"
@@ -51,21 +38,9 @@ DOCKER = beside(__file__, "worlds_docker.sh")
 MACHINE = beside(__file__, "worlds_machine.xml")
 
 
-@dataclass(frozen=True)
-class Inside:
-    """A transport into namespaces: all commands run there, with an environment of their own."""
-
-    pid: int
-    extra: tuple = ()
-    local: Local = field(default_factory=Local)
-
-    def run(self, words, **more):
-        enter = ("nsenter", "-t", str(self.pid), "-n", "-m", "-p")
-        there = ("env", f"PATH={PATH}", *self.extra)
-        return self.local.run((*enter, *there, *words), **more)
-
-    def close(self):
-        """Nothing to let go of."""
+def entry(pid, *extra):
+    """The beginning of a command in the namespaces of a process, with an environment of its own."""
+    return "nsenter", "-t", str(pid), "-n", "-m", "-p", "env", f"PATH={PATH}", *extra
 
 
 @contextmanager
@@ -100,9 +75,9 @@ def linux(folder):
     (tools / "update-grub").write_text("#!/bin/sh\ncat /etc/default/grub.d/* 2>/dev/null; true\n")
     (tools / "update-grub").chmod(0o755)
     with groups(), namespaces(LINUX, folder) as pid:
-        extra = (f"PATH={tools}:{PATH}",)
+        within = Within(entry(pid, f"PATH={tools}:{PATH}"))
         try:
-            yield Host("linux", "127.0.0.1", Inside(pid, extra), "lab0")
+            yield Host("linux", "127.0.0.1", within, "lab0")
         finally:
             subprocess.run(["sh", "-c", DETACH, "detach", str(folder)], capture_output=True)
 
@@ -139,28 +114,38 @@ def hierarchies():
 @contextmanager
 def kvm(folder):
     """A host with real libvirt and real QEMU; the machines are emulated, and run no system."""
-    etc = folder / "etc"
-    etc.mkdir()
-    (etc / "libvirtd.conf").write_text('unix_sock_dir = "/run/libvirt"\nauth_unix_rw = "none"\n')
-    (etc / "qemu.conf").write_text(
-        'user = "root"\ngroup = "root"\nsecurity_driver = "none"\nremember_owner = 0\n'
-        'stdio_handler = "file"\n'
-    )
+    as_installed(folder, folder / "etc")
     (folder / "disk").write_bytes(bytes(2**20))
     (folder / "lab.xml").write_text(MACHINE.format(disk=folder / "disk"))
-    # What its packages would have made.
-    user, group = "libvirt-qemu:x:64055:64055::/:/bin/false\n", "libvirt-qemu:x:64055:\n"
-    (folder / "passwd").write_text(Path("/etc/passwd").read_text() + user)
-    (folder / "group").write_text(Path("/etc/group").read_text() + group + "kvm:x:64056:\n")
     before = set(left_by_libvirt())
     try:
         with namespaces(LIBVIRT, folder, net=False) as pid:
-            extra = ("LIBVIRT_DEFAULT_URI=qemu:///system",)
             at = "127.0.0.1"
             guests = {"guest": Guest("guest", at), "guest2": Guest("idle", at)}
-            yield Host("kvm", "127.0.0.1", Inside(pid, extra), guests=guests)
+            yield Host("kvm", at, Within(entry(pid, OF_SYSTEM)), guests=guests)
     finally:
         remove_groups(set(left_by_libvirt()) - before)
+
+
+OF_SYSTEM = "LIBVIRT_DEFAULT_URI=qemu:///system"
+QEMU = """\
+user = "root"
+group = "root"
+security_driver = "none"
+remember_owner = 0
+stdio_handler = "file"
+"""
+
+
+def as_installed(folder, etc, of_libvirtd="", of_qemu=""):
+    """What libvirt's packages would have made: its settings, and its user and groups in lists."""
+    etc.mkdir(parents=True)
+    own = f'unix_sock_dir = "/run/libvirt"\nauth_unix_rw = "none"\n{of_libvirtd}'
+    (etc / "libvirtd.conf").write_text(own)
+    (etc / "qemu.conf").write_text(QEMU + of_qemu)
+    user, group = "libvirt-qemu:x:64055:64055::/:/bin/false\n", "libvirt-qemu:x:64055:\n"
+    (folder / "passwd").write_text(Path("/etc/passwd").read_text() + user)
+    (folder / "group").write_text(Path("/etc/group").read_text() + group + "kvm:x:64056:\n")
 
 
 def left_by_libvirt():
@@ -187,7 +172,7 @@ def cluster(folder):
     """A host with real Corosync and Pacemaker, in a cluster of one."""
     (folder / "corosync.conf").write_text(CLUSTER_OF_ONE)
     with namespaces(CLUSTER, folder) as pid:
-        yield Host("cluster", "127.0.0.1", Inside(pid))
+        yield Host("cluster", "127.0.0.1", Within(entry(pid)))
 
 
 @contextmanager
@@ -204,7 +189,8 @@ def docker(folder):
         shutil.copy(library, target)
     try:
         with namespaces(DOCKER, folder, ENGINE) as pid:
-            yield Host("docker", "127.0.0.1", Inside(pid, ("DOCKER_HOST=unix:///run/docker.sock",)))
+            within = Within(entry(pid, "DOCKER_HOST=unix:///run/docker.sock"))
+            yield Host("docker", "127.0.0.1", within)
     finally:
         remove_groups(
             path for place in [GROUPS, *GROUPS.glob("*/")] for path in (place / ENGINE).rglob("")
