@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from boxes import NAME
+from lab_toml import described
 from leftovers import another
-from own_hosts import described
 
 from labkit.gates import gate
 from labkit.lab import opened

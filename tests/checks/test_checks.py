@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from esxi_stand_in import stand_in
+from lab_toml import lab_toml, reached_at, table
 from sshd import SSHD, serving
 from waiting import free_port
 
@@ -30,14 +31,6 @@ pytestmark = [
 ]
 STATES = {"ok", "warning", "failed", "not looked at"}
 REACHED = ("resolves", "port", "key", "login", "kind")
-HOST = """
-[hosts.{role}]
-control = "{control}"
-port = {port}
-user = "{user}"
-key = "user"
-interface = "{interface}"
-"""
 
 
 @pytest.fixture
@@ -49,11 +42,9 @@ def sshd(tmp_path, monkeypatch):
 
 def written(sshd, roles=("client",), known_hosts="known_hosts", **changed):
     """A lab.toml of hosts that are all this machine, with something else in some of them."""
-    usual = {"control": "127.0.0.1", "port": sshd.port, "user": sshd.address().user}
-    rows = [HOST.format(**{**usual, "interface": "lo", "role": role, **changed}) for role in roles]
-    file = sshd.folder / "lab.toml"
-    file.write_text(f'known_hosts = "{known_hosts}"\n{"".join(rows)}')
-    return file
+    usual = {**reached_at(sshd.address()), "key": "user", "interface": "lo"}
+    rows = (table(role, **usual | changed) for role in roles)
+    return lab_toml(sshd.folder / "lab.toml", *rows, known_hosts=known_hosts)
 
 
 def looked(file, names=None, seconds=20.0):
@@ -242,13 +233,9 @@ def test_an_esxi_host_is_told_its_power_policy_and_the_command_mends_it(tmp_path
         pytest.skip(why)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     with stand_in.standing_in(tmp_path) as esxi:
-        at = esxi.host.transport.at
-        (tmp_path / "lab.toml").write_text(
-            'known_hosts = "known_hosts"\n'
-            + HOST.format(role="server", control="127.0.0.1", port=at.port, user=at.user,
-                          interface="vmnic1")
-        )  # fmt: skip
-        found = looked(tmp_path / "lab.toml")
+        server = table("server", **reached_at(esxi.host.transport.at), interface="vmnic1")
+        file = lab_toml(tmp_path / "lab.toml", server, known_hosts="known_hosts")
+        found = looked(file)
         (kind,) = of(found, "kind", "server")
         assert kind.found == "esxi"
         policy, machines = of(found, "esxi", "server")
@@ -256,7 +243,7 @@ def test_an_esxi_host_is_told_its_power_policy_and_the_command_mends_it(tmp_path
         assert machines.found == "virtual machines: lab, shop"
         assert not of(found, "tools", "server"), "what is for Linux is not asked of ESXi"
         esxi.host.check("sh", "-c", policy.fix)
-        assert of(looked(tmp_path / "lab.toml"), "esxi", "server")[0].state == "ok"
+        assert of(looked(file), "esxi", "server")[0].state == "ok"
 
 
 def test_a_small_host_behind_dropbear_is_looked_at_as_any_other(tmp_path, monkeypatch):
@@ -264,12 +251,10 @@ def test_a_small_host_behind_dropbear_is_looked_at_as_any_other(tmp_path, monkey
         pytest.skip("no dropbear here; to get it: make system-test")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     with dropbear.dropbear(tmp_path) as (_, port):
-        (tmp_path / "lab.toml").write_text(
-            'known_hosts = "known_hosts"\n'
-            + HOST.format(role="client", control="127.0.0.1", port=port, user="root",
-                          interface="lo")
-        )  # fmt: skip
-        found = looked(tmp_path / "lab.toml", (*REACHED, "tools", "disk", "clock", "load"))
+        at = {"control": "127.0.0.1", "port": port, "user": "root", "key": "user"}
+        client = table("client", **at, interface="lo")
+        file = lab_toml(tmp_path / "lab.toml", client, known_hosts="known_hosts")
+        found = looked(file, (*REACHED, "tools", "disk", "clock", "load"))
     assert [one for one in found if one.state == "failed"] == []
     assert "dropbear" in of(found, "port")[0].found
     assert {"tools", "load", "disk", "clock"} <= {one.check for one in found}

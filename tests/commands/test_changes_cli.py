@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from knobs import Knob
+from lab_toml import lab_toml, reached_at, table
 from sshd import SSHD, serving
 
 from labkit import box
@@ -52,10 +53,8 @@ study = Study(
 @pytest.fixture
 def lab(tmp_path):
     with serving(tmp_path) as server:
-        (tmp_path / "lab.toml").write_text(
-            f'known_hosts = "known_hosts"\n[hosts.server]\ncontrol = "127.0.0.1"\n'
-            f'port = {server.port}\nkey = "user"\nuser = "{server.address().user}"\n'
-        )
+        host = table("server", **reached_at(server.address()))
+        lab_toml(tmp_path / "lab.toml", host, known_hosts="known_hosts")
         for name in ("a", "b"):
             (tmp_path / name).write_text("old\n")
         yield tmp_path

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import synthetic
+from lab_toml import lab_toml, reached_at, table
 from sshd import Server, serving, tell
 from waiting import awaited
 
@@ -41,25 +42,17 @@ def written(folder, text, name="small"):
 @contextmanager
 def loopback_lab(folder, name="loopback"):
     """The lab.toml of two hosts, each an sshd of its own on this machine."""
-    parts = [
-        f'name = "{name}"\nssh_config = "none"\nknown_hosts = "{name}.known_hosts"\n'
-        # What other tests do on this machine is no matter here.
-        f"tolerates = {json.dumps(NAMES)}\n"
-    ]
-    known = []
     client, server = (_made(folder / f"{name}-{role}") for role in ("client", "server"))
     with serving(client) as one, serving(server) as other:
-        for role, server in (("client", one), ("server", other)):
-            at = server.address()
-            known.append(Path(at.known_hosts[0]).read_text())
-            parts.append(
-                f'[hosts.{role}]\ncontrol = "127.0.0.1"\nport = {at.port}\n'
-                f'user = "{at.user}"\nkey = "{at.key}"\n'
-            )
-        (folder / f"{name}.known_hosts").write_text("".join(known))
-        path = folder / f"{name}.toml"
-        path.write_text("\n".join(parts))
-        yield path
+        at = {"client": one.address(), "server": other.address()}
+        known = "".join(Path(host.known_hosts[0]).read_text() for host in at.values())
+        (folder / f"{name}.known_hosts").write_text(known)
+        hosts = (table(role, **reached_at(host)) for role, host in at.items())
+        yield lab_toml(
+            folder / f"{name}.toml", *hosts, name=name, ssh_config="none",
+            known_hosts=f"{name}.known_hosts",
+            tolerates=NAMES,  # what other tests do on this machine is no matter here
+        )  # fmt: skip
 
 
 def _made(folder):

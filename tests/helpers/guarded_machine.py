@@ -7,13 +7,12 @@ libvirt's words. A loop on each host is its board: it ends all of its cluster's 
 of its power, and begins them again; the fence agent and the test write it files.
 """
 
-import json
 import subprocess
 from contextlib import ExitStack, contextmanager
 
 import worlds
+from lab_toml import lab_toml, row, table
 from libvirt_lab import lead_to
-from own_hosts import row
 
 from labkit.box.guests import waking
 from labkit.box.sshd import KeyPair
@@ -62,13 +61,6 @@ RuntimeDirectory=sshd
 KillMode=process
 """
 SSHD = beside(__file__, "guarded_machine_sshd.conf")
-CENTER = """\
-[hosts.center]
-control = "{address}"
-user = "root"
-key = "{key}"
-resource = "center"
-"""
 POWER = '[power.{role}]\nby = "virsh"\non = "client"\nvm = "{node}"\n'
 PAIR = ("server", "server2")
 
@@ -130,14 +122,15 @@ def _make_host(host, machine, address, corosync, cib):
 def _lab_file(box, folder, address, own, names):
     client = box.host("client")
     lead_to(address, own, folder, box.path, client)
-    rows = ['known_hosts = "known_hosts"', 'ssh_config = "ssh_config"',
-            f"tolerates = {json.dumps(list(gate.NAMES))}"]  # fmt: skip
-    for role in ("client", *PAIR, "guest", "guest2"):
-        rows.append(row(role, box.host(role), "br1" if role in PAIR else ""))
-    rows.append(CENTER.format(address=address, key=client.transport.at.key))
-    rows += [POWER.format(role=role, node=node) for role, node in zip(PAIR, names, strict=True)]
-    (folder / "lab.toml").write_text("\n".join(rows))
-    return folder / "lab.toml"
+    rows = [row(role, box.host(role), "br1" if role in PAIR else "")
+            for role in ("client", *PAIR, "guest", "guest2")]  # fmt: skip
+    key = client.transport.at.key
+    center = table("center", control=address, user="root", key=key, resource="center")
+    power = (POWER.format(role=role, node=node) for role, node in zip(PAIR, names, strict=True))
+    return lab_toml(
+        folder / "lab.toml", *rows, center, *power, known_hosts="known_hosts",
+        ssh_config="ssh_config", tolerates=gate.NAMES,
+    )  # fmt: skip
 
 
 @contextmanager

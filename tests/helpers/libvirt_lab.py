@@ -4,12 +4,11 @@ The hosts are those of a box without guests; libvirt and QEMU on its server are 
 and the guest is emulated (TCG). All of it ends with the box.
 """
 
-import json
 import subprocess
 from pathlib import Path
 
 import emulated
-from own_hosts import row
+from lab_toml import lab_toml, row, table
 
 from labkit import box
 from labkit.box.guests import kernel
@@ -34,7 +33,6 @@ NETWORK = """\
 DOMAIN = beside(__file__, "libvirt_lab_domain.xml")
 INIT = emulated.INIT + beside(__file__, "libvirt_lab_init.sh")
 CONFIG = beside(__file__, "libvirt_lab_ssh.conf")
-TOML = beside(__file__, "libvirt_lab.toml")
 
 
 def up(name, folder):
@@ -55,11 +53,12 @@ def up(name, folder):
             server.check("virsh", "-q", what, f"/run/lab/{what}.xml")
         server.check("virsh", "-q", "net-start", "labkit-bridge")
         lead_to(guest, own, folder, lab.path, server)
-        rows = {"client": row("client", client), "server": row("server", server, "br1")}
-        (folder / "lab.toml").write_text(
-            TOML.format(guest=guest, key=key, gates=json.dumps(list(gate.NAMES)), **rows)
-        )
-    return folder / "lab.toml"
+        asleep = table("guest", control=guest, address=guest, interface="eth0", key=key, vm="lab")
+        return lab_toml(
+            folder / "lab.toml", row("client", client), row("server", server, "br1"), asleep,
+            name="a KVM host and a machine that asks", known_hosts="known_hosts",
+            ssh_config="ssh_config", tolerates=gate.NAMES,
+        )  # fmt: skip
 
 
 def lead_to(address, own, folder, lab_file, host):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from leftovers import BESIDE
+from small_hosts import applets_in
 from sshd import SSHD, keygen, tell
 from waiting import awaited
 
@@ -53,7 +54,7 @@ class Unlike:
     kind: str
     address: str
     known: str
-    toml: str
+    fields: dict
     key: Path
     space: str
 
@@ -120,7 +121,7 @@ def _host(folder, kind, number, key):
                 awaited(lambda: _listens(address) or process.poll() is not None)
                 assert process.poll() is None, (folder / "log").read_text(errors="replace")
                 known = f"[{address}]:{PORT} {' '.join(public.split()[:2])}\n"
-                yield Unlike(kind, address, known, _toml(kind, address, key), key, space)
+                yield Unlike(kind, address, known, _fields(kind, address, key), key, space)
             finally:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGTERM)
@@ -131,18 +132,15 @@ def _host(folder, kind, number, key):
         _ip("netns", "del", space)
 
 
-def _toml(kind, address, key):
-    user = "lab" if kind in OF_SUDO else "root"
-    more = 'become = "sudo"\n' if kind in OF_SUDO else ""
+def _fields(kind, address, key):
+    fields = {"control": address, "port": PORT, "user": "root", "key": key, "interface": "eth1"}
+    if kind in OF_SUDO:
+        fields |= {"user": "lab", "become": "sudo"}
     if kind == "sudo":
-        more += f'password_command = "cat {key.parent}/secret"\n'
+        fields["password_command"] = f"cat {key.parent}/secret"
     if kind == "jumps":
-        gates = [f"root@{NET}.{number}:{PORT}" for number in (9, 10)]
-        more = f'jump = "{",".join(gates)}"\n'
-    return (
-        f'control = "{address}"\nport = {PORT}\nuser = "{user}"\nkey = "{key}"\n'
-        f'interface = "eth1"\n{more}'
-    )
+        fields["jump"] = ",".join(f"root@{NET}.{number}:{PORT}" for number in (9, 10))
+    return fields
 
 
 def _openssh(folder, kind, address, key):
@@ -197,11 +195,7 @@ def _alone(folder, key, own):
     root = folder / "root"
     for place in ("bin", "dev", "proc", "sys", "tmp", "etc", "var/lib", "sbin", "run"):
         (root / place).mkdir(parents=True)
-    shutil.copy(shutil.which("busybox"), root / "bin/busybox")
-    result = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True)
-    for name in result.stdout.split():
-        if name != "busybox":
-            (root / "bin" / name).symlink_to("busybox")
+    applets_in(root / "bin")
     for program in filter(None, map(shutil.which, MEASURED)):  # somebody has put them there
         shutil.copy(program, root / "bin")
     shutil.copy(DROPBEAR, root / "sbin/dropbear")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import unlike
+from lab_toml import lab_toml, table
 
 from labkit import studies
 from labkit.changes.in_force import applied
@@ -73,13 +74,11 @@ def all_of_them(hosts, tmp_path):
 
 def written(hosts, folder, roles):
     (folder / "lab.known_hosts").write_text("".join(host.known for host in hosts.values()))
-    text = "".join(f"[hosts.{role}]\n{hosts[kind].toml}" for role, kind in roles.items())
+    tables = (table(role, **hosts[kind].fields) for role, kind in roles.items())
     (folder / "ssh_config").write_text(f"Host *\nIdentityFile {hosts['client'].key}\n")
-    head = 'known_hosts = "lab.known_hosts"\nssh_config = "ssh_config"\n'
     # All of them share this machine, whose other work is no fault of theirs.
-    head += f"tolerates = {json.dumps(list(gate.NAMES))}\n"
-    (folder / "lab.toml").write_text(head + text)
-    return folder / "lab.toml"
+    return lab_toml(folder / "lab.toml", *tables, known_hosts="lab.known_hosts",
+                    ssh_config="ssh_config", tolerates=gate.NAMES)  # fmt: skip
 
 
 def labkit(lab_file, *words):

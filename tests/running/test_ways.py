@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import pytest
+from lab_toml import lab_toml, reached_at, table
 from sshd import SSHD, serving
 
 from labkit import studies
@@ -25,14 +26,6 @@ pytestmark = [
     pytest.mark.skipif(not SSHD, reason="no sshd; to get it: make system"),
 ]
 PING = studies.find("lat_ping")
-HOST = """
-[hosts.{role}]
-control = "127.0.0.1"
-port = {port}
-key = "{folder}/user"
-interface = "lo"
-{more}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -47,16 +40,16 @@ def _own_folders(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
-def lab_of(folder, sshd, ports=(), more="", head=""):
+def lab_of(folder, sshd, ports=(), head="", **more):
     """Client and server are this machine, or wherever the ports lead."""
     client, server = ports or (sshd.port, sshd.port)
     (folder / "ssh_config").write_text("Host *\n  ConnectTimeout 2\n")
-    file = folder / "lab.toml"
-    known = sshd.folder / "known_hosts"
-    text = HOST.format(role="client", port=client, folder=sshd.folder, more="")
-    text += HOST.format(role="server", port=server, folder=sshd.folder, more=more)
-    file.write_text(f'known_hosts = "{known}"\nssh_config = "ssh_config"\n{head}{text}')
-    return file
+    at = {**reached_at(sshd.address()), "interface": "lo"}
+    return lab_toml(
+        folder / "lab.toml", head, table("client", **at | {"port": client}),
+        table("server", **at | {"port": server} | more),
+        known_hosts=sshd.folder / "known_hosts", ssh_config="ssh_config",
+    )  # fmt: skip
 
 
 @contextmanager
@@ -96,7 +89,7 @@ def test_hosts_that_are_silent_are_named_together_in_the_time_of_one(sshd, tmp_p
 
 
 def test_an_address_that_nobody_has_leaves_the_study_out_in_seconds(sshd, tmp_path):
-    file, begun = lab_of(tmp_path, sshd, more='address = "198.51.100.7"'), time.monotonic()
+    file, begun = lab_of(tmp_path, sshd, address="198.51.100.7"), time.monotonic()
     with pytest.raises(BadInput) as error:
         begin(file)
     assert time.monotonic() - begun < 10
@@ -116,7 +109,7 @@ def test_an_interface_that_is_not_there_is_refused_before_anything_is_kept(sshd,
 
 
 def test_an_address_that_is_not_on_the_interface_is_kept_and_said_of_the_results(sshd, tmp_path):
-    with opened(lab_of(tmp_path, sshd, more='address = "127.0.0.2"')) as lab:
+    with opened(lab_of(tmp_path, sshd, address="127.0.0.2")) as lab:
         asked = study_results(PING, lab, str(lab.path)).asked
     assert asked["lab"]["elsewhere"] == {"server": "127.0.0.2"}
 
@@ -131,7 +124,7 @@ def test_a_filtered_echo_keeps_no_other_traffic_out(sshd, tmp_path, monkeypatch)
     netperf = studies.find("lat_netperf")
     for said, why in (("1 packets transmitted, 0 received", ""), ("Host Unreachable", "no answer")):
         monkeypatch.setattr("labkit.running.possible.PING", ("sh", "-c", f"echo '{said}'; exit 1"))
-        with opened(lab_of(tmp_path, sshd, more='address = "127.0.0.2"')) as lab:
+        with opened(lab_of(tmp_path, sshd, address="127.0.0.2")) as lab:
             pair = {"client": lab.host("client"), "server": lab.host("server")}
             told = Ways(lab).refusal(netperf.workload, [pair])
             assert bool(told) == bool(why) and why in told

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import worlds
 from esxi_stand_in import stand_in
+from lab_toml import lab_toml, reached_at, table
 from sshd import SSHD, serving
 
 from labkit import studies
@@ -40,14 +41,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not SSHD, reason="no sshd; to get it: make system"),
 ]
-ROLE = """
-[hosts.{role}]
-control = "127.0.0.1"
-port = {at.port}
-user = "{at.user}"
-key = "user"
-{more}
-"""
 # Nothing in it could shut it down again.
 EMPTY = """\
 <domain type='qemu'><name>empty</name><memory unit='MiB'>32</memory><vcpu>1</vcpu>
@@ -63,12 +56,11 @@ def esxi(tmp_path):
         yield found
 
 
-def lab_of(esxi, folder, vm='vm = "lab"'):
-    at = esxi.host.transport.at
-    rows = {"client": "", "server": 'interface = "vmnic1"', "guest": vm}
-    text = "".join(ROLE.format(role=role, at=at, more=more) for role, more in rows.items())
-    (folder / "lab.toml").write_text(f'known_hosts = "known_hosts"\n{text}')
-    return folder / "lab.toml"
+def lab_of(esxi, folder, vm="lab"):
+    at = reached_at(esxi.host.transport.at)
+    more = {"client": {}, "server": {"interface": "vmnic1"}, "guest": {"vm": vm}}
+    tables = (table(role, **at | fields) for role, fields in more.items())
+    return lab_toml(folder / "lab.toml", *tables, known_hosts="known_hosts")
 
 
 @pytest.fixture
@@ -157,17 +149,13 @@ def whole(esxi, tmp_path):
     with serving(folder) as server:
         lines = "".join((place / "known_hosts").read_text() for place in (tmp_path, folder))
         (tmp_path / "known_hosts").write_text(lines)
-        at = {"server": (esxi.host.transport.at, 'interface = "vmnic1"')}
-        vms = {"guest": "lab", "guest2": "shop", "guest3": "shop"}
-        for role in ("client", *vms):
-            more = f'vm = "{vms[role]}"' if role in vms else ""
-            at[role] = (replace(server.address(), name=role), f'interface = "lo"\n{more}')
-        text = "".join(
-            ROLE.format(role=role, at=one, more=more).replace('"user"', f'"{one.key}"')
-            for role, (one, more) in at.items()
-        )
-        (tmp_path / "whole.toml").write_text(f'known_hosts = "known_hosts"\n{text}')
-        with closing(Lab.read(tmp_path / "whole.toml")) as lab:
+        there = {**reached_at(esxi.host.transport.at), "interface": "vmnic1"}
+        here = {**reached_at(server.address()), "interface": "lo"}
+        vms = {"client": "", "guest": "lab", "guest2": "shop", "guest3": "shop"}
+        tables = (table(role, **here, vm=vm) for role, vm in vms.items())
+        file = lab_toml(tmp_path / "whole.toml", table("server", **there), *tables,
+                        known_hosts="known_hosts")  # fmt: skip
+        with closing(Lab.read(file)) as lab:
             yield lab
 
 

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from lab_toml import lab_toml, reached_at, table
 from sshd import SSHD, reached, serving
 
 from labkit.commands.trust import _choose
@@ -30,13 +31,10 @@ pytestmark = [
 ]
 
 
-def lab_of(server, folder, more):
-    """A lab.toml of that one host."""
-    (folder / "lab.toml").write_text(
-        f'known_hosts = "{server.folder}/known_hosts"\n[hosts.server]\ncontrol = "127.0.0.1"\n'
-        f'port = {server.port}\nuser = "lab-csh"\nkey = "{server.folder}/user"\n{more}\n'
-    )
-    return Lab.read(folder / "lab.toml")
+def lab_of(server, folder, **more):
+    """A lab of that one host."""
+    host = table("server", **reached_at(server.address(user="lab-csh")), **more)
+    return Lab.read(lab_toml(folder / "lab.toml", host, known_hosts=server.folder / "known_hosts"))
 
 
 @pytest.fixture
@@ -73,7 +71,7 @@ def test_a_script_comes_through_each_login_shell_as_it_is(shell):
 
 
 def test_sudo_is_asked_for_in_the_lab_file_and_its_password_by_a_command(csh, tmp_path, command):
-    lab = lab_of(csh, tmp_path, f'become = "sudo"\npassword_command = "{command}"')
+    lab = lab_of(csh, tmp_path, become="sudo", password_command=command)
     host = lab.host("server")
     assert host.check("id", "-u") == "0\n"
     assert host.check("sh", "-c", "echo a!b") == "a!b\n"

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from knobs import Knob
+from lab_toml import lab_toml, reached_at, table
 from sshd import keygen, sshd
 
 from labkit.changes.in_force import applied
@@ -42,11 +43,8 @@ def lab(tmp_path, own):
 
 
 def lab_of(folder, server, **changed):
-    path = folder / "lab.toml"
-    said = {"port": server.port, "user": getpass.getuser(), "key": f"{server.folder}/user"}
-    text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in (said | changed).items())
-    path.write_text(f'ssh_config = "none"\n[hosts.client]\ncontrol = "127.0.0.1"\n{text}')
-    return path
+    client = table("client", **reached_at(server.address()) | changed)
+    return lab_toml(folder / "lab.toml", client, ssh_config="none")
 
 
 def fingerprint(server, kind="ed25519"):
