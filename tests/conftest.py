@@ -11,7 +11,7 @@ import pytest
 from changed import UNCHANGED, meant, whole
 from hypothesis import HealthCheck, settings
 from knobs import Bench
-from sshd import SSHD, reached, serving, sshd
+from sshd import reached, serving, sshd
 from watches import end_below
 
 from labkit.box import this_machine as doctor
@@ -223,8 +223,6 @@ def interruptible():
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
     """An sshd of our own, with two kinds of host key."""
-    if not SSHD:
-        pytest.skip("no sshd; to get it: make system")
     with serving(tmp_path_factory.mktemp("sshd"), kinds=("ed25519", "rsa")) as found:
         yield found
 

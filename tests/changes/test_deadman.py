@@ -195,7 +195,6 @@ def test_a_hundred_of_a_hundred_come_back(tmp_path):
     assert len(took) == 100 and not late
 
 
-@pytest.mark.skipif(not SSHD, reason="no sshd; to get it: make system")
 def test_a_change_that_could_cut_but_does_not_is_confirmed_over_a_new_connection(tmp_path):
     (tmp_path / "a").write_text("old\n")
     wanted = Knob(str(tmp_path / "a"), "new", (("cuts_management", True),))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from esxi_stand_in import stand_in
 from lab_toml import lab_toml, reached_at, table
-from sshd import SSHD, serving
+from sshd import serving
 from waiting import free_port
 
 from labkit.check import Check, Finding, look_over
@@ -25,10 +25,7 @@ from tests.ssh import test_dropbear as dropbear
 PROGRAMS = ("ssh-keygen",)
 
 HOME = Path(__file__).parents[2]
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not SSHD, reason="no sshd; to get it: make system"),
-]
+pytestmark = pytest.mark.slow
 STATES = {"ok", "warning", "failed", "not looked at"}
 REACHED = ("resolves", "port", "key", "login", "kind")
 

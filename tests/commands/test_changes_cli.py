@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from knobs import Knob
 from lab_toml import lab_toml, reached_at, table
-from sshd import SSHD, serving
+from sshd import serving
 
 from labkit import box
 from labkit.cli import main
@@ -23,10 +23,7 @@ from labkit.study import Study
 from labkit.workloads.ping import Ping
 
 HOME = Path(__file__).parents[2]
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not SSHD, reason="no sshd; to get it: make system"),
-]
+pytestmark = pytest.mark.slow
 # A study of its own, which a site file puts beside those of labkit.
 STUDY = """
 import sys

@@ -6,7 +6,6 @@ from functools import partial
 
 import pytest
 from poor import busybox, only, system
-from sshd import SSHD
 from stubs import answering
 from waiting import awaited
 
@@ -78,8 +77,6 @@ def test_ctrl_c_among_logins_lets_go_of_all(servers, fleet):  # noqa: F811
 
 @pytest.mark.parametrize("tools", [partial(system, "perl", "python3"), busybox])
 def test_a_host_without_a_shell_that_stays_runs_it_all_the_same(tmp_path, tools):
-    if not SSHD:
-        pytest.skip("no sshd; to get it: make system")
     with only(tmp_path, tools()) as poor:
         for word in ("first", "second"):
             answers = Fleet.of([poor]).run("sh", "-c", f"echo {word}").check()

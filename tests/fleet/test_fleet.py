@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from poor import busybox, only, system
-from sshd import SSHD, gone, serving
+from sshd import gone, serving
 from waiting import awaited
 
 from labkit.errors import (
@@ -35,8 +35,6 @@ IT_IS = '[ "${SSH_CONNECTION##* }" ='
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory):
-    if not SSHD:
-        pytest.skip("no sshd; to get it: make system")
     with ExitStack() as stack:
         yield [
             stack.enter_context(serving(tmp_path_factory.mktemp(f"sshd{number}")))
@@ -134,8 +132,6 @@ def test_files_go_to_all_hosts_by_the_same_means(fleet, tmp_path):
 
 
 def test_many_logins_through_one_sshd_are_all_admitted(tmp_path):
-    if not SSHD:
-        pytest.skip("no sshd; to get it: make system")
     usual = ["MaxStartups 10:100:10"]
     with serving(tmp_path, extra=usual) as server, fleet_of(*[server.address()] * 24) as fleet:
         assert len(fleet.run("true").check()) == 24

@@ -127,6 +127,8 @@ def serving(
     What matches some users only comes last; `before` is put before sshd's own words;
     `prepare(server)` may sign its keys before it starts.
     """
+    if not SSHD:
+        pytest.skip("no sshd; to get it: make system")
     # As root, sshd insists on a folder that its package or its service would make.
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
@@ -167,8 +169,6 @@ def serving(
 @contextmanager
 def sshd(folder, *lines, **given):
     """The same with these settings, in a folder that need not be there."""
-    if not SSHD:
-        pytest.skip("no sshd; to get it: make system")
     folder.mkdir(exist_ok=True)
     with serving(folder, extra=lines, **given) as server:
         yield server

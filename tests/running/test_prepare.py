@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from sshd import SSHD, serving
+from sshd import serving
 
 from labkit import studies
 from labkit.cli import main
@@ -29,8 +29,6 @@ CALLS = {"ping": "Ping", "sockperf": "Sockperf"}
 
 @pytest.fixture
 def lab(tmp_path, monkeypatch):
-    if not SSHD:
-        pytest.skip("no sshd; to get it: make system")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     with serving(tmp_path) as server:
         yield written(server, ("client", "server"))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from lab_toml import lab_toml, reached_at, table
-from sshd import SSHD, serving
+from sshd import serving
 
 from labkit import studies
 from labkit.check import Subject
@@ -21,10 +21,7 @@ from labkit.running.possible import Ways
 from labkit.settings.mtu import Mtu
 
 PROGRAMS = ("ping",)
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not SSHD, reason="no sshd; to get it: make system"),
-]
+pytestmark = pytest.mark.slow
 PING = studies.find("lat_ping")
 
 

@@ -14,7 +14,7 @@ import pytest
 import worlds
 from esxi_stand_in import stand_in
 from lab_toml import lab_toml, reached_at, table
-from sshd import SSHD, serving
+from sshd import serving
 
 from labkit import studies
 from labkit.changes.in_force import applied, in_force
@@ -39,7 +39,6 @@ HOME = Path(__file__).parents[2]
 pytestmark = [
     pytest.mark.when_changed("labkit/settings/", "labkit/changes/"),
     pytest.mark.slow,
-    pytest.mark.skipif(not SSHD, reason="no sshd; to get it: make system"),
 ]
 # Nothing in it could shut it down again.
 EMPTY = """\

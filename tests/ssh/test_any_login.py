@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from lab_toml import lab_toml, reached_at, table
-from sshd import SSHD, reached, serving
+from sshd import reached, serving
 
 from labkit.commands.trust import _choose
 from labkit.errors import BadInput, SudoRefused, TimedOut, Unknown, Unreachable
@@ -26,7 +26,6 @@ PROGRAMS = ("python3", "tc", "tcsh")
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not SSHD, reason="no sshd; to get it: make system"),
     pytest.mark.skipif(os.geteuid() != 0, reason="makes users in a namespace, which takes root"),
 ]
 
