@@ -12,6 +12,7 @@ import pytest
 from boxes import KEPT
 from guarded_machine import opened_lab, words
 from simulator import simulator_or_skip
+from worlds import skip_without
 
 from labkit import box, studies
 from labkit.errors import HostError
@@ -37,8 +38,7 @@ SIZES = {f"{name} [inventory={size}]" for name in ("HA", "Reboot")
 @pytest.fixture
 def lab(box_of, tmp_path, monkeypatch):
     simulator_or_skip()
-    if why := guarded_machine.lacking():
-        pytest.skip(why)
+    skip_without(*guarded_machine.PROGRAMS)
     for way, what in (("OFF", "off"), ("ON", "on")):
         monkeypatch.setitem(
             getattr(_power, way), "virsh", lambda p, what=what: words(what, p["vm"])

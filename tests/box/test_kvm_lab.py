@@ -6,7 +6,6 @@ from pathlib import Path
 
 import libvirt_lab
 import pytest
-import worlds
 from boxes import NAME
 
 from labkit import box
@@ -22,8 +21,6 @@ KVM = f"{NAME}-kvm"
 
 @pytest.fixture(scope="module")
 def lab_file(tmp_path_factory):
-    if why := worlds.lacking("libvirtd", "virsh", "qemu-system-x86_64"):
-        pytest.skip(why)
     if kernel.find() is None:
         pytest.skip("no kernel for a guest of QEMU; to get it: make system")
     box.down(KVM)

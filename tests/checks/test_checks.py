@@ -226,8 +226,6 @@ def test_a_host_that_hangs_is_left_and_the_others_are_told_of(sshd, tmp_path):
 
 
 def test_an_esxi_host_is_told_its_power_policy_and_the_command_mends_it(tmp_path, monkeypatch):
-    if why := stand_in.lacking():
-        pytest.skip(why)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     with stand_in.standing_in(tmp_path) as esxi:
         server = table("server", **reached_at(esxi.host.transport.at), interface="vmnic1")

@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sshd import SSHD, reached, serving
+import pytest
+from sshd import reached, serving
 
 PROGRAMS = ("busybox", "esxcli", "mount", "setpriv", "unshare")
 
@@ -47,21 +48,14 @@ class StandIn:
         return self.root / f"vmfs/volumes/datastore1/{name}/{name}.vmx"
 
 
-def lacking():
-    """Why there can be no stand-in here; empty when there can."""
-    if not SSHD:
-        return "no sshd; to get it: make system"
-    if not shutil.which("busybox"):
-        return "no busybox; to get it: make system-test"
-    words = ["unshare", "--mount", "--propagation", "private", "true"]
-    if os.geteuid() or subprocess.run(words, capture_output=True).returncode:
-        return "no root here who may make mount namespaces"
-    return ""
-
-
 @contextmanager
 def standing_in(folder):
-    """A stand-in whose state lives in `folder` alone."""
+    """A stand-in whose state lives in `folder` alone; skips, and says why, where none can be."""
+    if not shutil.which("busybox"):
+        pytest.skip("no busybox; to get it: make system-test")
+    words = ["unshare", "--mount", "--propagation", "private", "true"]
+    if os.geteuid() or subprocess.run(words, capture_output=True).returncode:
+        pytest.skip("no root here who may make mount namespaces")
     root = folder / "root"
     _fill(root)
     with serving(folder) as server:

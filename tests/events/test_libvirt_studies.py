@@ -7,8 +7,6 @@ verdict on how fast a guest writes can be more than undecided here.
 from dataclasses import replace
 
 import pytest
-import worlds
-from two_libvirts import PROGRAMS as NEEDED
 from two_libvirts import VM, two_libvirts
 
 from labkit import studies
@@ -30,8 +28,6 @@ THERE = {"5.5 [gbps=20]", "6.0 [gbps=20]", "6.0 [dirty=low]", "6.0 [dirty=high]"
 
 @pytest.fixture
 def lab(tmp_path):
-    if why := worlds.lacking(*NEEDED):
-        pytest.skip(why)
     with two_libvirts(tmp_path, LINE) as found:
         yield found
 

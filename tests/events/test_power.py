@@ -101,8 +101,6 @@ def test_a_tool_that_fails_is_named_with_its_words(tools):
 
 @pytest.mark.slow
 def test_a_machine_of_a_real_libvirt_is_gone_and_comes_back(tmp_path):
-    if why := worlds.lacking("libvirtd", "virsh", "qemu-system-x86_64"):
-        pytest.skip(why)
     with worlds.kvm(tmp_path) as host:
         lab = replace(here(VIRSH), hosts={"client": host, "server": here(VIRSH).host("server")})
         _power.off(lab, "server")

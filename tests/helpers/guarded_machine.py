@@ -10,7 +10,6 @@ of its power, and begins them again; the fence agent and the test write it files
 import subprocess
 from contextlib import ExitStack, contextmanager
 
-import worlds
 from lab_toml import lab_toml, row, table
 from libvirt_lab import lead_to
 
@@ -90,11 +89,6 @@ def guarded(box, folder):
         for node in names:
             box.host("client").check(*words("on", node), seconds=120)
         yield _lab_file(box, folder, address, own, names)
-
-
-def lacking():
-    """Why there can be no such hosts here; empty when there can."""
-    return worlds.lacking(*PROGRAMS)
 
 
 def words(what, node):

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import emulated
+import worlds
 from lab_toml import lab_toml, row, table
 
 from labkit import box
@@ -37,6 +38,7 @@ CONFIG = beside(__file__, "libvirt_lab_ssh.conf")
 
 def up(name, folder):
     """The lab's file, once the guest is defined; it is off."""
+    worlds.skip_without("libvirtd", "virsh", "qemu-system-x86_64")
     (folder / "hosts.toml").write_text("[hosts.client]\n[hosts.server]\n")
     with opened(box.up(name, made_of=str(folder / "hosts.toml"))) as lab:
         client, server = lab.host("client"), lab.host("server")

@@ -67,6 +67,7 @@ class InNamespaces(Local):
 @contextmanager
 def two_libvirts(folder, mbit):
     """A lab of `server` and `server2`, `mbit` Mbit/s between them, and a load beside the guest."""
+    worlds.skip_without(*PROGRAMS)
     _prepare(folder)
     before = set(worlds.left_by_libvirt())
     with ExitStack() as stack:

@@ -10,6 +10,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from small_hosts import Within
 
 from labkit.host import Guest, Host
@@ -69,6 +70,7 @@ def namespaces(script, folder, *words, net=True, uts=False):
 @contextmanager
 def linux(folder):
     """A Linux host: its own network, the machine's kernel, and a control group for the tests."""
+    skip_without("ip", "tc", "ethtool", "losetup", "nsenter", "unshare")
     tools = folder / "bin"
     tools.mkdir()
     # Stands in for the boot loader's tool, which no test may run on this machine.
@@ -114,6 +116,7 @@ def hierarchies():
 @contextmanager
 def kvm(folder):
     """A host with real libvirt and real QEMU; the machines are emulated, and run no system."""
+    skip_without("libvirtd", "virsh", "qemu-system-x86_64")
     as_installed(folder, folder / "etc")
     (folder / "disk").write_bytes(bytes(2**20))
     (folder / "lab.xml").write_text(MACHINE.format(disk=folder / "disk"))
@@ -170,6 +173,7 @@ def remove_groups(places):
 @contextmanager
 def cluster(folder):
     """A host with real Corosync and Pacemaker, in a cluster of one."""
+    skip_without("corosync", "corosync-cmapctl", "crm_attribute", "pacemakerd")
     (folder / "corosync.conf").write_text(CLUSTER_OF_ONE)
     with namespaces(CLUSTER, folder) as pid:
         yield Host("cluster", "127.0.0.1", Within(entry(pid)))
@@ -178,6 +182,7 @@ def cluster(folder):
 @contextmanager
 def docker(folder):
     """A host with a real engine of its own, and two containers."""
+    skip_without("dockerd", "docker", "busybox")
     image = folder / "image"
     (image / "bin").mkdir(parents=True)
     busybox = shutil.which("busybox")
@@ -197,12 +202,10 @@ def docker(folder):
         )
 
 
-def lacking(*programs):
-    """Why there can be no such host here; empty when there can."""
-    absent = [name for name in programs if not shutil.which(name, path=PATH)]
-    if absent:
-        return f"no {', '.join(absent)}; to get them: make system-test"
+def skip_without(*programs):
+    """Skip the test, and say why, where there can be no host that needs these."""
+    if absent := [name for name in programs if not shutil.which(name, path=PATH)]:
+        pytest.skip(f"no {', '.join(absent)}; to get them: make system-test")
     words = ["unshare", "--net", "--mount", "--pid", "--fork", "true"]
     if os.geteuid() or subprocess.run(words, capture_output=True).returncode:
-        return "no root here who may make namespaces"
-    return ""
+        pytest.skip("no root here who may make namespaces")

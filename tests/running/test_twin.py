@@ -52,8 +52,6 @@ def test_a_study_that_compares_nothing_with_a_guest_asks_the_hypervisor_itself(n
 
 @pytest.fixture
 def lab(tmp_path):
-    if why := stand_in.lacking():
-        pytest.skip(why)
     with stand_in.standing_in(tmp_path) as esxi:
         server = replace(esxi.host, name="server", guests=GUESTS)
         plain = {r: Host(r, "127.0.0.1", Local(r)) for r in ("guest", "client", "native")}
