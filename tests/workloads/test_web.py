@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,8 +17,8 @@ from pathlib import Path
 import pytest
 from brought import HERE
 from figures import figures
-from http_here import answering
 from planted import judged, results
+from waiting import free_port
 
 from labkit import studies
 from labkit.errors import CommandFailed, LabkitError
@@ -36,6 +37,7 @@ ASKED = WebTask(
 )
 HOSTS = dict.fromkeys(("client", "host", *SERVERS), HERE)
 PROGRAM = Path(web_users.__file__)
+PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
 
 
 @pytest.fixture
@@ -53,22 +55,34 @@ def certificate():
 @contextlib.contextmanager
 def slow_server(seconds):
     """A server that takes so long for each path, one after the other: its capacity is known."""
-    turn = asyncio.Lock()
+    ready, loop, turn, state = threading.Event(), asyncio.new_event_loop(), asyncio.Lock(), {}
 
-    async def wait():
-        async with turn:
-            await asyncio.sleep(seconds)
+    async def answer(reader, writer):
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                async with turn:
+                    await asyncio.sleep(seconds)
+                writer.write(PAGE)
+        writer.close()
 
-    with answering(wait) as port:
-        yield port
+    async def serve():
+        state["server"] = await asyncio.start_server(answer, "127.0.0.1", 0)
+        ready.set()
+
+    thread = threading.Thread(target=lambda: (loop.create_task(serve()), loop.run_forever()))
+    thread.start()
+    ready.wait(10)
+    try:
+        yield state["server"].sockets[0].getsockname()[1]
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
 
 
 @contextlib.contextmanager
 def quick_server(folder):
     """One that answers sooner than our users can ask."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     conf = f"""daemon off; pid {folder}/pid; error_log stderr crit;
 events {{ worker_connections 8192; }} worker_rlimit_nofile 20000;
 http {{ access_log off; client_body_temp_path {folder}/b; proxy_temp_path {folder}/p;
