@@ -4,13 +4,12 @@ import re
 import time
 
 import pytest
+from brought import HERE
 
 from labkit.errors import HostError
 from labkit.gates import counter, gate
 from labkit.gates.counter import counting
 from labkit.gates.gate import collect, gates
-from labkit.host import Host
-from labkit.transports.local import Local
 
 PROGRAMS = ("perl",)
 
@@ -43,20 +42,18 @@ def test_both_ways_count_what_the_single_command_does_and_in_the_same_words(ssh,
 
 def test_what_nics_count_is_the_same_asked_in_one_go_and_read_file_by_file():
     functions = counter.PERL[: counter.PERL.index("while (sysread(STDIN")]
-    host = Host("here", "127.0.0.1", Local())
-    lines = host.check("perl", "-we", f"{functions}\nprint links()").splitlines()
-    read = host.check("perl", "-we", f"{functions}\nprint files()").splitlines()
+    lines = HERE.check("perl", "-we", f"{functions}\nprint links()").splitlines()
+    read = HERE.check("perl", "-we", f"{functions}\nprint files()").splitlines()
     assert sorted(lines) == sorted(read)
     assert "/sys/class/net/lo/statistics/rx_missed_errors:0" in lines
 
 
 def test_each_answer_is_of_the_moment_when_it_was_asked_for(way):
-    host = Host("here", "127.0.0.1", Local())
     with counting() as counters:
         times = []
         for _ in range(3):
             before = time.time()
-            date = float(re.search(r"date:([\d.]+)", counters.collect(host))[1])
+            date = float(re.search(r"date:([\d.]+)", counters.collect(HERE))[1])
             times.append(before - 0.01 <= date <= time.time() + 0.01)
     assert times == [True] * 3
 
@@ -72,7 +69,6 @@ def test_one_that_has_ended_is_started_again(ssh, server, way):
 
 
 def test_what_answers_something_else_is_not_believed(monkeypatch):
-    host = Host("here", "127.0.0.1", Local())
     for said, why in [
         ("hello", "sent 'hello'"),
         ("9\nabc", "counter on here stopped"),
@@ -80,12 +76,11 @@ def test_what_answers_something_else_is_not_believed(monkeypatch):
     ]:
         monkeypatch.setattr(counter, "WORDS", ("sh", "-c", f"read -r a; echo '{said}'"))
         with counting() as counters, pytest.raises(HostError, match=why):
-            counters.collect(host)
+            counters.collect(HERE)
 
 
 def test_none_stays_when_the_study_has_ended(way):
-    host = Host("here", "127.0.0.1", Local())
     with counting() as counters:
-        counters.collect(host)
-        process = counters._there[host][1].channel._process
+        counters.collect(HERE)
+        process = counters._there[HERE][1].channel._process
     assert process.poll() is not None

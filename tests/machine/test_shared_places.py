@@ -11,23 +11,21 @@ from pathlib import Path
 
 import pytest
 import shops
+from brought import HERE
 
 from labkit.box import folder as box_folder
 from labkit.box.folder import Folder
 from labkit.campaign.scheduler import TEMPORARY, cluster_here, connected, let_go
 from labkit.errors import CommandFailed, HostError
-from labkit.host import Host
 from labkit.machine import own_place
 from labkit.shop.answers import Refused
 from labkit.shop.postgres import Postgres
-from labkit.transports.local import Local
 from labkit.workloads import _database, _own_place
 from labkit.workloads._database import WantedShop, serving_shop
 from labkit.workloads._server import serving
 from labkit.workloads.redis import server_words
 
 PROGRAMS = ("redis-server", "setpriv")
-HERE = Host("here", "127.0.0.1", Local("here"))
 OTHER = 65534
 AS_OTHER = ("setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups")
 

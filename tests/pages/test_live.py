@@ -7,17 +7,15 @@ from pathlib import Path
 
 import pytest
 import shops
+from brought import HERE
 
 from labkit.errors import CommandFailed
-from labkit.host import Host
 from labkit.pages.live import watch_orders
-from labkit.transports.local import Local
 from labkit.workloads import _database
 from labkit.workloads.dvdstore import DvdStore, seconds_in
 
 PROGRAMS = ("postgres",)
 
-HERE = Host("here", "127.0.0.1", Local("here"))
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not Path("/usr/lib/postgresql").exists(), reason="needs PostgreSQL"),

@@ -6,12 +6,11 @@ import shutil
 import subprocess
 
 import pytest
+from brought import HERE
 from sshd import reached, serving
 
-from labkit.host import Host
 from labkit.results import Results, Run
 from labkit.runs import facts
-from labkit.transports.local import Local
 
 PROGRAMS = ("crun", "ping", "sockperf")
 
@@ -38,7 +37,7 @@ def test_facts_are_read_by_name_and_what_a_host_lacks_is_left_out():
 
 
 def test_a_real_host_tells_its_facts_and_how_far_its_clock_is_off():
-    found = facts.of_host(Host("here", "127.0.0.1", Local()))
+    found = facts.of_host(HERE)
     assert found["kernel"].startswith("Linux") and int(found["cpus"]) >= 1
     assert any(name.startswith("nic lo") for name in found)
     off, bound = map(
@@ -51,7 +50,7 @@ def test_a_shell_reads_most_facts_itself_without_starting_a_program():
     """A guest without hardware support takes tens of milliseconds to start one."""
     alone = {"env": {"PATH": "/nowhere"}, "capture_output": True, "text": True, "check": True}
     found = facts.parse(subprocess.run(["/bin/sh", "-c", facts.COMMAND], **alone).stdout)
-    whole = facts.of_host(Host("here", "127.0.0.1", Local()))
+    whole = facts.of_host(HERE)
     started = {"machine", "cpus", "clock_offset", "network"} | {
         n for n in whole if n.startswith("nic ")
     }
@@ -67,7 +66,7 @@ def test_the_programs_that_measure_tell_their_versions(tmp_path, monkeypatch):
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     asked = ("sockperf", "crun", "ping", "absent")
-    found = facts.of_host(Host("here", "127.0.0.1", Local()), asked)
+    found = facts.of_host(HERE, asked)
     assert found["version sockperf"] == "sockperf, version 9.9" and "version crun" not in found
     assert "version absent" not in found
     if shutil.which("ping"):
@@ -83,11 +82,11 @@ def test_what_is_kept_of_a_host_says_at_which_of_its_addresses_it_answered(tmp_p
         with reached(server.address(control="localhost")) as host:
             assert host.transport.reached_at == ""  # nobody has been there yet
             assert facts.of_host(host)["reached_at"] == "127.0.0.1"
-    assert "reached_at" not in facts.of_host(Host("here", "127.0.0.1", Local()))
+    assert "reached_at" not in facts.of_host(HERE)
 
 
 def test_words_of_the_kernel_that_may_be_secret_are_not_kept():
-    said = facts.of_host(Host("here", "127.0.0.1", Local())).get("booted_with", "")
+    said = facts.of_host(HERE).get("booted_with", "")
     known = (
         r"(mitigations|isolcpus|nohz|idle|intel_idle|processor|transparent_hugepage|tsc|\w+)[.=]"
     )
@@ -96,7 +95,7 @@ def test_words_of_the_kernel_that_may_be_secret_are_not_kept():
 
 
 def test_a_run_keeps_what_it_was_measured_by_and_on(tmp_path):
-    told = facts.of_run({"client": Host("here", "127.0.0.1", Local())})
+    told = facts.of_run({"client": HERE})
     assert re.match(r"\d+\.\d+", told["versions"]["labkit"]) and "numpy" in told["versions"]
     begun = Results.begin(tmp_path / "r", {"study": "lat_ping"})
     Results(begun.path, begun.asked, told).keep(Run("Native", 1, 1, "finished"), {})

@@ -6,14 +6,12 @@ No machine here has hyper-threads, so that files of the kernel's form stand for 
 import subprocess
 
 import pytest
+from brought import HERE
 
-from labkit.host import Host
 from labkit.settings.guest_cpu import CHOICES, NO_CHOICE, GuestCores
-from labkit.transports.local import Local
 
 PROGRAMS = ("sort",)
 
-HERE = Host("here", "127.0.0.1", Local("here"))
 ADJACENT, APART = ("0-1", "2-3"), ("0,4", "1,5", "2,6", "3,7")
 SHOW = 'choose "$1"; echo "$cores"; echo "$threads"'
 

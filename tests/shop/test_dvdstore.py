@@ -13,14 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import shops
+from brought import HERE
 
 from labkit.errors import BadInput, HostError
-from labkit.host import Host
 from labkit.shop import filling
 from labkit.shop.answers import Listening, Refused
 from labkit.shop.postgres import Postgres
 from labkit.shop.stock import TABLES, Size, basket, product
-from labkit.transports.local import Local
 from labkit.workloads import _database
 from labkit.workloads.dvdstore import DvdStore
 
@@ -67,7 +66,6 @@ def serializable(served):
 
 PROGRAMS = ("nginx",)
 
-HERE = Host("here", "127.0.0.1", Local("here"))
 POSTGRES = "/usr/lib/postgresql"
 
 

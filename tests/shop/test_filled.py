@@ -10,16 +10,14 @@ from pathlib import Path
 
 import pytest
 import shops
+from brought import HERE
 from waiting import awaited
 
-from labkit.host import Host
 from labkit.machine import account
 from labkit.shop import filling
 from labkit.shop.stock import Size
-from labkit.transports.local import Local
 from labkit.workloads import _brought
 
-HERE = Host("here", "127.0.0.1", Local("here"))
 pytestmark = pytest.mark.skipif(
     not Path("/usr/lib/postgresql").exists(), reason="postgresql is not installed"
 )

@@ -5,14 +5,12 @@ from pathlib import Path
 
 import pytest
 import shops
+from brought import HERE
 from by_hand import best_of_both
 
-from labkit.host import Host
-from labkit.transports.local import Local
 from labkit.workloads import _database
 from labkit.workloads.dvdstore import DvdStore
 
-HERE = Host("here", "127.0.0.1", Local("here"))
 CPUS = sorted(os.sched_getaffinity(0))[:2]
 pytestmark = [
     pytest.mark.torture,
