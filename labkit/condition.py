@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from labkit.changes.plan import Plan, Step
-from labkit.errors import Unknown, insist_each
+from labkit.errors import Unknown, insist_each, no_host
 from labkit.event import Event
 from labkit.gates import gate
 from labkit.gates import watch as gated
@@ -147,7 +147,7 @@ class Condition:
             for setting in self.settings:
                 lab.host(setting.role)
         except Unknown as error:
-            return f"the lab has no host for it: no {error.name}"
+            return no_host(error.name)
         return ""
 
     def refusal(

@@ -129,6 +129,31 @@ def insist_each(values: object, kind: type, what: str, example: str) -> None:
             )
 
 
+class Obstacle(str):
+    """A reason why a lab cannot do something, whose words end with `fix`: how to get what lacks."""
+
+    what: str
+    fix: str
+    role: str
+    """The role of the host that the lab lacks, if that is the reason."""
+
+    def __new__(cls, what: str, fix: str = "", role: str = "") -> "Obstacle":
+        """Make the reason of its parts."""
+        obstacle = super().__new__(cls, f"{what}, to get it: {fix}" if fix else what)
+        obstacle.what, obstacle.fix, obstacle.role = what, fix, role
+        return obstacle
+
+
+def absence(program: str, place: str, fix: str) -> Obstacle:
+    """The reason that a place lacks a program."""
+    return Obstacle(f"{program} is missing on {place}", fix)
+
+
+def no_host(role: str) -> Obstacle:
+    """The reason that a lab has no host of this role."""
+    return Obstacle(f"the lab has no host for it: no {role}", role=role)
+
+
 class HostError(LabkitError):
     """A host did not do what it was asked."""
 

@@ -1,57 +1,76 @@
 """Conditions of studies on a lab, and the pairs of its hosts that they have talk to each other."""
 
-import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from labkit import studies
 from labkit.changes.plan import plan
 from labkit.check import NOT_SEEN, OK, WARNING, Finding, Subject, check
 from labkit.condition import Condition
-from labkit.errors import Unknown
+from labkit.errors import Obstacle, Unknown
 from labkit.lab import Lab
 from labkit.running import possible
 from labkit.study import Study
 
-GET = re.compile("[,;] to get it: ")
+
+@dataclass(frozen=True)
+class Outlook:
+    """Whether a lab can measure a condition of a study; if not, `reason` says why."""
+
+    study: str
+    condition: str
+    state: str = OK
+    reason: str = ""
+    fix: str = ""
 
 
 @check("conditions of studies that can be measured", after="kind", about="lab")
 def conditions(place: Subject) -> Iterator[Finding]:
     """Which conditions of the studies can be measured on this lab, and why not the others?"""
+    yield from (
+        Finding(WARNING, f"a study cannot be read: {x.what}") for x in studies.readable()[1]
+    )
+    words = {OK: "can be measured", WARNING: "cannot be measured: ", NOT_SEEN: ""}
+    for of in outlooks(place):
+        found, where = f"{words[of.state]}{of.reason}", f"{of.study}: {of.condition}"
+        yield Finding(of.state, found, fix=of.fix, where=where)
+
+
+def outlooks(place: Subject) -> Iterator[Outlook]:
+    """Ask a lab about each condition of the studies that can be read."""
     # Hosts that cannot be asked are left out, so that one of them does not hide the others.
     lab = replace(place.lab, hosts={role: place.lab.host(role) for role in place.roles})
-    readable, faults = studies.readable()
-    yield from (Finding(WARNING, f"a study cannot be read: {odd.what}") for odd in faults)
+    readable = studies.readable()[0]
     settings = dict.fromkeys(s for study in readable for s in possible.settings(study, lab))
     plan_there = plan(settings, lab.hosts)
     for study in (possible.with_free_tools(plain, lab) for plain in readable):
         refusals = possible.refusals(study, lab, plan_there)
         for condition in study.conditions:
-            yield _finding(place, study, condition, refusals.get(condition.name, ""))
+            reason = refusals.get(condition.name, "")
+            outlook = Outlook(study.name, condition.name)
+            yield replace(outlook, **_obstacle(place, study, condition, reason))
 
 
-def _finding(place: Subject, study: Study, condition: Condition, reason: str) -> Finding:
-    place_of = f"{study.name}: {condition.name}"
+# What differs from a condition that can be measured.
+def _obstacle(place: Subject, study: Study, condition: Condition, reason: str) -> dict[str, str]:
     roles = dict.fromkeys(_roles(condition, study, place.lab))
     silent = [role for role in roles if role not in place.roles]
     cut = [way for way in place.cut if set(way) <= roles.keys()]
     if reason and silent:
-        return Finding(NOT_SEEN, f"{' and '.join(silent)} cannot be asked", where=place_of)
+        return {"state": NOT_SEEN, "reason": f"{' and '.join(silent)} cannot be asked"}
+    fix = place.labkit("plan", study.name, "--condition", condition.name)
     if cut:
         reason, fix = f"no way from {' to '.join(cut[0])}", "first fix what failed above"
     elif not reason:
-        return Finding(OK, "can be measured", where=place_of)
-    elif "no host for it" in reason:
+        return {}
+    elif isinstance(reason, Obstacle) and reason.role:
         text = f"labkit box up {study.topology}" if study.topology else "labkit box up"
         table = f"a table [hosts.ROLE] for it in {place.lab.path}"
         fix = f"{text} --name NAME   # a box that has it" if place.lab.emulated else table
-    elif len(parts := GET.split(reason, 1)) > 1:
-        reason, fix = parts
-    else:
-        fix = place.labkit("plan", study.name, "--condition", condition.name)
-    return Finding(WARNING, f"cannot be measured: {reason}", fix=fix, where=place_of)
+    elif isinstance(reason, Obstacle):
+        fix, reason = reason.fix, reason.what
+    return {"state": WARNING, "reason": reason, "fix": fix}
 
 
 # The roles of the lab that a condition is about; those that the lab has not are not among them.

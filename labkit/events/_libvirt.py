@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from functools import partial
 
-from labkit.errors import HostError, LabkitError, StayedBehind
+from labkit.errors import HostError, LabkitError, Obstacle, StayedBehind
 from labkit.event import Say
 from labkit.events._move import NEAR, US, AskedMove, note
 from labkit.host import Host
@@ -131,7 +131,7 @@ def refusal(lab: Lab, asked: AskedMove) -> str:
     origin, target, vm = lab.host(asked.origin), lab.host(asked.to), asked.vm(lab)
     for host in (origin, target):
         if not host.run("virsh", "version").ok:
-            return f"libvirt does not answer on {host.name}; to get it: {brings('virsh')}"
+            return Obstacle(f"libvirt does not answer on {host.name}", brings("virsh"))
     return (
         _other_cpu(origin, target, vm)
         or _too_far(origin, target, asked.rtt_ms)

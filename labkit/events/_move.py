@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from labkit.errors import BadInput
+from labkit.errors import BadInput, no_host
 from labkit.event import Event, Say
 from labkit.lab import Lab
 
@@ -59,7 +59,7 @@ class AskedMove(Event):
     def lacking(self, lab: Lab) -> str:
         """The host or the guest that a lab of one's own has not; empty if it has them."""
         if missing := [role for role in (self.origin, self.to) if role not in lab.hosts]:
-            return f"the lab has no host for it: no {missing[0]}"
+            return no_host(missing[0])
         origin = lab.host(self.origin)
         if self.guest in origin.guests:
             return ""

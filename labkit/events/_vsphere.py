@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from labkit.errors import BadInput, HostError, StayedBehind
+from labkit.errors import BadInput, HostError, Obstacle, StayedBehind
 from labkit.event import Say
 from labkit.events._move import ARRIVED, NEAR, US, AskedMove, note
 from labkit.fleet.vcenter import PORT, ROLE, USER, connected, kept_password, named
@@ -113,7 +113,7 @@ def lacking(asked: AskedMove) -> str:
 def refusal(lab: Lab, asked: AskedMove) -> str:
     """It takes pyVmomi here, a guest that vCenter knows, and a link and storage as asked for."""
     if importlib.util.find_spec("pyVmomi") is None:
-        return "pyVmomi is missing here, to get it: pip install pyvmomi"
+        return Obstacle("pyVmomi is missing here", "pip install pyvmomi")
     if why := asked.lacking(lab) or lacking(asked):
         return why
     hosts = lab.host(asked.origin), lab.host(asked.to)

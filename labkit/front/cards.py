@@ -10,14 +10,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 
 from markupsafe import Markup
 
 from labkit import studies
 from labkit.box.this_machine import Report
-from labkit.check import OK, Finding, Subject
-from labkit.checks.conditions import conditions
+from labkit.check import OK, Subject
+from labkit.checks.conditions import Outlook, outlooks
+from labkit.errors import LabkitError
 from labkit.front.area import href
 from labkit.front.results import Shelved, newest
 from labkit.lab import Lab
@@ -91,24 +93,22 @@ def on_lab(lab: Lab, answering: Iterable[str]) -> tuple[dict[str, Readiness], st
     roles = tuple(answering)
     if not roles:
         return {}, f"no host of {lab.name} answers"
-    by_name: dict[str, list[Finding]] = {}
-    for finding in conditions.made(Subject(lab, roles)):
-        by_name.setdefault(finding.where.partition(": ")[0], []).append(finding)
-    odd = next((group[0].found for place, group in by_name.items() if place not in studies.names()),
-               "")  # fmt: skip
-    return {name: _of(findings, lab.name) for name, findings in by_name.items()}, odd
+    try:
+        groups = groupby(outlooks(Subject(lab, roles)), key=lambda outlook: outlook.study)
+        return {name: _of([*group], lab.name) for name, group in groups}, ""
+    except LabkitError as error:
+        return {}, error.what
 
 
-def _of(findings: list[Finding], lab: str) -> Readiness:
-    obstacles = [finding for finding in findings if finding.state != OK]
+def _of(conditions: Sequence[Outlook], lab: str) -> Readiness:
+    obstacles = [condition for condition in conditions if condition.state != OK]
     if not obstacles:
-        return Readiness(YES, f"runs on {lab}: all {len(findings)} conditions")
-    first, able = obstacles[0], len(findings) - len(obstacles)
-    reason = first.found.removeprefix("cannot be measured: ")
-    number = sum(obstacle.found != first.found for obstacle in obstacles)
-    text = f"{reason}; {number} more for other reasons" if number else reason
+        return Readiness(YES, f"runs on {lab}: all {len(conditions)} conditions")
+    first, able = obstacles[0], len(conditions) - len(obstacles)
+    number = sum(obstacle.reason != first.reason for obstacle in obstacles)
+    text = f"{first.reason}; {number} more for other reasons" if number else first.reason
     if able:
-        words = f"{able} of {len(findings)} conditions run on {lab}; the others not: {text}"
+        words = f"{able} of {len(conditions)} conditions run on {lab}; the others not: {text}"
         return Readiness(PARTLY, words, first.fix)
     return Readiness(NO, f"does not run on {lab}: {text}", first.fix)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from zipfile import ZipFile
 
-from labkit.errors import HostError, NotInstalled
+from labkit.errors import HostError, NotInstalled, absence
 from labkit.machine import account
 
 PROGRAMS = ("vcsim", "go")
@@ -40,7 +40,7 @@ def path() -> Path | None:
 
 def lacking() -> str:
     """The reason why there is none; empty if there is one."""
-    return "" if path() else f"vcsim is missing on this machine, to get it: {REMEDY}"
+    return "" if path() else absence("vcsim", "this machine", REMEDY)
 
 
 def vcsim() -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from labkit.errors import BadInput, HostError
+from labkit.errors import BadInput, HostError, absence
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.programs.packages import brings, this_system
@@ -36,7 +36,7 @@ def lacking() -> str:
     if shutil.which(COMPILER):
         return ""
     remedy = brings(COMPILER, system=this_system())
-    return f"{COMPILER} is missing on this machine, to get it: {remedy}"
+    return absence(COMPILER, "this machine", remedy)
 
 
 @functools.cache

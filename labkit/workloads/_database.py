@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from labkit.errors import absence
 from labkit.host import Host
 from labkit.job.of_runs import end_left
 from labkit.machine.own_place import LASTING
@@ -143,8 +144,8 @@ def absent(way: str, hosts: Mapping[str, Host], database: bool = True) -> str:
     if missing := no_python([client, server] if way == "web" else [client]):
         return missing
     if way == "web" and not server.run("sh", "-c", FIND, "find", "nginx").ok:
-        return f"nginx is missing on {server.name}, to get it: {brings('nginx')}"
+        return absence("nginx", server.name, brings("nginx"))
     if not database or server.run("sh", "-c", FIND, "find", ENGINE).ok:
         return ""
-    missing = f"{ENGINE} is missing on {server.name}, to get it: {brings(PROGRAMS[0])}"
-    return "" if could_bring(ENGINE, server) else missing
+    lacks = absence(ENGINE, server.name, brings(PROGRAMS[0]))
+    return "" if could_bring(ENGINE, server) else lacks

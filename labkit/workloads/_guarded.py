@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from xml.etree import ElementTree
 
-from labkit.errors import HostError
+from labkit.errors import HostError, Obstacle
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.programs import simulator
@@ -161,8 +161,8 @@ def lacking(hosts: Mapping[str, Host]) -> str:
         absent = machine.check("sh", "-c", MACHINE, "center", "lacks").split()
     except HostError as silent:
         return silent.what
-    remedy = f"missing on {machine.name}, to get it: {simulator.REMEDY} --lab {machine.lab}"
-    return f"{' and '.join(absent)} {remedy}" if absent else ""
+    remedy = f"{simulator.REMEDY} --lab {machine.lab}"
+    return Obstacle(f"{' and '.join(absent)} missing on {machine.name}", remedy) if absent else ""
 
 
 @contextmanager

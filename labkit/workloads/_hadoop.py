@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from labkit.errors import BadInput, CommandFailed, FleetFailed, HostError, LabkitError
+from labkit.errors import BadInput, CommandFailed, FleetFailed, HostError, LabkitError, absence
 from labkit.fleet.fleet import Fleet
 from labkit.host import Host
 from labkit.machine import account
@@ -252,9 +252,9 @@ def installed(host: Host) -> bool:
 def lacking(host: Host) -> str:
     """Java or Hadoop where the host lacks it, and how to get it."""
     if not host.run("sh", "-c", "command -v java").ok:
-        return f"java is missing on {host.name}, to get it: {brings('java')}"
+        return absence("java", host.name, brings("java"))
     if not installed(host):
-        return f"Hadoop {VERSION} is missing on {host.name}, to get it: labkit prepare hadoop_v6"
+        return absence(f"Hadoop {VERSION}", host.name, "labkit prepare hadoop_v6")
     return ""
 
 

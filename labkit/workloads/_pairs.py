@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from labkit.errors import BadInput, HostError, LabkitError, ResultsError
+from labkit.errors import BadInput, HostError, LabkitError, ResultsError, absence
 from labkit.fleet.fleet import AT_ONCE, Fleet
 from labkit.host import Host
 from labkit.machine import workspace
@@ -184,7 +184,7 @@ def missing_tool(
             remedy = workload.tools[program]
             if prepare and installable(program):
                 remedy = prepare + (" --non-free" if package_of(program).source else "")
-            return f"{program} is missing on {host.name}, to get it: {remedy}"
+            return absence(program, host.name, remedy)
     return ""
 
 

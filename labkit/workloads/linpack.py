@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from labkit.errors import ResultsError
+from labkit.errors import ResultsError, absence
 from labkit.host import Host
 from labkit.probes import cpu_time
 from labkit.programs.packages import brings
@@ -105,7 +105,7 @@ class Linpack(Workload):
             return reason
         pattern, brings = LIBRARIES[self.library]
         if not host.run("sh", "-c", FIND, "find", pattern).ok:
-            return f"{self.library} is missing on {host.name}, to get it: {brings}"
+            return absence(self.library, host.name, brings)
         free = capacity(host).free
         if self.memory > free:
             return (

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from labkit.errors import HostError, ResultsError
+from labkit.errors import HostError, ResultsError, absence
 from labkit.host import Host
 from labkit.programs import simulator
 from labkit.workload import Beside, Sample, Series, Workload, knob
@@ -95,7 +95,7 @@ class Management(Workload):
                 return (f"{host.name} has no disk that it shares, as a box of `failover` has, and "
                         f"the lab no [hosts.{_guarded.CENTER}] that a cluster guards")  # fmt: skip
             if missing := host.check("sh", "-c", FIND, "find", *self.programs).split():
-                return f"{missing[0]} is missing on {host.name}, to get it: {simulator.REMEDY}"
+                return absence(missing[0], host.name, simulator.REMEDY)
         return simulator.lacking() or absent("direct", hosts)
 
     def run(self, hosts: Mapping[str, Host]) -> str:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from itertools import count
 
-from labkit.errors import BadInput, CommandFailed, HostError, ResultsError
+from labkit.errors import BadInput, CommandFailed, HostError, ResultsError, absence
 from labkit.fleet.together import served
 from labkit.host import Host
 from labkit.machine.scripts import beside
@@ -120,7 +120,7 @@ class RedisScaleout(Workload):
         missing = balancer.run("sh", "-c", FIND, "find", *BALANCERS).stdout.split()
         if missing and self.servers > 1:
             name = missing[0]
-            return f"{name} is missing on {balancer.name}, to get it: {BALANCERS[name]}"
+            return absence(name, balancer.name, BALANCERS[name])
         return ""
 
     def run(self, hosts: Mapping[str, Host]) -> str:

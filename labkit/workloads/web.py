@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labkit.errors import BadInput, HostError, ResultsError, Unknown
+from labkit.errors import BadInput, HostError, ResultsError, Unknown, absence
 from labkit.host import Host
 from labkit.machine.scripts import beside, by_nginx
 from labkit.machine.stopping import together
@@ -116,7 +116,7 @@ class WebSessions(Workload):
             return missing
         for host in self._servers(hosts):
             if not host.run("sh", "-c", FIND).ok and not could_bring("nginx", host):
-                return f"nginx is missing on {host.name}, to get it: {brings('nginx')}"
+                return absence("nginx", host.name, brings("nginx"))
         return ""
 
     def _servers(self, hosts: Mapping[str, Host]) -> list[Host]:
