@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from labkit.charts.look import COLOURS, GREY, Rows, framed, inline, rounded, tip
+from labkit.charts.look import COLOURS, GREY, Rows, framed, inline, rounded, tips
 from labkit.errors import BadInput
 from labkit.event import TimeLine
 from labkit.machine.units import capital
@@ -53,7 +53,7 @@ def shared_line(
         floors = alt.Chart(inline(rows)).mark_tick(color=GREY, thickness=5, size=44)
         layers.append(floors.encode(
             x="reserved:Q", y=alt.Y("row:N", title=None, sort=list(rates)),
-            tooltip=[tip("reserved", ",.0f", "Mbit/s reserved")],
+            tooltip=tips(("reserved", ",.0f", "Mbit/s reserved")),
         ))  # fmt: skip
         key.append(_key("solid: storage's reservation"))
     text = f"Mbit/s by kind of traffic. {_said(rates, KINDS, '.0f')}."
@@ -102,6 +102,6 @@ def _bars(
         y=alt.Y("row:N", title=None, sort=rows),
         color=alt.Color("part:N", title=None, legend=alt.Legend(orient="top"))
         .scale(domain=list(names), range=list(COLOURS[: len(names)])),
-        tooltip=[tip("row"), tip("part", title=noun), tip("size", form, short)],
+        tooltip=tips("row", ("part", "", noun), ("size", form, short)),
     )  # fmt: skip
     return bars

@@ -8,25 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from labkit.charts import ends
-from labkit.charts.look import (
-    BELOW_NAMES,
-    COLOURS,
-    GREY,
-    Blocks,
-    Rows,
-    Runs,
-    colour,
-    even_steps,
-    framed,
-    inline,
-    insist,
-    interval_tip,
-    rounded,
-    runs_of,
-    shape,
-    tip,
-)
+from labkit.charts import ends, look
 from labkit.errors import BadInput, LabkitError, Unknown
 from labkit.kernels import Note
 from labkit.machine.units import capital, figure
@@ -44,7 +26,7 @@ FAINT = 0.45
 
 
 def ratios(
-    blocks: Mapping[str, Blocks],
+    blocks: Mapping[str, look.Blocks],
     native: str | Mapping[str, str],
     published: Mapping[str, float] | None = None,
     *,
@@ -52,7 +34,7 @@ def ratios(
     metric: str = "throughput",
     noise: float | None = None,
     margin: float | None = None,
-    runs: Runs | None = None,
+    runs: look.Runs | None = None,
     title: str = "",
     note: str = "",
     titles: Mapping[str, str] | None = None,
@@ -66,12 +48,12 @@ def ratios(
     Where conditions have different bases, `native` names each one's, and `under` is their title.
     """
     check_margin(margin)
-    insist(blocks)
+    look.insist(blocks)
     bases = _bases(native, blocks)
     base_name = under or str(native)
     quotients = [measured_ratio(n, by, blocks, statistic, runs) for n, by in bases.items()]
     rows, numbers = ends.reaching(quotients, 1.0), (published or {}).items()
-    paper: Rows = [{"condition": n, "value": v} for n, v in numbers if n in bases]
+    paper: look.Rows = [{"condition": n, "value": v} for n, v in numbers if n in bases]
     faint = note.emulated if isinstance(note, Note) else ()
     labels = _labels(rows, titles or {}, faint)
     if faint:  # their labels say it
@@ -82,22 +64,22 @@ def ratios(
     names = [labels[name] for name in bases]
     bands = ((NOISE, noise), (ALIKE, margin or (None if noise else MARGIN)))
     shaded = {words: band for words, band in bands if band}
-    tips = [tip("condition"), tip("value", ".4~f", f"over {base_name}"), interval_tip(),
-            tip("from", title="measured"), tip("runs")]  # fmt: skip
+    tips = look.tips("condition", ("value", ".4~f", f"over {base_name}"), look.INTERVAL,
+                     ("from", "", "measured"), "runs")  # fmt: skip
     axis = _label(rows, paper, [*shaded.values()])
     log = " (log scale)" * _is_uneven(rows)
     x = alt.X("value:Q", title=f"{metric}, {base_name} = 1{log}", axis=axis).scale(**_even(rows))
     return over_one(
         rows, alt.Y("condition:N", sort=names, title=None), x, tips, shaded=shaded, paper=paper,
-        color=colour(names).legend(None), shape=shape(names).legend(None), note=note,
+        color=look.colour(names).legend(None), shape=look.shape(names).legend(None), note=note,
         height=max(60, 36 * len(names)), text=f"{metric} over {base_name}",
         title=title or f"{capital(metric)}, relative to {base_name}",
     )  # fmt: skip
 
 
 def over_one(
-    rows: Rows, y: alt.Y, x: alt.X, tips: Sequence[alt.Tooltip], *, color: Any, height: int,
-    title: str, text: str, note: str, shaded: Mapping[tuple[str, str], float], paper: Rows,
+    rows: look.Rows, y: alt.Y, x: alt.X, tips: Sequence[alt.Tooltip], *, color: Any, height: int,
+    title: str, text: str, note: str, shaded: Mapping[tuple[str, str], float], paper: look.Rows,
     **channels: Any,
 ) -> alt.LayerChart:  # fmt: skip
     """Ratios with their intervals beside a dashed line at 1, and the document's as diamonds.
@@ -105,16 +87,16 @@ def over_one(
     So far from 1 as what is `shaded`, a ratio is no finding.
     """
     field = y.shorthand.partition(":")[0]
-    base = alt.Chart(inline(rows)).encode(y=y, color=color)
+    base = alt.Chart(look.inline(rows)).encode(y=y, color=color)
     if any("opacity" in row for row in rows):
         base = base.encode(opacity=alt.Opacity("opacity:Q", scale=None))
-    line = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
-    diamonds = alt.Chart(inline(paper)).mark_point(
-        shape="diamond", size=90, fill=GREY, stroke="white", opacity=1
+    line = alt.Chart(look.inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=look.GREY)
+    diamonds = alt.Chart(look.inline(paper)).mark_point(
+        shape="diamond", size=90, fill=look.GREY, stroke="white", opacity=1
     )
-    names = [tip(field), tip("value", ",~f", "the document's")]
+    names = look.tips(field, ("value", ",~f", "the document's"))
     chart = alt.LayerChart(layer=[
-        *(_shade(band, x) for band in shaded.values()), line,
+        *(_shade(band, x) for band in shaded.values()), line.encode(x=x),
         *([diamonds.encode(x=x, y=y, tooltip=names)] if paper else []),
         *ends.bars_and_marks(rows, base, x, tips, **channels),
     ])  # fmt: skip
@@ -123,10 +105,10 @@ def over_one(
     texts = (", ".join(filter(None, (f"{row[field]} {figure(row['value'])}", row.get("verdict"))))
              for row in rows)  # fmt: skip
     key = [*ends.key([], paper), *greys, *ends.key(rows)]
-    return framed(chart, height, title, key, note, f"{text}: {'; '.join(texts)}")
+    return look.framed(chart, height, title, key, note, f"{text}: {'; '.join(texts)}")
 
 
-def _bases(native: str | Mapping[str, str], blocks_of: Mapping[str, Blocks]) -> dict[str, str]:
+def _bases(native: str | Mapping[str, str], blocks_of: Mapping[str, look.Blocks]) -> dict[str, str]:
     bases = dict.fromkeys(blocks_of, native) if isinstance(native, str) else {**native}
     for name in (*bases, *bases.values()):
         if name not in blocks_of:
@@ -135,18 +117,18 @@ def _bases(native: str | Mapping[str, str], blocks_of: Mapping[str, Blocks]) -> 
 
 
 # An axis of ratios on which every mark has its number.
-def _label(rows: Rows, document: Rows, bands: Sequence[float]) -> alt.Axis:
+def _label(rows: look.Rows, document: look.Rows, bands: Sequence[float]) -> alt.Axis:
     edges = (end for band in bands for end in (1 / (1 + band), 1 + band))
     values = [1.0, *edges, *(end for row in (*rows, *document) for end in ends.drawn_of(row))]
     if min(values) <= 0:
-        return BELOW_NAMES
+        return look.BELOW_NAMES
     # Vega leaves out numbers of a logarithmic axis by a rule of its own, and keeps their marks.
-    return alt.Axis(titleAnchor="end", values=even_steps(min(values), max(values)),
+    return alt.Axis(titleAnchor="end", values=look.even_steps(min(values), max(values)),
                     labelExpr="format(datum.value, ',~f')")  # fmt: skip
 
 
 # The names of conditions on the axis: what is emulated beside others, and what was none at all.
-def _labels(rows: Rows, titles: Mapping[str, str], faint: Sequence[str]) -> dict[str, str]:
+def _labels(rows: look.Rows, titles: Mapping[str, str], faint: Sequence[str]) -> dict[str, str]:
     labels = {}
     for row in rows:
         name = row["condition"]
@@ -156,19 +138,20 @@ def _labels(rows: Rows, titles: Mapping[str, str], faint: Sequence[str]) -> dict
 
 
 # A half is as far from 1 as the double, where nothing is in the way: an interval may end below 0.
-def _even(rows: Rows) -> dict[str, Any]:
+def _even(rows: look.Rows) -> dict[str, Any]:
     above = all(end > 0 for row in rows for end in ends.drawn_of(row))
     return {"type": "log", "nice": False, "padding": 12} if above else {"zero": False}
 
 
-def _is_uneven(rows: Rows) -> bool:
+def _is_uneven(rows: look.Rows) -> bool:
     values = [end for row in rows for end in ends.drawn_of(row)]
     return min(values) > 0 and max(values) > UNEVEN * min(values)
 
 
 def measured_ratio(
-    name: str, under: str, blocks_of: Mapping[str, Blocks], q: Statistic, runs_named: Runs | None
-) -> dict[str, Any]:
+    name: str, under: str, blocks_of: Mapping[str, look.Blocks], q: Statistic,
+    runs_named: look.Runs | None,
+) -> dict[str, Any]:  # fmt: skip
     """The row of one condition over another: value, interval, and what it was made of."""
     sides = {"a": blocks_of[name], "b": blocks_of[under]}
     count, runs = sum(map(len, sides["a"].values())), len(sides["a"])
@@ -178,14 +161,14 @@ def measured_ratio(
     except LabkitError as error:
         raise BadInput(f"{name} cannot be compared with {under}", said=error.what) from None
     i = e.interval()
-    texts = "; over ".join(runs_of(runs_named, side, blocks_of[side]) for side in (name, under))
-    return {"condition": name, "value": rounded(i.value), **ends.bar(i, e.blocks), "from": about,
-            "runs": texts}  # fmt: skip
+    both = [look.runs_of(runs_named, side, blocks_of[side]) for side in (name, under)]
+    return {"condition": name, "value": look.rounded(i.value), **ends.bar(i, e.blocks),
+            "from": about, "runs": "; over ".join(both)}  # fmt: skip
 
 
 def _shade(noise: float, x: alt.X) -> alt.Chart:
-    rows: Rows = [{"value": rounded(1 / (1 + noise)), "to": rounded(1 + noise)}]
-    band: alt.Chart = alt.Chart(inline(rows)).mark_rect(color=GREY, opacity=0.2)
+    rows: look.Rows = [{"value": look.rounded(1 / (1 + noise)), "to": look.rounded(1 + noise)}]
+    band: alt.Chart = alt.Chart(look.inline(rows)).mark_rect(color=look.GREY, opacity=0.2)
     return band.encode(x=x, x2="to:Q")
 
 
@@ -210,13 +193,13 @@ def changes(figures: Sequence[Changed], *, note: str = "") -> alt.LayerChart:
     for change in figures:
         words = within(change.each, change.low, change.high, "{:.3g}".format)
         bar = ends.between(change.low, change.high, words, change.each)
-        quotients.append({"figure": change.figure, "value": rounded(change.value),
+        quotients.append({"figure": change.figure, "value": look.rounded(change.value),
                           "verdict": change.verdict, **bar})  # fmt: skip
     rows = ends.reaching(quotients, 1.0)
-    tips = [tip("figure"), tip("value", ".3~f", "new over old"), interval_tip(), tip("verdict")]
+    tips = look.tips("figure", ("value", ".3~f", "new over old"), look.INTERVAL, "verdict")
     x = alt.X("value:Q", title="new over old (log scale)").scale(**_even(rows))
     y = alt.Y("figure:N", sort=[change.figure for change in figures], title=None)
     return over_one(
-        rows, y, x, tips, color=alt.value(COLOURS[3]), height=max(60, 26 * len(figures)),
+        rows, y, x, tips, color=alt.value(look.COLOURS[3]), height=max(60, 26 * len(figures)),
         title="New over old", text="New over old", note=note, shaded={ALIKE: MARGIN}, paper=[],
     )  # fmt: skip

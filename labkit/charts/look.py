@@ -312,16 +312,21 @@ def framed(
     return complete
 
 
-def tip(field: str, form: str = "", title: str = "") -> alt.Tooltip:
-    """One line of the words about a mark when it is hovered: a number if it has a form."""
-    if form:
-        return alt.Tooltip(f"{field}:Q", title=title or field, format=form)
-    return alt.Tooltip(f"{field}:N", title=title or field)
+INTERVAL = ("interval", "", "95 % interval")
+"""The line of a 95 % interval, in words: an end may be none."""
 
 
-def interval_tip() -> alt.Tooltip:
-    """The line of a 95 % interval, in words: an end may be none."""
-    return tip("interval", title="95 % interval")
+def tips(*lines: str | tuple[str, ...]) -> list[alt.Tooltip]:
+    """The words about a mark when it is hovered: of each line its field, form and title.
+
+    What has a form is a number; what has no title is called by its field.
+    """
+    tooltips = []
+    for line in lines:
+        field, form, title = (*([line] if isinstance(line, str) else line), "", "")[:3]
+        kind = {"type": "quantitative", "format": form} if form else {"type": "nominal"}
+        tooltips.append(alt.Tooltip(field=field, title=title or field, **kind))
+    return tooltips
 
 
 def fading() -> tuple[alt.Parameter, Any]:
@@ -350,11 +355,11 @@ def with_runs(chart_given: alt.Chart, names: Sequence[str]) -> alt.Chart:
     return chart
 
 
-def of_run(chart: alt.Chart, run: str) -> tuple[alt.Chart, list[alt.Tooltip]]:
+def of_run(chart: alt.Chart, run: str) -> tuple[alt.Chart, list[str]]:
     """The picture of one run, if it has a name, and the line that names it."""
     if not run:
         return chart, []
-    return with_runs(chart.transform_calculate(of="0"), [run]), [tip("run")]
+    return with_runs(chart.transform_calculate(of="0"), [run]), ["run"]
 
 
 def inline(rows: Rows) -> alt.InlineData:

@@ -15,20 +15,7 @@ import altair as alt
 import numpy as np
 import numpy.typing as npt
 
-from labkit.charts.look import (
-    GREY,
-    LETTERS,
-    POINTS,
-    WIDTH,
-    Rows,
-    colour,
-    dash,
-    framed,
-    inline,
-    of_run,
-    rounded,
-    tip,
-)
+from labkit.charts import look
 from labkit.errors import BadInput
 from labkit.machine.units import capital, figure, shown
 from labkit.telemetry.matching import short
@@ -87,7 +74,7 @@ def over_time(
             top = n * (LOW + APART)
             y = y.scale(range=[top + LOW, top]).axis(orient="left", tickCount=5)
         layers.append(_panel([row for name in group for row in bins[name]], series_all, x, y, run))
-    tips = [tip("event"), tip("at", ",~f", "s")]
+    tips = look.tips("event", ("at", ",~f", "s"))
     marks = marked(list(events), x, [row["at"] for row in rows], tips)
     if len(panels) == 1:
         chart = alt.LayerChart(layer=[*marks, *layers[0]])
@@ -101,28 +88,28 @@ def over_time(
     text = f"{metric} over time in {shown(unit)}: {text}.{sentence}".rstrip(".")
     caption = "Band: least to most" * any(row["low"] < row["high"] for row in rows)
     height += (len(panels) - 1) * (LOW + APART)
-    return framed(chart, height, title or f"{capital(metric)} over time", caption, note, text)
+    return look.framed(chart, height, title or f"{capital(metric)} over time", caption, note, text)
 
 
 def _panel(
-    rows: Rows, names: Mapping[str, object], x: alt.X, y: alt.Y, run: str
+    rows: look.Rows, names: Mapping[str, object], x: alt.X, y: alt.Y, run: str
 ) -> list[alt.Chart]:
-    base = alt.Chart(inline(rows)).encode(x=x, color=colour(list(names)))
+    base = alt.Chart(look.inline(rows)).encode(x=x, color=look.colour(list(names)))
     band = base.mark_area(opacity=0.25).encode(y="low:Q", y2="high:Q")
-    line, of = of_run(base.mark_line(strokeWidth=1.5), run)
-    tips = [tip("condition"), tip("at", ",.2f", "s"), tip("value", ",~f"),
-            tip("low", ",~f", "from"), tip("high", ",~f", "to"), *of]  # fmt: skip
-    return [band, line.encode(y=y, tooltip=tips, strokeDash=dash(list(names)))]
+    line, of = look.of_run(base.mark_line(strokeWidth=1.5), run)
+    tips = look.tips("condition", ("at", ",.2f", "s"), ("value", ",~f"), ("low", ",~f", "from"),
+                     ("high", ",~f", "to"), *of)  # fmt: skip
+    return [band, line.encode(y=y, tooltip=tips, strokeDash=look.dash(list(names)))]
 
 
-def _bin(name: str, at: npt.ArrayLike, values: npt.ArrayLike) -> Rows:
+def _bin(name: str, at: npt.ArrayLike, values: npt.ArrayLike) -> look.Rows:
     x, y = np.asarray(at, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if x.shape != y.shape or x.ndim != 1 or not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise BadInput(f"{name}: there must be a number for each moment, and nothing else")
     if (x[1:] < x[:-1]).any():
         order = np.argsort(x, kind="stable")
         x, y = x[order], y[order]
-    starts = np.arange(0, len(x), max(1, math.ceil(len(x) / POINTS)))
+    starts = np.arange(0, len(x), max(1, math.ceil(len(x) / look.POINTS)))
     if not len(x):
         return []
     counts = np.diff([*starts, len(x)])
@@ -131,8 +118,8 @@ def _bin(name: str, at: npt.ArrayLike, values: npt.ArrayLike) -> Rows:
         np.minimum.reduceat(y, starts), np.maximum.reduceat(y, starts),
     )  # fmt: skip
     return [
-        {"condition": name, "at": rounded(t), "value": rounded(v), "low": rounded(lo),
-         "high": rounded(hi)}
+        {"condition": name, "at": look.rounded(t), "value": look.rounded(v),
+         "low": look.rounded(lo), "high": look.rounded(hi)}
         for t, v, lo, hi in zip(*parts, strict=True)
     ]  # fmt: skip
 
@@ -143,17 +130,17 @@ def marked(
     """Marks of what happened among these moments: a line each, grey while it took, and its name."""
     if not events:
         return []
-    rows: Rows = [{"at": e.begin, "end": e.end or e.begin, "event": e.name} for e in events]
-    base = alt.Chart(inline(rows)).encode(x=x, tooltip=list(tips))
+    rows: look.Rows = [{"at": e.begin, "end": e.end or e.begin, "event": e.name} for e in events]
+    base = alt.Chart(look.inline(rows)).encode(x=x, tooltip=list(tips))
     ends = [*moments, *(end for row in rows for end in (row["at"], row["end"]))]
     return [
-        base.mark_rect(opacity=0.2, color=GREY).encode(x2="end:Q"),
-        base.mark_rule(color=GREY, strokeDash=[4, 3]),
+        base.mark_rect(opacity=0.2, color=look.GREY).encode(x2="end:Q"),
+        base.mark_rule(color=look.GREY, strokeDash=[4, 3]),
         *(
             # A theme has a colour for what axes say, and none for other text.
-            alt.Chart(inline(group))
+            alt.Chart(look.inline(group))
             .mark_text(align="right" if to_left else "left", dx=-3 if to_left else 3,
-                       dy=8 + 18 * line, baseline="top", style="guide-label", fontSize=LETTERS)
+                       dy=8 + 18 * line, baseline="top", style="guide-label", fontSize=look.LETTERS)
             .encode(x=x, y=alt.value(0), text="label:N")
             for (line, to_left), group in _place(rows, min(ends), max(ends)).items()
         ),
@@ -162,11 +149,11 @@ def marked(
 
 # The line and the side on which each name is written, so that none runs out or over another; for
 # what has no room the rule speaks when it is hovered. The last come first: a switch-over is last.
-def _place(rows: Rows, first: float, last: float) -> dict[tuple[int, bool], Rows]:
+def _place(rows: look.Rows, first: float, last: float) -> dict[tuple[int, bool], look.Rows]:
     starts = [last] * LINES
-    labels: dict[tuple[int, bool], Rows] = {}
+    labels: dict[tuple[int, bool], look.Rows] = {}
     for row in sorted(rows, key=lambda row: row["at"], reverse=True):
-        wide = (last - first) * ((len(row["event"]) + 2) * LETTER + 6) / WIDTH
+        wide = (last - first) * ((len(row["event"]) + 2) * LETTER + 6) / look.WIDTH
         to_left = row["at"] + wide > last
         start = row["at"] - wide * to_left
         free = [n for n, bound in enumerate(starts) if start + wide <= bound]
@@ -195,7 +182,7 @@ def counters_over_time(columns: Columns, *, title: str = "", note: str = "") -> 
     return over_time(series, metric=metric, unit=unit, title=title, note=note)
 
 
-def cores(rows: Rows, *, run: str = "", note: str = "") -> alt.Chart:
+def cores(rows: look.Rows, *, run: str = "", note: str = "") -> alt.Chart:
     """A row for each CPU, from the run's begin to its end: the darker, the busier.
 
     `rows` are those of `labkit.probes.cpu_time.over_time`; `run` says which run it was.
@@ -203,34 +190,34 @@ def cores(rows: Rows, *, run: str = "", note: str = "") -> alt.Chart:
     if not rows:
         raise BadInput("nothing to draw: this run holds no CPU time")
     cpus = sorted({row["cpu"] for row in rows}, key=lambda name: int(name.removeprefix("cpu")))
-    base, of = of_run(alt.Chart(inline(_fewer_stretches(rows))), run)
+    base, of = look.of_run(alt.Chart(look.inline(_fewer_stretches(rows))), run)
     picture = base.mark_rect().encode(
         x=alt.X("begun:Q", title="seconds since the run began").scale(nice=False),
         x2="ended:Q",
         y=alt.Y("cpu:N", sort=cpus, title=None),
         color=alt.Color("busy:Q", title="busy").scale(scheme="blues", domain=[0, 1])
         .legend(orient="top", format="%", gradientLength=200),
-        tooltip=[tip("cpu"), tip("begun", ".1f", "from (s)"), tip("ended", ".1f", "to (s)"),
-                 tip("busy", ".0%"), tip("stolen", ".1%"), *of],
+        tooltip=look.tips("cpu", ("begun", ".1f", "from (s)"), ("ended", ".1f", "to (s)"),
+                          ("busy", ".0%"), ("stolen", ".1%"), *of),
     )  # fmt: skip
     text = f"Busy on average: {', '.join(f'{cpu} {_mean_busy(rows, cpu):.0%}' for cpu in cpus)}"
     height, title = max(60, 24 * len(cpus)), "How busy each CPU was"
-    chart: alt.Chart = framed(picture, height, title, "", note, text)
+    chart: alt.Chart = look.framed(picture, height, title, "", note, text)
     return chart
 
 
-def _mean_busy(rows: Rows, cpu: str) -> float:
+def _mean_busy(rows: look.Rows, cpu: str) -> float:
     spans = [(row["ended"] - row["begun"], row["busy"]) for row in rows if row["cpu"] == cpu]
     total = sum(seconds for seconds, _ in spans)
     return sum(seconds * busy for seconds, busy in spans) / total if total else 0.0
 
 
 # Neighbours of one CPU become one, weighted by their length.
-def _fewer_stretches(rows: Rows) -> Rows:
+def _fewer_stretches(rows: look.Rows) -> look.Rows:
     at_once = -(-len(rows) // MOST_ROWS)
     if at_once < 2:
         return rows
-    rows_kept: Rows = []
+    rows_kept: look.Rows = []
     for cpu in dict.fromkeys(row["cpu"] for row in rows):
         of_cpu = [row for row in rows if row["cpu"] == cpu]
         groups = (of_cpu[n : n + at_once] for n in range(0, len(of_cpu), at_once))

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import altair as alt
 import numpy as np
 
-from labkit.charts.look import GREY, Rows, colour, framed, inline, rounded, shape, tip
+from labkit.charts.look import GREY, Rows, colour, framed, inline, rounded, shape, tips
 from labkit.charts.over_time import Happened, marked
 from labkit.machine.units import figure
 from labkit.running.trend import Trends, TrendSession
@@ -40,12 +40,15 @@ def over_sessions(trends: Trends) -> alt.LayerChart:
     x = x.axis(format=DAYS)
     y = alt.Y("value:Q", title="over the median of all sessions").scale(zero=False)
     band = alt.Chart(inline([{"value": 1 - noise, "to": 1 + noise}]))
-    base = alt.Chart(inline(rows)).encode(x=x, y=y, color=colour(names), tooltip=[
-        tip("condition", title="series"), tip("session"), tip("value", ".4~f", "over the median"),
-        tip("labkit")])  # fmt: skip
+    base = alt.Chart(inline(rows)).encode(
+        x=x, y=y, color=colour(names),
+        tooltip=tips(
+            ("condition", "", "series"), "session", ("value", ".4~f", "over the median"), "labkit"
+        ),
+    )  # fmt: skip
     layers = [
         band.mark_rect(color=GREY, opacity=0.2).encode(y=y, y2="to:Q"),
-        *marked(_marks(trends), x, [row["at"] for row in rows], [tip("event")]),
+        *marked(_marks(trends), x, [row["at"] for row in rows], tips("event")),
         base.mark_line(), base.mark_point(filled=True, size=60, opacity=1)
         .encode(shape=shape(names)),
     ]  # fmt: skip

@@ -12,18 +12,9 @@ from contextlib import suppress
 import altair as alt
 import numpy as np
 
-from labkit.charts import ends
+from labkit.charts import ends, look
 from labkit.charts.compared import measured_ratio, over_one
 from labkit.charts.curves import swept
-from labkit.charts.look import (
-    BELOW_NAMES,
-    COLOURS,
-    Rows,
-    interval_tip,
-    rounded,
-    runs_of,
-    tip,
-)
 from labkit.errors import BadInput, LabkitError, Unknown
 from labkit.machine.units import figure, shown
 from labkit.results import Results
@@ -148,8 +139,8 @@ def units_of(study: Study, results: Results) -> dict[str, str]:
 
 def run_2_over_run_1(study: Study, results: Results, note: str = "") -> alt.LayerChart:
     """The mean of every metric of Run 2 over that of Run 1, beside the document's two ratios."""
-    rows: Rows = []
-    paper: Rows = []
+    rows: look.Rows = []
+    paper: look.Rows = []
     printed = {
         (row["metric"], row["condition"].partition(":")[0]): float(row["value"])
         for row in study.published()
@@ -168,11 +159,11 @@ def run_2_over_run_1(study: Study, results: Results, note: str = "") -> alt.Laye
     rows = ends.reaching(rows, 1.0)
     x = alt.X("value:Q", title="Run 2, over Run 1 = 1").scale(type="log", nice=False, padding=20)
     y = alt.Y("metric:N", sort=[row["metric"] for row in rows], title=None)
-    tips = [tip("metric"), tip("value", ".3~f", "Run 2 / Run 1"), interval_tip(), tip("runs")]
+    tips = look.tips("metric", ("value", ".3~f", "Run 2 / Run 1"), look.INTERVAL, "runs")
     return over_one(
-        rows, y, x.axis(BELOW_NAMES), tips, color=alt.value(COLOURS[0]), shaded={}, paper=paper,
-        height=44 * max(1, len(rows)), title="What owning CPUs changes", text="Run 2 over Run 1",
-        note=note,
+        rows, y, x.axis(look.BELOW_NAMES), tips, color=alt.value(look.COLOURS[0]), shaded={},
+        paper=paper, height=44 * max(1, len(rows)), title="What owning CPUs changes",
+        text="Run 2 over Run 1", note=note,
     )  # fmt: skip
 
 
@@ -188,8 +179,8 @@ def against_rate(
             with suppress(LabkitError):
                 estimate = estimated(Quantity("'it'", "average"), {"it": blocks})
                 i = estimate.interval()
-                row |= {"value": rounded(i.value), **ends.bar(i, estimate.blocks)}
-            rows.append({**row, "runs": runs_of(runs, condition, blocks)})
+                row |= {"value": look.rounded(i.value), **ends.bar(i, estimate.blocks)}
+            rows.append({**row, "runs": look.runs_of(runs, condition, blocks)})
     title = metric.replace("_", " ").replace("cpu", "CPU")
     axis_title = title if unit == "1" else f"{title} ({shown(unit)})"
     order = [c.name for c in study.conditions]

@@ -6,7 +6,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from labkit.charts.look import COLOURS, GREY, POINTS, Rows, Values, framed, inline, rounded, tip
+from labkit.charts.look import COLOURS, GREY, POINTS, Rows, Values, framed, inline, rounded, tips
 from labkit.machine.units import figure, shown
 from labkit.running.why import FIGURES, SlowRequests
 
@@ -29,9 +29,11 @@ def time_line(requests: SlowRequests, *, note: str = "") -> alt.LayerChart:
         ticks=False, domain=False,
     )  # fmt: skip
     base = alt.Chart(inline(rows)).encode(x=x)
-    tips = [tip("lane"), tip("at", ",.2f", "s"), tip("value", ",~f"), tip("unit")]
     areas = base.mark_area(color=COLOURS[0], opacity=0.75, line=True).encode(
-        y=y, y2="base:Q", detail="lane:N", tooltip=tips
+        y=y,
+        y2="base:Q",
+        detail="lane:N",
+        tooltip=tips("lane", ("at", ",.2f", "s"), ("value", ",~f"), "unit"),
     )
     slow_at = requests.sent[requests.took > requests.limit] - requests.sent[0]
     slow: Rows = [{"at": rounded(t)} for t in slow_at]
