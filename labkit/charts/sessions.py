@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import altair as alt
@@ -46,9 +46,14 @@ def over_sessions(trends: Trends) -> alt.LayerChart:
             ("condition", "", "series"), "session", ("value", ".4~f", "over the median"), "labkit"
         ),
     )  # fmt: skip
+    # One mark for each session with which something changed, and for each new version of labkit.
+    pairs = itertools.pairwise(trends.sessions)
+    names_at = {change.started: change.session for change in trends.changes}
+    names_at |= {b.started: f"labkit {b.version}" for a, b in pairs if a.version != b.version}
+    marks = [Happened(name, _milliseconds(at)) for at, name in names_at.items()]
     layers = [
         band.mark_rect(color=GREY, opacity=0.2).encode(y=y, y2="to:Q"),
-        *marked(_marks(trends), x, [row["at"] for row in rows], tips("event")),
+        *marked(marks, x, [row["at"] for row in rows], tips("event")),
         base.mark_line(), base.mark_point(filled=True, size=60, opacity=1)
         .encode(shape=shape(names)),
     ]  # fmt: skip
@@ -65,14 +70,6 @@ def _over_median(sessions: Sequence[TrendSession], name: str) -> list[float]:
     values = [session.figures[name] for session in sessions]
     middle = float(np.median(values))
     return [value / middle if middle else 1 + value for value in values]
-
-
-# One mark for each session with which something changed, and for each new version of labkit.
-def _marks(trends: Trends) -> list[Happened]:
-    marks: Mapping[str, str] = {change.started: change.session for change in trends.changes}
-    pairs = itertools.pairwise(trends.sessions)
-    new = {b.started: f"labkit {b.version}" for a, b in pairs if a.version != b.version}
-    return [Happened(name, _milliseconds(at)) for at, name in {**marks, **new}.items()]
 
 
 def _milliseconds(text: str) -> float:

@@ -67,17 +67,13 @@ class Worker:
         with self._turn:
             self._next = [(title, call)]
             if self._thread is None:
-                self._thread = threading.Thread(target=self._through, daemon=True)
+                self._thread = threading.Thread(target=self._work, daemon=True)
                 self._thread.start()
 
     def wait(self) -> None:
         """Wait until nothing is left to do."""
         while (thread := self._thread) is not None:
             thread.join()
-
-    def _through(self) -> None:
-        while wish := self._take():
-            self._do(*wish)
 
     def _take(self) -> Wish | None:
         with self._turn:
@@ -86,14 +82,16 @@ class Worker:
             self._thread = None
             return None
 
-    def _do(self, title: str, call: Callable[[], str]) -> None:
-        self.speaker.say(f"{title} ...")
-        try:
-            self.speaker.say(call())
-        except LabkitError as error:
-            self.speaker.say(str(error), bad=True)
-        except Exception as odd:
-            self.speaker.say(f"Failed: {type(odd).__name__}: {odd}", bad=True)
+    def _work(self) -> None:
+        while wish := self._take():
+            title, call = wish
+            self.speaker.say(f"{title} ...")
+            try:
+                self.speaker.say(call())
+            except LabkitError as error:
+                self.speaker.say(str(error), bad=True)
+            except Exception as odd:
+                self.speaker.say(f"Failed: {type(odd).__name__}: {odd}", bad=True)
 
 
 def heading(text: str) -> widgets.HTML:

@@ -221,11 +221,12 @@ def verdicts_of(score: Scorecard) -> dict[str, Verdicts]:
     lines_of_best = score.of_best()
     for name in {line.study for line in score.lines}:
         lines = [line for line in lines_of_best if line.study == name]
-        real = any(line.kernel == REAL_KERNEL for line in lines)
         answers = (f"{line.answer} ({line.lab}, {line.blocks} blocks)"
                    for line in score.lines if line.study == name and line.answer)  # fmt: skip
-        counts = Counter(map(counts_as, lines))
-        verdicts[name] = Verdicts(counts, real, tuple(dict.fromkeys(answers)))
+        verdicts[name] = Verdicts(
+            Counter(map(counts_as, lines)), any(line.kernel == REAL_KERNEL for line in lines),
+            tuple(dict.fromkeys(answers)),
+        )  # fmt: skip
     return verdicts
 
 
@@ -253,18 +254,17 @@ def lessons() -> dict[str, Path]:
     """The notebooks about labkit itself, which are of no study, by their titles."""
     of_studies = {file.name for name in studies.names() if (file := notebook.found(name))}
     files = sorted(notebooks().glob("[0-9]*.ipynb"))
-    return {_title(file): file for file in files if file.name not in of_studies}
-
-
-def _title(file: Path) -> str:
-    first = json.loads(file.read_text("utf-8"))["cells"][0]["source"]
-    return "".join(first).splitlines()[0].lstrip("# ")
+    titles = {}
+    for file in (file for file in files if file.name not in of_studies):
+        first = json.loads(file.read_text("utf-8"))["cells"][0]["source"]
+        titles["".join(first).splitlines()[0].lstrip("# ")] = file
+    return titles
 
 
 def cards_html(cards: Iterable[StudyCard], lessons_of: Mapping[str, Path]) -> str:
     """All cards, below links to the lessons."""
-    shown_cards = [Markup(card_html(card)) for card in cards]
-    return filled("cards.html", lessons=Markup(lessons_html(lessons_of)), cards=shown_cards)
+    lessons = Markup(lessons_html(lessons_of))
+    return filled("cards.html", lessons=lessons, cards=[Markup(card_html(x)) for x in cards])
 
 
 def lessons_html(lessons_of: Mapping[str, Path]) -> str:

@@ -76,13 +76,14 @@ def gates(
     closed loop, with CPUs of its own. `names` are processes of the study from before it, such as a
     server.
     """
+    of_limit = f" of {limit:g} s" if limit < float("inf") else ""
     try:
         span = _Span(_Reading.of(before), _Reading.of(after), seconds)
         return (
             _steal(span), _throttling(span), _swap(span), _retransmits(span), _nic_errors(span),
             _clock_stepped(span, step), _pause(span, slack),
             _foreign_load(span, {*names, *DAEMONS}), *_saturation(span, client),
-            _in_time(seconds, limit),
+            Gate("time", seconds <= limit, f"it took {seconds:.1f} s{of_limit}"),
         )  # fmt: skip
     except (ValueError, IndexError, KeyError) as error:
         raise ResultsError("the counters of a host cannot be read", said=str(error)) from None
@@ -295,11 +296,6 @@ def _saturation(span: _Span, client: bool) -> Iterator[Gate]:
     worst = max(shares, key=lambda cpu: shares[cpu])
     reason = f"{worst} was busy for {percent(shares[worst])} of the time"
     yield Gate(BUSY_CLIENT, shares[worst] <= BUSY, reason)
-
-
-def _in_time(seconds: float, limit: float) -> Gate:
-    limit_words = f" of {limit:g} s" if limit < float("inf") else ""
-    return Gate("time", seconds <= limit, f"it took {seconds:.1f} s{limit_words}")
 
 
 def _grown_in(span: _Span, file: str, word: str) -> float:

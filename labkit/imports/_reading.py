@@ -14,8 +14,15 @@ from labkit.workload import Sample
 
 MOST_VALUES = 20_000_000
 Patterns = Mapping[str, tuple[str, str]]
-"""Pattern of a line -> metric and unit; its last group is the number, others fill the name."""
-MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4, "h": 3.6e6}
+"""Pattern of a line -> metric and unit; its last group is the number, others fill the name.
+
+A group `by` after the number is the unit that was printed, of those in `PRINTED`.
+"""
+PRINTED = {
+    "us": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4, "h": 3.6e6,
+    "B": 1e-6, "KB": 1024e-6, "MB": 1024**2 * 1e-6, "GB": 1024**3 * 1e-6,
+}  # fmt: skip
+"""Units of a time in ms, and of a size in MB."""
 
 
 def json_of(text: str, tool: str) -> dict[str, Any]:
@@ -95,8 +102,10 @@ def found_in(text: str, patterns: Patterns) -> Iterator[Sample]:
     """A sample for each line that a pattern finds."""
     for pattern, (metric, unit) in patterns.items():
         for match in re.finditer(pattern, text, re.MULTILINE):
-            *words, value = match.groups()
-            yield sample(metric.format(*words), unit, number(value, metric.format(*words)))
+            by = match.groupdict().get("by")
+            *words, value = match.groups()[: -1 if by else None]
+            title = metric.format(*words)
+            yield sample(title, unit, number(value, title) * (PRINTED[by] if by else 1.0))
 
 
 def pieces(text: str, heads: Sequence[re.Match[str]]) -> Iterator[tuple[re.Match[str], str]]:
@@ -109,11 +118,3 @@ def insist_ended(text: str, last: str, tool: str) -> None:
     """Refuse a text without the line that a whole run ends with: a figure may be cut off."""
     if not re.search(last, text, re.MULTILINE):
         raise ResultsError(f"the output of {tool} has no end", hint="was the file cut off?")
-
-
-def milliseconds(text: str, title: str) -> float:
-    """A time with its unit, such as 1.39ms."""
-    match = re.fullmatch(r"([\d.]+)(us|ms|s|m|h)", text)
-    if match is None:
-        raise ResultsError(f"{title} is {text[:40]!r}, which is no time")
-    return number(match[1], title) * MILLISECONDS[match[2]]

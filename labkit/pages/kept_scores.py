@@ -5,11 +5,10 @@ written there. It can be made again: what cannot be read, or is of another labki
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from labkit import __version__
 from labkit.errors import LabkitError
@@ -32,7 +31,9 @@ def kept_scorecard(*folders: Path, study: str = "") -> Scorecard:
     """The same as `scorecard`; what was judged before, and has not changed, is not judged again."""
     places = chosen(folders)
     paths = [*found(places)]
-    files, before = _files(places), {str(path): _stamp(path) for path in paths}
+    key = hashlib.sha256("\n".join(map(str, places)).encode()).hexdigest()[:16]
+    files = [folder / f"index/scores-{key}.json" for folder in (out(), account.cache())]
+    before = {str(path): _stamp(path) for path in paths}
     judgements = _read(files, before)
     if _open(judgements, map(str, of_study(paths, study)), study):
         judgements = gathered(judgements, paths, study)
@@ -50,12 +51,6 @@ def _open(judgements: Judgements, paths: Iterable[str], study: str) -> bool:
     return is_new or any(evidence.lines is None for evidence in evidence_best)
 
 
-def _files(places: Sequence[Path]) -> tuple[Path, Path]:
-    key = hashlib.sha256("\n".join(map(str, places)).encode()).hexdigest()[:16]
-    name = f"index/scores-{key}.json"
-    return out() / name, account.cache() / name
-
-
 # What was kept of results that are as they were; of another labkit nothing.
 def _read(files: Iterable[Path], stamps: Mapping[str, Stamp]) -> Judgements:
     for file in files:
@@ -65,8 +60,12 @@ def _read(files: Iterable[Path], stamps: Mapping[str, Stamp]) -> Judgements:
                 continue
             untested = {name: tuple(map(line_of, lines))
                         for name, lines in document["untested"].items()}  # fmt: skip
-            evidence = {fields["path"]: _evidence_of(fields) for fields in document["evidence"]
-                        if _is_as_it_was(fields, stamps)}  # fmt: skip
+            evidence = {}
+            for fields in document["evidence"]:
+                path, was, lines = fields["path"], fields.pop("stamps"), fields["lines"]
+                if path in stamps and was == _digest(stamps[path], _stamp(Path(fields["folder"]))):
+                    fields["lines"] = lines and tuple(map(line_of, lines))
+                    evidence[path] = Evidence(**fields)
             return Judgements(untested, document["refused"], evidence)
     return Judgements()
 
@@ -89,17 +88,6 @@ def _write(files: Iterable[Path], scores: Judgements, before: Mapping[str, Stamp
             file.parent.mkdir(parents=True, exist_ok=True)
             records.write(file, records.pretty(content))
             return
-
-
-def _is_as_it_was(fields: Mapping[str, Any], stamps: Mapping[str, Stamp]) -> bool:
-    path, folder = fields["path"], Path(fields["folder"])
-    return path in stamps and bool(fields["stamps"] == _digest(stamps[path], _stamp(folder)))
-
-
-def _evidence_of(fields: Mapping[str, Any]) -> Evidence:
-    values = {name: value for name, value in fields.items() if name != "stamps"}
-    lines = None if fields["lines"] is None else tuple(map(line_of, fields["lines"]))
-    return Evidence(**{**values, "lines": lines})
 
 
 # A judgement writes down that it looked.

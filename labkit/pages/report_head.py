@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from shlex import join
 from typing import Any
@@ -24,14 +24,7 @@ from labkit.running.deciders import deciders
 from labkit.running.open_lab import note
 from labkit.statistics.percentiles import MOST_BLOCKS
 from labkit.study import Study
-from labkit.verdict import (
-    CONTRADICTED,
-    HOLDS,
-    NOT_TESTABLE,
-    SAME,
-    UNDECIDED,
-    Verdict,
-)
+from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, Verdict
 
 WENT = {
     HOLDS: ("holds", "hold"),
@@ -40,7 +33,7 @@ WENT = {
     UNDECIDED: ("needs more repeats", "need more repeats"),
     NOT_TESTABLE: ("cannot be tested here", "cannot be tested here"),
 }
-"""The words for one claim and for several, for each verdict."""
+"""The words for one claim and for several, for each verdict; what is decided comes first."""
 NOT_HARDWARE = "Emulated figures are not those of hardware."
 MOST_NAMED = 4
 """Emulated conditions that are named."""
@@ -100,7 +93,7 @@ def head_of(
         next_steps(study, verdicts, [headline.claim for headline in headlines(study.name)]),
         tuple(
             (v.claim, v.verdict, v.statement, v.why if v.verdict == NOT_TESTABLE else "")
-            for v in sorted(verdicts, key=_place)
+            for v in sorted(verdicts, key=lambda v: [*WENT].index(v.verdict))
         ),
         tuple(controls.said_of(results)),
         tuple((name, fact) for name, fact in _facts(study, results).items() if fact),
@@ -112,8 +105,9 @@ def head_of(
 def finding(verdicts: Sequence[Mapping[str, Any]]) -> str:
     """How many claims went which way, and which was decided most clearly."""
     decisions = [v for v in verdicts if v["verdict"] in (HOLDS, CONTRADICTED, SAME)]
-    text = _count((v["verdict"] for v in verdicts), WENT)
-    head = f"of the document's {len(verdicts)} claims {text}."
+    counts = Counter(v["verdict"] for v in verdicts)
+    texts = (f"{counts[w]} {words[counts[w] > 1]}" for w, words in WENT.items() if counts[w])
+    head = f"of the document's {len(verdicts)} claims {', '.join(texts)}."
     if len(verdicts) == 1:
         head = f"the claim {WENT[verdicts[0]['verdict']][0]}."
     if not decisions:
@@ -170,16 +164,6 @@ def _minutes(verdict: Verdict) -> int:
     if not seconds or more > MOST_BLOCKS:
         return 0
     return math.ceil(seconds * (verdict.blocks + more) / more / 60)
-
-
-# What is decided comes first.
-def _place(verdict: Verdict) -> int:
-    return [*WENT].index(verdict.verdict)
-
-
-def _count(said: Iterable[str], words: Mapping[str, tuple[str, str]]) -> str:
-    counts = Counter(said)
-    return ", ".join(f"{counts[w]} {text[counts[w] > 1]}" for w, text in words.items() if counts[w])
 
 
 # How wide the interval is beside how far the figure is from 1, which is no effect at all. Few
