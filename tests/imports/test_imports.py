@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from labkit import imports
-from labkit.cli import main
 from labkit.errors import BadInput, LabkitError, ResultsError, Unknown
 from labkit.results import Results, Run
 from labkit.running import measured
@@ -244,38 +243,32 @@ def test_of_an_older_import_a_file_that_is_there_twice_counts_once(home):
     assert "003-a-b3 holds the same measurement as a run before it" in integrity.remarks(results)[0]
 
 
-def test_labkit_results_import_from_show_and_diff(home, capsys):
-    files = [str(path) for path in iperf3_files(home)]
-    words = ["results", "import", "--from", "iperf3", "--label", "x", "--json"]
-    assert main([*words, f"bare={files[0]}", f"guest={files[1]}"]) == 0
-    (taken,) = json.loads(capsys.readouterr().out)
-    assert main(["results", "show", taken["path"]]) == 0
-    assert "throughput" in capsys.readouterr().out
-    runs = [str(run.path) for run in Results.open(Path(taken["path"])).runs()]
-    assert main(["results", "diff", *runs, "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
+def test_labkit_results_import_from_show_and_diff(home, typed):
+    files = iperf3_files(home)
+    words = ("results", "import", "--from", "iperf3", "--label", "x", "--json")
+    (taken,) = typed(*words, f"bare={files[0]}", f"guest={files[1]}")
+    assert "throughput" in typed("results", "show", taken["path"])
+    runs = [run.path for run in Results.open(Path(taken["path"])).runs()]
+    answer = typed("results", "diff", *runs, "--json")
     assert {"what": "condition", "old": "bare", "new": "guest"} in answer["facts"]
     assert answer["effects"][0]["verdict"] == "undecided"
-    assert main(["results", "verify", taken["path"]]) == 0
-    assert main(["results", "import", "--from", "oracle", files[0]]) == 2
-    assert "known: esxtop, fio" in capsys.readouterr().err
+    typed("results", "verify", taken["path"])
+    said = typed("results", "import", "--from", "oracle", files[0], code=2)
+    assert "known: esxtop, fio" in said
 
 
-def test_an_import_tells_what_of_a_file_that_was_cut_off_it_left_out(home, capsys):
-    cut = str(file_of(Path(__file__).parent / "esxtop/cut_short"))
-    words = ["results", "import", "--from", "esxtop", f"a={cut}"]
-    assert main([*words, "--label", "x", "--json"]) == 0
-    (taken,) = json.loads(capsys.readouterr().out)
+def test_an_import_tells_what_of_a_file_that_was_cut_off_it_left_out(home, typed):
+    cut, whole = (
+        file_of(Path(__file__).parent / "esxtop" / name) for name in ("cut_short", "two_counters")
+    )
+    words = ("results", "import", "--from", "esxtop", "--label")
+    (taken,) = typed(*words, "x", f"a={cut}", "--json")
     assert taken["left_out"] == ["input.csv: the last line is not whole (2 of 3 fields)"]
-    words[-1] = words[-1].replace("a=", "b=")
-    assert main([*words, "--label", "y"]) == 0
-    assert "left out of input.csv: the last line is not whole" in capsys.readouterr().out
+    said = typed(*words, "y", f"b={cut}")
+    assert "left out of input.csv: the last line is not whole" in said
     (run,) = (home / "out/results/imported/y/runs").iterdir()
-    assert main(["results", "show", str(run), "--json"]) == 0
-    assert "not whole" in json.loads(capsys.readouterr().out)["facts"]["left_out"]
-    whole = str(file_of(Path(__file__).parent / "esxtop/two_counters"))
-    assert main([*words[:-1], whole, "--label", "z", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["left_out"] == []
+    assert "not whole" in typed("results", "show", run, "--json")["facts"]["left_out"]
+    assert typed(*words, "z", whole, "--json")[0]["left_out"] == []
 
 
 def test_tests_of_phoronix_that_failed_are_told_to_be_left_out():

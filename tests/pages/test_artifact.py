@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from labkit.claims import published
-from labkit.cli import main
 from labkit.results import Results
 from labkit.running.open_lab import recorded
 from labkit.runs import bundle, crate
@@ -21,11 +20,11 @@ def results():
     return Results.open(recorded(STUDY))
 
 
-def test_each_claim_has_a_test_a_tolerance_a_result_and_a_time(results, tmp_path, monkeypatch,
-                                                               capsys):  # fmt: skip
+def test_each_claim_has_a_test_a_tolerance_a_result_and_a_time(
+    results, tmp_path, monkeypatch, typed
+):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
-    assert main(["report", str(results.path), "--artifact", "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
+    answer = typed("report", results.path, "--artifact", "--json")
     claims = {claim.id: claim for claim in published.of(STUDY)}
     assert {row["claim"] for row in answer["claims"]} == {*claims}
     tested = [row for row in answer["claims"] if row["tested"]]
@@ -38,11 +37,10 @@ def test_each_claim_has_a_test_a_tolerance_a_result_and_a_time(results, tmp_path
     assert f"labkit run {STUDY} -p repeats=" in page
 
 
-def test_results_without_claims_have_no_such_page(tmp_path, monkeypatch, capsys):
+def test_results_without_claims_have_no_such_page(tmp_path, monkeypatch, typed):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
-    assert main(["compare", "true", "true", "--blocks", "1", "--label", "one"]) == 0
-    assert main(["report", "compare", "--artifact"]) == 2
-    assert "no claims of compare are known" in capsys.readouterr().err
+    typed("compare", "true", "true", "--blocks", "1", "--label", "one")
+    assert "no claims of compare are known" in typed("report", "compare", "--artifact", code=2)
 
 
 # https://www.researchobject.org/ro-crate/specification/1.1/root-data-entity.html

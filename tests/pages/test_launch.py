@@ -6,7 +6,6 @@ from urllib.parse import unquote
 import pytest
 
 from labkit import studies
-from labkit.cli import main
 from labkit.errors import BadInput
 from labkit.machine.places import HOME
 from labkit.pages.launch import link
@@ -31,8 +30,8 @@ def test_what_is_no_address_is_refused(odd):
         link(odd, FILE)
 
 
-def test_each_study_has_a_link_to_a_notebook_that_is_there(capsys):
-    assert main(["studies", "--launch", "https://github.com/you/labkit"]) == 0
-    files = [unquote(one) for one in re.findall(r"lab%2Ftree%2F([^)]+)\)", capsys.readouterr().out)]
+def test_each_study_has_a_link_to_a_notebook_that_is_there(typed):
+    page = typed("studies", "--launch", "https://github.com/you/labkit")
+    files = [unquote(one) for one in re.findall(r"lab%2Ftree%2F([^)]+)\)", page)]
     assert len(set(files)) == len(studies.names())
     assert all((HOME / file).is_file() for file in files)

@@ -1,6 +1,5 @@
 """`labkit report NEW --against OLD`: what has changed, in a terminal, a page and a script."""
 
-import json
 import re
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 import synthetic
 
 from labkit import charts, studies
-from labkit.cli import main
 from labkit.errors import BadInput
 from labkit.pages.old_and_new import old_and_new
 from labkit.results import Results
@@ -48,59 +46,54 @@ def test_five_columns_say_what_became_of_each_figure(both):
 
 
 @pytest.mark.slow
-def test_the_sentence_and_the_exit_code_name_what_changed_most(both, capsys):
-    new, old = (str(one.path) for one in both)
-    assert main(["report", new, "--against", old, "--json"]) == 1
-    answer = json.loads(capsys.readouterr().out)
+def test_the_sentence_and_the_exit_code_name_what_changed_most(both, typed):
+    new, old = (one.path for one in both)
+    answer = typed("report", new, "--against", old, "--json", code=1)
     assert re.search(r"VM-SRIOV \(.*\) is \d+ % higher than it was", answer["found"])
     assert len(answer["sides"]) == len(answer["effects"]) == 8
     assert {v["among"] for v in answer["effects"]} == {8}, "all share one risk"
 
 
 @pytest.mark.slow
-def test_what_did_not_change_ends_with_0(tmp_path, both, capsys):
-    _, old = both
+def test_what_did_not_change_ends_with_0(tmp_path, both, typed):
     again = synthetic.write_results(tmp_path / "again", STUDY, 5, 299)
-    assert main(["report", str(again.path), "--against", str(old.path)]) == 0
-    assert "None of 8 figures of lat_ping has clearly changed" in capsys.readouterr().out
+    said = typed("report", again.path, "--against", both[1].path)
+    assert "None of 8 figures of lat_ping has clearly changed" in said
 
 
 @pytest.mark.slow
-def test_it_fits_80_columns(both, capsys, monkeypatch):
+def test_it_fits_80_columns(both, typed, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    new, old = (str(one.path) for one in both)
-    main(["report", new, "--against", old])
-    lines = [x for x in capsys.readouterr().out.splitlines() if not x.startswith(("old ", "new "))]
+    new, old = (one.path for one in both)
+    shown = typed("report", new, "--against", old, code=1)
+    lines = [x for x in shown.splitlines() if not x.startswith(("old ", "new "))]
     assert "VM-Latency-SRIOV" in lines and max(map(len, lines)) <= 80
 
 
 @pytest.mark.slow
-def test_the_page_has_the_chart_asks_for_nothing_and_runs_nothing(both, capsys):
-    new, old = (str(one.path) for one in both)
-    main(["report", new, "--against", old, "--html"])
-    page = capsys.readouterr().out
+def test_the_page_has_the_chart_asks_for_nothing_and_runs_nothing(both, typed):
+    new, old = (one.path for one in both)
+    page = typed("report", new, "--against", old, "--html", code=1)
     assert "VM-SRIOV, median" in page.partition("<svg")[2].partition("</svg>")[0]
     assert "<script" not in page and not re.findall(r"(?:src|href)=", page)
     assert "@media print" in page and "color-scheme: light dark" in page
     assert "What else differs" in page and "workload: count" in page
 
 
-def test_as_markdown_it_is_a_table_of_five_columns_and_the_names_of_both(both, capsys):
-    new, old = (str(one.path) for one in both)
-    main(["report", new, "--against", old, "--markdown"])
-    output = capsys.readouterr().out
+def test_as_markdown_it_is_a_table_of_five_columns_and_the_names_of_both(both, typed):
+    new, old = (one.path for one in both)
+    output = typed("report", new, "--against", old, "--markdown", code=1)
     assert "| condition | figure | old | new | delta | interval | verdict |" in output
     assert output.count("| VM-SRIOV |") == 2
 
 
-def test_only_two_results_of_one_study_are_compared(both, capsys):
+def test_only_two_results_of_one_study_are_compared(both, typed):
     new, old = both
     with pytest.raises(BadInput, match="both old and new"):
         old_and_new(new, new)
-    assert main(["report", "lat_10us", "--against", str(old.path)]) == 2
-    assert "compare results of one study" in capsys.readouterr().err
-    assert main(["report", str(new.path), "--html"]) == 2
-    assert "give --against OLD" in capsys.readouterr().err
+    said = typed("report", "lat_10us", "--against", old.path, code=2)
+    assert "compare results of one study" in said
+    assert "give --against OLD" in typed("report", new.path, "--html", code=2)
 
 
 @pytest.mark.slow
@@ -128,10 +121,9 @@ def three(tmp_path_factory, both) -> list[str]:
 
 
 @pytest.mark.slow
-def test_three_results_stand_in_one_table_and_one_chart(three, capsys):
+def test_three_results_stand_in_one_table_and_one_chart(three, typed):
     new, *olds = three
-    assert main(["report", new, "--against", *olds, "--html"]) == 1
-    page = capsys.readouterr().out
+    page = typed("report", new, "--against", *olds, "--html", code=1)
     assert page.count("<svg") == 1 and page.count("<table") == 1
     drawn = page.partition("<svg")[2].partition("</svg>")[0]
     assert "VM-SRIOV, median, over old" in drawn and "VM-SRIOV, median, over later" in drawn
@@ -139,11 +131,10 @@ def test_three_results_stand_in_one_table_and_one_chart(three, capsys):
 
 
 @pytest.mark.slow
-def test_each_row_of_three_results_is_that_of_the_two_alone(three, capsys, monkeypatch):
+def test_each_row_of_three_results_is_that_of_the_two_alone(three, typed, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     new, *olds = three
-    main(["report", new, "--against", *olds])
-    lines = capsys.readouterr().out.splitlines()
+    lines = typed("report", new, "--against", *olds, code=1).splitlines()
     assert max(map(len, lines)) <= 80
     at = lines.index("VM-SRIOV, median")
     assert [line.split()[0] for line in lines[at + 1 : at + 4]] == ["new", "old", "later"]
@@ -151,6 +142,5 @@ def test_each_row_of_three_results_is_that_of_the_two_alone(three, capsys, monke
         table = old_and_new(named_results(old), named_results(new)).rows()
         (row,) = [row for row in table if row[:2] == ("VM-SRIOV", "median")]
         assert [row[2], *row[4:]] == re.split(r"\s{2,}", line)[1:]
-    main(["report", new, "--against", *olds, "--json"])
-    told = json.loads(capsys.readouterr().out)["against"]
+    told = typed("report", new, "--against", *olds, "--json", code=1)["against"]
     assert [each["old"] for each in told] == olds and len(told[0]["effects"]) == 8
