@@ -25,8 +25,8 @@ def _condition(name: str, line: str, here: str, **knobs: str) -> Condition:
 study = Study(
     name="horizon_rdsh",
     title="Remote desktop sessions: how many users one host bears",
-    question="How many users of remote desktops does one host bear before 95 % of their answers "
-    "come too late? Does it matter how pictures are sent?",
+    question="How many users of remote desktops does one host bear before more than 5 % of their "
+    "answers come too late? Does it matter how pictures are sent?",
     source="Horizon 6 RDSH Performance & Best Practices (announcement of a paper)",
     workload=DesktopSessions(), quick={"repeats": 1, "duration": 1},
     few=("Raw, slow line", "Tight, slow line"),
