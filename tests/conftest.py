@@ -266,3 +266,10 @@ def bench(tmp_path, monkeypatch):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
     yield found
     found.reset()
+
+
+@pytest.fixture
+def own_out(tmp_path, monkeypatch):
+    """A folder of its own for what labkit writes."""
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+    return tmp_path / "out"

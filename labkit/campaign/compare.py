@@ -38,9 +38,8 @@ from labkit.verdict import (
     one_risk,
 )
 
-WORSE, BETTER, CHANGE, ALIKE, UNCLEAR = (
-    "regression", "improvement", "changed", "the same", "not clearly other",
-)  # fmt: skip
+WORSE, BETTER, CHANGE = "regression", "improvement", "changed"
+ALIKE, UNCLEAR = "the same", "not clearly other"
 ORDER = (WORSE, BETTER, CHANGE, UNCLEAR, ALIKE)
 HEAD = ("point", "figure", "delta", "interval", "verdict")
 PERCENTILES: tuple[Statistic, ...] = (50.0, 99.0)
@@ -336,9 +335,8 @@ def _compare(question: _Question, verdict: Verdict, margin: float) -> Compared:
 
 # The verdict that most repetitions came to.
 def _usual(attempts: Sequence[Attempt], claim: str) -> str:
-    counts = Counter(
-        v["verdict"] for attempt in attempts for v in attempt.verdicts if v["claim"] == claim
-    )
+    verdicts = (verdict for attempt in attempts for verdict in attempt.verdicts)
+    counts = Counter(v["verdict"] for v in verdicts if v["claim"] == claim)
     (word, count), *_ = counts.most_common(1) or [(UNDECIDED, 0)]
     return str(word) if count * 2 > sum(counts.values()) else UNDECIDED
 

@@ -227,10 +227,8 @@ def ended(facts: Mapping[str, Any]) -> str:
     lines = [f"{facts['name']}: {_describe(states)}"]
     lines += [f"verdicts  {_describe(verdicts)}"] if verdicts else []
     head = ("number", "study", "state", "attempts")
-    wrong = [
-        (*(row[key] for key in head), row["why"].splitlines()[0]) for row in points if row["why"]
-    ]
-    if wrong:
+    fails = (row for row in points if row["why"])
+    if wrong := [(*(row[key] for key in head), row["why"].splitlines()[0]) for row in fails]:
         lines += ["", table(wrong[:MOST_ROWS], ("point", *head[1:], "why"))]
     return "\n".join(lines)
 

@@ -79,9 +79,8 @@ def connected(address: str, pair: Any = None) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            client: Any = functools.partial(
-                distributed.Client, address, set_as_default=False, security=pair
-            )
+            how = {"set_as_default": False, "security": pair}
+            client: Any = functools.partial(distributed.Client, address, **how)
             let_go(client(timeout=CONNECT_SECONDS))  # one that never was is not waited for
             return client(timeout=LOST_SECONDS)
     except (OSError, ValueError, ImportError) as error:

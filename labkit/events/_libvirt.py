@@ -193,10 +193,8 @@ def rate(text: str) -> float:
 def _stored(origin: Host, destination: Host, vm: str, disks: bool) -> str:
     output = origin.run("virsh", "domblklist", vm, "--details").stdout
     for path in DISK.findall(output):
-        mine, other = (
-            host.run("stat", "-L", "-c", SAME, path).stdout for host in (origin, destination)
-        )
-        shared = mine == other != ""
+        stat = ("stat", "-L", "-c", SAME, path)
+        shared = origin.run(*stat).stdout == destination.run(*stat).stdout != ""
         if shared == disks:
             how = "is the same on both" if shared else f"of {origin.name} is not shared"
             return f"{path} {how}, so {'its disks do not move' if disks else 'they have to move'}"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,32 +28,27 @@ HELPERS = ("multifdsend", "live_migration")
 
 @dataclass(frozen=True)
 class MoveSeen:
-    """The lines of one migration, in the controller's time."""
+    """The lines of one migration, in the controller's time; `about` says what was asked for."""
 
     lines: Sequence[Mapping[str, Any]]
+    about: Mapping[str, Any]
+    origin: str
+    """The host that it left."""
+    to: str
 
-    @cached_property
-    def about(self) -> Mapping[str, Any]:
-        """The migration that was asked for."""
-        line_found = next((line for line in self.lines if "moves" in line), None)
-        if line_found is None:
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Read what was said of a migration."""
+        lines = said(text)
+        about = next((line for line in lines if "moves" in line), None)
+        if about is None:
             raise ResultsError("these lines are not of a migration")
-        return line_found
+        return cls(lines, about, str(about["origin"]), str(about["to"]))
 
     def events(self, host: str, name: str, **about: str) -> list[float]:
         """The times at which QEMU on a host reported such an event."""
         fields = {"host": host, "event": name, **about}
         return [line["at"] for line in self.lines if fields.items() <= line.items()]
-
-    @property
-    def origin(self) -> str:
-        """The host that it left."""
-        return str(self.about["origin"])
-
-    @property
-    def to(self) -> str:
-        """The host that it went to."""
-        return str(self.about["to"])
 
     @cached_property
     def begun(self) -> float:
@@ -157,7 +152,7 @@ class MoveSeen:
 
 def time_line(text: str) -> TimeLine:
     """Rounds, standing still, and what followed."""
-    move = MoveSeen(said(text))
+    move = MoveSeen.of(text)
     memory = move.events(move.origin, "MIGRATION", status="setup")
     # Until memory begins to move; what is written to disks later goes to both.
     copied = [Phase("disks", move.copying[0], memory[0])] if move.copying and memory else []
@@ -172,7 +167,7 @@ def time_line(text: str) -> TimeLine:
 
 def samples(text: str, loads: Mapping[str, Series]) -> list[Sample]:
     """All figures of one migration; times in s, rates in Mbit/s."""
-    move = MoveSeen(said(text))
+    move = MoveSeen.of(text)
     prepared = min(float(move.about["t"]), move.begun)
     span = Span(prepared, move.begun, move.stopped, move.resumed, move.ended)
     figures = [*_times(move), *_speeds(move), *dips(span, loads)]
@@ -182,7 +177,7 @@ def samples(text: str, loads: Mapping[str, Series]) -> list[Sample]:
 
 def arrived(text: str) -> bool:
     """Whether the guest of these lines arrived; without lines nothing moved."""
-    return not text or MoveSeen(said(text)).arrived
+    return not text or MoveSeen.of(text).arrived
 
 
 # A driver that gives half would leave the study without a figure, and say nothing.
@@ -202,7 +197,7 @@ def _insist(move: MoveSeen, metrics: set[str]) -> None:
 
 def over_time(text: str) -> dict[str, Series]:
     """Mbit/s that came in at the destination, and the CPUs of both sides in percent of one."""
-    move = MoveSeen(said(text))
+    move = MoveSeen.of(text)
     (left, origin), (came, to) = move.cpu(move.origin), move.cpu(move.to)
     return {
         "bandwidth": move.arriving,
@@ -226,10 +221,8 @@ def _times(seen: MoveSeen) -> Iterable[Sample]:
         yield Sample.single("first round", "MiB", seen.first_round / 2**20)
     if seen.said:
         yield Sample.single("downtime by QEMU", "s", seen.said.get("downtime", 0) / 1000)
-    if seen.said.get("total"):
-        yield Sample.single(
-            "sent over memory", "share", seen.said["transferred"] / seen.said["total"]
-        )
+    if total := seen.said.get("total"):
+        yield Sample.single("sent over memory", "share", seen.said["transferred"] / total)
 
 
 def _speeds(seen: MoveSeen) -> Iterable[Sample]:

@@ -93,7 +93,9 @@ class Outage(Event):
         if "boot" not in times:
             away = times["answers"] - times["lost"]
             return [Sample.single("failover downtime", "s", away)]
-        ahead = _ahead(text)
+        # The client's clock against ours; what is less than its own bound is nothing.
+        offset, bound = offsets(said(text)).get("client", (0.0, 0.0))
+        ahead = offset if abs(offset) > bound else 0.0
         logins, lists = loads["login"][0] - ahead, loads["list"][0] - ahead
         figures = {
             "failover downtime": _downtime(times, lists),
@@ -102,11 +104,8 @@ class Outage(Event):
         }
         if "start" in times:
             figures["ha time"] = times["start"] - times["down"]
-        return [
-            Sample.single(metric, unit, figures[metric])
-            for metric, unit in MEASURES.items()
-            if metric in figures
-        ]
+        return [Sample.single(metric, unit, figures[metric])
+                for metric, unit in MEASURES.items() if metric in figures]  # fmt: skip
 
 
 # A reboot has no failure to detect: it begins with its start. Of a cluster of one's own only the
@@ -120,12 +119,6 @@ def _steps(seen: Mapping[str, float]) -> tuple[tuple[str, str, str], ...]:
     if "boot" not in seen:
         return (("shutdown", "down", "silent"), ("failover", "silent", "answers"))
     return (("stop", "down", "boot"), ("boot", "boot", "database"), STEPS[-1])
-
-
-# The client's clock against ours; what is less than its own bound is nothing.
-def _ahead(text: str) -> float:
-    offset, bound = offsets(said(text)).get("client", (0.0, 0.0))
-    return offset if abs(offset) > bound else 0.0
 
 
 # Of a failure the document counts from the last answer, of a reboot from its command.

@@ -97,10 +97,9 @@ def of_results(old: Results, new: Results) -> Difference:
     if metrics[0] != metrics[1]:
         raise BadInput(f"{old.path} measured {metrics[0]}, {new.path} {metrics[1]}: not comparable")
     before, after = (measured.of_metric(results, metrics[0]) for results in (old, new))
-    rows_new = (
-        row for run in new.finished() for row in run.rows if row.get("metric") == metrics[0]
-    )
-    unit, why_not = str(next(rows_new, {}).get("unit", "")), []
+    units = (row.get("unit", "") for run in new.finished() for row in run.rows
+             if row.get("metric") == metrics[0])  # fmt: skip
+    unit, why_not = str(next(units, "")), []
     pairs: dict[Order, tuple[Sides, dict[str, Blocks]]] = {}
     # As they were asked for, and then what else was measured.
     asked = [name for results in (old, new) for name in results.asked.get("conditions", ())]

@@ -15,6 +15,7 @@ from labkit.machine.stopping import together
 from labkit.programs import packages as known
 from labkit.programs import simulator
 from labkit.programs.packages import installable, of_class, package_of
+from labkit.settings._ways import script
 from labkit.study import Study
 from labkit.transports.local import Local
 from labkit.workload import Workload
@@ -150,9 +151,7 @@ def bring(lab: Lab | None, lack: Lack, tell: Callable[[str], None], non_free: bo
 
 def _install(lab: Lab | None, lack: Lack, tell: Callable[[str], None], non_free: bool) -> None:
     host = _hosts(lab)[lack.host].as_root()
-    words = (
-        "sh", "-c", known.SCRIPT.read_text("utf-8"), "labkit", "for studies", *lack.packages,
-    )  # fmt: skip
+    words = script(known.SCRIPT.read_text("utf-8"), "for studies", *lack.packages)
     variables = {"NON_FREE": "yes"} if non_free else {}
     with host.stream(*words, env=variables, seconds=INSTALL_SECONDS) as lines:
         for line in lines:

@@ -84,10 +84,9 @@ class Visit:
             for step in todo:
                 if self.stop.is_set() or stop_asked():
                     self._settle()
-                    problem = (
-                        f"stopped after {self.done} of {len(steps)} runs; settings are put back"
-                    )
-                    raise Stopped(problem, hint="run it again to measure only what is missing")
+                    count = f"{self.done} of {len(steps)} runs"
+                    raise Stopped(f"stopped after {count}; settings are put back",
+                                  hint="run it again to measure only what is missing")  # fmt: skip
                 self._valid(step, len(steps))
             self._settle()
         looks.set_unfinished(self.results, unfinished=False)

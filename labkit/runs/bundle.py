@@ -91,9 +91,8 @@ def export(
 def examine(file: Path) -> Bundle:
     """Look at a bundle without unpacking it: is it one, and is it safe to unpack?"""
     with _open(file) as archive:
-        manifest = records.parse_json(
-            _read(archive, MANIFEST, records.MOST_JSON), f"{file}: {MANIFEST}"
-        )
+        content = _read(archive, MANIFEST, records.MOST_JSON)
+        manifest = records.parse_json(content, f"{file}: {MANIFEST}")
         if manifest.get("bundle") not in FORMATS:
             raise ResultsError(
                 f"{file}: is a bundle of format {manifest.get('bundle')!r}; this labkit reads "

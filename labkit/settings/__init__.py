@@ -17,14 +17,12 @@ workspace.extend(__path__, "settings")
 def kinds_of_setting() -> list[type[Setting]]:
     """Every class of this folder and of workspaces that is a setting, by name."""
     modules, _ = workspace.modules(__name__, __path__)
-    kinds = [kind for module in modules for kind in vars(module).values() if inspect.isclass(kind)]
+    kinds = {kind for module in modules for kind in vars(module).values() if inspect.isclass(kind)}
     homes = {module.__name__ for module in modules}
     real = {kind for kind in kinds if kind.__module__ in homes and issubclass(kind, Setting)}
     # What several settings share, such as a container: no kind of host has that by itself.
-    bare: set[type[Setting]] = {
-        kind for kind in real if issubclass(kind, OnHost) and not kind.kinds()
-    }
-    whole = {kind for kind in real - bare if not inspect.isabstract(kind)}
+    bare = {kind for kind in real if issubclass(kind, OnHost) and not kind.kinds()}
+    whole = (kind for kind in real - bare if not inspect.isabstract(kind))
     return sorted((k for k in whole if k.__name__[0] != "_"), key=lambda kind: kind.__name__)
 
 

@@ -25,6 +25,7 @@ PROGRAMS = ("virsh",)
 EXCLUSIVE, ALL_CPUS = "last CPU, fifo", "all CPUs, other"
 NO_PRIORITY = "this host may give no process real-time priority (chrt)"
 ONE_CPU = "a box has its last CPU alone to own, and several guests would share it"
+NO_CPU_LEFT = "the guests have as many CPUs as their host: no CPU would be left for it"
 CROWD = "a guest of several CPUs would wait for itself on one of the host's"
 """Possible last lines of `guest placement host` (guest.pl)."""
 
@@ -94,9 +95,7 @@ class ExclusiveCpu(OfGuest):
         def refuse(text: str) -> str:
             guest, _, cpus = text.strip("\n").split("\n")
             has_few = self.exclusive and of * len(guest.split()) >= len(cpus_of(cpus.strip()))
-            return (
-                "the guests have as many CPUs as their host: no CPU would be left for it" * has_few
-            )
+            return NO_CPU_LEFT if has_few else ""
 
         # In numbers it is a list of CPUs for each of the guest's, then the emulator's.
         def writes(value: str) -> tuple[Words, ...]:

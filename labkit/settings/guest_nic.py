@@ -194,9 +194,8 @@ class VnicCoalescing(OfMachine):
         """`ethernetN.coalescingScheme` and its parameters."""
         key = f"ethernet{self.nic}.coalescing"
         parameter = None if self.parameter is None else str(self.parameter)
-        return of_vmx(
-            self.vm, self.wanted, {f"{key}Scheme": self.scheme, f"{key}Params": parameter}
-        )
+        lines = {f"{key}Scheme": self.scheme, f"{key}Params": parameter}
+        return of_vmx(self.vm, self.wanted, lines)
 
 
 MERGED, APART = (" ".join(f"{name}={n}" for name in HOST_MERGES) for n in "10")

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from campaigns import (
     ONE,
-    TWO,
     WORKER,
     begun,
     folder,
@@ -33,9 +32,8 @@ RECORDED = 'labs = ["recorded"]\n[[study]]\nname = "lat_vmxnet3"\n'
 
 def test_without_the_packages_the_command_that_brings_them_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(
-        errors.NotInstalled, match=r"checkout of labkit: pip install -e '\.\[cluster\]'"
-    ) as error:
+    words = r"checkout of labkit: pip install -e '\.\[cluster\]'"
+    with pytest.raises(errors.NotInstalled, match=words) as error:
         scheduler.connected("tcp://127.0.0.1:1")
     assert error.value.exit_code == 2
 
@@ -111,29 +109,6 @@ def test_a_campaign_on_workers_made_here_is_as_one_without_them(tmp_path):
     again = labkit(*words, out=out)
     assert again.returncode == 0 and "finished in" not in again.stderr
     awaited(lambda: not processes(out), 20)
-
-
-# `test_any_death.py` has the same at random moments.
-@pytest.mark.torture
-def test_a_killed_worker_and_a_scheduler_that_is_lost_change_nothing(lab, tmp_path):
-    file, out = written(lab, TWO), tmp_path / "out"
-    with dask_here(tmp_path, out) as dask:
-        first, worker = dask.scheduler(), dask.worker("lab-loopback")
-        awaited(lambda: b"Registered" in (tmp_path / "dask-1.log").read_bytes())
-        run = begun("campaign", "run", file, "--scheduler", dask.address, out=out)
-        dask.running.append(run)
-        awaited(lambda: processes(out, WORKER), LONG)
-        worker.kill()
-        dask.worker("lab-loopback")
-        awaited(lambda: [*out.glob("results/lat_ping/*/runs/*.begun")], LONG)
-        first.kill()
-        first.wait()
-        dask.scheduler()
-        dask.worker("lab-loopback")
-        said = run.communicate(timeout=LONG)[1]
-        assert run.returncode == 0, said
-    assert "is gone; runs that are kept stay" in said and "is back" in said
-    insist_whole(out, kind=WORKER)
 
 
 @pytest.mark.torture

@@ -19,8 +19,7 @@ def insist_once(ends, campaign):
 
 
 @pytest.mark.when_changed("labkit/campaign/")
-def test_each_stub_point_is_finished_once_on_the_lab_that_it_names(tmp_path, monkeypatch):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+def test_each_stub_point_is_finished_once_on_the_lab_that_it_names(tmp_path, monkeypatch, own_out):
     done = simulated(tmp_path, 10, 100)
     assert done.finished == 100
     insist_once(done.ends(), done.folder)
@@ -34,8 +33,7 @@ def test_each_stub_point_is_finished_once_on_the_lab_that_it_names(tmp_path, mon
 
 
 @pytest.mark.torture
-def test_a_hundred_thousand_points_on_a_thousand_labs(tmp_path, monkeypatch):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+def test_a_hundred_thousand_points_on_a_thousand_labs(tmp_path, own_out):
     done = simulated(tmp_path, 1000, 100_000)
     took, index, whole = done.report()
     print(
@@ -50,10 +48,7 @@ def test_a_hundred_thousand_points_on_a_thousand_labs(tmp_path, monkeypatch):
 
 @pytest.mark.torture
 @pytest.mark.parametrize("number", range(10))
-def test_deaths_of_workers_and_of_the_scheduler_finish_each_point_once(
-    tmp_path, monkeypatch, number
-):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+def test_deaths_on_a_cluster_finish_each_point_once(tmp_path, number, own_out):
     chosen, campaign = random.Random(number), made_up(tmp_path, 20, 1000)
     with labs_offered(tmp_path, 20, tmp_path / "out", STUB_SECONDS="0.02") as (dask, client, one):
         conductor = conducting(campaign, dask, client, retries=10)

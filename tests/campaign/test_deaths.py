@@ -41,9 +41,7 @@ def insist_whole(out, numbers=(1, 2)):
 
 
 @pytest.mark.torture
-def test_a_campaign_whose_kernel_and_controller_are_killed_ends_as_if_nothing_had_happened(
-    lab, tmp_path
-):
+def test_a_campaign_whose_kernel_and_controller_are_killed_ends_whole(lab, tmp_path):
     file, out = written(lab, TWO), tmp_path / "out"
     first = begun("campaign", "run", file, out=out)
     awaited(lambda: measuring(out))

@@ -11,46 +11,38 @@ STUDY = '[[study]]\nname = "lat_vmxnet3"\nlabs = ["recorded"]\n'
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("text", "line", "said"),
-    [
-        ("labs = [", 2, "is not TOML"),
-        ('retrys = 2\n[[study]]\nname = "lat_ping"', 2, "did you mean 'retries'"),
-        ('[[study]]\nname = "lat_pong"', 3, "did you mean 'lat_ping'"),
-        ("", 1, "names no study"),
-        (f"{STUDY}[study.parameters]\nrepeats = 9\nquick = true", 7, "sets repeats = "),
-        (f"{STUDY}[study.sweep]\nduration = [9, 8]\nquick = [true]", 7, "sets duration = "),
-        ("study = 3", 2, "study is a list of tables"),
-        ("[[study]]\nlabs = []", 2, "a study needs name"),
-        (f"{STUDY}labs = []", 5, "is not TOML"),
-        ('labs = []\n[[study]]\nname = "lat_ping"', 2, "labs is a list of places"),
-        ('labs = ["bxo"]\n[[study]]\nname = "lat_ping"', 2, "unknown place"),
-        ('labs = ["no.toml"]\n[[study]]\nname = "lat_ping"', 2, "no lab file"),
-        (f"repetitions = 0\n{STUDY}", 2, "repetitions is a whole number from 1"),
-        (f"retries = true\n{STUDY}", 2, "retries is a whole number"),
-        (f'order = "random"\n{STUDY}', 2, "no such order"),
-        (f"deadline = 30\n{STUDY}", 2, 'deadline = "90 min"'),
-        (f'limit = "0 s"\n{STUDY}', 2, "limit is a span of time"),
-        (f"{STUDY}[study.parameters]\ndurration = 2", 6, "did you mean 'duration'"),
-        (f"{STUDY}[study.parameters]\nduration = 0", 6, "duration must be"),
-        (f"{STUDY}[study.parameters]\nduration = [1, 2]", 6, "under [study.sweep]"),
-        (f'{STUDY}[study.parameters]\nduration = "long"', 6, "must be a whole number"),
-        (f'{STUDY}[study.parameters]\nwhere = "box"', 6, "labs = "),
-        (f'{STUDY}[study.parameters]\nlabel = "x"', 6, "a campaign names its results"),
-        (f'{STUDY}[study.parameters]\ndb_password = "x"', 6, "secret"),
-        (f"{STUDY}[study.sweep]\nduration = 2", 6, "is a list of values"),
-        (f"{STUDY}[study.sweep]\nduration = [1, 1]", 6, "has a value twice"),
-        (f"{STUDY}[study.sweep]\nduration = [1, 0]", 6, "duration must be"),
-        (f"{STUDY}sweep.api_token = [1]", 5, "secret"),
-        (f"{STUDY}parameters.repeats = 1\nsweep.repeats = [1]", 6, "both swept and fixed"),
-        (f"{STUDY}{STUDY}sweeps = 1", 8, "did you mean 'sweep'"),
-        (f"{STUDY}{STUDY}", 1, "is there twice"),
-    ],
-)
-def test_what_cannot_be_run_is_named_with_its_line_and_what_to_try(
-    tmp_path, typed, monkeypatch, text, line, said
-):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+@pytest.mark.parametrize("text, line, said", [
+    ("labs = [", 2, "is not TOML"),
+    ('retrys = 2\n[[study]]\nname = "lat_ping"', 2, "did you mean 'retries'"),
+    ('[[study]]\nname = "lat_pong"', 3, "did you mean 'lat_ping'"), ("", 1, "names no study"),
+    (f"{STUDY}[study.parameters]\nrepeats = 9\nquick = true", 7, "sets repeats = "),
+    (f"{STUDY}[study.sweep]\nduration = [9, 8]\nquick = [true]", 7, "sets duration = "),
+    ("study = 3", 2, "study is a list of tables"),
+    ("[[study]]\nlabs = []", 2, "a study needs name"), (f"{STUDY}labs = []", 5, "is not TOML"),
+    ('labs = []\n[[study]]\nname = "lat_ping"', 2, "labs is a list of places"),
+    ('labs = ["bxo"]\n[[study]]\nname = "lat_ping"', 2, "unknown place"),
+    ('labs = ["no.toml"]\n[[study]]\nname = "lat_ping"', 2, "no lab file"),
+    (f"repetitions = 0\n{STUDY}", 2, "repetitions is a whole number from 1"),
+    (f"retries = true\n{STUDY}", 2, "retries is a whole number"),
+    (f'order = "random"\n{STUDY}', 2, "no such order"),
+    (f"deadline = 30\n{STUDY}", 2, 'deadline = "90 min"'),
+    (f'limit = "0 s"\n{STUDY}', 2, "limit is a span of time"),
+    (f"{STUDY}[study.parameters]\ndurration = 2", 6, "did you mean 'duration'"),
+    (f"{STUDY}[study.parameters]\nduration = 0", 6, "duration must be"),
+    (f"{STUDY}[study.parameters]\nduration = [1, 2]", 6, "under [study.sweep]"),
+    (f'{STUDY}[study.parameters]\nduration = "long"', 6, "must be a whole number"),
+    (f'{STUDY}[study.parameters]\nwhere = "box"', 6, "labs = "),
+    (f'{STUDY}[study.parameters]\nlabel = "x"', 6, "a campaign names its results"),
+    (f'{STUDY}[study.parameters]\ndb_password = "x"', 6, "secret"),
+    (f"{STUDY}[study.sweep]\nduration = 2", 6, "is a list of values"),
+    (f"{STUDY}[study.sweep]\nduration = [1, 1]", 6, "has a value twice"),
+    (f"{STUDY}[study.sweep]\nduration = [1, 0]", 6, "duration must be"),
+    (f"{STUDY}sweep.api_token = [1]", 5, "secret"),
+    (f"{STUDY}parameters.repeats = 1\nsweep.repeats = [1]", 6, "both swept and fixed"),
+    (f"{STUDY}{STUDY}sweeps = 1", 8, "did you mean 'sweep'"),
+    (f"{STUDY}{STUDY}", 1, "is there twice"),
+])  # fmt: skip
+def test_what_cannot_be_run_is_named_with_its_line(tmp_path, typed, text, line, said, own_out):
     path = written(tmp_path, text)
     output = typed("campaign", "check", path, code=2)
     where = f"{path}:{line}: " if line > 1 else f"{path}: "
@@ -64,10 +56,7 @@ def test_a_file_that_is_not_there_says_how_to_get_one(tmp_path, typed):
 
 
 @pytest.mark.slow
-def test_the_file_that_new_writes_can_be_checked_and_is_never_written_over(
-    tmp_path, typed, capsys, monkeypatch
-):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+def test_the_file_that_new_writes_can_be_checked_and_stays(tmp_path, typed, capsys, own_out):
     path = tmp_path / "nightly.toml"
     assert main(["campaign", "new", str(path)]) == 0
     before = path.read_text()
@@ -106,8 +95,7 @@ def test_points_as_written_stay_in_their_order(tmp_path):
     assert [point.values["duration"] for point in found] == [3, 1, 2]
 
 
-def test_check_as_json_names_every_point_and_its_time(tmp_path, typed, monkeypatch):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+def test_check_as_json_names_every_point_and_its_time(tmp_path, typed, own_out):
     path = written(tmp_path, '[[study]]\nname = "lat_vmxnet3"\nsweep.duration = [1, 4]\n')
     answer = typed("campaign", "check", path, "--json")
     short, long = sorted(answer["points"], key=lambda one: one["values"]["duration"])
@@ -125,9 +113,8 @@ def test_a_lab_file_counts_from_the_campaign_file_and_names_the_hosts_it_needs(t
         (tmp_path / f"{name}.toml").write_text(text)
     text = '[[study]]\nname = "lat_ping"\nlabs = ["one.toml", "two.toml", "three.toml"]\n'
     found = points(Campaign.read(written(tmp_path, text)))
-    assert {point.lab for point in found} == {
-        str(tmp_path / f"{name}.toml") for name in ("one", "two", "three")
-    }
+    wanted = {str(tmp_path / f"{name}.toml") for name in ("one", "two", "three")}
+    assert {point.lab for point in found} == wanted
     one, two, three, here = (Needs.of(str(tmp_path / f"{name}.toml")) for name in labs)
     assert not beside(one, two), "they share a host"
     assert beside(one, three) and beside(two, three)

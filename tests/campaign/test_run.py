@@ -164,13 +164,12 @@ def test_a_point_waits_for_a_lab_that_somebody_else_holds(tmp_path):
     assert [attempt.state for attempt in found.attempts(found.points[0])] == ["finished"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "again"),
-    [("Unreachable", True), ("OutcomeUnknown", True), ("TimedOut", True), ("Busy", True),
-     ("KernelDied", True), ("LoginRefused", False), ("BadInput", False), ("Unknown", False),
-     ("HostKeyRefused", False), ("JournalDamaged", False), ("ResultsError", False),
-     ("SudoRefused", False), ("ZeroDivisionError", False), ("readable", False), ("", False)],
-)  # fmt: skip
+@pytest.mark.parametrize("kind, again", [
+    ("Unreachable", True), ("OutcomeUnknown", True), ("TimedOut", True), ("Busy", True),
+    ("KernelDied", True), ("LoginRefused", False), ("BadInput", False), ("Unknown", False),
+    ("HostKeyRefused", False), ("JournalDamaged", False), ("ResultsError", False),
+    ("SudoRefused", False), ("ZeroDivisionError", False), ("readable", False), ("", False),
+])  # fmt: skip
 def test_only_what_may_pass_by_itself_is_tried_again(kind, again):
     assert Attempt(1, FAILED, "", kind=kind).may_pass is again
     assert kind in ("", "ZeroDivisionError") or hasattr(errors, kind)
@@ -200,12 +199,15 @@ A, B, AB = Needs(frozenset("a")), Needs(frozenset("b")), Needs(frozenset("ab"))
 BOX, STORED = Needs(frozenset(["this machine"]), alone=True), Needs(stored=True)
 
 
+def points_of(*needs):
+    return [
+        Waiting(CampaignPoint(n, "lat_ping", "box", {}, 1), one) for n, one in enumerate(needs, 1)
+    ]
+
+
 def rounds(*asked):
     """Which points begin together, if each round ends before the next one."""
-    waiting = [
-        Waiting(CampaignPoint(n, "lat_ping", "box", {}, 1), needs)
-        for n, needs in enumerate(asked, 1)
-    ]
+    waiting = points_of(*asked)
     while waiting:
         chosen = to_begin(waiting, [], 0.0)
         yield [one.point.number for one in chosen]
@@ -221,10 +223,8 @@ def test_points_on_other_labs_run_side_by_side_and_none_overtakes_on_its_own():
 
 
 def test_a_point_that_waits_for_another_try_keeps_only_its_own_lab_waiting():
-    waiting = [
-        Waiting(CampaignPoint(n, "lat_ping", "box", {}, 1), needs, after=after)
-        for n, (needs, after) in enumerate([(A, 9.0), (A, 0.0), (B, 0.0)], 1)
-    ]
+    waiting = points_of(A, A, B)
+    waiting[0].after = 9.0
     assert [one.point.number for one in to_begin(waiting, [], 1.0)] == [3]
     assert [one.point.number for one in to_begin(waiting, [B], 10.0)] == [1]
 
@@ -255,9 +255,7 @@ def test_a_lock_lasts_as_long_as_a_process_that_has_inherited_it(tmp_path, monke
 def test_other_points_under_a_known_name_are_refused(tmp_path, monkeypatch, typed):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
     made_up(tmp_path, "taken", 2)
-    text = (
-        'labs = ["recorded"]\nrepetitions = 1\n[[study]]\nname = "lat_ping"\nsweep.count = [600]\n'
-    )
+    text = 'labs = ["recorded"]\n[[study]]\nname = "lat_ping"\nsweep.count = [600]\n'
     file = written(tmp_path, text, "taken")
     output = typed("campaign", "run", file, code=2)
     assert "holds a campaign of other points" in output and 'name = "taken-2"' in output

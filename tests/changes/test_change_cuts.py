@@ -63,8 +63,7 @@ def is_whole(bench):
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+def place(tmp_path, own_out):
     with serving(tmp_path) as server:
         yield Bench(tmp_path), server
 
@@ -116,9 +115,7 @@ def all_ways(place, phase, parts):
 
 
 @pytest.mark.parametrize("phase", ["make", "put back"])
-def test_a_cut_at_some_bytes_of_a_change_makes_it_once_or_not_at_all_and_all_goes_back(
-    place, phase
-):
+def test_a_cut_at_some_bytes_of_a_change_makes_it_once_or_not_at_all(place, phase):
     """F01, F04 (I-CUT)"""
     outcomes = all_ways(place, phase, 6)
     assert {failed for failed, _ in outcomes} == {True, False}
@@ -127,9 +124,7 @@ def test_a_cut_at_some_bytes_of_a_change_makes_it_once_or_not_at_all_and_all_goe
 
 @pytest.mark.torture
 @pytest.mark.parametrize("phase", ["make", "put back"])
-def test_a_cut_at_many_bytes_of_a_change_makes_it_once_or_not_at_all_and_all_goes_back(
-    place, phase
-):
+def test_a_cut_at_many_bytes_of_a_change_makes_it_once_or_not_at_all(place, phase):
     assert len(all_ways(place, phase, 400)) > 2
 
 
@@ -148,8 +143,7 @@ def dropped(network):
 
 
 @pytest.fixture
-def far(tmp_path, monkeypatch):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+def far(tmp_path, own_out):
     bench = Bench(tmp_path)
     bench.reset()
     with behind_a_link(tmp_path, name=(name := f"{BESIDE}{time.monotonic_ns() % 10**8}")) as host:

@@ -53,10 +53,9 @@ BOOT, ME = Path("/proc/sys/kernel/random/boot_id").read_text().strip(), os.getpi
 
 # What a process leaves that was killed, then a later one with its number, then the host's reboot.
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "turn", [f"{BOOT} 999999999 1", f"{BOOT} {ME} 1", f"before {ME} 1"],
-    ids=["killed", "another now", "rebooted"],
-)  # fmt: skip
+@pytest.mark.parametrize("turn", [
+    f"{BOOT} 999999999 1", f"{BOOT} {ME} 1", f"before {ME} 1",
+], ids=["killed", "another now", "rebooted"])  # fmt: skip
 def test_a_turn_of_a_process_that_has_ended_is_over(bench, turn):
     plain = without(bench.folder / "tools", "flock")
     bench.changes.mkdir()
@@ -94,9 +93,7 @@ def applets(folder, *lacking):
 
 @pytest.mark.slow
 @BUSYBOX
-def test_a_host_of_busybox_alone_is_changed_and_put_back_and_its_journal_is_the_same(
-    bench, monkeypatch
-):
+def test_a_host_of_busybox_alone_is_changed_and_put_back(bench, monkeypatch):
     plain = applets(bench.folder / "tools", "cksum", "flock", "fsync")
     done = bench.apply(before=plain)
     assert "made b" in done.stdout and bench.values() == NEW, done

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pytest
-from knobs import NEW, OLD, Knob
+from knobs import NEW, OLD, Knob, refused
 
 from labkit.changes import journal
 from labkit.changes.change_set import restore_all
@@ -15,9 +15,7 @@ from labkit.host import Host
 from labkit.transports.local import Local
 
 
-@pytest.mark.parametrize(("many", "times"), [
-    (8, 1), pytest.param(200, 50, marks=pytest.mark.torture),
-])  # fmt: skip
+@pytest.mark.parametrize("many, times", [(8, 1), pytest.param(200, 50, marks=pytest.mark.torture)])
 def test_of_many_that_come_at_once_one_gets_the_host(bench, many, times):
     for _ in range(times):
         bench.reset()
@@ -30,11 +28,8 @@ def test_of_many_that_come_at_once_one_gets_the_host(bench, many, times):
 @pytest.mark.slow
 def test_a_second_user_is_told_who_holds_the_host(bench, hosts):
     bench.apply()
-    with (
-        pytest.raises(Busy, match=r"(?s)here is held by me on here .* for study.*--break"),
-        applied([bench.knob("a", "newer")], hosts),
-    ):
-        pytest.fail("the body must not run")
+    words = r"(?s)here is held by me on here .* for study.*--break"
+    refused(Busy, words, [bench.knob("a", "newer")], hosts)
 
 
 @pytest.mark.slow

@@ -120,9 +120,7 @@ class Told(Knob):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("told", "looks"), [("new\n", 1), ("", 2), ("new or so\n", 3)])
-def test_what_is_foretold_is_not_looked_at_twice_and_what_is_so_wrongly_only_takes_longer(
-    bench, monkeypatch, told, looks
-):
+def test_what_is_foretold_is_not_looked_at_twice(bench, monkeypatch, told, looks):
     monkeypatch.setenv("LABKIT_CHANGES", str(bench.changes))
     path, host = bench.folder / "a", Host("here", "127.0.0.1", Local())
     seen = Path(f"{path}.looks")

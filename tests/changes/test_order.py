@@ -83,8 +83,7 @@ class There(Local):
 
 
 @pytest.fixture
-def hosts(tmp_path, monkeypatch):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+def hosts(tmp_path, own_out):
     for role in KINDS:
         (tmp_path / role).mkdir()
         for part in NEEDS:
@@ -152,9 +151,7 @@ def test_from_one_set_of_parts_to_any_other_nothing_is_refused(tmp_path, hosts, 
     assert values(tmp_path) == NONE
 
 
-def test_eight_settings_of_two_hosts_come_in_the_right_order_however_they_are_mixed(
-    tmp_path, hosts
-):
+def test_eight_settings_of_two_hosts_come_in_the_right_order(tmp_path, hosts):
     wanted = [*parts(tmp_path, NEEDS), *parts(tmp_path, NEEDS, "client")]
     steps = plan(wanted, hosts).steps
     chance = random.Random(1)
@@ -167,9 +164,7 @@ def test_eight_settings_of_two_hosts_come_in_the_right_order_however_they_are_mi
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
-def test_settings_that_wait_for_each_other_in_a_circle_are_refused_in_the_plan(
-    tmp_path, hosts, size
-):
+def test_settings_that_wait_for_each_other_in_a_circle_are_refused(tmp_path, hosts, size):
     names = list(NEEDS)[:size]
     circle = [
         Part(str(tmp_path / "server"), part, (f"{names[n - 1]} of server",))

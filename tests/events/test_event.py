@@ -219,9 +219,8 @@ def test_a_move_that_was_given_up_has_not_arrived_and_took_no_time():
 
 def test_a_driver_that_gives_half_is_named_with_what_it_kept_back():
     half = "".join(line for line in moved().splitlines(keepends=True) if "net" not in line)
-    with pytest.raises(
-        ResultsError, match="qemu moved guest from server to server2, and gave no b"
-    ):
+    words = "qemu moved guest from server to server2, and gave no b"
+    with pytest.raises(ResultsError, match=words):
         LiveMigration.parse(half, {})
     stood = "".join(line for line in moved().splitlines(keepends=True) if "STOP" not in line)
     with pytest.raises(ResultsError, match="no switchover time"):

@@ -32,10 +32,7 @@ def lab(tmp_path):
         yield found
 
 
-def test_the_large_guest_is_moved_and_judged_and_other_lines_are_left_out(
-    lab, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+def test_the_large_guest_is_moved_and_judged(lab, own_out):
     study = studies.find("monster_vmotion")
     study = replace(study, workload=replace(study.workload, mebibytes=8))
     results = study_results(study, lab, "hosts.toml", label="libvirt")
@@ -50,29 +47,22 @@ def test_the_large_guest_is_moved_and_judged_and_other_lines_are_left_out(
         assert at["bandwidth"].size >= 10 and 0.7 < at["share of line"].max() < 1.1
         assert at["rounds"] > 1 and at["cpu utilization"].max() > 0
     verdicts = {one.claim: one for one in judge(study, results)}
-    print(
-        *(f"{verdict.claim} {verdict.verdict}: {verdict.why}" for verdict in verdicts.values()),
-        sep="\n",
-    )
+    print(*(f"{v.claim} {v.verdict}: {v.why}" for v in verdicts.values()), sep="\n")
     assert verdicts.pop("monster-vmotion-10").verdict == UNDECIDED
     assert {verdict.verdict for verdict in verdicts.values()} == {NOT_TESTABLE}
     assert "has 500 Mbit/s, not 1000" in verdicts["monster-vmotion-03"].why
     assert lab.host("server").run("virsh", "domstate", VM).stdout.strip() == "running"
 
 
-def test_a_move_that_is_given_up_is_a_finished_run_whose_guest_has_not_arrived(
-    lab, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+def test_a_move_that_is_given_up_is_a_finished_run(lab, own_out):
     study = studies.find("monster_vmotion")
     chosen = study.condition("6.0 [gbps=20]")
     late = replace(chosen.events[0], deadline=3, escape="give up")
     study = replace(
-        study,
-        workload=replace(study.workload, mebibytes=8),
+        study, workload=replace(study.workload, mebibytes=8),
         conditions=(replace(chosen, events=(late,)),),
         absent=tuple(condition.name for condition in study.conditions if condition != chosen),
-    )
+    )  # fmt: skip
     results = study_results(study, lab, "hosts.toml", label="given-up")
     run(study, lab, results, repeats=1)
     (only,) = results.runs()
@@ -88,9 +78,7 @@ def test_a_round_trip_is_given_to_both_ends_of_the_link_by_settings(lab):
     assert not far.asked(in_a_box), "its own link has the round trip"
 
 
-def test_a_link_that_others_have_shaped_is_left_alone_and_named_before_anything_moves(
-    lab, tmp_path
-):
+def test_a_link_that_others_have_shaped_is_left_alone_and_named(lab, tmp_path):
     far = studies.find("ld_vmotion")
     study = replace(far, workload=DirtyMemory(mebibytes=8))
     with pytest.raises(BadInput, match="can do no condition of ld_vmotion") as error:

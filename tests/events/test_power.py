@@ -56,8 +56,7 @@ def test_a_lab_file_names_the_host_whose_power_may_be_taken_and_how(tmp_path, po
 @pytest.mark.parametrize("power, error, said", [
     ({"by": "axe"}, Unknown, "axe"), ({**VIRSH, "on": "nobody"}, Unknown, "nobody"),
     ({"by": "virsh", "on": "client"}, BadInput, "needs vm"),
-    ({**VIRSH, "board": "x"}, Unknown, "board"),
-    ({**IPMI, "user": "-x"}, BadInput, "needs user"),
+    ({**VIRSH, "board": "x"}, Unknown, "board"), ({**IPMI, "user": "-x"}, BadInput, "needs user"),
 ])  # fmt: skip
 def test_what_does_not_say_how_is_refused_before_anything_is_asked(tmp_path, power, error, said):
     with pytest.raises(error, match=said):
@@ -91,9 +90,8 @@ def test_esxi_ends_by_its_own_command_and_is_switched_on_by_hand(tools):
 
 
 def test_a_tool_that_fails_is_named_with_its_words(tools):
-    (tools.parent / "ipmitool").write_text(
-        "#!/bin/sh\necho unable to establish session >&2; exit 1\n"
-    )
+    text = "#!/bin/sh\necho unable to establish session >&2; exit 1\n"
+    (tools.parent / "ipmitool").write_text(text)
     with pytest.raises(HostError) as error:
         _power.off(here(IPMI), "server")
     assert "unable to establish session" in str(error.value.said)

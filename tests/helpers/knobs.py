@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
+
 from labkit.changes import journal
+from labkit.changes.in_force import applied
 from labkit.changes.journal_lines import decoded, encoded
 from labkit.host import Host
 from labkit.setting import Setting, Way
@@ -41,6 +44,13 @@ class Knob(Setting):
     def way(self, kind, host):
         writes = ("sh", "-c", WRITES, "sh", self.path)
         return Way(("cat", self.path), lambda value: ((*writes, value),), **dict(self.more))
+
+
+def refused(error, match, wanted, hosts):
+    """Nothing may be done under these settings: they are refused with these words."""
+    with pytest.raises(error, match=match) as found, applied(wanted, hosts):
+        pytest.fail("the body must not run")
+    return found.value
 
 
 OLD, NEW = (dict.fromkeys(("a", "b"), f"{value}\n") for value in ("old", "new"))

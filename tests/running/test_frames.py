@@ -53,8 +53,7 @@ def test_the_point_of_a_sweep_and_the_time_of_a_run_are_columns():
     assert any(found["point"]) and found["time"].dtype.is_temporal()
 
 
-def test_a_query_and_results_are_a_frame_and_a_csv_file(monkeypatch, tmp_path, results, capsys):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+def test_a_query_and_results_are_a_frame_and_a_csv_file(tmp_path, results, capsys, own_out):
     text = "select condition, metric, p99 from rows join runs on runs.id = run order by place"
     store = open_store(results.path)
     assert store.frame(text).to_dicts() == store.query(text)
@@ -76,8 +75,7 @@ def test_what_a_chart_shows_is_a_frame(study, results):
 
 
 @pytest.mark.slow
-def test_a_chart_and_its_numbers_are_saved_by_one_call(study, results, monkeypatch, tmp_path):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+def test_a_chart_and_its_numbers_are_saved_by_one_call(study, results, own_out):
     panel = LadderPanel(results, study)
     files = panel.save()
     assert [one.suffix for one in files] == [".png", ".svg", ".csv"]
@@ -87,8 +85,9 @@ def test_a_chart_and_its_numbers_are_saved_by_one_call(study, results, monkeypat
 
 
 @pytest.mark.slow
-def test_the_button_of_the_panel_saves_and_says_where(study, results, monkeypatch, tmp_path):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+def test_the_button_of_the_panel_saves_and_says_where(
+    study, results, monkeypatch, tmp_path, own_out
+):
     *_, saving = LadderPanel(results, study).view().children
     button, said = saving.children
     button.click()

@@ -42,9 +42,7 @@ def left_by_a_crash(knob, lab):
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_nothing_is_measured_on_what_a_crash_left_whatever_the_study_can_change(
-    lab, results, tmp_path, damaged
-):
+def test_nothing_is_measured_on_what_a_crash_left(lab, results, tmp_path, damaged):
     left = left_by_a_crash(tmp_path / "knob", lab)
     content = left.read_bytes()
     if damaged:
@@ -65,15 +63,12 @@ def test_a_block_of_ones_own_around_a_study_is_meant(lab, results, tmp_path):
     assert len(results.finished()) == 1
 
 
-@pytest.mark.parametrize(
-    ("method", "does", "said"),
-    [
-        ("run", lambda self, hosts: 1 / 0, r"Broken: its `run` failed\n  ZeroDivisionError"),
-        ("run", lambda self, hosts: None, r"(?s)Broken: its `run` failed.*printed text, not None"),
-        ("parse", lambda text: {}["x"], r"(?s)left_open.py:\d+: Broken: its `parse` failed.*'x'"),
-        ("parse", lambda text: {"a": 1}, r"(?s)Broken: its `parse` failed.*list of Sample, not"),
-    ],
-)
+@pytest.mark.parametrize("method, does, said", [
+    ("run", lambda self, hosts: 1 / 0, r"Broken: its `run` failed\n  ZeroDivisionError"),
+    ("run", lambda self, hosts: None, r"(?s)Broken: its `run` failed.*printed text, not None"),
+    ("parse", lambda text: {}["x"], r"(?s)left_open.py:\d+: Broken: its `parse` failed.*'x'"),
+    ("parse", lambda text: {"a": 1}, r"(?s)Broken: its `parse` failed.*list of Sample, not"),
+])  # fmt: skip
 def test_a_mistake_in_a_workload_is_told_of_it_and_kept(lab, results, method, does, said):
     does = staticmethod(does) if method == "parse" else does
     broken = type("Broken", (Ping,), {method: does, "name": "ping"})

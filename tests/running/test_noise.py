@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from labkit import box, noise_floor, studies
 from labkit.claim import Order
 from labkit.cli import main
 from labkit.commands import plan
-from labkit.condition import Condition
 from labkit.controls import folder
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import Host
@@ -28,22 +28,13 @@ from labkit.running import noise
 from labkit.running.open_lab import with_load
 from labkit.statistics.estimate import ratio
 from labkit.statistics.spending import levels
-from labkit.study import Study
 from labkit.transports.local import Local
-from labkit.workloads.ping import Ping
+from tests.running.test_study import NOWHERE, A, B
+from tests.running.test_study import a_study as study_of
 
 PROGRAMS = ("ping",)
 
-A, B = Condition("a", "a", "a"), Condition("b", "b", "b")
-NOWHERE = Condition("c", "c", "c", roles={"server": "moon"})
-
-
-def a_study(*conditions):
-    return Study(
-        name="lat_ping", title="t", question="q", source="s",
-        workload=Ping(count=40, interval=0.002), conditions=conditions, claims=(),
-        metric="round trip", unit="us",
-    )  # fmt: skip
+a_study = partial(study_of, claims=())
 
 
 @pytest.fixture
@@ -105,9 +96,8 @@ def test_a_study_is_run_against_itself_and_kept_for_the_lab(lab):
     study = a_study(NOWHERE, A)
     found = noise.measure(study, lab, place="here.toml", label="first", repeats=3)
     assert (found.condition, found.blocks, found.lab) == ("a", 3, "my lab/1")
-    assert [run.condition for run in Results.open(noise_floor.Path(found.results)).runs()].count(
-        "one"
-    ) == 3
+    runs = Results.open(noise_floor.Path(found.results)).runs()
+    assert [run.condition for run in runs].count("one") == 3
     assert noise_floor.kept(study, "my lab/1") == found
     assert noise_floor.kept(study, "my lab-1") is None
     # The same label goes on where it ended.
@@ -193,15 +183,12 @@ def test_results_without_a_pair_are_refused(lab, tmp_path):
         noise_floor.read(a_study(A), empty)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["noise", "lat_pong"], "unknown study 'lat_pong'"),
-        (["noise", "--where", "recorded"], "stored results"),
-        (["noise", "--condition", "Nonsense"], "unknown condition of lat_ping 'Nonsense'"),
-        (["noise", "--lab", "/no/such/lab.toml"], "no lab file"),
-    ],
-)
+@pytest.mark.parametrize("words, said", [
+    (["noise", "lat_pong"], "unknown study 'lat_pong'"),
+    (["noise", "--where", "recorded"], "stored results"),
+    (["noise", "--condition", "Nonsense"], "unknown condition of lat_ping 'Nonsense'"),
+    (["noise", "--lab", "/no/such/lab.toml"], "no lab file"),
+])  # fmt: skip
 def test_the_command_refuses_what_cannot_be_meant(capsys, words, said):
     assert main(words) == 2
     assert said in re.sub(r"\s+", " ", capsys.readouterr().err) or "unknown place" in said
@@ -228,17 +215,13 @@ def test_a_plan_says_before_anything_runs_what_blocks_would_find(monkeypatch, tm
     study = studies.find("lat_ping")
     assert plan.foreseen(study, "mine", 5).endswith("is not known: labkit noise lat_ping")
     assert plan.foreseen(study, "mine", 1).startswith("One block finds no difference")
-    known = noise_floor.Noise(
-        "lat_ping", "mine", "c", "m", "us", 6, noise_floor.levels(*pairs(1)), ""
-    )
+    levels = noise_floor.levels(*pairs(1))
+    known = noise_floor.Noise("lat_ping", "mine", "c", "m", "us", 6, levels, "")
     monkeypatch.setattr(noise_floor, "kept", lambda study, lab: known)
     few, many = (known.finds(50, blocks) for blocks in (5, 20))
     assert 0 < many < few < known.finds(50, 5, among=9)
     said = plan.foreseen(study, "mine", 10)
-    assert (
-        re.match(r"10 blocks find differences of \d+(\.\d+)? % at p50", said)
-        and "among the" in said
-    )
+    assert re.match(r"10 blocks find differences of \d+(\.\d+)? % at p50.*among the", said, re.S)
     table = noise.rows(known)
     assert table[0][2].count(" / ") == 2 and table[-1][2] == "not known"
     assert noise.told(known)["levels"][0]["finds"]["5"] == few

@@ -3,22 +3,17 @@
 from dataclasses import replace
 from pathlib import Path
 
-from labkit.condition import Condition
 from labkit.host import Host
 from labkit.running import possible
-from labkit.study import Study
 from labkit.workloads import _pairs as pairs
 from labkit.workloads.ping import Ping
+from tests.running.test_study import A, B, a_study
 
 PROGRAMS = ("netperf", "onload")
-A, B = Condition("a", "a", "a"), Condition("b", "b", "b")
 
 
 def of_load(load, *conditions, **more):
-    return Study(
-        name="lat_ping", title="t", question="q", source="s", workload=load,
-        conditions=conditions, claims=(), metric="round trip", unit="us", **more,
-    )  # fmt: skip
+    return replace(a_study(*conditions, claims=(), load=load), **more)
 
 
 class Rare(Ping):
@@ -31,9 +26,8 @@ class Rare(Ping):
 
 def test_a_program_that_is_missing_is_named_with_the_way_to_get_it(lab):
     study = of_load(Rare(), A)
-    assert possible.refusals(study, lab)["a"] == (
-        "no-such-program is missing on client, to get it: apt-get install it"
-    )
+    said = "no-such-program is missing on client, to get it: apt-get install it"
+    assert possible.refusals(study, lab)["a"] == said
 
 
 class OfOneEnd(Rare):
@@ -62,9 +56,8 @@ def test_where_a_package_brings_it_labkit_prepare_does(lab):
         said = pairs.missing_tool(load, there, absent, "labkit prepare a")
         assert said.endswith(f"to get it: {how}")
     own = replace(lab, tier="hosts", path=Path("/my labs/lab.toml"))
-    assert possible.prepare_command(of_load(Ping(), A), own) == (
-        f"labkit prepare {of_load(Ping(), A).name} --lab '/my labs/lab.toml'"
-    )
+    command = possible.prepare_command(of_load(Ping(), A), own)
+    assert command == "labkit prepare lat_ping --lab '/my labs/lab.toml'"
 
 
 def test_each_host_is_asked_once_for_the_programs_of_all_conditions(lab, monkeypatch):

@@ -126,9 +126,8 @@ def test_a_notebook_says_what_the_plan_says(tmp_path):
 
 
 @pytest.fixture
-def no_results(tmp_path, monkeypatch):
+def no_results(own_out):
     """None but the recorded ones: whoever runs the tests may have others."""
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
 
 
 @pytest.mark.slow

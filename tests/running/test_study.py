@@ -38,11 +38,11 @@ CLAIM = Ratio(
 )
 
 
-def a_study(*conditions, **knobs):
+def a_study(*conditions, claims=(CLAIM,), load=None, **knobs):
     return Study(
         name="lat_ping", title="t", question="q", source="s",
-        workload=Ping(**{"count": 40, "interval": 0.002, **knobs}),
-        conditions=conditions, claims=(CLAIM,), metric="round trip", unit="us",
+        workload=load or Ping(**{"count": 40, "interval": 0.002, **knobs}),
+        conditions=conditions, claims=claims, metric="round trip", unit="us",
         absent=("a", "b"),
     )  # fmt: skip
 
@@ -56,10 +56,8 @@ NOWHERE = Condition("c", "c", "c", roles={"server": "moon"})
 def test_every_condition_is_measured_once_a_block_and_every_round_trip_is_kept(lab, results):
     study = a_study(A, B)
     loop.run(study, lab, results, repeats=3)
-    assert {c: sorted(b) for c, b in study.blocks(results).items()} == {
-        "a": [1, 2, 3],
-        "b": [1, 2, 3],
-    }
+    blocks = {name: sorted(of) for name, of in study.blocks(results).items()}
+    assert blocks == {"a": [1, 2, 3], "b": [1, 2, 3]}
     assert all(len(v) == 40 for blocks in study.blocks(results).values() for v in blocks.values())
     assert [run.order for run in results.runs()] == [1, 2, 3, 4, 5, 6]
 
@@ -113,9 +111,8 @@ def test_a_run_whose_measurer_was_killed_stays_visible_and_any_other_leaves_no_n
             os.kill(os.getpid(), signal.SIGKILL)
 
     study = a_study(A, B)
-    child = multiprocessing.get_context("fork").Process(
-        target=lambda: loop.run(study, lab, results, repeats=1, tell=die)
-    )
+    fork = multiprocessing.get_context("fork").Process
+    child = fork(target=lambda: loop.run(study, lab, results, repeats=1, tell=die))
     child.start()
     child.join(60)
     assert child.exitcode == -signal.SIGKILL
@@ -179,9 +176,7 @@ def reverting(knob, often):
 
 
 @pytest.mark.slow
-def test_a_run_in_which_somebody_changed_a_setting_is_invalid_kept_and_made_again(
-    lab, results, tmp_path
-):
+def test_a_run_whose_setting_changed_is_kept_and_made_again(lab, results, tmp_path):
     study, knob = with_knob(tmp_path, count=100), tmp_path / "knob"
     loop.run(study, lab, results, repeats=1, tell=reverting(knob, 1))
     first, second = results.runs()
@@ -200,9 +195,7 @@ def test_a_study_stops_when_something_keeps_changing_its_settings(lab, results, 
 
 
 @pytest.mark.slow
-def test_a_run_that_cannot_be_written_ends_the_study_before_the_next_is_measured(
-    lab, results, tmp_path
-):
+def test_a_run_that_cannot_be_written_ends_the_study(lab, results, tmp_path):
     steps, knob, runs = [], tmp_path / "knob", results.path / "runs"
 
     def tell(progress):
@@ -217,9 +210,7 @@ def test_a_run_that_cannot_be_written_ends_the_study_before_the_next_is_measured
 
 
 @pytest.mark.slow
-def test_a_setting_that_was_other_only_for_a_while_is_seen_by_reading_it_meanwhile(
-    lab, results, tmp_path
-):
+def test_a_setting_that_was_other_for_a_while_is_seen(lab, results, tmp_path):
     study, knob = with_knob(tmp_path, count=1000), tmp_path / "knob"
 
     def tell(progress):
@@ -242,9 +233,8 @@ def test_no_run_is_called_invalid_when_nobody_touches_its_settings(lab, results,
 def test_a_condition_that_the_lab_cannot_do_is_said_and_the_rest_goes_on(lab, tmp_path):
     study = a_study(A, NOWHERE)
     assert "moon" in possible.refusals(study, lab)["c"]
-    results = Results.begin(
-        tmp_path, {"study": "x", "seed": 1, "refused": possible.refusals(study, lab)}
-    )
+    refused = possible.refusals(study, lab)
+    results = Results.begin(tmp_path, {"study": "x", "seed": 1, "refused": refused})
     loop.run(study, lab, results, repeats=1)
     assert set(study.blocks(results)) == {"a"}
     (verdict,) = judge(study, results)
@@ -253,29 +243,23 @@ def test_a_condition_that_the_lab_cannot_do_is_said_and_the_rest_goes_on(lab, tm
     assert re.fullmatch(r"not measured: c: [^()]*moon.*", of_moon[0].why)
 
 
-def test_a_lab_that_can_do_nothing_is_refused(lab, results):
-    with pytest.raises(BadInput, match="no condition"):
-        loop.run(a_study(NOWHERE), lab, results)
-
-
-@pytest.mark.parametrize("repeats", [0, -1])
-def test_fewer_repeats_than_one_are_refused(lab, results, repeats):
-    with pytest.raises(BadInput, match="repeats"):
-        loop.run(a_study(A), lab, results, repeats=repeats)
+@pytest.mark.parametrize("condition, repeats, why", [
+    (NOWHERE, 5, "no condition"), (A, 0, "repeats"), (A, -1, "repeats"),
+])  # fmt: skip
+def test_a_study_that_could_measure_nothing_is_refused(lab, results, condition, repeats, why):
+    with pytest.raises(BadInput, match=why):
+        loop.run(a_study(condition), lab, results, repeats=repeats)
 
 
 @pytest.mark.slow
 def test_several_servers_are_under_the_load_at_once_and_what_each_said_is_kept(lab, results):
     both = replace(lab, hosts={**lab.hosts, "other": lab.hosts["server"]})
     study = a_study(TWICE)
+    assert "other" in possible.refusals(study, lab)["a [vms=2]"], "of two it has one"
     loop.run(study, both, results, repeats=1)
     (run,) = results.finished()
     assert set(pairs.texts(run.text("ping.txt"))) == {"server", "other"}
     assert len(study.sample(run).values) == 80 and run.rows[0]["n"] == 80
-
-
-def test_a_study_without_the_host_of_one_pair_refuses_the_condition(lab):
-    assert "other" in possible.refusals(a_study(TWICE), lab)["a [vms=2]"]
 
 
 class Other(Ping):

@@ -30,9 +30,8 @@ def sessions(home, count, slower_from=None, seed=1):
             level = {"Native": 300, "VM-Default": 900 * by}[name] * np.exp(rng.normal(0, 0.03))
             text = ping_text(np.round(level * np.exp(rng.normal(0, 0.1, 60))))
             started = f"2026-01-{number + 1:02d}T10:0{order}:00.000+00:00"
-            results.keep(
-                Run(name, block, order + 1, "finished", started=started), {"ping.txt": text}
-            )
+            run = Run(name, block, order + 1, "finished", started=started)
+            results.keep(run, {"ping.txt": text})
 
 
 @pytest.fixture

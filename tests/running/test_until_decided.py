@@ -17,8 +17,7 @@ from labkit.results import Results
 from labkit.running import loop, until_decided
 from labkit.running.notebook import notebook, read_parameters
 from labkit.runs import bundle, looks
-from labkit.study import Study
-from labkit.workloads.ping import Ping
+from tests.running.test_study import a_study as study_of
 
 PROGRAMS = ("ping",)
 
@@ -31,11 +30,8 @@ TWICE = Order("twice", "c is quicker than a by far", "", conditions=("'c' * 90",
 
 
 def a_study(*claims):
-    return Study(
-        name="lat_ping", title="t", question="q", source="s", claims=claims,
-        workload=Ping(count=25, interval=0.002), metric="round trip", unit="us",
-        conditions=tuple(Condition(name, name, name, expects=BUSY) for name in "abc"),
-    )  # fmt: skip
+    conditions = [Condition(name, name, name, expects=BUSY) for name in "abc"]
+    return study_of(*conditions, claims=claims, count=25)
 
 
 def begun(study, tmp_path):
@@ -47,9 +43,8 @@ def test_it_stops_at_the_first_look_at_which_all_is_decided(lab, tmp_path):
     study = a_study(NEAR, TWICE)
     results = begun(study, tmp_path)
     loop.run(study, lab, results, repeats="until decided in 5 minutes")
-    assert {v.claim: v.verdict for v in judge(study, results)} == {
-        "near": "holds", "twice": "contradicted",
-    }  # fmt: skip
+    verdicts = {v.claim: v.verdict for v in judge(study, results)}
+    assert verdicts == {"near": "holds", "twice": "contradicted"}
     # A machine with other work may need a second look; after the last, nothing is measured.
     first, *_, last = (*looks.taken(results), *looks.taken(results)[-1:])
     assert first == until_decided.FIRST_BLOCKS <= last == max(run.block for run in results.runs())
@@ -74,12 +69,11 @@ def test_it_goes_on_with_the_conditions_in_doubt_and_keeps_to_its_budget(lab, tm
     assert results.gaps() == []
 
 
-@pytest.mark.parametrize(
-    ("repeats", "what"),
-    [("until decided in 0.001 minutes", "allows no block"), ("until decided in 0 min", "budget"),
-     ("until decided in 99999 minutes", "budget"), ("until dinner", "number of blocks"),
-     ("until decided in -3 minutes", "above 0")],
-)  # fmt: skip
+@pytest.mark.parametrize("repeats, what", [
+    ("until decided in 0.001 minutes", "allows no block"), ("until decided in 0 min", "budget"),
+    ("until decided in 99999 minutes", "budget"), ("until dinner", "number of blocks"),
+    ("until decided in -3 minutes", "above 0"),
+])  # fmt: skip
 def test_a_budget_that_allows_no_block_is_refused_and_nothing_is_lost(lab, tmp_path, repeats, what):
     study = a_study(NEAR)
     results = begun(study, tmp_path)

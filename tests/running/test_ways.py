@@ -32,8 +32,7 @@ def sshd(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def _own_folders(tmp_path, monkeypatch):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+def _own_folders(tmp_path, monkeypatch, own_out):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
@@ -90,10 +89,9 @@ def test_an_address_that_nobody_has_leaves_the_study_out_in_seconds(sshd, tmp_pa
     with pytest.raises(BadInput) as error:
         begin(file)
     assert time.monotonic() - begun < 10
-    assert "Native: client gets no answer from 198.51.100.7, the address of server" in str(
-        error.value
-    )
-    assert f"labkit doctor --lab {file}" in str(error.value)
+    said = str(error.value)
+    assert "Native: client gets no answer from 198.51.100.7, the address of server" in said
+    assert f"labkit doctor --lab {file}" in said
 
 
 def test_an_interface_that_is_not_there_is_refused_before_anything_is_kept(sshd, tmp_path):

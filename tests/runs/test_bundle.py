@@ -22,8 +22,7 @@ ASKED = {"study": "lat_ping", "where": "box", "label": "x", "lab": {"name": "l",
 
 
 @pytest.fixture
-def results(tmp_path, monkeypatch):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+def results(tmp_path, own_out):
     made = Results.begin(tmp_path / "made" / "x-1", ASKED)
     made.keep(Run("Native", 1, 1, "finished", rows=({"n": 3},)), {"ping.txt": "64 bytes\n" * 100})
     made.keep(Run("VM-SRIOV", 1, 2, "failed", why="no answer"), {})
@@ -132,9 +131,7 @@ def test_readers_that_open_a_bundle_at_once_all_get_it(small):
     assert not list(folders[0].parent.glob(".*"))
 
 
-def test_a_small_bundle_is_read_where_only_the_cache_of_a_user_can_be_written(
-    results, small, tmp_path, monkeypatch
-):
+def test_a_small_bundle_is_read_by_way_of_the_users_cache(results, small, tmp_path, monkeypatch):
     monkeypatch.setattr(bundle.os, "access", lambda *_: False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = bundle.open_bundle(small.path)

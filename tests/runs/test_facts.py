@@ -40,9 +40,8 @@ def test_a_real_host_tells_its_facts_and_how_far_its_clock_is_off():
     found = facts.of_host(HERE)
     assert found["kernel"].startswith("Linux") and int(found["cpus"]) >= 1
     assert any(name.startswith("nic lo") for name in found)
-    off, bound = map(
-        float, re.fullmatch(r"([+-][\d.]+) within ([\d.]+)", found["clock_offset"]).groups()
-    )
+    words = re.fullmatch(r"([+-][\d.]+) within ([\d.]+)", found["clock_offset"])
+    off, bound = map(float, words.groups())
     assert abs(off) <= bound + 0.001
 
 
@@ -51,13 +50,13 @@ def test_a_shell_reads_most_facts_itself_without_starting_a_program():
     alone = {"env": {"PATH": "/nowhere"}, "capture_output": True, "text": True, "check": True}
     found = facts.parse(subprocess.run(["/bin/sh", "-c", facts.COMMAND], **alone).stdout)
     whole = facts.of_host(HERE)
-    started = {"machine", "cpus", "clock_offset", "network"} | {
-        n for n in whole if n.startswith("nic ")
-    }
+    started = ("machine", "cpus", "clock_offset", "network", "nic ")
     assert len(found) > 8 and {"kernel", "boot", "cpu", "memory"} <= found.keys()
-    assert {n: v for n, v in whole.items() if n not in started} == {
-        n: v for n, v in found.items() if n not in started
-    }
+    alone, asked = (
+        {n: v for n, v in facts_of.items() if not n.startswith(started)}
+        for facts_of in (found, whole)
+    )
+    assert alone == asked
 
 
 def test_the_programs_that_measure_tell_their_versions(tmp_path, monkeypatch):
@@ -87,10 +86,7 @@ def test_what_is_kept_of_a_host_says_at_which_of_its_addresses_it_answered(tmp_p
 
 def test_words_of_the_kernel_that_may_be_secret_are_not_kept():
     said = facts.of_host(HERE).get("booted_with", "")
-    known = (
-        r"(mitigations|isolcpus|nohz|idle|intel_idle|processor|transparent_hugepage|tsc|\w+)[.=]"
-    )
-    assert all(re.match(known, word) for word in said.split())
+    assert all(re.match(r"\w+[.=]", word) for word in said.split())
     assert "root=" not in said and "auth" not in said and "token" not in said
 
 

@@ -13,7 +13,7 @@ from labkit.errors import BadInput
 from labkit.results import DESIGN, Results
 from labkit.running.open_lab import note, recorded
 from labkit.running.remarks import lab_faults, remarks
-from labkit.runs import index, integrity
+from labkit.runs import integrity
 
 STUDY = "lat_vmxnet3"
 
@@ -68,13 +68,6 @@ def test_a_link_among_raw_texts_is_no_part_of_a_run(kept):
     file.symlink_to(kept.parent / file.name)
     assert "is a link" in told(kept)
     assert any("is a link" in line for line in _wrong(kept))
-
-
-def test_results_are_listed_where_no_index_can_be_kept(kept, monkeypatch):
-    (kept.parent / "out").write_text("a file, where the folder of the index should be")
-    monkeypatch.setenv("LABKIT_OUT", str(kept.parent / "out"))
-    rows = index.open_store(kept).query("select count(*) as n from results")
-    assert rows == [{"n": 1}]
 
 
 def test_what_doctor_fails_is_said_again_of_the_runs():

@@ -122,8 +122,7 @@ def test_a_run_of_another_seed_put_among_the_others_is_named(results, tmp_path):
 
 
 @pytest.mark.slow
-def test_looks_travel_with_a_bundle_and_reading_one_is_no_new_look(results, tmp_path, monkeypatch):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+def test_looks_travel_with_a_bundle_and_reading_one_is_no_new_look(results, tmp_path, own_out):
     judge(STUDY, results)
     more(results, (4,), 1)
     file = tmp_path / "one.labkit"
@@ -135,8 +134,7 @@ def test_looks_travel_with_a_bundle_and_reading_one_is_no_new_look(results, tmp_
 
 
 @pytest.mark.slow
-def test_what_was_imported_is_imported_again_after_a_look_at_it(results, tmp_path, monkeypatch):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+def test_what_was_imported_is_imported_again_after_a_look_at_it(results, tmp_path, own_out):
     judge(STUDY, results)
     file = tmp_path / "one.labkit"
     bundle.export(results, file)

@@ -181,18 +181,13 @@ def test_results_that_do_not_exist_say_so(tmp_path):
         Results.open(tmp_path / "nothing")
 
 
-@pytest.mark.parametrize(
-    ("odd", "said"),
-    [
-        ({"order": 10**30}, "no run is number"),
-        ({"block": -5}, "no run is number"),
-        ({"started": 7}, "started is not str"),
-        ({"seconds": "long"}, "seconds is not a number"),
-        ({"rows": [{"metric": "a", "p50": "abc"}]}, "p50 of a row is 'abc'"),
-        ({"rows": [{"metric": "a", "p99.9": float("inf")}]}, "p99.9 of a row is 'inf'"),
-        ({"rows": [{"metric": "a", "n": 2**63}]}, "n of a row"),
-    ],
-)
+@pytest.mark.parametrize("odd, said", [
+    ({"order": 10**30}, "no run is number"), ({"block": -5}, "no run is number"),
+    ({"started": 7}, "started is not str"), ({"seconds": "long"}, "seconds is not a number"),
+    ({"rows": [{"metric": "a", "p50": "abc"}]}, "p50 of a row is 'abc'"),
+    ({"rows": [{"metric": "a", "p99.9": float("inf")}]}, "p99.9 of a row is 'inf'"),
+    ({"rows": [{"metric": "a", "n": 2**63}]}, "n of a row"),
+])  # fmt: skip
 def test_figures_that_no_run_has_are_refused(odd, said):
     fields = {"condition": "a", "block": 1, "order": 1, "state": "finished", "rows": []}
     assert Run.of(fields, Path("x")).block == 1

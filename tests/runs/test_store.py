@@ -15,8 +15,7 @@ ROW = {"metric": "round trip", "unit": "us", "n": 10, "lost": 0, "p50": 5.0, "p9
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+def folder(tmp_path, own_out):
     return tmp_path / "shared"
 
 
@@ -100,12 +99,11 @@ def test_where_no_index_can_be_kept_it_lies_in_memory(folder, tmp_path):
     assert count(folder) == 2
 
 
-@pytest.mark.parametrize(
-    "sql",
-    ["delete from runs", "attach 'x' as y", "select load_extension('x')", "select 1; select 2",
-     "pragma writable_schema=1", "create table x (y)", "select nothing from nowhere",
-     "", " \n", ";", "-- nothing"],
-)  # fmt: skip
+@pytest.mark.parametrize("sql", [
+    "delete from runs", "attach 'x' as y", "select load_extension('x')", "select 1; select 2",
+    "pragma writable_schema=1", "create table x (y)", "select nothing from nowhere", "", " \n", ";",
+    "-- nothing",
+])  # fmt: skip
 def test_only_questions_are_answered(folder, sql):
     made(folder, "a")
     with pytest.raises(BadInput, match="refused") as error:

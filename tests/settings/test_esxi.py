@@ -121,9 +121,8 @@ def test_keys_are_found_in_whatever_case_and_stay_in_their_place(esxi):
 @pytest.mark.parametrize("name", ["nobody", "la.", "l", "lab2", "ab"])
 def test_a_machine_that_is_not_there_is_named_and_no_other_stands_for_it(esxi, name):
     refused = esxi.host.run(*way(f"GuestCpus('{name}', '0')", esxi).reads)
-    assert not refused.ok and f"no virtual machine {name}".replace(
-        ".", ""
-    ) in refused.stderr.replace("\\.", "")
+    wanted = f"no virtual machine {name}".replace(".", "")
+    assert not refused.ok and wanted in refused.stderr.replace("\\.", "")
 
 
 # Captures show the switches of the kernel in three layouts.
@@ -162,9 +161,7 @@ def test_what_only_a_start_brings_is_in_force_only_after_it(esxi, typed):
 @pytest.mark.parametrize("function, release, live", [
     (0, "8.0.3", "on"), (1, "8.0.3", "off"), (0, "6.7.0", "off"),
 ])  # fmt: skip
-def test_a_device_that_waits_for_a_start_is_not_called_passed_through(
-    esxi, function, release, live
-):
+def test_a_device_that_waits_for_a_start_is_not_yet_passed(esxi, function, release, live):
     changed(esxi, release=release)
     found = way(typed := f"Passthrough('0000:03:00.{function}')", esxi)
     make(typed, esxi)

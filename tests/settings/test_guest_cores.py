@@ -16,19 +16,12 @@ ADJACENT, APART = ("0-1", "2-3"), ("0,4", "1,5", "2,6", "3,7")
 SHOW = 'choose "$1"; echo "$cores"; echo "$threads"'
 
 
-@pytest.mark.parametrize(
-    ("cores", "many", "allowed", "chosen"),
-    [
-        (ADJACENT, 2, "0-3", ["0,2", "0,1"]),
-        (APART, 2, "0-7", ["0,1", "0,4"]),
-        (APART, 4, "0-7", ["0,1,2,3", "0,1,4,5"]),
-        (APART, 2, "1-7", ["1,4", "1,5"]),
-        (APART, 8, "0-7", ["", "0,1,2,3,4,5,6,7"]),
-        (APART, 2, "0-3", ["", ""]),
-        (("0", "1"), 2, "0-1", ["", ""]),
-        (APART, 1, "0-7", ["", ""]),
-    ],
-)
+@pytest.mark.parametrize("cores, many, allowed, chosen", [
+    (ADJACENT, 2, "0-3", ["0,2", "0,1"]), (APART, 2, "0-7", ["0,1", "0,4"]),
+    (APART, 4, "0-7", ["0,1,2,3", "0,1,4,5"]), (APART, 2, "1-7", ["1,4", "1,5"]),
+    (APART, 8, "0-7", ["", "0,1,2,3,4,5,6,7"]), (APART, 2, "0-3", ["", ""]),
+    (("0", "1"), 2, "0-1", ["", ""]), (APART, 1, "0-7", ["", ""]),
+])  # fmt: skip
 def test_cores_of_their_own_and_threads_of_half_as_many(tmp_path, cores, many, allowed, chosen):
     for number, core in enumerate(cores):
         (tmp_path / f"{number}").write_text(f"{core}\n")

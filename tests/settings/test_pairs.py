@@ -50,9 +50,7 @@ def values(host, folder, kind):
 
 
 @pytest.mark.parametrize("kind, part", list(parts()))
-def test_each_pair_goes_back_byte_for_byte_or_is_refused_before_the_first_change(
-    host_of, kind, part
-):
+def test_each_pair_goes_back_byte_for_byte_or_is_refused(host_of, kind, part):
     host, folder = host_of(kind)
     host = replace(host, interface="vmnic1") if kind == "esxi" else host
     hosts = {"server": host}

@@ -40,9 +40,7 @@ ASKED = (
 
 
 @pytest.mark.parametrize("device, option, wanted, before", ASKED)
-def test_an_option_is_made_read_back_and_put_back_and_the_guest_takes_it(
-    device, option, wanted, before, guest, host
-):
+def test_an_option_is_made_and_put_back(device, option, wanted, before, guest, host):
     setting = ProxmoxDevice(100, device, option, wanted)
     (step,) = plan([setting], {"server": host}).steps
     assert (step.why, step.current) == ("", before) and step.way

@@ -43,9 +43,7 @@ ODD = [
 
 @settings(max_examples=150)
 @given(st.data(), st.sampled_from(['"', ""]))
-def test_a_damaged_file_gives_the_same_rows_or_the_same_words_both_ways(
-    tmp_path_factory, data, quote
-):
+def test_a_damaged_file_gives_the_same_both_ways(tmp_path_factory, data, quote):
     rows = [[f"{7 * row + place}.25" for place in range(35)] for row in range(12)]
     whole = csv_of(rows, quote=quote).encode()
     body = whole.index(b"\n") + 1

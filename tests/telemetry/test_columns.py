@@ -47,20 +47,6 @@ def test_every_number_is_the_one_that_python_reads(file, quote, end):
 
 
 @pytest.mark.slow
-@settings(max_examples=80)
-@given(
-    st.lists(
-        st.lists(st.decimals(-10_000_000, 10**13, places=2) | st.integers(-9, 10**17), min_size=3,
-                 max_size=3), min_size=1, max_size=20),
-    st.sampled_from(['"', ""]),
-)  # fmt: skip
-def test_random_numbers_are_read_exactly(tmp_path_factory, rows, quote):
-    path = tmp_path_factory.mktemp("random") / "file.csv"
-    path.write_text(csv_of(rows, quote=quote))
-    assert read(path).values.tolist() == [[float(str(x)) for x in row] for row in rows]
-
-
-@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False).map(repr) | st.sampled_from(
     ["", " ", " 7.5", "-1.50 ", "1e-300", "nan", "0" * 40 + "1.5", " " * 40, " " * 40 + "2"]),
@@ -304,9 +290,7 @@ def test_an_endless_line_is_refused_before_memory_is_full(file, monkeypatch):
 @pytest.mark.slow
 @settings(max_examples=150)
 @given(st.binary(max_size=60), st.integers(0, 300), st.integers(0, 40))
-def test_a_damaged_file_is_read_or_refused_but_never_anything_else(
-    tmp_path_factory, noise, at, lost
-):
+def test_a_damaged_file_is_read_or_refused(tmp_path_factory, noise, at, lost):
     whole = csv_of([["12.34", "7"]] * 4).encode()
     path = tmp_path_factory.mktemp("damaged") / "file.csv"
     path.write_bytes(whole[:at] + noise + whole[at + lost :])
