@@ -23,14 +23,7 @@ from pathlib import Path
 from labkit.errors import BadInput, LabkitError
 from labkit.shop.answers import Asked, Listening, Refused
 from labkit.shop.driver import PAUSE_SECONDS, Driver, Pace, gone
-from labkit.shop.filling import (
-    DATABASE,
-    TEMPLATE,
-    Counts,
-    awaited,
-    counts,
-    fresh,
-)
+from labkit.shop.filling import DATABASE, TEMPLATE, Counts, awaited, counts, fresh
 from labkit.shop.ledger import Checked, Ledger, checked
 from labkit.shop.mix import Customers, Mix
 from labkit.shop.postgres import Postgres
@@ -173,12 +166,12 @@ def _before(args: argparse.Namespace, shop: _Shop) -> Counts:
 
 
 def _report(driver: Driver, customers: Customers, used: float) -> None:
-    for value, count in sorted(driver.seconds.all.times.items()):
+    seconds = driver.seconds
+    for value, count in sorted(seconds.times.items()):
         _say(f"h {value} {count}")
-    tally = driver.seconds.all
     _say("end " + json.dumps({
-        "orders": tally.orders, "short": tally.short, "lost": driver.lost,
-        "retries": driver.seconds.retries, "cpu": round(used, 3), "ended": driver.ledger.ended,
+        "orders": seconds.orders, "short": seconds.short, "lost": driver.lost,
+        "retries": seconds.retries, "cpu": round(used, 3), "ended": driver.ledger.ended,
         "seconds": round(time.monotonic() - driver.begun, 3), **customers.done,
     }))  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Optional, Protocol
@@ -23,29 +24,6 @@ class ShopRows(Protocol):
     def __iter__(self) -> Iterator[Values]: ...
 
 
-class Asked(Protocol):
-    """A connection that a loop of many asks: to a database, or to a web server before it."""
-
-    @property
-    def socket(self) -> socket.socket:
-        """The wire for requests to it and answers from it."""
-
-    def prepare(self) -> None:
-        """Be ready to be asked by `message`."""
-
-    def message(self, name: str, values: Sequence[object]) -> bytes:
-        """The request, as bytes."""
-
-    def complete(self, content: bytes) -> bool:
-        """Whether an answer has come whole."""
-
-    def answer(self, content: bytes) -> Rowset:
-        """The rows of an answer."""
-
-    def close(self) -> None:
-        """Leave."""
-
-
 class Short(Exception):
     """A purchase that stock does not suffice for: all of it was undone."""
 
@@ -56,14 +34,6 @@ class Refused(Exception):
     def __init__(self, code: str, text: str, again: bool = False) -> None:
         super().__init__(f"{code} {text}".strip())
         self.code, self.again = code, again
-
-
-@dataclass(frozen=True)
-class Rowset:
-    """The rows that came, and what the database says was done."""
-
-    rows: ShopRows
-    tag: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,12 +56,52 @@ class Listening:
         return f"{self.host}:{self.port}"
 
 
-def connected(at: Listening) -> socket.socket:
-    """A connection that sends at once what is given to it."""
-    try:
-        connection = socket.create_connection((at.host, at.port), CONNECT_SECONDS)
-    except OSError as error:
-        raise ConnectionError(f"nothing answers at {at}: {error}") from None
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection.settimeout(None)
-    return connection
+class Asked(ABC):
+    """A connection that a loop of many asks: to a database, or to a web server before it.
+
+    What is given to its socket is sent at once.
+    """
+
+    def __init__(self, at: Listening) -> None:
+        try:
+            self.socket = socket.create_connection((at.host, at.port), CONNECT_SECONDS)
+        except OSError as error:
+            raise ConnectionError(f"nothing answers at {at}: {error}") from None
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.settimeout(None)
+
+    @abstractmethod
+    def message(self, name: str, values: Sequence[object]) -> bytes:
+        """The request, as bytes."""
+
+    @abstractmethod
+    def complete(self, content: bytes) -> bool:
+        """Whether an answer has come whole."""
+
+    @abstractmethod
+    def answer(self, content: bytes) -> ShopRows:
+        """The rows of an answer."""
+
+    def last_words(self, content: bytes) -> str:
+        """The error in an answer that was cut off, if any."""
+        return ""
+
+    def ask(self, name: str, values: Sequence[object]) -> ShopRows:
+        """Ask by a prepared statement or a page, and wait for the answer."""
+        self.socket.sendall(self.message(name, values))
+        return self.receive()
+
+    def receive(self) -> ShopRows:
+        """Wait for an answer."""
+        content = b""
+        while not self.complete(content):
+            part = self.socket.recv(1 << 16)
+            if not part:
+                words = self.last_words(content)
+                raise ConnectionError(f"the database closed the connection{words}")
+            content += part
+        return self.answer(content)
+
+    def close(self) -> None:
+        """Leave."""
+        self.socket.close()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 import selectors
-import socket
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from labkit.errors import BadInput, LabkitError
-from labkit.shop.answers import Asked, Refused, Rowset, Short
+from labkit.shop.answers import Asked, Refused, ShopRows, Short
 from labkit.shop.ledger import Ledger
 from labkit.shop.mix import Customers, Order
 from labkit.shop.tally import HasEnded, Seconds, Write
@@ -56,8 +55,8 @@ class Pace:
 class User:
     """One customer after another, on one connection."""
 
-    def __init__(self, driver: Driver, database: Asked, sock: socket.socket) -> None:
-        self.driver, self.database, self.socket = driver, database, sock
+    def __init__(self, driver: Driver, database: Asked) -> None:
+        self.driver, self.database, self.socket = driver, database, database.socket
         self.order: Order | None = None
         self.ref = 0
         self.begun = 0.0
@@ -82,18 +81,18 @@ class User:
             return
         self.said = b""
         try:
-            answer = self.database.answer(content)
+            rows = self.database.answer(content)
         except Short:
             self._end(0)
         except Refused as error:
             self._retry(error)
         else:
-            self._go_on(answer)
+            self._go_on(rows)
 
-    def _go_on(self, answer: Rowset) -> None:
+    def _go_on(self, rows: ShopRows) -> None:
         assert self.order is not None
         try:
-            request = self.order.send(answer)
+            request = self.order.send(rows)
         except StopIteration as end:
             self._end(int(end.value))
         else:
@@ -186,22 +185,17 @@ class Driver:
         goal = min(self.pace.users, 1 + int((moment - self.begun) * self.pace.ramp))
         while len(self.users) < goal:
             try:
-                user = self._connect()
+                self._connect()
             except (OSError, Refused) as error:
                 if not gone(error):
                     raise
-                user = self._back(error)
-            self._admit(user)
+                self._connect_again(error)
 
-    def _admit(self, user: User) -> None:
+    def _connect(self) -> None:
+        user = User(self, self.connect())
+        self.select.register(user.socket, selectors.EVENT_READ, user)
         self.users.append(user)
         self.idle.append(user)
-
-    def _connect(self) -> User:
-        database = self.connect()
-        user = User(self, database, database.socket)
-        self.select.register(user.socket, selectors.EVENT_READ, user)
-        return user
 
     # In an open loop an order is due at its time, whoever is free to make it.
     def _dispatch(self, moment: float) -> None:
@@ -251,9 +245,9 @@ class Driver:
             self.ledger.unknown.append(user.ref)
         self.users.remove(user)
         self.later = [wait for wait in self.later if wait[1] is not user]
-        self._admit(self._back(error))
+        self._connect_again(error)
 
-    def _back(self, error: Exception) -> User:
+    def _connect_again(self, error: Exception) -> None:
         if not self.pace.patience:
             raise LabkitError(
                 "the database closed the connection during the run", said=str(error),

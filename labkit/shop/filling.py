@@ -101,12 +101,9 @@ def fill_stock(at: Listening, secret: str, size: str, seed: int) -> None:
 
 def counts(shop: Postgres) -> dict[str, tuple[int, int]]:
     """Rows and sum of each table."""
-    sums = {}
-    for table in TABLES:
-        total = f"coalesce(sum({table.summed}), 0)"
-        count, of_all = numbers(shop, f"SELECT count(*), {total} FROM {table.name}")
-        sums[table.name] = count, of_all
-    return sums
+    words = "SELECT count(*), coalesce(sum({}), 0) FROM {}"
+    rows = {one.name: numbers(shop, words.format(one.summed, one.name)) for one in TABLES}
+    return {name: (count, total) for name, (count, total) in rows.items()}
 
 
 def numbers(shop: Postgres, words: str) -> list[int]:

@@ -15,6 +15,8 @@ EMPTY = """SELECT count(*) FROM orders o WHERE orderid > {}
     AND NOT EXISTS (SELECT 1 FROM orderlines l WHERE l.orderid = o.orderid)"""
 STRAY = """SELECT count(*) FROM orderlines l WHERE orderid > {}
     AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.orderid = l.orderid)"""
+HISTORY = "SELECT count(*) FROM cust_hist WHERE orderid > {}"
+ADDITIONS = "SELECT coalesce(sum(added), 0) FROM reorder"
 APART = 1_000_000
 """A driver that goes on with an earlier one's ledger numbers its orders from the next million."""
 
@@ -86,15 +88,12 @@ def checked(shop: Postgres, before: Counts, ledger: Ledger) -> Checked:
     (lines, quantity) = numbers(shop, f"SELECT count(*), coalesce(sum(quantity), 0) "
                                      f"FROM orderlines WHERE orderid > {first}")  # fmt: skip
     (stock, sales) = numbers(shop, "SELECT sum(stock), sum(sold) FROM inventory")
-    (additions,) = numbers(shop, "SELECT coalesce(sum(added), 0) FROM reorder")
-    (empty,) = numbers(shop, EMPTY.format(first))
-    (stray,) = numbers(shop, STRAY.format(first))
-    (history,) = numbers(shop, f"SELECT count(*) FROM cust_hist WHERE orderid > {first}")
-    marks_seen = Counter(ledger.seen)
-    losses = sum(1 for mark in marks_seen if mark not in marks)
-    twice = sum(count - 1 for count in marks.values()) + sum(
-        count - 1 for count in marks_seen.values()
+    additions, empty, stray, history = (
+        numbers(shop, words.format(first))[0] for words in (ADDITIONS, EMPTY, STRAY, HISTORY)
     )
+    marks_seen = Counter(ledger.seen)
+    losses = len(marks_seen.keys() - marks.keys())
+    twice = sum(count - 1 for each in (marks, marks_seen) for count in each.values())
     conditions = {
         f"{losses} orders that were committed are gone": not losses,
         f"{twice} orders were counted twice": not twice,
@@ -106,7 +105,7 @@ def checked(shop: Postgres, before: Counts, ledger: Ledger) -> Checked:
                   stock == before["inventory"][1] + additions - sales,
     }  # fmt: skip
     wrong = tuple(condition for condition, holds in conditions.items() if not holds)
-    strangers = sum(1 for mark in marks if mark not in marks_seen)
+    strangers = len(marks.keys() - marks_seen.keys())
     return Checked(
         sum(marks.values()), lines, sales, len(marks_seen), strangers, losses, twice, wrong
     )

@@ -11,13 +11,13 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 
 from labkit.errors import BadInput
-from labkit.shop.answers import Rowset
+from labkit.shop.answers import ShopRows
 from labkit.shop.stock import Size, actor, basket, customer, tax, title_word
 
 PROGRAMS = ("login",)
 
 Ask = tuple[str, tuple[object, ...]]
-Order = Generator[Ask, Rowset, int]
+Order = Generator[Ask, ShopRows, int]
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,9 @@ class Mix:
     def __post_init__(self) -> None:
         if not 0 <= self.new <= 100:
             raise BadInput(f"new customers must be 0 to 100 %, not {self.new!r}")
-        for name, value in (
-            ("searches", self.searches), ("batch", self.batch), ("items", self.items)
-        ):  # fmt: skip
-            if not 1 <= value <= 1_000:
-                raise BadInput(f"{name} must be 1 to 1000 on average, not {value!r}")
+        for name in ("searches", "batch", "items"):
+            if not 1 <= getattr(self, name) <= 1_000:
+                raise BadInput(f"{name} must be 1 to 1000 on average, not {getattr(self, name)!r}")
         if not 0 <= self.think < 3_600:
             raise BadInput(f"think time must be 0 to 3600 s, not {self.think!r}")
 
@@ -59,35 +57,32 @@ class Customers:
         """One order, step by step: yields what is asked; the number of the order is returned."""
         buyer = yield from self._customer()
         for _ in range(self._about(self.mix.searches)):
-            answer = yield self._search()
+            rows = yield self._search()
             self.done["browsed"] += 1
-            self.done["found"] += len(answer.rows)
+            self.done["found"] += len(rows)
         products = basket(self.draw, self.size.products, self.mix.items)
         ids = list(products)
         if self.pages:
-            answer = yield "buy", (buyer, ref, ids, list(products.values()))
-            return int(answer.rows[0][0] or 0)
-        answer = yield "prices", (ids,)
-        net = sum(int(cost or 0) * products[int(content or 0)] for content, cost in answer.rows)
-        tax_sum = tax(net)
-        answer = yield (
-            "purchase",
-            (buyer, net, tax_sum, net + tax_sum, ref, ids, list(products.values())),
-        )
-        return int(answer.rows[0][0] or 0)
+            rows = yield "buy", (buyer, ref, ids, [*products.values()])
+            return int(rows[0][0] or 0)
+        prices = yield "prices", (ids,)
+        net = sum(int(cost or 0) * products[int(content or 0)] for content, cost in prices)
+        sums = (net, tax(net), net + tax(net))
+        rows = yield "purchase", (buyer, *sums, ref, ids, [*products.values()])
+        return int(rows[0][0] or 0)
 
-    def _customer(self) -> Generator[Ask, Rowset, int]:
+    def _customer(self) -> Generator[Ask, ShopRows, int]:
         if self.draw.random() * 100 >= self.mix.new:
             name = f"user{1 + int(self.draw.random() * self.size.customers)}"
-            answer = yield "login", (name, "password")
+            rows = yield "login", (name, "password")
             self.done["logged in"] += 1
-            return int(answer.rows[0][0] or 0)
+            return int(rows[0][0] or 0)
         while True:
             name = f"newuser{1 + int(self.draw.random() * self.size.customers)}"
-            answer = yield "new", customer(self.draw, name)
-            if answer.rows:
+            rows = yield "new", customer(self.draw, name)
+            if rows:
                 self.done["new"] += 1
-                return int(answer.rows[0][0] or 0)
+                return int(rows[0][0] or 0)
             self.done["name taken"] += 1
 
     # Uniform, from 1 on.

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 
-from labkit.shop.answers import Listening, Refused, Rowset, ShopRows, Short, Values, connected
+from labkit.shop.answers import Asked, Listening, Refused, ShopRows, Short, Values
 from labkit.shop.stock import Row, Size, StockTable
 
 RETRY_CODES = (b"40001", b"40P01")
@@ -49,13 +49,13 @@ ASKS = {
 }
 
 
-class Postgres:
+class Postgres(Asked):
     """One connection; `message` and `answer` are for a loop that has many of them."""
 
     def __init__(
         self, at: Listening, secret: str, database: str = FIRST, options: Mapping[str, str] = {}
     ) -> None:
-        self.socket = connected(at)
+        super().__init__(at)
         words = {"user": at.user, "database": database, "client_encoding": "UTF8", **options}
         pairs = b"".join(f"{name}\0{value}\0".encode() for name, value in words.items())
         self._send(_framed(b"", struct.pack("!i", 196608) + pairs + b"\0"))
@@ -81,11 +81,11 @@ class Postgres:
         for name, words in ASKS.items():
             parse = f"{name}\0{words}\0".encode() + b"\0\0"
             self._send(_framed(b"P", parse) + SYNC)
-            self._receive()
+            self.receive()
             self._prepared[name] = b"\0" + name.encode() + b"\0\0\0"
 
     def message(self, name: str, values: Sequence[object]) -> bytes:
-        """The request, as bytes."""
+        """Bind values to a prepared statement and run it: one message."""
         parts = [self._prepared[name], struct.pack("!h", len(values))]
         for value in values:
             text = b"{%s}" % ",".join(map(str, value)).encode() if type(value) is list else (
@@ -95,20 +95,39 @@ class Postgres:
         body = b"".join(parts)
         return b"B" + LENGTH.pack(len(body) + 4) + body + EXECUTE
 
-    @staticmethod
-    def complete(content: bytes) -> bool:
+    def complete(self, content: bytes) -> bool:
         """Whether an answer has come whole; no text of a row can end like this."""
         return content[-6:-1] == READY
 
-    @staticmethod
-    def answer(content: bytes) -> Rowset:
-        """The rows of an answer."""
-        return read(content)
+    def answer(self, content: bytes) -> ShopRows:
+        """The rows of a whole answer; an error that it holds is raised."""
+        starts: list[int] = []
+        at, error, length, number = 0, None, LENGTH.unpack_from, len(content)
+        while at < number:
+            kind, end = content[at], at + 1 + length(content, at + 1)[0]
+            if kind == 68:  # D: a row
+                starts.append(at + 7)
+            elif kind == 69:  # E
+                error = error or _refusal(content[at + 5 : end])
+            at = end
+        if error:
+            raise error
+        return LazyRows(content, starts)
+
+    def last_words(self, content: bytes) -> str:
+        """The database's error before it hung up, if any."""
+        try:
+            self.answer(content)
+        except (Refused, Short) as words:
+            return f": {words}"
+        except (struct.error, IndexError):
+            pass
+        return ""
 
     def query(self, words: str) -> ShopRows:
         """Ask once, and wait; several statements are one transaction."""
         self._send(_framed(b"Q", words.encode() + b"\0"))
-        return self._receive().rows
+        return self.receive()
 
     def fill(self, table: StockTable, size: Size, seed: int) -> tuple[int, int]:
         """Load a table by COPY, all of it or nothing; returns how many rows, and their sum."""
@@ -121,27 +140,14 @@ class Postgres:
 
         sums = table.counted(size, seed, send)
         self._send(_framed(b"c", b""))
-        self._receive()
+        self.receive()
         return sums
-
-    def close(self) -> None:
-        """Leave."""
-        self.socket.close()
 
     def _send(self, words: bytes) -> None:
         try:
             self.socket.sendall(words)
         except OSError as error:
             raise ConnectionError(f"the database no longer listens: {error}") from None
-
-    def _receive(self) -> Rowset:
-        content = b""
-        while not self.complete(content):
-            part = self.socket.recv(1 << 16)
-            if not part:
-                raise ConnectionError(f"the database closed the connection{last_words(content)}")
-            content += part
-        return read(content)
 
     def _admit(self, secret: str) -> None:
         scram = Scram(secret)
@@ -188,24 +194,6 @@ class LazyRows:
         return (_row(self.said, start) for start in self.starts)
 
 
-def read(content: bytes) -> Rowset:
-    """The rows of a whole answer; an error that it holds is raised."""
-    starts: list[int] = []
-    tag, at, error, length, number = b"", 0, None, LENGTH.unpack_from, len(content)
-    while at < number:
-        kind, end = content[at], at + 1 + length(content, at + 1)[0]
-        if kind == 68:  # D: a row
-            starts.append(at + 7)
-        elif kind == 69:  # E
-            error = error or _refusal(content[at + 5 : end])
-        elif kind == 67:  # C: what was done
-            tag = content[at + 5 : end - 1]
-        at = end
-    if error:
-        raise error
-    return Rowset(LazyRows(content, starts), tag.decode())
-
-
 def _row(content: bytes, at: int) -> Values:
     values: list[bytes | None] = []
     for _ in range(content[at - 2] << 8 | content[at - 1]):
@@ -225,17 +213,6 @@ def _refusal(body: bytes) -> Exception:
     if code == SHORT:
         return Short(text)
     return Refused(code.decode(), text, again=code in RETRY_CODES)
-
-
-def last_words(content: bytes) -> str:
-    """The database's error before it hung up, if any."""
-    try:
-        read(content)
-    except (Refused, Short) as words:
-        return f": {words}"
-    except (struct.error, IndexError):
-        pass
-    return ""
 
 
 class Scram:

@@ -5,34 +5,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 Write = Callable[[str], None]
 HasEnded = Callable[[], bool]
-
-
-@dataclass
-class Tally:
-    """The orders done in a second, or in all of the measured time."""
-
-    orders: int = 0
-    short: int = 0
-    slowest: float = 0.0
-    spent: float = 0.0
-    times: Counter[int] = field(default_factory=Counter)
-
-    def add(self, seconds: float, short: bool) -> None:
-        """Count one order, and how long it took."""
-        self.orders += 1
-        self.short += short
-        self.spent += seconds
-        self.slowest = max(self.slowest, seconds)
-
-    def line(self, end: float, retries: int) -> str:
-        """The second that ended at `end`: orders, short ones, mean and slowest in us, retries."""
-        mean = self.spent / self.orders if self.orders else 0.0
-        return (f"s {end:.3f} {self.orders} {self.short} {mean * 1e6:.0f} "
-                f"{self.slowest * 1e6:.0f} {retries}")  # fmt: skip
 
 
 class Seconds:
@@ -50,9 +25,11 @@ class Seconds:
         self.ended = has_ended
         self.nth = 1
         self.measuring, self.over = False, False
-        self.all, self.second = Tally(), Tally()
-        self.retries = 0
-        self.end = start + warm_up + seconds
+        self.second: list[tuple[float, bool]] = []
+        """How long each order of the current second took, and whether it was undone."""
+        self.orders = self.short = self.retries = 0
+        self.times: Counter[int] = Counter()
+        """Orders of the measured time by how long they took (`bucket`)."""
 
     @property
     def edge(self) -> float:
@@ -70,22 +47,26 @@ class Seconds:
     def add(self, moment: float, seconds: float, short: bool) -> None:
         """Count an order that ended now."""
         self.reach(moment)
-        self.second.add(seconds, short)
+        self.second.append((seconds, short))
         if self.measuring:
-            self.all.add(seconds, short)
-            self.all.times[bucket(int(seconds * 1e6))] += 1
+            self.orders += 1
+            self.short += short
+            self.times[bucket(int(seconds * 1e6))] += 1
 
+    # Orders of the second, those that were undone, mean and slowest in us, and retries so far.
     def _line(self, moment: float) -> None:
-        kind = "" if self.measuring else "warm "
-        time_of_line = time.time() - (moment - self.edge)
-        self.write(kind + self.second.line(time_of_line, self.retries))
-        self.second = Tally()
+        kind, at = "" if self.measuring else "warm ", time.time() - (moment - self.edge)
+        took, short = [took for took, _ in self.second], sum(short for _, short in self.second)
+        mean, slowest = sum(took) / max(1, len(took)), max(took, default=0.0)
+        self.write(f"{kind}s {at:.3f} {len(took)} {short} {mean * 1e6:.0f} {slowest * 1e6:.0f} "
+                   f"{self.retries}")  # fmt: skip
+        self.second = []
         if self.measuring and self.ended():
             self.lasts = self.nth
         self.nth += 1
 
     def _next_part(self, moment: float) -> None:
-        self.second = Tally()
+        self.second = []
         if self.measuring:
             self.measuring, self.over = False, True
             return

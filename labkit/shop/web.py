@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from labkit.shop.answers import Asked, Listening, Refused, Rowset, ShopRows, Short, connected
+from labkit.shop.answers import Asked, Listening, Refused, ShopRows, Short
 from labkit.shop.postgres import Postgres
 from labkit.shop.stock import CUSTOMER, tax
 
@@ -35,17 +35,14 @@ CODES = {Short: 409, Refused: 500}
 RETRY = 503
 
 
-class Web:
+class Web(Asked):
     """One connection to the web server of a shop."""
 
     parameters: ClassVar[Mapping[str, tuple[str, ...]]] = PARAMETERS
 
     def __init__(self, at: Listening) -> None:
-        self.socket = connected(at)
+        super().__init__(at)
         self.host = str(at)
-
-    def prepare(self) -> None:
-        """It needs none."""
 
     def message(self, name: str, values: Sequence[object]) -> bytes:
         """The page that asks it."""
@@ -61,7 +58,7 @@ class Web:
         length = LENGTH.search(content, 0, head + 2) if head >= 0 else None
         return bool(length and len(content) >= head + 4 + int(length[1]))
 
-    def answer(self, content: bytes) -> Rowset:
+    def answer(self, content: bytes) -> ShopRows:
         """The rows of a page; a page with another code than 200 is what it stands for."""
         code = content[9:12].decode("ascii", "replace")
         title = TITLE.search(content)
@@ -70,11 +67,7 @@ class Web:
             if code == f"{CODES[Short]}":
                 raise Short(text)
             raise Refused(f"HTTP {code}", text, again=code == f"{RETRY}")
-        return Rowset([tuple(CELL.findall(row)) for row in ROW.findall(content)])
-
-    def close(self) -> None:
-        """Leave."""
-        self.socket.close()
+        return [tuple(CELL.findall(row)) for row in ROW.findall(content)]
 
 
 class Pages(BaseHTTPRequestHandler):
@@ -92,14 +85,14 @@ class Pages(BaseHTTPRequestHandler):
             for parameter in PARAMETERS[name]
         ]
         if name != "buy":
-            return ask(database, name, values)
+            return database.ask(name, values)
         buyer, ref = values[:2]
         ids, quantities = ([int(word) for word in str(part).split(",")] for part in values[2:])
         quantity_of = dict(zip(ids, quantities))  # noqa: B905
-        prices = ask(database, "prices", [ids])
+        prices = database.ask("prices", [ids])
         net = sum(int(cost or 0) * quantity_of[int(content or 0)] for content, cost in prices)
         tax_sum = tax(net)
-        return ask(database, "purchase", [buyer, net, tax_sum, net + tax_sum, ref, ids, quantities])
+        return database.ask("purchase", [buyer, net, tax_sum, net + tax_sum, ref, ids, quantities])
 
     def do_GET(self) -> None:
         """Serve one page."""
@@ -134,18 +127,6 @@ class Pages(BaseHTTPRequestHandler):
         head = (f"HTTP/1.1 {code} {'OK' if code == 200 else 'no'}\r\nContent-Type: text/html\r\n"
                 f"Content-Length: {len(page)}\r\n\r\n")  # fmt: skip
         self.wfile.write(head.encode() + page)
-
-
-def ask(database: Asked, name: str, values: Sequence[object]) -> ShopRows:
-    """Ask by a prepared statement, and wait for the answer."""
-    database.socket.sendall(database.message(name, values))
-    content = b""
-    while not database.complete(content):
-        part = database.socket.recv(1 << 16)
-        if not part:
-            raise ConnectionError("the database closed the connection")
-        content += part
-    return database.answer(content).rows
 
 
 def serve(at: Listening, databases: Sequence[Postgres], pages: type[Pages] = Pages) -> None:

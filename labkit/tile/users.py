@@ -18,11 +18,11 @@ from threading import Barrier, BrokenBarrierError, Lock
 from typing import Any
 
 from labkit.errors import LabkitError
-from labkit.shop.answers import Listening, Refused, Rowset, ShopRows, Short
+from labkit.shop.answers import Listening, Refused, ShopRows, Short
 from labkit.shop.ledger import APART, Ledger
 from labkit.shop.mix import Customers, Mix
 from labkit.shop.stock import Size
-from labkit.shop.web import Web, ask
+from labkit.shop.web import Web
 from labkit.tile.social import MEMBERS, SocialWeb
 
 SHOP, MAIL, SOCIAL = "DVD Store 2", "Mail Server", "Olio"
@@ -80,7 +80,7 @@ class Places:
         try:
             asked = next(steps)
             while True:
-                asked = steps.send(Rowset(_again(web, *asked)))
+                asked = steps.send(_again(web, *asked))
         except StopIteration as done:
             number = int(done.value)
         except Short:
@@ -112,7 +112,7 @@ class Places:
 def _again(web: Web, name: str, given: tuple[object, ...]) -> ShopRows:
     for _ in range(MOST_TRIES):
         try:
-            return ask(web, name, given)
+            return web.ask(name, given)
         except Refused as refused:
             if not refused.again:
                 raise
@@ -122,9 +122,9 @@ def _again(web: Web, name: str, given: tuple[object, ...]) -> ShopRows:
 def _visit(web: Web, draw: random.Random) -> None:
     member = 1 + int(draw.random() * MEMBERS)
     if draw.random() * POSTED < 1:
-        ask(web, "post", (member, LINE * 4))
+        web.ask("post", (member, LINE * 4))
     else:
-        ask(web, "timeline", (member,))
+        web.ask("timeline", (member,))
 
 
 def _unserved(load: str, wrong: BaseException) -> LabkitError:
