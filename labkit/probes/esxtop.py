@@ -73,13 +73,10 @@ def figures(text: str) -> tuple[float, tuple[int, ...], dict[str, tuple[float, f
     read = counters.of_text(csv_text)
     if read.times.size < 2:
         raise ResultsError(f"esxtop: {read.times.size} moments are too few")
-    columns = {name: n for n, name in enumerate(read.names)}
-    means = read.values[1:].mean(axis=0) / 100
-    shares = {}
-    for guest, vm in _machine_names(head).items():
-        ready, used = (float(means[n]) for n in _columns_of(vm, columns).values())
-        shares[guest] = used, ready
-    cpus = sorted({int(m[1]) for name in read.names if (m := CPU.fullmatch(_parts(name)[0]))})
+    columns = [_parts(name) for name in read.names]
+    means = dict(zip(columns, (read.values[1:].mean(axis=0) / 100).tolist(), strict=True))
+    shares = {guest: _shares_of(vm, means) for guest, vm in _machine_names(head).items()}
+    cpus = sorted({int(match[1]) for thing, _ in columns if (match := CPU.fullmatch(thing))})
     seconds = float((read.times[-1] - read.times[0]) / np.timedelta64(1, "s"))
     return seconds, tuple(cpus), shares
 
@@ -103,16 +100,15 @@ def _is_wanted(thing: str, counter: str, machines: list[str]) -> bool:
     return bool(CPU.fullmatch(thing)) and counter == "% Util Time"
 
 
-def _columns_of(machine: str, columns: Mapping[str, int]) -> dict[str, int]:
-    groups = {name: GROUP.fullmatch(_parts(name)[0]) for name in columns}
-    by_counter = {_parts(name)[1]: columns[name] for name, m in groups.items()
-                  if m and m[1] == machine}  # fmt: skip
-    if missing := [counter for counter in COUNTERS if counter not in by_counter]:
-        names = sorted({m[1] for m in groups.values() if m})
-        if machine in names:
-            raise ResultsError(f"esxtop: it says no {missing[0]} of {machine}")
+# What the machine ran and waited.
+def _shares_of(machine: str, means: Mapping[tuple[str, str], float]) -> tuple[float, float]:
+    groups = {(match[1], counter): mean for (thing, counter), mean in means.items()
+              if (match := GROUP.fullmatch(thing))}  # fmt: skip
+    if machine not in (names := sorted({name for name, _ in groups})):
         raise Unknown("machine in what esxtop printed", machine, names)
-    return {counter: by_counter[counter] for counter in COUNTERS}
+    if missing := [counter for counter in COUNTERS if (machine, counter) not in groups]:
+        raise ResultsError(f"esxtop: it says no {missing[0]} of {machine}")
+    return groups[machine, "% Used"], groups[machine, "% Ready"]
 
 
 def _parts(name: str) -> tuple[str, str]:

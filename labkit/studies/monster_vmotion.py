@@ -1,7 +1,8 @@
 """A guest that writes all over a large memory moves: how fast can it, and what limits it?"""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 from labkit.condition import Condition
 from labkit.events.migration import LiveMigration
@@ -31,47 +32,39 @@ SHARED = (
 )
 
 
-@dataclass(frozen=True)
-class Lines:
-    """Lines that are `scale` times slower than the document's, and the memory that is written."""
+# Those of Figure 5, then that of Figure 6, then two chosen rates of writing: over lines that are
+# `scale` times slower than the document's, with so much memory that is written.
+def _conditions(scale: float = SCALE, mebibytes: int = MEBIBYTES) -> Iterator[Condition]:
+    over = partial(_over, scale, mebibytes)
+    for gbps in (10, 20, 40, 80):
+        yield over(f"5.5 [gbps={gbps}]", gbps, 2, "its two helper threads")
+    for many, gbps in ((4, 40), (4, 80), (8, 80)):
+        yield over(f"5.5, {many} helpers [gbps={gbps}]", gbps, many, f"{many} helper threads")
+    rates = {"6.0 [dirty=low]": SLOW, "6.0 [dirty=high]": HIGH}
+    lines = {**{f"6.0 [gbps={gbps}]": gbps for gbps in (10, 20, 40)},
+             "6.0 [gbps=80, dirty=all]": 80, **dict.fromkeys(rates, 20)}  # fmt: skip
+    for name, gbps in lines.items():
+        knobs = {"rate": rates[name]} if name in rates else {}
+        yield over(name, gbps, max(1, gbps // 10), "a channel for each 10 Gb/s", **knobs)
 
-    scale: float = SCALE
-    mebibytes: int = MEBIBYTES
 
-    def conditions(self) -> Iterator[Condition]:
-        """Conditions of Figure 5, then that of Figure 6, then two chosen rates of writing."""
-        yield from (self._helped(2, gbps) for gbps in (10, 20, 40, 80))
-        yield from (self._helped(4, 40), self._helped(4, 80), self._helped(8, 80))
-        yield from (self._scaling(f"6.0 [gbps={gbps}]", gbps) for gbps in (10, 20, 40))
-        yield self._scaling("6.0 [gbps=80, dirty=all]", 80)
-        yield self._scaling("6.0 [dirty=low]", 20, rate=SLOW)
-        yield self._scaling("6.0 [dirty=high]", 20, rate=HIGH)
-
-    def _helped(self, helpers: int, gbps: int) -> Condition:
-        if helpers == 2:
-            return self._over(f"5.5 [gbps={gbps}]", gbps, 2, "its two helper threads")
-        name = f"5.5, {helpers} helpers [gbps={gbps}]"
-        return self._over(name, gbps, helpers, f"{helpers} helper threads")
-
-    def _scaling(self, name: str, gbps: int, **knobs: int) -> Condition:
-        return self._over(name, gbps, max(1, gbps // 10), "a channel for each 10 Gb/s", **knobs)
-
-    def _over(self, name: str, gbps: int, channels: int, helpers: str, **knobs: int) -> Condition:
-        line = 1000 * gbps / self.scale
-        if gbps >= FAST:
-            knobs = ALL
-        late = max(LEAST_SECONDS, PASSES * self.mebibytes * 2**20 * 8e-6 / line)
-        how = LiveMigration(channels=channels, rate_mbit=line, escape="stop and copy",
-                            deadline=late if knobs == ALL else 2 * late)  # fmt: skip
-        means = {"5.5": "vSphere 5.5", "6.0": "vSphere 6.0"}[name[:3]]
-        writes = {SLOW: "; the guest writes little", HIGH: "; the guest writes much"}
-        beside = writes.get(knobs.get("rate", 0), "")
-        part = "" if self.scale == 1 else f" (1/{self.scale:g})"
-        return Condition(
-            name, means=f"{means} over {gbps} Gb/s, {helpers}{beside}",
-            here=f"QEMU over {line:g} Mb/s{part}, memory on {channels} channels",
-            roles={"server": "guest"}, expects=MOVED, events=(how,), knobs=knobs,
-        )  # fmt: skip
+def _over(
+    scale: float, mebibytes: int, name: str, gbps: int, channels: int, helpers: str, **knobs: int
+) -> Condition:
+    line = 1000 * gbps / scale
+    if gbps >= FAST:
+        knobs = ALL
+    late = max(LEAST_SECONDS, PASSES * mebibytes * 2**20 * 8e-6 / line)
+    how = LiveMigration(channels=channels, rate_mbit=line, escape="stop and copy",
+                        deadline=late if knobs == ALL else 2 * late)  # fmt: skip
+    writes = {SLOW: "; the guest writes little", HIGH: "; the guest writes much"}
+    beside = writes.get(knobs.get("rate", 0), "")
+    part = "" if scale == 1 else f" (1/{scale:g})"
+    return Condition(
+        name, means=f"vSphere {name[:3]} over {gbps} Gb/s, {helpers}{beside}",
+        here=f"QEMU over {line:g} Mb/s{part}, memory on {channels} channels",
+        roles={"server": "guest"}, expects=MOVED, events=(how,), knobs=knobs,
+    )  # fmt: skip
 
 
 def over(study: Study, slower: float) -> Study:
@@ -79,7 +72,7 @@ def over(study: Study, slower: float) -> Study:
     names = {condition.name for condition in study.conditions}
     load = study.workload
     assert isinstance(load, DirtyMemory)
-    every = Lines(slower, load.mebibytes).conditions()
+    every = _conditions(slower, load.mebibytes)
     return replace(study, conditions=tuple(c for c in every if c.name in names))
 
 
@@ -92,8 +85,8 @@ study = Study(
     workload=DirtyMemory(mebibytes=MEBIBYTES), quick={"repeats": 1, "mebibytes": 60},
     few=("5.5 [gbps=10]", "6.0 [gbps=20]", "6.0 [gbps=40]", "6.0 [gbps=80, dirty=all]"),
     metric="bandwidth", unit="Mbit/s", topology="monster",
-    conditions=tuple(Lines().conditions()),
-    lines={c.name: c.events[0].rate_mbit for c in Lines(scale=1).conditions()
+    conditions=tuple(_conditions()),
+    lines={c.name: c.events[0].rate_mbit for c in _conditions(scale=1)
            if isinstance(c.events[0], LiveMigration)},
     untold={
         **{f"cpu_of_the_helpers: 5.5 [gbps={gbps}]": SHARED for gbps in (40, 80)},

@@ -39,21 +39,20 @@ def _conditions(small: int, large: int, larger: int) -> tuple[Condition, ...]:
     customers = {cpus: max(1, USERS * small // many) for cpus, many in counts.items()}
     every = (*named[16], *named[8])
 
-    def fill(cpus: int, means: str, stand_in: str) -> Condition:
-        names = named[cpus]
+    def run(
+        where: str | tuple[str, ...], cpus: int, name: str, means: str, stand_in: str,
+        *settings: Setting,
+    ) -> Condition:  # fmt: skip
+        guests = (where,) if isinstance(where, str) else where
         return Condition(
-            f"VM [vcpus={cpus}]", means, stand_in, tuple(GuestPower("on", g) for g in names),
-            roles={"server": names}, expects=BUSY, in_guest=True,
+            name, means, stand_in, (*(GuestPower("on", guest) for guest in guests), *settings),
+            roles={"server": where}, expects=BUSY, in_guest=True,
             knobs={} if cpus == 8 else {"users": customers[cpus]},
-            **_resting(guest for guest in every if guest not in names),
+            **_resting(guest for guest in every if guest not in guests),
         )  # fmt: skip
 
-    def alone(guest: str, name: str, means: str, stand_in: str, *settings: Setting) -> Condition:
-        return Condition(
-            name, means, stand_in, (GuestPower("on", guest), *settings), roles={"server": guest},
-            expects=BUSY, knobs={"users": customers[16]} if guest == LARGE else {}, in_guest=True,
-            **_resting(other for other in every if other != guest),
-        )  # fmt: skip
+    def fill(cpus: int, means: str, stand_in: str) -> Condition:
+        return run(named[cpus], cpus, f"VM [vcpus={cpus}]", means, stand_in)
 
     return (
         fill(8, "eight guests of eight CPUs fill the host",
@@ -64,21 +63,21 @@ def _conditions(small: int, large: int, larger: int) -> tuple[Condition, ...]:
               f"{SCALED}: of four times as many CPUs; none on fewer than four CPUs"),
         fill(64, "one guest of sixty-four CPUs fills the host",
               f"{SCALED}: with all CPUs; none on fewer than eight"),
-        alone(LARGE, "VM [cpus=cores]", "a guest whose CPUs are bound to physical cores",
-              f"{SCALED}: the guest of two CPUs on two cores, where these have hyper-threads",
-              GuestCores(vm=LARGE)),
-        alone(LARGE, "VM [cpus=threads]", "the same guest bound to as many hyper-threads",
-              f"{SCALED}: the same guest on the two hyper-threads of one core",
-              GuestCores(vm=LARGE, each="threads")),
-        alone(LARGE, "VM [vnuma=1]", "a guest whose CPUs are shown as nodes of their own",
-              f"{SCALED}: the guest of two CPUs sees each of them as a NUMA node",
-              VirtualNuma(vm=LARGE, cpus_per_node=1)),
-        alone(SMALL, "VM", "a guest as it comes",
-              f"{SCALED}: one guest of one CPU, and the other CPU idle but for the customers",
-              ExclusiveCpu(False, guest=SMALL)),
-        alone(SMALL, "VM, latency-sensitive", "a guest with Latency Sensitivity set to High",
-              f"{SCALED}: the same guest with real-time priority, on the host's last CPU",
-              ExclusiveCpu(guest=SMALL)),
+        run(LARGE, 16, "VM [cpus=cores]", "a guest whose CPUs are bound to physical cores",
+            f"{SCALED}: the guest of two CPUs on two cores, where these have hyper-threads",
+            GuestCores(vm=LARGE)),
+        run(LARGE, 16, "VM [cpus=threads]", "the same guest bound to as many hyper-threads",
+            f"{SCALED}: the same guest on the two hyper-threads of one core",
+            GuestCores(vm=LARGE, each="threads")),
+        run(LARGE, 16, "VM [vnuma=1]", "a guest whose CPUs are shown as nodes of their own",
+            f"{SCALED}: the guest of two CPUs sees each of them as a NUMA node",
+            VirtualNuma(vm=LARGE, cpus_per_node=1)),
+        run(SMALL, 8, "VM", "a guest as it comes",
+            f"{SCALED}: one guest of one CPU, and the other CPU idle but for the customers",
+            ExclusiveCpu(False, guest=SMALL)),
+        run(SMALL, 8, "VM, latency-sensitive", "a guest with Latency Sensitivity set to High",
+            f"{SCALED}: the same guest with real-time priority, on the host's last CPU",
+            ExclusiveCpu(guest=SMALL)),
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """The host of a management server fails: how long nobody can manage, and what that time is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from labkit.events.host_failure import HostFailure, ServerReboot
 from labkit.events.network_hiccup import NetworkHiccup
 from labkit.results import Results
 from labkit.settings.availability import FailureDetection
+from labkit.statistics.pooled import Blocks
 from labkit.study import OfDocument, Study
 from labkit.workloads.management import Management
 
@@ -64,34 +65,31 @@ def time_outs(study: Study, results: Results) -> dict[float, tuple[float, float]
 
     What was not measured is not a number.
     """
-    measured = study.measured(results)
-
-    def mean(metric: str, *names: str) -> float:
-        each = [measured.get(f"{metric}: {name}", {}) for name in names]
-        values = [float(block.mean()) for blocks in each for block in blocks.values()]
-        return float(np.mean(values)) if values else float("nan")
-
-    usual = ("HA [inventory=small]",) if study.workload == Management() else ()
+    measured, nothing = study.measured(results), float("nan")
+    usual = ["detection_time: HA [inventory=small]"] if study.workload == Management() else []
     return {
         ms / 1000: (
-            mean("detection_time", f"HA [token={ms}ms]", *(usual if ms == USUAL else ())),
-            mean("false_failovers", f"Hiccup [token={ms}ms]"),
+            _mean(measured, [f"detection_time: HA [token={ms}ms]", *(usual * (ms == USUAL))],
+                  nothing),
+            _mean(measured, [f"false_failovers: Hiccup [token={ms}ms]"], nothing),
         )
         for ms in TOKENS
-    }
+    }  # fmt: skip
 
 
 def steps(study: Study, results: Results) -> dict[str, list[float]]:
     """Mean seconds of each step under each condition; 0 for those that it does not have."""
     measured = study.measured(results)
+    means = {
+        condition.name: [_mean(measured, [f"{step}_time: {condition.name}"], 0.0) for step in STEPS]
+        for condition in study.conditions
+    }
+    return {name: seconds for name, seconds in means.items() if any(seconds)}
 
-    def mean(step: str, name: str) -> float:
-        blocks = measured.get(f"{step} time: {name}", measured.get(f"{step}_time: {name}", {}))
-        return float(np.mean([values.mean() for values in blocks.values()])) if blocks else 0.0
 
-    names = [condition.name for condition in study.conditions]
-    means: dict[str, Sequence[float]] = {n: [mean(step, n) for step in STEPS] for n in names}
-    return {name: [*seconds] for name, seconds in means.items() if any(seconds)}
+def _mean(measured: Mapping[str, Blocks], names: Sequence[str], nothing: float) -> float:
+    values = [block.mean() for name in names for block in measured.get(name, {}).values()]
+    return float(np.mean(values)) if values else nothing
 
 
 study = Study(

@@ -51,21 +51,13 @@ INSTALL = beside(__file__, "_hadoop_install.sh")
 SET_UP = beside(__file__, "_hadoop_set_up.sh")
 DAEMONS = beside(__file__, "_hadoop_daemons.sh")
 JOB = beside(__file__, "_hadoop_job.sh")
+LOG = beside(__file__, "_hadoop_log4j.properties")
 WIPE = beside(__file__, "_hadoop_wipe.sh")
 PLACE = f'if [ -w {ON_ITS_DISK} ]; then echo {ON_ITS_DISK}; else echo "$1"; fi'
 PORTS, KINDS = range(20_000, 32_000, 8), 5
 READY_SECONDS, JOB_SECONDS = 240, 1800
 STARTS = "a port may be taken, or memory lacking for Java: try it again, or with fewer nodes"
 CLASS = "org.apache.hadoop."
-LOG = """\
-log4j.rootLogger=${labkit.level},console
-log4j.logger.org.apache.hadoop.mapreduce.Job=INFO
-log4j.logger.org.apache.hadoop.util.NativeCodeLoader=ERROR
-log4j.appender.console=org.apache.log4j.ConsoleAppender
-log4j.appender.console.target=System.err
-log4j.appender.console.layout=org.apache.log4j.PatternLayout
-log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
-"""
 NAME_NODE = ("namenode", f"{CLASS}hdfs.server.namenode.NameNode", "96m", "registerDatanode:")
 RESOURCES = (
     "resourcemanager", f"{CLASS}yarn.server.resourcemanager.ResourceManager", "96m",
@@ -314,14 +306,6 @@ def _fetch(folder: Path, jars: Jars) -> None:
 
 # Exactly these: what Hadoop's own files say of versions is not followed.
 def _pom(jars: Jars) -> str:
-    exclusion = "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
-    dependencies = (
-        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
-        f"<version>{version}</version><exclusions>{exclusion}</exclusions></dependency>\n"
-        for group, name, version, _ in jars.values()
-    )
-    return (
-        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-        "<groupId>labkit</groupId><artifactId>hadoop</artifactId><version>1</version>\n"
-        f"<dependencies>\n{''.join(dependencies)}</dependencies></project>\n"
-    )
+    dependency = beside(__file__, "_hadoop_dependency.xml")
+    rows = (dependency.format(group, name, version) for group, name, version, _ in jars.values())
+    return beside(__file__, "_hadoop_pom.xml").format("".join(rows))
