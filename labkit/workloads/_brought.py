@@ -9,22 +9,23 @@ would take minutes.
 import hashlib
 import io
 import re
-import socket
 import subprocess
 import tarfile
 import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
 from labkit.errors import HostError
 from labkit.host import Host
 from labkit.machine import account
+from labkit.setting import Words
 from labkit.shop import kit
 from labkit.shop.answers import Listening
 from labkit.shop.filling import awaited, fill_stock
+from labkit.transports.local import Local
+from labkit.workloads._server import serving
 
 PROGRAMS = ("chown", "gzip", "setpriv", "sh", "tar")
 
@@ -50,7 +51,7 @@ TREES = {
 }  # fmt: skip
 ALWAYS = ("/usr/bin/setpriv",
           *(f"/usr/share/zoneinfo/{zone}" for zone in ("UTC", "Etc/UTC", "GMT")))  # fmt: skip
-UNPACK_SECONDS, READY_SECONDS = 180, 30.0
+UNPACK_SECONDS, READY_SECONDS = 180, 30
 ENGINE, LOCAL = "postgresql", "127.0.0.1"
 NOBODY = 65534
 """The user that a database runs as in a guest of QEMU, which knows nobody else."""
@@ -117,13 +118,14 @@ def there(server: Host, folder: str, size: str, seed: int) -> bool:
 
 
 def bring_shop(server: Host, folder: str, size: str, seed: int) -> None:
-    """Unpack the files of a database that was filled here, unless they are there."""
+    """Unpack the files of a database that was filled here, once, unless they are there."""
     if there(server, folder, size, seed):
         return
+    name = f"shops/{_mark(size, seed)}.tar.gz"
+    content = account.kept(name, lambda at: _make(at, size, seed)).read_bytes()
     server.check("rm", "-rf", folder)
     server.check("mkdir", "-p", "-m", "711", folder)
-    server.check("tar", "-x", "-z", "-f", "-", "-C", folder, stdin=filled(size, seed),
-                 seconds=UNPACK_SECONDS)  # fmt: skip
+    server.check("tar", "-x", "-z", "-f", "-", "-C", folder, stdin=content, seconds=UNPACK_SECONDS)
     owner = server.check("sh", "-c", OWNER).strip()
     if owner != str(NOBODY):
         server.check("chown", "-R", owner, f"{folder}/cluster")
@@ -133,12 +135,6 @@ def bring_shop(server: Host, folder: str, size: str, seed: int) -> None:
 def _mark(size: str, seed: int) -> str:
     parts = (kit.packed(), kit.SERVE_DATABASE.read_bytes(), f"{ENGINE} {size} {seed}".encode())
     return f"{ENGINE}-{size}-{seed}-{hashlib.sha256(b''.join(parts)).hexdigest()[:16]}"
-
-
-def filled(size: str, seed: int) -> bytes:
-    """The files of a database with a shop's stock; made once, and then found."""
-    name = f"shops/{_mark(size, seed)}.tar.gz"
-    return account.kept(name, lambda at: _make(at, size, seed)).read_bytes()
 
 
 def _make(at: Path, size: str, seed: int) -> None:
@@ -163,35 +159,15 @@ def _of_nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member
 
 
-def free_port(address: str) -> int:
-    """A port of this machine that nobody listens on, unless somebody takes it meanwhile."""
-    with socket.create_server((address, 0)) as free:
-        return int(free.getsockname()[1])
-
-
-# It ends with the thread that serves it, even if that is killed.
+# It ends with this process, even if that is killed.
 @contextmanager
 def _served_here(folder: Path) -> Iterator[Listening]:
-    port, log = free_port(LOCAL), folder.with_suffix(".log")
-    words = ("sh", kit.SERVE_DATABASE, folder, LOCAL, str(port), *OPTIONS)
-    with log.open("wb") as out:
-        serving = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "TERM", *words], stdout=out, stderr=out
-        )
+    def words(port: int) -> Words:
+        return ("sh", str(kit.SERVE_DATABASE), str(folder), LOCAL, str(port), *OPTIONS)
+
     try:
-        _await(serving, port, log)
-        yield Listening.of(f"shop@{LOCAL}:{port}")
-    finally:
-        serving.terminate()
-        serving.wait()
-
-
-def _await(serving: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    until = time.monotonic() + READY_SECONDS
-    while time.monotonic() < until and serving.poll() is None:
-        with closing(socket.socket()) as asking:
-            if not asking.connect_ex((LOCAL, port)):
-                return
-        time.sleep(0.05)
-    text = log.read_text("utf-8", "replace")
-    raise HostError("no database can be filled here to be brought", said=text)
+        with serving(Host("here", LOCAL, Local("here")), words, seconds=READY_SECONDS) as port:
+            yield Listening.of(f"shop@{LOCAL}:{port}")
+    except HostError as error:
+        problem = "no database can be filled here to be brought"
+        raise HostError(problem, said=error.said or error.what) from None

@@ -19,6 +19,7 @@ import pytest
 from boxes import NAME
 from figures import figures
 from leftovers import another
+from waiting import free_port
 
 from labkit.box.guests import accelerator, kernel
 from labkit.errors import HostError, ResultsError
@@ -27,7 +28,6 @@ from labkit.studies.raid_vmmark import study
 from labkit.tile.users import MAIL, SHOP, SOCIAL
 from labkit.transports.local import Local
 from labkit.workloads import tiles as module
-from labkit.workloads._brought import free_port
 from labkit.workloads._sections import joined, parted
 from labkit.workloads.tiles import TileLoad
 
@@ -129,11 +129,11 @@ def test_the_mail_server_takes_nothing_for_others_and_shows_nothing_without_the_
         pytest.skip("needs root" if os.geteuid() else f"needs {name}")
     if not old_dovecot():
         pytest.skip("needs dovecot")
-    word, port = secrets.token_hex(8), free_port("127.0.0.1")
+    word, port = secrets.token_hex(8), free_port()
     (tmp_path / "word").write_text(word)
     at = tempfile.mkdtemp(prefix="lk-", dir="/tmp")  # a socket's path must be short
     Path(at).chmod(0o711)
-    words = ("127.0.0.1", str(port), str(free_port("127.0.0.1")), "2", str(tmp_path / "word"))
+    words = ("127.0.0.1", str(port), str(free_port()), "2", str(tmp_path / "word"))
     served = subprocess.Popen(["sh", "-c", module.MAIL_SERVER, "mail", f"{at}/mail", *words])
     try:
         smtp = answered(lambda: smtplib.SMTP("127.0.0.1", port))
