@@ -21,6 +21,7 @@ from labkit.settings._ways import OnHost
 from labkit.settings.availability import GuestProtected
 from labkit.settings.passthrough import Passthrough
 from labkit.settings.storage import DiskQueue, DiskScheduler
+from labkit.transports.local import Local
 
 PROGRAMS = ("cibadmin", "corosync", "crm_verify", "dockerd", "ip", "libvirtd")
 
@@ -165,7 +166,7 @@ def test_settings_of_disks_and_processes_of_our_own(host_of, sleeper, name):
     host, folder = host_of("linux")
     (case,) = (one for one in cases.of_folder(folder) if one.name == name)
     if name == "ProcessCpus":
-        host = replace(host, transport=worlds.Local())
+        host = replace(host, transport=Local())
     tried(host, case)
 
 
