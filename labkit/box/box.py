@@ -16,19 +16,25 @@ from labkit.box.cgroup import Cgroup
 from labkit.box.containers import container
 from labkit.box.folder import Folder, Tell, all_boxes
 from labkit.box.guests import accelerator, disk, migration, waking
-from labkit.box.lab_file import SSH_CONFIG, lab_toml
 from labkit.box.layout import ROOT, Layout, check_name, link_name
 from labkit.box.machine import Machine
 from labkit.box.namespaces import Namespace
 from labkit.box.network import links
 from labkit.box.network.shaping import Shaping
-from labkit.box.network.subnets import free_pair
 from labkit.box.processes import ENVIRONMENT, network_of
 from labkit.box.rootless import sudo, user_namespace
 from labkit.box.rootless.inside import inside, ssh_config
 from labkit.box.rootless.user_namespace import Rootless
 from labkit.box.sshd import KeyPair, known_hosts
-from labkit.box.status import BoxStatus, in_force, is_ours, left_over, status
+from labkit.box.status import (
+    SSH_CONFIG,
+    BoxStatus,
+    in_force,
+    is_ours,
+    lab_toml,
+    left_over,
+    status,
+)
 from labkit.errors import BoxError, HostError
 from labkit.lab import opened
 
@@ -169,7 +175,8 @@ def _promise(folder: Folder, plan: topology.Topology, tell: Tell) -> Layout:
         folder.make()
         machine = Machine.read()
         room.check_machine(made_of, machine)
-        layout = Layout(folder.name, free_pair(), machine.cpus, made_of, *files, machine.by_node)
+        pair = room.free_pair()
+        layout = Layout(folder.name, pair, machine.cpus, made_of, *files, machine.by_node)
         folder.write(folder.layout, layout.to_json())
     return layout
 

@@ -17,13 +17,13 @@ from typing import Any
 from labkit.box import needs
 from labkit.box.cgroup import Cgroup
 from labkit.box.folder import up_again
-from labkit.box.lab_file import LinkStatus
 from labkit.box.layout import Layout
 from labkit.box.network.link import LinkPlan
 from labkit.box.network.links import wires
 from labkit.box.network.shaping import Shaping, shaped
 from labkit.box.processes import network_of, run
 from labkit.box.rootless.user_namespace import Rootless
+from labkit.box.status import LinkStatus
 from labkit.errors import BadInput, BoxError, LabkitError, Unknown
 
 PROGRAMS = ("bridge",)
@@ -91,16 +91,8 @@ def _cut(name: str, role: str, network: str) -> Iterator[None]:
             _heal(switch, port)
 
 
-@contextmanager
-def _shape(
-    name: str, role: str, rate: str, delay: str, jitter: str, loss: str
-) -> Iterator[LinkStatus]:
-    with shaped(name, LinkPlan(role, rate, delay, jitter, loss)) as link:
-        yield link
-
-
 FAULTS: Mapping[str, Callable[..., AbstractContextManager[LinkStatus | None]]] = {
-    "cut": _cut, "shape": _shape,
+    "cut": _cut, "shape": lambda name, *figures: shaped(name, LinkPlan(*figures)),
 }  # fmt: skip
 
 

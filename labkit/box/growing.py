@@ -28,7 +28,6 @@ Tables = Mapping[str, Any]
 class _Family:
     """The first of several guests: how many there may be, and what each may have."""
 
-    role: str
     many: tuple[int, int]
     vcpus: tuple[int, int]
     memory: tuple[int, int]
@@ -36,10 +35,9 @@ class _Family:
     @classmethod
     def of(cls, name: str, role: str, table: Tables) -> _Family:
         """Read it from its table."""
-        number = _range(name, role, MANY, table.get(MANY, "1"), BETWEEN)
-        vcpus = _range(name, role, "vcpus", table.get("vcpus", "1"), BETWEEN)
-        memory = _range(name, role, "memory", table.get("memory", USUAL_MEMORY), MEMORY)
-        return cls(role, number, vcpus, memory)
+        usual = ((MANY, "1", BETWEEN), ("vcpus", "1", BETWEEN), ("memory", USUAL_MEMORY, MEMORY))
+        return cls(*(_range(name, role, key, table.get(key, text), form)
+                     for key, text, form in usual))  # fmt: skip
 
     def number(self, cpus: int) -> int:
         """The number of copies on a number of CPUs."""

@@ -8,11 +8,9 @@ import zlib
 from dataclasses import asdict, dataclass
 from ipaddress import IPv4Network
 
-from labkit.box.containers.container import ContainerPlan
 from labkit.box.guests.disk import device
-from labkit.box.guests.guest_plan import GuestPlan
 from labkit.box.network.link import LinkPlan
-from labkit.box.topology import HostPlan, Topology
+from labkit.box.topology import ContainerPlan, GuestPlan, HostPlan, Topology
 from labkit.errors import BadInput
 from labkit.machine.cpus import ranges
 

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from html import escape
 
-from labkit.box.lab_file import LinkStatus
-from labkit.box.status import BoxStatus, HostStatus
+from labkit.box.status import BoxStatus, HostStatus, LinkStatus
 
 WIDTH, HEIGHT, GAP, TOP = 168, 92, 20, 96
 GUEST_HEIGHT = 64

@@ -1,4 +1,4 @@
-"""The status of a box: what exists of it, and whether it works."""
+"""The status of a box: what exists of it, whether it works, and the lab.toml that says so."""
 
 import json
 import socket
@@ -10,7 +10,6 @@ from pathlib import Path
 from labkit.box import needs
 from labkit.box.cgroup import Cgroup, groups, hierarchy
 from labkit.box.folder import BOXES, Folder
-from labkit.box.lab_file import LinkStatus
 from labkit.box.layout import NAME, OUR_MAC, Layout, check_name, link_name
 from labkit.box.network.splice import splice_of
 from labkit.box.rootless import user_namespace
@@ -18,8 +17,26 @@ from labkit.box.rootless.inside import inside, tier
 from labkit.box.rootless.user_namespace import Rootless, kept
 from labkit.box.sshd import BANNER_SECONDS, GUEST_BANNER_SECONDS, greets
 from labkit.errors import BoxError, LabkitError
-from labkit.lab import held, opened
+from labkit.lab import RELAYS, held, opened
 from labkit.machine.stopping import together
+
+SSH_CONFIG = "ssh_config"
+"""Beside the lab.toml, where only a command leads to the hosts."""
+
+
+@dataclass(frozen=True)
+class LinkStatus:
+    """A link that is shaped: `measured` has the same keys, in words with units.
+
+    `by` says what shapes it: tbf or netem of the kernel, or a relay of ours.
+    """
+
+    role: str
+    by: str
+    asked: Mapping[str, str]
+    measured: Mapping[str, str] = field(default_factory=dict)
+    alive: bool = True
+    """Not so when its relay has ended: then nothing passes."""
 
 
 @dataclass(frozen=True)
@@ -214,3 +231,32 @@ def _inner(
             disks = layout.disks_of(role) if role in layout.with_disks else {}
             statuses.append(GuestStatus(role, layout.on(role), state, disks))
     return tuple(statuses)
+
+
+def lab_toml(layout: Layout, links: Sequence[LinkStatus] = ()) -> str:
+    """The box as `Lab.read` reads it; its disks are named as their guests' own Linux names them."""
+    disks = {role: layout.disks_of(role) for role in layout.with_disks}
+    described = (f"{role}: {', '.join(f'{name} {text}' for name, text in named.items())}"
+                 for role, named in disks.items())  # fmt: skip
+    tables: dict[str, Mapping[str, str]] = {
+        "": {"name": layout.name, "known_hosts": "known_hosts",
+             "ssh_config": SSH_CONFIG if inside() else ""},
+        "box": {"tier": tier(), "accelerator": layout.accelerators, "wakeups": layout.wakeups,
+                "containers": layout.engines, "disks": "; ".join(described)},
+    }  # fmt: skip
+    for role in layout.roles:
+        tables[f"hosts.{role}"] = {
+            "control": layout.control(role), "address": layout.data(role),
+            "interface": layout.interface(role), "user": "root", "key": "key",
+            "disks": " ".join(f"/dev/{name}" for name in disks.get(role, ())),
+        }  # fmt: skip
+    for link in links:
+        carried = {RELAYS: splice_of(layout, link.role).stem} if link.by == "relay" else {}
+        measured = {f"{key}_measured": text for key, text in link.measured.items()}
+        tables[f"links.{link.role}"] = {"by": link.by, **carried, **link.asked, **measured}
+    return "\n".join(_table(name, values) for name, values in tables.items())
+
+
+def _table(name: str, values: Mapping[str, str]) -> str:
+    lines = [f'{key} = "{text}"\n' for key, text in values.items() if text]
+    return "".join([f"[{name}]\n" if name else "", *lines])

@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from labkit.box import growing
-from labkit.box.containers.container import CONTAINER_KEYS, IN_GUESTS, ContainerPlan
-from labkit.box.guests.guest_plan import AUTO, LEAST_QEMU_MEMORY, NICS, QEMU, GuestPlan
+from labkit.box.containers.container import ENGINES
+from labkit.box.guests.disk import Disk, checked
 from labkit.box.machine import Machine
 from labkit.box.network.link import LINK_KEYS, LinkPlan
 from labkit.errors import BadInput, Unknown
@@ -25,10 +25,20 @@ BUILT_IN = Path(__file__).parent / "topologies"
 DOCS = "notebooks/docs/box.md"
 ROLE = re.compile(r"[a-z][a-z0-9]{0,14}", re.ASCII)
 MEMORY = re.compile(r"([1-9]\d{0,5})M", re.ASCII)
-LEAST_MEMORY = 64
-"""MiB; a guest with less does not reach its sshd."""
+LEAST_MEMORY, LEAST_QEMU_MEMORY, LEAST_CONTAINER_MEMORY = 64, 192, 16
+"""MiB; with less none reaches its sshd, or has a session. The root of QEMU's is in its memory."""
+AUTO, QEMU = "auto", "qemu"
+HOST_ROOT = "host"
+ONLY_QEMU = re.compile(r"qcow2|/s\b|=|iothread")
+"""Disks that User-Mode Linux has not; it alone has some that copy on write."""
+NICS = {"virtio": "virtio-net-pci", "e1000": "e1000-82545em"}
+"""Kinds of data NICs of a guest of QEMU, and what QEMU calls each."""
 HOST_KEYS = {"cpus", "scratch"}
 GUEST_KEYS = {"on", "memory", "backing", "accelerator", "vcpus", "nic"}
+CONTAINER_KEYS = {"on", "network", "cpus", "memory", "engine"}
+NETWORKS = ("bridge", "host")
+IN_GUESTS = ("any", "crun", "runc")
+"""A guest starts programs slowly: Docker's engine would take it longer than a study."""
 MOST_MACHINES = 200
 SHARING = "shared"
 SCRATCHES = ("disk", SHARING)
@@ -65,6 +75,85 @@ class HostPlan:
         part, half = {**ASIDE, **OF_NODES}.get(self.cpus, self.cpus), len(cpus) // 2
         shares = dict(zip(HALVES, (cpus, cpus[:half], cpus[half:]), strict=True))
         return (shares[part] or cpus) if part in shares else _parse_cpus(self.role, self.cpus)
+
+
+@dataclass(frozen=True)
+class GuestPlan:
+    """A virtual machine on the host `on`, with `memory` to see."""
+
+    role: str
+    on: str
+    memory: str = "128M"
+    accelerator: str = AUTO
+    vcpus: str = "1"
+    disks: tuple[str, ...] = ()
+    backing: str = "memory"
+    """Of its memory: with `disk` it is a file there, so that its host can take some of it away."""
+    wakeups: str = ""
+    """Of User-Mode Linux, once it is chosen: kept, or lossy as its kernel has them by itself."""
+    nic: str = "virtio"
+    """Of QEMU: the kind of its data NIC, paravirtual or an adapter that is emulated."""
+    root: str = ""
+    """Of QEMU, once it is chosen: `host` where it has its host's files, and stays there."""
+
+    @property
+    def kind(self) -> str:
+        """The accelerator that is asked for, be it by what only one of them has."""
+        if self.accelerator != AUTO:
+            return self.accelerator
+        if any("cow" in str(disk).split() for disk in self.disks):
+            return "uml"
+        only = any(ONLY_QEMU.search(str(disk)) for disk in self.disks)
+        return QEMU if only or self.vcpus != "1" or self.nic in (*NICS,)[1:] else AUTO
+
+    def run_by(self, accelerator: str) -> Self:
+        """The same as this accelerator runs it."""
+        if self.kind != AUTO or accelerator in ("", "uml"):
+            return replace(self, accelerator=accelerator)
+        memory = f"{max(self.mebibytes, LEAST_QEMU_MEMORY)}M"
+        return replace(self, accelerator=accelerator, root=HOST_ROOT, memory=memory)
+
+    @property
+    def mebibytes(self) -> int:
+        """Its memory in MiB."""
+        return int(self.memory[:-1])
+
+    @property
+    def volumes(self) -> tuple[Disk, ...]:
+        """Its disks."""
+        return checked(self.role, self.kind, self.disks)
+
+
+@dataclass(frozen=True)
+class ContainerPlan:
+    """A container on the host or guest `on`; without `cpus` and `memory` it has what that has."""
+
+    role: str
+    on: str
+    network: str = "bridge"
+    """Behind the engine's bridge, or as `host`: on the host's own links."""
+    cpus: str = ""
+    memory: str = ""
+    engine: str = "any"
+    """Docker where it is installed, else crun or runc: then its networking is made as Docker's."""
+
+    def __post_init__(self) -> None:
+        for key, value, values in (
+            ("network", self.network, NETWORKS), ("engine", self.engine, ENGINES)
+        ):  # fmt: skip
+            if value not in values:
+                raise Unknown(f"{key} of container {self.role}", value, values)
+        fits = MEMORY.fullmatch(self.memory) and int(self.memory[:-1]) >= LEAST_CONTAINER_MEMORY
+        if self.memory and not fits:
+            raise BadInput(
+                f"cannot give container {self.role} {self.memory!r} of memory",
+                hint=f'write it as "256M"; the least is {LEAST_CONTAINER_MEMORY}M',
+            )
+
+    @property
+    def in_guest(self) -> ContainerPlan:
+        """The plan as a guest runs it: for any engine, the one that needs no daemon."""
+        return replace(self, engine="crun") if self.engine == "any" else self
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from labkit.box.guests import disk, kernel, waking
-from labkit.box.guests.cpio import Archive
-from labkit.box.guests.guest_plan import NICS, GuestPlan
+from labkit.box.guests.image import Archive
 from labkit.box.layout import ROOT, Layout
 from labkit.box.network.links import at_guest, at_host, container_ends, guest_ends
 from labkit.box.sshd import HOST_KEY, SETTINGS, USER_KEYS, KeyPair, sshd_config
+from labkit.box.topology import NICS, GuestPlan
 from labkit.machine.cpus import ranges
 
 SCRIPTS = Path(__file__).parent

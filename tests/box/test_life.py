@@ -13,15 +13,13 @@ from leftovers import another, kept_by_the_kernel, snapshot
 from waiting import awaited
 
 from labkit import box
-from labkit.box import folder, needs
+from labkit.box import folder, needs, room
 from labkit.box.cgroup import Cgroup
 from labkit.box.folder import Folder
 from labkit.box.guests import accelerator
-from labkit.box.network import subnets
 from labkit.box.rootless import sudo, user_namespace
 from labkit.box.status import left_over
 from labkit.errors import BadInput, BoxError
-from labkit.lab import opened
 from labkit.running import possible
 from labkit.studies import find
 
@@ -57,15 +55,12 @@ def test_without_user_mode_linux_there_is_a_smaller_box(monkeypatch):
     absent = needs.Need(("no-such-program",), "user-mode-linux", "a guest", required=False)
     monkeypatch.setitem(needs.NEEDS, "guest", absent)
     monkeypatch.setenv(accelerator.VARIABLE, "uml")
-    try:
-        with opened(box.up(TWO)) as lab:
-            assert set(lab.hosts) == {"client", "server"} and lab.emulated
-            refused = possible.refusals(find("lat_ping"), lab)
-            guests = {"VM-Default", "VM-SRIOV", "VM-Latency-SRIOV"}
-            assert {name.partition(" [")[0] for name in refused} == guests
+    with another(TWO, "pair") as lab:
+        assert set(lab.hosts) == {"client", "server"} and lab.emulated
+        refused = possible.refusals(find("lat_ping"), lab)
+        guests = {"VM-Default", "VM-SRIOV", "VM-Latency-SRIOV"}
+        assert {name.partition(" [")[0] for name in refused} == guests
         assert box.status(TWO).state == "up"
-    finally:
-        box.down(TWO)
 
 
 def test_down_of_nothing_does_nothing():
@@ -75,14 +70,11 @@ def test_down_of_nothing_does_nothing():
 
 
 def test_two_boxes_work_side_by_side(lab):
-    try:
-        with opened(box.up(TWO)) as other:
-            for role in ("client", "server", "guest"):
-                assert other.host(role).check("hostname").strip() == f"{TWO}-{role}"
-                assert lab.host(role).check("hostname").strip() == f"{NAME}-{role}"
-                assert other.host(role).address != lab.host(role).address
-    finally:
-        box.down(TWO)
+    with another(TWO, "pair") as other:
+        for role in ("client", "server", "guest"):
+            assert other.host(role).check("hostname").strip() == f"{TWO}-{role}"
+            assert lab.host(role).check("hostname").strip() == f"{NAME}-{role}"
+            assert other.host(role).address != lab.host(role).address
     assert lab.host("guest").check("hostname").strip() == f"{NAME}-guest"
 
 
@@ -241,7 +233,7 @@ def test_missing_programs_are_named_with_their_packages(monkeypatch):
 
 
 def test_when_every_subnet_is_used_it_says_so(monkeypatch):
-    monkeypatch.setattr(subnets, "PAIRS", 0)
+    monkeypatch.setattr(room, "PAIRS", 0)
     before = snapshot(TWO)
     with pytest.raises(BoxError, match="no free subnet"):
         box.up(TWO)

@@ -3,14 +3,15 @@
 import json
 import os
 import re
+import subprocess
+import sys
 
 import pytest
 from boxes import NAME
-from inside import said, throughput
 
 from labkit import box
-from labkit.box import Faults
 from labkit.box.cgroup import cpu_sets
+from labkit.box.folder import Folder
 from labkit.box.network.shaping import Shaping
 from labkit.changes.in_force import applied
 from labkit.controls import kept
@@ -21,15 +22,60 @@ from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.mtu import Mtu
 
-PROGRAMS = ("ping", "taskset")
+PROGRAMS = ("nsenter", "ping", "taskset")
 
 pytestmark = pytest.mark.box
 TWO_CPUS = len(os.sched_getaffinity(0)) > 1
 
 
-@pytest.fixture
-def faults(lab_file):
-    return Faults(NAME)
+CLOCKED = "import socket, sys, time\n"
+
+
+def started(role, program, *words):
+    """A program of this machine's Python in a host's network, with its output to read."""
+    pid = str(json.loads(Folder(NAME).pids.read_text())[role])
+    command = ["nsenter", "-t", pid, "-n", sys.executable, "-c",
+               CLOCKED + program, *map(str, words)]  # fmt: skip
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def said(role, program, *words):
+    """What the program prints, to its end."""
+    with started(role, program, *words) as process:
+        text = process.stdout.read()
+    assert process.returncode == 0
+    return text
+
+
+TAKES = """
+with socket.create_server((sys.argv[1], 5001)) as door:
+    print("open", flush=True)
+    there, _ = door.accept()
+    total, counted = 0, 0.0
+    begun = time.perf_counter()
+    while taken := len(there.recv(1 << 20)):
+        now = time.perf_counter()
+        # What filled the queues at first is not counted.
+        if counted:
+            total += taken
+        elif now > begun + 0.5:
+            counted = now
+    print(8 * total / (time.perf_counter() - counted))
+"""
+GIVES = """
+with socket.create_connection((sys.argv[1], 5001)) as there:
+    end = time.perf_counter() + float(sys.argv[2])
+    while time.perf_counter() < end:
+        there.sendall(b"x" * 65536)
+"""
+
+
+def throughput(giver, taker, address, seconds=1.2):
+    """Bits per second of one TCP connection."""
+    with started(taker, TAKES, address) as process:
+        assert process.stdout.readline() == "open\n"
+        said(giver, GIVES, address, seconds)
+        return float(process.stdout.read())
 
 
 def fastest(lab, role, count=200):
@@ -43,9 +89,9 @@ def test_throughput_falls_when_the_rate_falls(lab, faults):
     address, found = lab.host("server").address, {}
     for rate in (5, 40):
         with faults.shape("server", rate=f"{rate} Mbit/s"):
-            found[rate] = throughput(NAME, "client", "server", address) / 1e6
-            found[-rate] = throughput(NAME, "server", "client", lab.host("client").address) / 1e6
-    free = throughput(NAME, "client", "server", address) / 1e6
+            found[rate] = throughput("client", "server", address) / 1e6
+            found[-rate] = throughput("server", "client", lab.host("client").address) / 1e6
+    free = throughput("client", "server", address) / 1e6
     assert all(found[way * rate] < 1.15 * rate for rate in (5, 40) for way in (1, -1)), found
     assert 2 * found[5] < found[40] < free and 2 * found[-5] < found[-40] < free, (found, free)
 
@@ -135,7 +181,7 @@ def test_the_way_to_a_guest_costs_more_without_a_direct_path(lab):
     def cost():
         lab.host("client").check("ping", "-n", "-c", "2", "-W", "5", lab.host("guest").address)
         with applied([GuestPower("paused")], lab.hosts):
-            return float(said(NAME, "client", FRAMES, mac("guest"), mac("client")))
+            return float(said("client", FRAMES, mac("guest"), mac("client")))
 
     usual, direct = [], []
     for _ in range(9):

@@ -11,7 +11,7 @@ import pytest
 from knobs import SCRIPT
 
 from labkit.box.guests import accelerator
-from labkit.box.guests.cpio import Archive
+from labkit.box.guests.image import Archive
 from labkit.changes.journal_lines import encoded
 
 PROGRAMS = ("find", "mkfs.ext4", "mount")

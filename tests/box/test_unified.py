@@ -10,7 +10,7 @@ import emulated
 import pytest
 
 from labkit.box.guests import accelerator, kernel
-from labkit.box.guests.cpio import Archive
+from labkit.box.guests.image import Archive
 
 PROGRAMS = ("busybox", "ip", "mount")
 

@@ -42,7 +42,7 @@ def first_root(file, archive):
 
 def words(first, mebibytes, *more, text="", machine="q35", threads=""):
     """The command of a machine with a first root, and what else it has."""
-    how = "kvm" if kvm.works(lambda _: None) else f"tcg{threads}"
+    how = f"tcg{threads}" if kvm.refusal(lambda _: None) else "kvm"
     return [
         accelerator.QEMU, "-accel", how, "-machine", machine, "-cpu", "max", "-m", str(mebibytes),
         "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio",

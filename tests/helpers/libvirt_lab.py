@@ -13,7 +13,7 @@ from lab_toml import lab_toml, row, table
 
 from labkit import box
 from labkit.box.guests import kernel
-from labkit.box.guests.cpio import Archive
+from labkit.box.guests.image import Archive
 from labkit.box.sshd import KeyPair
 from labkit.gates import gate
 from labkit.lab import opened

@@ -18,7 +18,7 @@ from sshd import reached
 from waiting import awaited, free_port
 
 from labkit.box.guests import accelerator
-from labkit.box.guests.cpio import Archive
+from labkit.box.guests.image import Archive
 from labkit.box.sshd import KeyPair, greets
 from labkit.errors import HostError
 from labkit.ssh.connection import Address

@@ -1,65 +1,21 @@
-"""Containers on the hosts of a box: the configuration, the engine that runs them, and their files.
+"""The engines that run the containers on the hosts of a box, and their programs.
 
 An engine runs in a host's own namespaces, with all its files there: it ends with the host, and the
 machine's own Docker is not asked. Containers have the programs of the machine, as the hosts do.
 """
 
-from __future__ import annotations
-
-import re
 import shutil
-from dataclasses import dataclass, replace
 
 from labkit.box.needs import SEARCH_PATH
 from labkit.box.rootless.inside import inside
-from labkit.errors import BadInput, BoxError, Unknown
+from labkit.errors import BoxError
 
 PROGRAMS = ("docker",)
 
-CONTAINER_KEYS = {"on", "network", "cpus", "memory", "engine"}
-NETWORKS = ("bridge", "host")
 DOCKER = ("docker", "dockerd", "containerd", "iptables")
 ENGINES = ("any", "docker", "crun", "runc")
-IN_GUESTS = ("any", "crun", "runc")
-"""A guest starts programs slowly: Docker's engine would take it longer than a study."""
 PACKAGES = {"docker": "docker.io", "crun": "crun", "runc": "runc"}
 NO_GROUPS = "they need control groups, which only root has here"
-LEAST_MEMORY = 16
-"""MiB; what sshd and a session need."""
-
-
-@dataclass(frozen=True)
-class ContainerPlan:
-    """A container on the host or guest `on`; without `cpus` and `memory` it has what that has."""
-
-    role: str
-    on: str
-    network: str = "bridge"
-    """Behind the engine's bridge, or as `host`: on the host's own links."""
-    cpus: str = ""
-    memory: str = ""
-    engine: str = "any"
-    """Docker where it is installed, else crun or runc: then its networking is made as Docker's."""
-
-    def __post_init__(self) -> None:
-        for key, value, values in (
-            ("network", self.network, NETWORKS), ("engine", self.engine, ENGINES)
-        ):  # fmt: skip
-            if value not in values:
-                raise Unknown(f"{key} of container {self.role}", value, values)
-        fits = re.fullmatch(r"[1-9]\d{0,5}M", self.memory, re.ASCII) and (
-            int(self.memory[:-1]) >= LEAST_MEMORY
-        )
-        if self.memory and not fits:
-            raise BadInput(
-                f"cannot give container {self.role} {self.memory!r} of memory",
-                hint=f'write it as "256M"; the least is {LEAST_MEMORY}M',
-            )
-
-    @property
-    def in_guest(self) -> ContainerPlan:
-        """The plan as a guest runs it: for any engine, the one that needs no daemon."""
-        return replace(self, engine="crun") if self.engine == "any" else self
 
 
 def choice(engine: str) -> str:

@@ -7,8 +7,7 @@ import shutil
 from labkit.box import needs
 from labkit.box.folder import Tell
 from labkit.box.guests import image, kernel, kvm
-from labkit.box.guests.guest_plan import AUTO, HOST_ROOT
-from labkit.box.topology import Topology
+from labkit.box.topology import AUTO, HOST_ROOT, Topology
 from labkit.errors import BoxError, Unknown
 
 QEMU = "qemu-system-x86_64"
@@ -35,7 +34,7 @@ def choice(kind: str, tell: Tell) -> str:
         no_qemu = not shutil.which(QEMU, path=needs.SEARCH_PATH)
         hint = needs.how_to_get(needs.NEEDS["qemu"].package) if no_qemu else kernel.HINT
         raise BoxError("guests of QEMU cannot be made here", said=reason, hint=hint)
-    if kind == "qemu" and (preferred() == "tcg" or (preferred() != "kvm" and not kvm.works(tell))):
+    if kind == "qemu" and (preferred() == "tcg" or (preferred() != "kvm" and kvm.refusal(tell))):
         return "tcg"
     if kind != "tcg" and (reason := kvm.refusal(tell)):
         hint = kvm.MEND if kvm.closed() else 'accelerator = "auto" uses whatever works'

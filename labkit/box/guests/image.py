@@ -1,6 +1,7 @@
 """The root of a guest of QEMU: a choice of this machine's own programs, held in its memory.
 
-A guest that has its host's files begins with a small one, which loads its drivers.
+A guest that has its host's files begins with a small one, which loads its drivers. Both are
+archives in the form that a kernel unpacks as its first root (cpio, "newc").
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +20,6 @@ from pathlib import Path
 
 from labkit.box.folder import BOXES, Tell
 from labkit.box.guests import kernel
-from labkit.box.guests.cpio import Archive
 from labkit.box.guests.kernel import Kernel, cache
 from labkit.box.needs import SEARCH_PATH
 from labkit.errors import BoxError
@@ -41,6 +42,8 @@ PARTS = ("/usr/lib/openssh/sshd-*", "/usr/libexec/openssh/sshd-*", "/usr/lib/ssh
 """Since OpenSSH 9.8 sshd has others begin each session, in a folder of theirs."""
 FOLDERS = "/dev/pts /proc /sys /run/sshd /tmp /root /etc /var/lib /var/tmp"
 LIBRARY = re.compile(r"(/\S+) \(0x")
+MAGIC, END = "070701", "TRAILER!!!"
+CONSOLE = (5, 1)
 
 
 def path(guest_kernel: Kernel, tell: Tell, *, loader: bool = False) -> Path:
@@ -83,8 +86,8 @@ def _programs(names: str, welcome: str) -> Iterator[tuple[str, Path]]:
 def _digest(guest_kernel: Kernel, programs: Iterable[Path]) -> str:
     facts = [str(guest_kernel.image), Path(__file__).read_text()]
     for program in programs:
-        stat = program.stat()
-        facts.append(f"{program} {stat.st_size} {stat.st_mtime_ns}")
+        status = program.stat()
+        facts.append(f"{program} {status.st_size} {status.st_mtime_ns}")
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
 
 
@@ -111,3 +114,47 @@ def _libraries(programs: Iterable[Path]) -> set[str]:
     # perl's own list of what it is made for, which holds the numbers of system calls.
     libraries |= {str(file) for file in Path("/usr/lib").glob("*/perl-base/Config.pm")}
     return libraries
+
+
+class Archive:
+    """Grows by what is added to it; parents come first, as the kernel wants them."""
+
+    def __init__(self) -> None:
+        self._out = bytearray()
+        self._folders: set[str] = {"/"}
+        self._count = 0
+
+    def folders(self, paths: Iterable[str], mode: int = 0o755) -> None:
+        """Add folders, and those that they are in."""
+        for path in paths:
+            for folder in [*reversed(Path(path).parents), Path(path)]:
+                if (name := str(folder)) not in self._folders:
+                    self._folders.add(name)
+                    self._add(name, stat.S_IFDIR | mode)
+
+    def files(self, content: Mapping[str, bytes], mode: int = 0o755) -> None:
+        """Add files by path."""
+        for path, text in content.items():
+            self.folders([str(Path(path).parent)])
+            self._add(path, stat.S_IFREG | mode, text)
+
+    def console(self) -> None:
+        """Add the device that the first process speaks to."""
+        self.folders(["/dev"])
+        self._add("/dev/console", stat.S_IFCHR | 0o600, device=CONSOLE)
+
+    def whole(self) -> bytes:
+        """The archive, ended; two that follow each other are read as one."""
+        self._add(END, 0)
+        return bytes(self._out)
+
+    def _add(
+        self, path: str, mode: int, content: bytes = b"", device: tuple[int, int] = (0, 0)
+    ) -> None:
+        self._count += 1
+        name = path.lstrip("/").encode() + b"\0"
+        numbers = (self._count, mode, 0, 0, 1, 0, len(content), 0, 0, *device, len(name), 0)
+        head = MAGIC + "".join(f"{number:08x}" for number in numbers)
+        for part in (head.encode() + name, content):
+            self._out += part
+            self._out += b"\0" * (-len(self._out) % 4)

@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from labkit.box.needs import CHECKOUT
@@ -94,7 +93,8 @@ def find(*drivers: str) -> Kernel | None:
     for root in (FETCHES, Path("/")):
         for image in sorted((root / "boot").glob("vmlinuz-*"), reverse=True):
             modules = root / "lib/modules" / image.name.removeprefix("vmlinuz-")
-            if modules.is_dir() and all(map(partial(_is_usable, modules), names)):
+            files = {name: (f"{name}.ko", f"{name}.ko.xz") for name in names}
+            if all(any(any(modules.rglob(end)) for end in ends) for ends in files.values()):
                 with suppress(OSError), image.open("rb") as file:
                     if file.read(1):
                         return Kernel(image, modules)
@@ -104,10 +104,6 @@ def find(*drivers: str) -> Kernel | None:
 def content(module: Path) -> bytes:
     """The module as the kernel takes it."""
     return lzma.decompress(module.read_bytes()) if module.suffix == ".xz" else module.read_bytes()
-
-
-def _is_usable(modules: Path, driver: str) -> bool:
-    return any(any(modules.rglob(name)) for name in (f"{driver}.ko", f"{driver}.ko.xz"))
 
 
 # A module's file may have dashes where its name has underscores.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from labkit.box.folder import Tell
 from labkit.box.guests import image, kernel
-from labkit.box.guests.cpio import Archive
+from labkit.box.guests.image import Archive
 from labkit.box.processes import ENVIRONMENT
 from labkit.box.rootless.inside import inside
 
@@ -30,13 +30,11 @@ MEND = f"sudo chmod 666 {DEVICE}"
 NO_TRIAL = "KVM is there, and no guest was booted yet"
 
 
-def works(tell: Tell) -> bool:
-    """Whether a guest really comes up under KVM: that its device opens does not show it."""
-    return not refusal(tell)
-
-
 def refusal(tell: Tell) -> str:
-    """The reason why no guest comes up under KVM; empty where one does."""
+    """The reason why no guest comes up under KVM; empty where one does.
+
+    That its device opens does not show it.
+    """
     if reason := closed():
         return reason
     boot = BOOT.read_text().strip()

@@ -13,9 +13,13 @@ from typing import Any
 
 from labkit.box import needs
 from labkit.box.folder import Folder, not_up, up_again
-from labkit.box.guests.move import (
+from labkit.box.guests.moving import (
+    AS_IT_COMES,
     ENDS,
+    Hears,
     Move,
+    Moving,
+    WatchedMove,
     arrived,
     check_fit,
     copied,
@@ -23,10 +27,8 @@ from labkit.box.guests.move import (
     exports,
     in_network,
     prepare_disks,
-)
-from labkit.box.guests.moving import AS_IT_COMES, Hears, Moving, WatchedMove
+)  # fmt: skip
 from labkit.box.layout import Layout
-from labkit.box.network.crossing import Crossing
 from labkit.box.network.links import (
     UPLINK,
     VSWITCH,
@@ -36,6 +38,7 @@ from labkit.box.network.links import (
     at_switch_for,
     wires,
 )
+from labkit.box.network.shaping import Crossing
 from labkit.box.processes import run
 from labkit.box.status import in_force, stands
 from labkit.box.view import GUESTS
@@ -235,7 +238,7 @@ def _cross(move: Move) -> Iterator[str]:
         return
     pids = {role: move.pid(role) for role in ("switch", move.origin.name, move.to.name)}
     crossing = Crossing(move.folder.name, pids, move.origin.name, move.to.name)
-    with crossing.made(link) as (_, address):
+    with crossing.made(link) as address:
         yield address
 
 

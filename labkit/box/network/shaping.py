@@ -2,6 +2,9 @@
 
 What is in force stands in `links.json` of the box: what was asked, by what it is done (tbf, netem,
 or a relay of ours where the kernel cannot delay), and what was measured.
+
+Guests that move may have a link of their own from host to host, as fast and long as asked. It leads
+past the data network, so that what shapes it stands in no guest's way.
 """
 
 from __future__ import annotations
@@ -23,20 +26,27 @@ from typing import Any
 from labkit.box import namespaces
 from labkit.box.cgroup import Cgroup
 from labkit.box.folder import Folder, not_up
-from labkit.box.lab_file import LinkStatus, lab_toml
 from labkit.box.layout import PROBE_SEAT, SWITCH_MAC, Layout, data_net
 from labkit.box.network import splice
 from labkit.box.network.link import LinkPlan
 from labkit.box.network.splice import splice_of
-from labkit.box.processes import ENVIRONMENT, network_of
-from labkit.box.status import in_force
+from labkit.box.processes import ENVIRONMENT, network_of, run
+from labkit.box.status import LinkStatus, in_force, lab_toml
 from labkit.errors import BoxError, Unknown
 
-PROGRAMS = ("unshare",)
+PROGRAMS = ("ip", "sysctl", "tc", "unshare")
 
 PLACE = Path(__file__).parent
 KINDS = {"tbf": "rate 1mbit burst 5000 limit 5000", "netem": "delay 1ms"}
 MEASURING_SECONDS, ENDS_SECONDS = 120.0, 5.0
+END, MIDDLE = "crossing0", ("crossing-o", "crossing-q")
+ADDRESSES = ("198.51.100.1", "198.51.100.2")
+"""Set aside for documentation (RFC 5737): nothing but the two ends is there."""
+BUFFERS = 64 << 20
+"""Bytes that TCP may keep for a connection, so that a long link can be filled."""
+SYSCTLS = {
+    "net.ipv4.tcp_wmem": f"4096 16384 {BUFFERS}", "net.ipv4.tcp_rmem": f"4096 131072 {BUFFERS}",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -174,6 +184,70 @@ class Shaping:
         if text := "".join(f"{line}\n" for line in lines):
             words = [*network_of(self.pids["switch"]), tool, "-batch", "-"]
             Cgroup.of(self.folder.name).run(words, text)
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The link between two hosts of the box `name`, by the processes that hold their namespaces."""
+
+    name: str
+    pids: Mapping[str, int]
+    origin: str
+    to: str
+
+    @contextmanager
+    def made(self, link: LinkPlan) -> Iterator[str]:
+        """Have the link, and yield the address of its far end; it is gone afterwards."""
+        kinds, relay = kinds_known(), Relay(Folder(self.name), "crossing")
+        manner = splice.by(link, kinds)
+        self._unwire()  # one that was killed may have left its own, and its relay
+        relay.end()
+        try:
+            self._wire(manner)
+            for role, address in zip((self.origin, self.to), ADDRESSES, strict=True):
+                self._ip(role, [f"addr add {address}/30 dev {END}", f"link set {END} up"])
+                if words := splice.queue_of(link, kinds):
+                    self._run(role, ["tc", "qdisc", "replace", "dev", END, "root", *words.split()])
+            if manner == "relay":
+                cpus, switch = sorted(os.sched_getaffinity(0)), self.pids["switch"]
+                relay.start("relay between two hosts", link, kinds, switch, MIDDLE, cpus)
+            with self._buffers():
+                yield ADDRESSES[1]
+        finally:
+            relay.end()
+            self._unwire()
+
+    def _wire(self, manner: str) -> None:
+        ends = (self.pids[self.origin], self.pids[self.to])
+        if manner != "relay":
+            lines = [f"link add {END} netns {ends[0]} type veth peer name {END} netns {ends[1]}"]
+        else:
+            lines = [f"link add {middle} up type veth peer name {END} netns {pid}"
+                     for middle, pid in zip(MIDDLE, ends, strict=True)]  # fmt: skip
+        self._ip("switch", lines)
+
+    def _unwire(self) -> None:
+        for role in (self.origin, self.to):
+            with suppress(BoxError):
+                self._ip(role, [f"link delete {END}"])
+
+    @contextmanager
+    def _buffers(self) -> Iterator[None]:
+        both = [(role, key) for role in (self.origin, self.to) for key in SYSCTLS]
+        before = [self._run(role, ["sysctl", "-n", key]).strip() for role, key in both]
+        try:
+            for role, key in both:
+                self._run(role, ["sysctl", "-w", f"{key}={SYSCTLS[key]}"])
+            yield
+        finally:
+            for (role, key), value in zip(both, before, strict=True):
+                self._run(role, ["sysctl", "-w", f"{key}={value}"])
+
+    def _ip(self, at: str, lines: list[str]) -> None:
+        self._run(at, ["ip", "-batch", "-"], "".join(f"{line}\n" for line in lines))
+
+    def _run(self, at: str, words: list[str], text: str = "") -> str:
+        return run(words, text, network_of(self.pids[at]))
 
 
 def asked_of(

@@ -86,7 +86,12 @@ def queue_of(link: LinkPlan, kinds: Collection[str]) -> str:
     """The queue that tc is asked for in each direction; empty where the relay does it all."""
     if by(link, kinds) == "netem":
         return _netem(link)
-    return _tbf(link) if link.bits and "tbf" in kinds else ""
+    if not link.bits or "tbf" not in kinds:
+        return ""
+    a_second = link.bits / 8
+    burst = max(AT_ONCE * a_second, 2 * FRAME)
+    limit = burst + max(WAITING * a_second, 10 * FRAME)
+    return f"tbf rate {link.bits:.0f}bit burst {burst:.0f} limit {limit:.0f}"
 
 
 def queues(splice: Splice, link: LinkPlan, kinds: Collection[str]) -> list[str]:
@@ -99,13 +104,6 @@ def relay_asked(link: LinkPlan, kinds: Collection[str]) -> dict[str, float]:
     """The values asked of the relay: the rate only if no queue of the kernel keeps it."""
     rate = 0.0 if "tbf" in kinds else link.bits
     return {"delay": link.seconds, "jitter": link.spread, "loss": link.lost, "rate": rate}
-
-
-def _tbf(link: LinkPlan) -> str:
-    a_second = link.bits / 8
-    burst = max(AT_ONCE * a_second, 2 * FRAME)
-    limit = burst + max(WAITING * a_second, 10 * FRAME)
-    return f"tbf rate {link.bits:.0f}bit burst {burst:.0f} limit {limit:.0f}"
 
 
 # What is under way must fit: twice what the delay holds at the rate, in packets of the usual size.

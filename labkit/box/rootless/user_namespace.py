@@ -113,15 +113,13 @@ class Rootless:
                 return facts
         raise BoxError(f"box {verb} did not work in its user namespace", said=result.stderr)
 
-    @contextmanager
-    def started(self, words: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    def started(self, words: Sequence[str]) -> subprocess.Popen[str]:
         """A program in there, all of its ends open; what ends it is the end of its input."""
         pipe = subprocess.PIPE
-        with subprocess.Popen(
+        return subprocess.Popen(
             [*self._entering, *words], stdin=pipe, stdout=pipe, stderr=pipe, text=True,
             env=self._environment,
-        ) as process:  # fmt: skip
-            yield process
+        )  # fmt: skip
 
     @property
     def _entering(self) -> list[str]:

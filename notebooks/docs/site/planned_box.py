@@ -3,11 +3,9 @@
 from dataclasses import asdict
 
 from labkit.box import BoxStatus, Picture, draw
-from labkit.box.guests.guest_plan import GuestPlan
-from labkit.box.lab_file import LinkStatus
 from labkit.box.network.link import LinkPlan
-from labkit.box.status import GuestStatus, HostStatus
-from labkit.box.topology import Topology
+from labkit.box.status import GuestStatus, HostStatus, LinkStatus
+from labkit.box.topology import GuestPlan, Topology
 
 
 def planned(plan: Topology) -> Picture:
