@@ -4,6 +4,6 @@ Start with `copying.py`.
 """
 
 from labkit.files.copying import MOST_IN_MEMORY, get, put
-from labkit.files.pipe import CHUNK, STALL_SECONDS, Pipe
+from labkit.files.pipe import Pipe
 
-__all__ = ["CHUNK", "MOST_IN_MEMORY", "STALL_SECONDS", "Pipe", "get", "put"]
+__all__ = ["MOST_IN_MEMORY", "Pipe", "get", "put"]

@@ -56,15 +56,14 @@ class ClockReading:
 
 def reading(name: str, ask: Callable[[], str]) -> ClockReading:
     """The best of some readings; `ask` has the host print its time, in seconds since 1970."""
-    return min((_read(name, ask) for _ in range(TIMES)), key=lambda answer: answer.round_trip)
-
-
-def _read(name: str, ask: Callable[[], str]) -> ClockReading:
-    start, at = time.monotonic(), time.time()
-    text = ask()
-    seconds_taken = time.monotonic() - start
-    moment, resolution = _moment(name, text)
-    return ClockReading(moment - at - seconds_taken / 2, seconds_taken, resolution)
+    readings = []
+    for _ in range(TIMES):
+        start, at = time.monotonic(), time.time()
+        text = ask()
+        seconds_taken = time.monotonic() - start
+        moment, resolution = _moment(name, text)
+        readings.append(ClockReading(moment - at - seconds_taken / 2, seconds_taken, resolution))
+    return min(readings, key=lambda answer: answer.round_trip)
 
 
 # The middle of the times that what a host prints may stand for, and how far it is from their ends.

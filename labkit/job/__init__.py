@@ -7,15 +7,6 @@ from labkit.job.job import CAP, Job, JobLimits, Tell, attach, listed, silent, st
 from labkit.job.state import JobStatus, Printed, State
 
 __all__ = [
-    "CAP",
-    "Job",
-    "JobLimits",
-    "JobStatus",
-    "Printed",
-    "State",
-    "Tell",
-    "attach",
-    "listed",
-    "silent",
-    "start",
+    "CAP", "Job", "JobLimits", "JobStatus", "Printed", "State", "Tell", "attach", "listed",
+    "silent", "start",
 ]  # fmt: skip

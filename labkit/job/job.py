@@ -18,7 +18,7 @@ from typing import TypeVar
 from labkit.errors import BadInput, HostError, TimedOut, Unknown, Unreachable, sendable
 from labkit.files.pipe import Carries
 from labkit.job import state
-from labkit.job.state import JobAnswer, JobStatus, Part, State
+from labkit.job.state import JobAnswer, JobStatus, State
 from labkit.machine.own_place import OWN_PLACE
 
 Tell = Callable[[str], None]
@@ -67,7 +67,7 @@ class Job:
     def status(self) -> JobStatus:
         """The known status now; `UNKNOWN`, with the reason, while the host cannot be reached."""
         try:
-            return self._look()[0]
+            return self._look().status
         except Unreachable as error:
             return JobStatus(State.UNKNOWN, error.what)
 
@@ -80,7 +80,7 @@ class Job:
         """
         until, longest = time.monotonic() + seconds, 0
         while True:
-            status, _ = self._look(longest=longest, tell=tell, patience=patience)
+            status = self._look(longest=longest, tell=tell, patience=patience).status
             rest_seconds = until - time.monotonic()
             if status.over or rest_seconds <= 0:
                 return status
@@ -89,7 +89,7 @@ class Job:
     def output(self, offset: int = 0, stream: str = "out") -> bytes:
         """All that the host has kept from `offset` on, up to now."""
         contents = list[bytes]()
-        while (part := self._look(stream, offset, PART)[1]).content:
+        while (part := self._look(stream, offset, PART)).content:
             contents.append(part.content)
             offset = part.end
         return b"".join(contents)
@@ -104,13 +104,13 @@ class Job:
         """
         pause = PAUSES[0]
         while True:
-            status, part = self._look(stream, offset, PART, tell=tell, patience=patience)
+            part = self._look(stream, offset, PART, tell=tell, patience=patience)
             if part.content:
                 if part.offset > offset:
                     tell(f"{self}: {part.offset - offset} bytes of output were not kept")
                 yield part.content
                 offset, pause = part.end, PAUSES[0]
-            elif status.over and not status.alive:
+            elif part.status.over and not part.status.alive:
                 return
             else:
                 time.sleep(pause)
@@ -142,14 +142,14 @@ class Job:
     def _look(
         self, stream: str = "out", offset: int = 0, limit: int = 0, longest: int = 0,
         tell: Tell = silent, patience: float = 0.0,
-    ) -> tuple[JobStatus, Part]:  # fmt: skip
+    ) -> JobAnswer:  # fmt: skip
         numbers = (stream, str(offset), str(limit), str(longest))
 
-        def ask() -> tuple[JobStatus, Part]:
+        def ask() -> JobAnswer:
             nonce = secrets.token_hex(16)
             words = ("sh", "-c", LOOK, "look", self.folder, nonce, *numbers)
             for answer in _answers(self.host, words, nonce, longest + ANSWER_SECONDS):
-                return answer.status, answer.part
+                return answer
             raise HostError(
                 f"{self}: its state is missing from the answer",
                 hint="check that the job was started on this host",

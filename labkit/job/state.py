@@ -77,25 +77,19 @@ class JobStatus:
 
 
 @dataclass(frozen=True)
-class Part:
-    """Some bytes of one stream, and the offset of the first of them."""
+class JobAnswer:
+    """The status of the job in a folder of its host, and some bytes of one of its streams."""
 
+    folder: str
+    status: JobStatus
     offset: int = 0
+    """Of the first of these bytes."""
     content: bytes = b""
 
     @property
     def end(self) -> int:
         """The offset of what comes next."""
         return self.offset + len(self.content)
-
-
-@dataclass(frozen=True)
-class JobAnswer:
-    """The status of the job in a folder of its host, and some of its output."""
-
-    folder: str
-    status: JobStatus
-    part: Part = field(default_factory=Part)
 
 
 Rows = Mapping[str, list[list[str]]]
@@ -132,7 +126,7 @@ def _frame(frame: bytes) -> JobAnswer:
     offset, count = map(int, rows["part"][0])
     if len(content) != count:
         raise ValueError(f"{len(content)} of {count} bytes arrived")
-    return JobAnswer(folder, _judge(rows), Part(offset, content))
+    return JobAnswer(folder, _judge(rows), offset, content)
 
 
 # The state that the facts prove, and nothing that they do not. Times are hundredths of a second

@@ -74,15 +74,14 @@ def use(folder: Path) -> None:
 
 def errors() -> tuple[BadInput, ...]:
     """Errors of the workspaces and packages that are left out."""
-    entries = [odd for kind in REGISTRIES for _, odd in _entries(kind) if odd is not None]
-    return *_look()[1], *entries
+    return *_look()[1], *(odd for kind in REGISTRIES for odd in _entries(kind)[1])
 
 
 def folders(kind: str) -> list[Path]:
     """The folders of this kind in all workspaces and installed packages."""
     inside = [folder / kind for folder in workspaces()]
-    packages = [*_entry_folders(kind)] if kind in REGISTRIES else [
-        package.parent / kind for package in _entry_folders("studies")]  # fmt: skip
+    packages = _entries(kind)[0] if kind in REGISTRIES else [
+        package.parent / kind for package in _entries("studies")[0]]  # fmt: skip
     return [folder for folder in (*inside, *packages) if folder.is_dir()]
 
 
@@ -111,7 +110,7 @@ def twice(kind: str) -> list[BadInput]:
 
 def is_inside(file: Path | str) -> bool:
     """Whether a file belongs to a workspace or to a package that brings such modules."""
-    places = [*workspaces(), *(folder for kind in REGISTRIES for folder in _entry_folders(kind))]
+    places = [*workspaces(), *(folder for kind in REGISTRIES for folder in _entries(kind)[0])]
     return any(Path(file).is_relative_to(place) for place in places)
 
 
@@ -212,18 +211,14 @@ def _check_version(toml: Written) -> None:
         raise toml.wrong(problem, "needs", hint="install that labkit")
 
 
-def _entry_folders(kind: str) -> list[Path]:
-    return [folder for folder, _ in _entries(kind) if folder is not None]
-
-
 # Every look reads what all installed packages say.
 _all_entries = functools.cache(metadata.entry_points)
 
 
 # To find a package runs the packages around it, which may fail in any way.
 @functools.cache
-def _entries(kind: str) -> list[tuple[Path | None, BadInput | None]]:
-    entries: list[tuple[Path | None, BadInput | None]] = []
+def _entries(kind: str) -> tuple[list[Path], list[BadInput]]:
+    good, bad = list[Path](), list[BadInput]()
     for entry in _all_entries().select(group=f"labkit.{kind}"):
         try:
             spec = importlib.util.find_spec(entry.value)
@@ -231,9 +226,9 @@ def _entries(kind: str) -> list[tuple[Path | None, BadInput | None]]:
             odd = "" if places else "no package of modules"
         except Exception as error:
             places, odd = (), f"{type(error).__name__}: {error}"
-        entries += [(Path(place), None) for place in places]
+        good += map(Path, places)
         if odd:
             owner = entry.dist.name if entry.dist else "a package"
             problem = f"{owner}: entry point {entry.name} of labkit.{kind}: {entry.value}"
-            entries.append((None, BadInput(problem, said=odd, hint=f"reinstall or remove {owner}")))
-    return entries
+            bad.append(BadInput(problem, said=odd, hint=f"reinstall or remove {owner}"))
+    return good, bad

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 import paramiko
 
 from labkit.errors import LabkitError, Unreachable
+from labkit.files.pipe import Gone
 from labkit.ssh.address import Address
 from labkit.ssh.client import ALIVE_SECONDS, LOSSES, Client
 from labkit.ssh.connection import CONNECT_SECONDS, connect
-from labkit.ssh.shell import GRACE_SECONDS, TURN_SECONDS, Gone, Shell
+from labkit.ssh.shell import GRACE_SECONDS, TURN_SECONDS, Shell
 
 # sshd allows 10 sessions on a connection (MaxSessions); the rest is for people who look on, and
 # for asking a command to end.

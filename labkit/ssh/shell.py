@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from labkit.errors import BadInput, sendable
+from labkit.files.pipe import Channel, Gone
 from labkit.host import NOTHING
 from labkit.machine.scripts import beside
 
@@ -63,10 +63,6 @@ LONGEST_MARK = 256
 """A mark and its words are never longer, in bytes."""
 
 
-class Gone(Exception):
-    """The streams of a shell ended before it had said all."""
-
-
 class Late(Exception):
     """A deadline has passed."""
 
@@ -111,38 +107,6 @@ class Marked:
         while at >= 0 and not self._nonce.startswith(tail[at:]):
             at = tail.find(self._nonce[:1], at + 1)
         return len(tail) if at < 0 else at
-
-
-class Channel(Protocol):
-    """The three streams of a process on a host."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether both of its output streams have ended, and have been read."""
-
-    @property
-    def lost(self) -> bool:
-        """Whether they ended because the connection did."""
-
-    @property
-    def cut_off(self) -> bool:
-        """Whether the connection took them away before they had ended by themselves."""
-
-    @property
-    def ender(self) -> str:
-        """The end of the streams before their time, for people; with the party, if it is known."""
-
-    def send(self, part: bytes | memoryview) -> None:
-        """Give it input; raises Gone when it reads no more."""
-
-    def finish(self) -> None:
-        """End its input."""
-
-    def recv(self, seconds: float) -> tuple[bytes, bytes]:
-        """Read what has come on each stream; wait at most `seconds` for anything at all."""
-
-    def close(self) -> None:
-        """Let go of it."""
 
 
 @dataclass

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from labkit.errors import BadInput, SudoRefused, Unreachable
-from labkit.ssh.shell import Channel, Gone
+from labkit.files.pipe import Channel, Gone
 
 PROGRAMS = ("sudo",)
 

@@ -11,7 +11,7 @@ import base64
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -148,31 +148,29 @@ def pin_file(at: Address) -> Path:
 
 
 def pins_of(at: Address, name: str) -> list[tuple[str, Pin]]:
-    """The pins of a name, oldest first, and where each stands."""
-    return [(place, pin) for place, pin in _pins(pin_file(at)) if pin.name == name]
+    """The pins of a name, oldest first, and where each stands.
 
-
-def pin_down(at: Address, pin: Pin) -> None:
-    """Add a pin, for good."""
-    append(pin_file(at), json.dumps(asdict(pin)))
-
-
-# A pin that cannot be read may be the one that would have stopped us.
-def _pins(file: Path) -> Iterator[tuple[str, Pin]]:
-    lines = list[str]()
+    A pin that cannot be read may be the one that would have stopped us.
+    """
+    lines, found = list[str](), list[tuple[str, Pin]]()
     with suppress(FileNotFoundError):
-        lines = file.read_text("utf-8").splitlines()
+        lines = pin_file(at).read_text("utf-8").splitlines()
     for number, line in enumerate(lines, 1):
-        place = f"{file}:{number}"
+        place = f"{pin_file(at)}:{number}"
         try:
-            if line.strip():
-                yield place, Pin(**json.loads(line))
+            found += [(place, Pin(**json.loads(line)))] if line.strip() else []
         except (ValueError, TypeError) as error:
             raise WrongHost(
                 f"{place}: cannot be read, so no machine can be compared with it",
                 said=str(error),
                 hint="remove the line, and run labkit trust again",
             ) from None
+    return [(place, pin) for place, pin in found if pin.name == name]
+
+
+def pin_down(at: Address, pin: Pin) -> None:
+    """Add a pin, for good."""
+    append(pin_file(at), json.dumps(asdict(pin)))
 
 
 class NotKept(LabkitError):

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from labkit.errors import HostError
-from labkit.ssh.shell import Channel, Gone
+from labkit.files.pipe import Channel, Gone
 from labkit.ssh.sudo import Sudo
 from labkit.ssh.through_shell import ThroughShell
 

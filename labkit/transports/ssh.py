@@ -13,9 +13,10 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 from labkit.errors import NothingRun, TimedOut, command_line
+from labkit.files.pipe import Channel, Gone
 from labkit.ssh.connection import CONNECT_SECONDS, Address
 from labkit.ssh.sessions import SESSIONS, Idle, Session, Sessions
-from labkit.ssh.shell import LOOPS, Channel, Gone, Kept, Late, Shell, for_any_shell, line
+from labkit.ssh.shell import LOOPS, Kept, Late, Shell, for_any_shell, line
 from labkit.ssh.sudo import Sudo
 from labkit.ssh.through_shell import ThroughShell
 

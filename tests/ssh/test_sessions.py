@@ -14,9 +14,8 @@ from waiting import awaited
 from wire import UP, Wire
 
 from labkit.errors import HostError, OutcomeUnknown, TimedOut, Unreachable
+from labkit.files.pipe import Gone
 from labkit.ssh import client, sessions, way
-from labkit.ssh.address import Address
-from labkit.ssh.shell import Gone
 
 pytestmark = pytest.mark.slow
 MIB = 1 << 20
@@ -115,7 +114,7 @@ def test_what_came_before_the_connection_was_lost_is_read_to_its_last_byte(ssh):
     opened.start(f"exec 2>&-; head -c {MIB} /dev/zero; sleep 60")
     awaited(lambda: len(buffer) >= MIB)
     opened.connection.client.sock.shutdown(socket.SHUT_WR)  # what it says next is refused
-    assert len(buffer) == MIB == sum(len(opened.recv(0.0)[0]) for _ in range(3))
+    assert sum(len(opened.recv(0.0)[0]) for _ in range(3)) == MIB
 
 
 def came_through(wire):
@@ -169,10 +168,7 @@ def test_a_host_that_starts_no_shell_has_run_nothing_and_its_connection_is_not_l
     # As sshd does where it cannot fork any more.
     monkeypatch.setattr(Stub, "check_channel_exec_request", lambda *_: False)
     with stub(tmp_path) as (port, served):
-        at = Address(
-            "box1", "127.0.0.1", port, "root", str(own.folder / "user"),
-            (str(tmp_path / "stubknown"),),
-        )  # fmt: skip
+        at = own.address(port=port, known_hosts=(str(tmp_path / "stubknown"),))
         with reached(at) as host:
             for _ in range(2):
                 with pytest.raises(HostError, match="so it was not run") as error:
