@@ -1,14 +1,14 @@
 """Labs of the boxes that all tests of this folder share."""
 
-import time
+from contextlib import suppress
 
 import pytest
-from boxes import MOVING
-from leftovers import another
+from boxes import MOVING, NAME
+from leftovers import another, awaited
 
 from labkit import box
 from labkit.box.guests import accelerator
-from labkit.errors import Unreachable
+from labkit.errors import HostError
 from labkit.lab import opened
 
 
@@ -16,6 +16,11 @@ from labkit.lab import opened
 def lab(lab_file):
     with opened(lab_file) as opened_lab:
         yield opened_lab
+
+
+@pytest.fixture
+def faults(lab_file):
+    return box.Faults(NAME)
 
 
 @pytest.fixture(scope="session")
@@ -44,15 +49,16 @@ def hypervisor(lab):
     return lab.host(place(lab.name))
 
 
-def cpus(guest, seconds=60):
-    """How many it has; beside busy tests, one of QEMU may need two tries to exchange keys."""
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            return int(guest.check("nproc"))
-        except Unreachable:
-            if time.monotonic() > end:
-                raise
+def answers(host):
+    """Whether a host takes commands; beside busy tests, one of QEMU may need two tries for keys."""
+    with suppress(HostError):
+        return host.run("true").ok
+
+
+def cpus(guest):
+    """How many it has."""
+    awaited(lambda: answers(guest), 60)
+    return int(guest.check("nproc"))
 
 
 def with_cpus(lab, count):

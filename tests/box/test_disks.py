@@ -5,11 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from boxes import OTHER
-from leftovers import another, snapshot
+from leftovers import another
 
 from labkit import box
 from labkit.box.folder import Folder
-from labkit.errors import BoxError
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 
@@ -82,12 +81,3 @@ def check_files(lab, guests):
             assert (whole.find(mark(guest, disk).encode()) == AT) == (form == "raw")
             assert mark(guest, disk).encode() in whole
             assert lab.host("server").run("grep", "-c", "written by", line.split()[2]).ok
-
-
-def test_disks_that_the_room_does_not_hold_are_refused_before_anything_starts(tmp_path):
-    file, before = tmp_path / "large.toml", snapshot(OTHER)
-    file.write_text('[hosts.a]\n[guests.g]\non = "a"\ndisks = ["999999M", "999999M"]\n')
-    with pytest.raises(BoxError, match="KiB are free") as refused:
-        box.up(OTHER, made_of=str(file))
-    assert "smaller disks than 1999998 MiB" in str(refused.value)
-    assert snapshot(OTHER) == before

@@ -29,11 +29,6 @@ PINGS = Study(
 )  # fmt: skip
 
 
-@pytest.fixture
-def faults(lab_file):
-    return Faults(NAME)
-
-
 def answered(lab, role, count=3):
     words = ("ping", "-n", "-q", "-c", str(count), "-i", "0.1", "-W", "1", lab.host(role).address)
     return lab.host("client").run(*words).ok

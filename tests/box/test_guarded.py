@@ -4,14 +4,15 @@ Pacemaker, Corosync, VirtualDomain and the machine's kernel and systemd are real
 power of a host are not (`guarded_machine`).
 """
 
-import time
 from dataclasses import replace
+from functools import partial
 
 import guarded_machine
 import pytest
 from boxes import KEPT
 from guarded_machine import opened_lab, words
 from simulator import simulator_or_skip
+from waiting import awaited
 from worlds import skip_without
 
 from labkit import box, studies
@@ -56,10 +57,8 @@ def lab(box_of, tmp_path, monkeypatch):
 def settled(lab):
     """As a run begins: the machine runs on one host, and one can log in to it."""
     mend(lab)
-    until = time.monotonic() + 180
-    while (why := Management().lacking(lab.hosts)) and time.monotonic() < until:
-        time.sleep(1)
-    assert why == ""
+    lacking = partial(Management().lacking, lab.hosts)
+    awaited(lambda: not lacking(), 180, lacking)
 
 
 def alone(lab):
@@ -142,10 +141,8 @@ def test_hosts_that_do_not_see_each_other_are_named_as_a_split_brain(lab):
     ports = "ls /sys/class/net/br1/brif | grep -v center0"
     port = lab.host("server").check("sh", "-c", ports).strip()
     lab.host("server").check("ip", "link", "set", port, "down")
-    until = time.monotonic() + 60
-    while "split brain" not in (why := _guarded.unfit(lab.hosts)) and time.monotonic() < until:
-        time.sleep(1)
-    assert "does not see" in why and "a split brain" in why
+    awaited(lambda: "a split brain" in _guarded.unfit(lab.hosts), 60)
+    assert "does not see" in _guarded.unfit(lab.hosts)
     with pytest.raises(HostError, match="a split brain"):
         Management().run({role: lab.host(role) for role in (*Management.roles, "center")})
 

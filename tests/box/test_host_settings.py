@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from pairs_tried import texts
 
 from labkit.changes.in_force import applied
 from labkit.changes.plan import plan
@@ -48,17 +49,13 @@ mount -t cgroup2 cgroup2 /sys/fs/cgroup && cd /sys/fs/cgroup &&
 echo '+cpu +memory' > cgroup.subtree_control && mkdir labkit"""
 
 
-def texts(lab, settings):
-    return {step.thing: step.text for step in plan(settings, lab.hosts).steps}
-
-
 @pytest.mark.parametrize("setting", OWN, ids=lambda one: f"{type(one).__name__}-{one.role}")
 def test_a_setting_of_a_host_is_made_and_put_back(lab, setting):
-    before = texts(lab, [setting])
+    before = texts(lab.hosts, [setting])
     with applied([setting], lab.hosts):
         (step,) = plan([setting], lab.hosts).steps
         assert step.why == "" and step.current == setting.wanted
-    assert texts(lab, [setting]) == before
+    assert texts(lab.hosts, [setting]) == before
 
 
 @pytest.mark.parametrize("setting", MACHINES, ids=lambda one: f"{type(one).__name__}-{one.role}")
@@ -87,13 +84,13 @@ def test_the_guest_has_a_kernel_of_its_own_with_control_groups_of_version_2(lab,
     ]  # fmt: skip
     other = GroupCpuShares(group, 2048, role="guest")
     *steps, lacking = plan([*asked, other], lab.hosts).steps
-    before = {step.thing: step.text for step in steps}
-    assert list(before.values())[:4] == ["max 100000\n", "100\n", "max\n", "0\n"]
+    before = texts(lab.hosts, asked)
+    assert [step.text for step in steps[:4]] == ["max 100000\n", "100\n", "max\n", "0\n"]
     assert "no control group with such a file" in lacking.why
     with applied(asked, lab.hosts):
         now = {step.thing: step.current for step in plan(asked, lab.hosts).steps}
         assert now == {one.thing: one.wanted for one in asked}
-    assert texts(lab, asked) == before
+    assert texts(lab.hosts, asked) == before
 
 
 def test_a_kernel_without_a_kind_of_queue_says_so_in_the_plan(lab):
@@ -112,12 +109,12 @@ def rename(host, old, new):
 def test_a_card_that_gets_another_name_is_found_again_and_put_back(lab):
     guest = lab.host("guest")
     settings = [Mtu(1400, role="guest")]
-    before = texts(lab, settings)
+    before = texts(lab.hosts, settings)
     with applied(settings, lab.hosts):
         rename(guest, "vec1", "spare0")
     assert guest.check("cat", "/sys/class/net/spare0/mtu") == "1500\n"
     rename(guest, "spare0", "vec1")
-    assert texts(lab, settings) == before
+    assert texts(lab.hosts, settings) == before
 
 
 def test_an_interface_of_software_is_its_name_and_gone_with_it(lab):

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -36,12 +35,9 @@ def kernel_of(pid):
 
 
 def await_changes(lab, process):
-    until = time.monotonic() + PAUSED_SECONDS
-    while time.monotonic() < until and process.poll() is None:
-        if any("paused" in state for state in (lab.host("server").check("guest", "state"),)):
-            return
-        time.sleep(0.05)
-    pytest.fail(f"no guest was paused: {process.stderr.read() if process.poll() else ''}")
+    paused = lambda: "paused" in lab.host("server").check("guest", "state")  # noqa: E731
+    awaited(lambda: process.poll() is not None or paused(), PAUSED_SECONDS, "no guest was paused")
+    assert process.poll() is None, process.stderr.read()
 
 
 def test_what_a_killed_kernel_had_in_force_is_put_back_and_said(lab, lab_file, tmp_path):

@@ -1,17 +1,17 @@
 """A lab with a real libvirt and a guest that has a system: the page lab-kvm.md, walked through."""
 
 import json
-import time
 from pathlib import Path
 
 import libvirt_lab
 import pytest
 from boxes import NAME
+from waiting import awaited
 
 from labkit import box
 from labkit.box.guests import kernel
-from labkit.errors import HostError
 from labkit.lab import opened
+from tests.box.conftest import answers
 
 PROGRAMS = ("pgrep", "virsh")
 
@@ -28,7 +28,7 @@ def lab_file(tmp_path_factory):
         file = libvirt_lab.up(KVM, tmp_path_factory.mktemp("kvm"))
         with opened(file) as lab:
             lab.host("server").check("virsh", "-q", "start", "lab")
-            until_it_answers(lab.host("guest"))
+            awaited(lambda: answers(lab.host("guest")), 120)
         yield file
     finally:
         box.down(KVM)
@@ -42,17 +42,6 @@ def told(labkit):
         return json.loads(done.stdout)
 
     return call
-
-
-def until_it_answers(host):
-    end = time.monotonic() + 120
-    while True:
-        try:
-            return host.check("true")
-        except HostError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.5)
 
 
 def definition(lab_file):

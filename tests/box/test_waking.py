@@ -147,49 +147,43 @@ def library(tmp_path):
     return file
 
 
-def slept(how, library, seconds=10):
+def said(program, *words, library="", seconds=20):
+    """What a process says that has the library, or none."""
     done = subprocess.run(
-        [sys.executable, "-c", SLEEPS, how],
-        capture_output=True, text=True, timeout=seconds, env={"LD_PRELOAD": str(library)},
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=seconds,
+        env={"LD_PRELOAD": str(library)} if library else {},
     )  # fmt: skip
     assert not done.stderr
     return done.stdout.strip()
 
 
 def test_a_sleep_does_not_begin_while_there_is_something_to_read_that_no_signal_told_of(library):
-    assert slept("ready", library) == "io at once"
+    assert said(SLEEPS, "ready", library=library) == "io at once"
 
 
 @pytest.mark.slow
 def test_without_the_library_it_does(tmp_path):
     with pytest.raises(subprocess.TimeoutExpired):
-        slept("ready", "", seconds=2)
+        said(SLEEPS, "ready", seconds=2)
 
 
 @pytest.mark.slow
 def test_a_signal_ends_a_sleep_and_none_is_made_up(library):
-    assert slept("idle", library) == "alarm later"
+    assert said(SLEEPS, "idle", library=library) == "alarm later"
 
 
 def test_epoll_tells_of_one_file_at_a_time(library):
-    done = subprocess.run(
-        [sys.executable, "-c", TWO_READY], capture_output=True, text=True, timeout=10,
-        env={"LD_PRELOAD": str(library)},
-    )  # fmt: skip
-    assert (done.stdout, done.stderr) == ("1 1 0\n", "")
+    assert said(TWO_READY, library=library) == "1 1 0"
 
 
 @pytest.mark.parametrize(
     ("functions", "written"), [(tuple(waking.FUNCTIONS), 0), (("ptrace",), 0), ((), -1)]
 )
 def test_registers_are_taken_from_a_guest_that_knows_only_some_of_them(library, functions, written):
-    env = {}
     if functions:
         library.write_bytes(waking.library(functions))
-        env = {"LD_PRELOAD": str(library)}
-    words = [sys.executable, "-c", REGISTERS]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=20, env=env)
-    assert (done.stdout, done.stderr) == (f"0 {written} True -1 3\n", "")
+    found = said(REGISTERS, library=library if functions else "")
+    assert found == f"0 {written} True -1 3"
 
 
 def test_the_machine_code_is_what_its_listing_says(library):

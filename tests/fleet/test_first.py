@@ -12,17 +12,11 @@ from waiting import awaited
 from labkit.errors import OutcomeUnknown, Unreachable
 from labkit.fleet.fleet import Fleet
 from labkit.ssh import connection
-from tests.fleet.test_fleet import HOSTS, IT_IS, fleet_of, port, servers  # noqa: F401
+from tests.fleet.test_fleet import HOSTS, IT_IS, fleet, fleet_of, port, servers  # noqa: F401
 
 pytestmark = pytest.mark.slow
 
 PROGRAMS = ("ps",)
-
-
-@pytest.fixture
-def fleet(servers):  # noqa: F811
-    with fleet_of(*(server.address() for server in servers)) as found:
-        yield found
 
 
 def new(servers, before):  # noqa: F811
@@ -50,7 +44,7 @@ def test_one_that_falls_silent_holds_up_no_other(servers, part, monkeypatch):  #
 
 
 @pytest.mark.parametrize("seconds", [0, 0.5])
-def test_a_first_command_whose_connection_is_lost_is_not_run_again(fleet, tmp_path, seconds):
+def test_a_first_command_whose_connection_is_lost_is_not_run_again(fleet, tmp_path, seconds):  # noqa: F811
     lost = (
         f"echo $$ >> {tmp_path}/${{SSH_CONNECTION##* }}; sleep {seconds};"
         f" {IT_IS} {port(fleet, 1)} ] && kill -KILL $(ps -o ppid= -p $PPID); sleep 0.2; echo on"

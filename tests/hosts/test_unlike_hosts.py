@@ -1,10 +1,8 @@
 """One lab of unlike hosts: a study runs on each unchanged, and settings go back byte for byte."""
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from contextlib import ExitStack
 from dataclasses import replace
@@ -13,6 +11,7 @@ from pathlib import Path
 import pytest
 import unlike
 from lab_toml import lab_toml, table
+from pairs_tried import texts
 
 from labkit import studies
 from labkit.changes.in_force import applied
@@ -81,18 +80,10 @@ def written(hosts, folder, roles):
                     ssh_config="ssh_config", tolerates=gate.NAMES)  # fmt: skip
 
 
-def labkit(lab_file, *words):
-    return subprocess.run(
-        [sys.executable, "-m", "labkit", *words], capture_output=True, text=True, timeout=120,
-        env={**os.environ, "LABKIT_OUT": str(lab_file.parent / "out")},
-        stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-
-
 @of_some
-def test_lat_ping_runs_unchanged_between_each_of_them_and_a_client(lab_file):
+def test_lat_ping_runs_unchanged_between_each_of_them_and_a_client(lab_file, labkit):
     words = ("lat_ping", "--where", str(lab_file), "-p", "count=200", "-p", "repeats=3")
-    result = labkit(lab_file, "run", *words, "--json")
+    result = labkit("run", *words, "--json", timeout=120)
     assert result.returncode == 0, result.stderr
     results = Results.open(Path(json.loads(result.stdout)["results"]))
     assert [run.condition for run in results.finished()] == ["Native"] * 3
@@ -100,9 +91,9 @@ def test_lat_ping_runs_unchanged_between_each_of_them_and_a_client(lab_file):
 
 @ABOUT
 @pytest.mark.parametrize("lab_file", LONG, indirect=True)
-def test_lat_netperf_runs_unchanged_between_each_of_them_and_a_client(lab_file):
+def test_lat_netperf_runs_unchanged_between_each_of_them_and_a_client(lab_file, labkit):
     words = ("lat_netperf", "--quick", "--where", str(lab_file))
-    result = labkit(lab_file, "run", *words, "--json")
+    result = labkit("run", *words, "--json", timeout=120)
     assert result.returncode == 0, result.stderr
     results = Results.open(Path(json.loads(result.stdout)["results"]))
     (run,) = results.finished()
@@ -120,7 +111,9 @@ DOWN = {
 
 @ABOUT
 @pytest.mark.parametrize("why", DOWN)
-def test_an_interface_that_is_down_is_refused_before_anything_is_changed(hosts, why, tmp_path):
+def test_an_interface_that_is_down_is_refused_before_anything_is_changed(
+    hosts, why, tmp_path, labkit
+):
     interface, made, mend = DOWN[why]
     file = written(hosts, tmp_path, {"client": "client", "server": "sudo"})
     client, server = file.read_text().split("[hosts.server]")
@@ -128,12 +121,12 @@ def test_an_interface_that_is_down_is_refused_before_anything_is_changed(hosts, 
     space = ("ip", "-n", hosts["sudo"].space, "link")
     subprocess.run([*space, "add", *made], check=True)
     try:
-        result = labkit(file, "run", "lat_ping", "--where", str(file), "--quick")
+        result = labkit("run", "lat_ping", "--where", str(file), "--quick")
         assert result.returncode == 2
         assert f"no test traffic can get to server or from it: {why}" in result.stderr
         assert mend in result.stderr and "Traceback" not in result.stderr
-        assert not (tmp_path / "out/results").exists()
-        doctor = labkit(file, "doctor", "--lab", str(file))
+        assert not (tmp_path / "results").exists()
+        doctor = labkit("doctor", "--lab", str(file))
         assert why in doctor.stdout and mend in doctor.stdout
         with opened(file) as lab:
             assert hello(lab.hosts["server"]).open == ()
@@ -142,19 +135,14 @@ def test_an_interface_that_is_down_is_refused_before_anything_is_changed(hosts, 
         subprocess.run([*space, "del", interface], check=True)
 
 
-def shown(lab, settings):
-    """What the hosts show of them, and why any could not be made."""
-    return {step.thing: (step.text, step.why) for step in plan(settings, lab.hosts).steps}
-
-
 def test_settings_are_made_on_each_of_them_and_go_back_byte_for_byte(lab_file):
     with opened(lab_file) as lab:
-        before = shown(lab, SETTINGS)
+        before = texts(lab.hosts, SETTINGS)
         assert {why for _, why in before.values()} == {""}
         with applied(SETTINGS, lab.hosts):
             steps = plan(SETTINGS, lab.hosts).steps
             assert [step.current for step in steps] == [one.wanted for one in SETTINGS]
-        assert shown(lab, SETTINGS) == before
+        assert texts(lab.hosts, SETTINGS) == before
 
 
 @ABOUT
@@ -167,10 +155,10 @@ def test_a_study_changes_all_six_at_once_for_its_runs_and_puts_each_back(all_of_
     )
     study = replace(ping, conditions=(native,), claims=())
     with opened(all_of_them) as lab:
-        before = shown(lab, asked)
+        before = texts(lab.hosts, asked)
         results = study_results(study, lab, str(all_of_them), label="six", seed=1)
         loop.run(study, lab, results, repeats=2)
-        assert shown(lab, asked) == before
+        assert texts(lab.hosts, asked) == before
         assert {hello(host).open for host in lab.hosts.values()} == {()}
     for run in results.finished():
         assert set(pairs.texts(run.text("ping.txt"))) == set(unlike.KINDS)

@@ -12,7 +12,7 @@ from pathlib import Path
 import paramiko
 import pytest
 from paramiko import packet
-from sshd import gone, reached, serving, tell
+from sshd import gone, reached, tell
 
 from labkit.ssh import client
 
@@ -20,15 +20,9 @@ pytestmark = pytest.mark.slow
 LABKIT = Path(client.__file__).parents[1]
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("client")) as one:
-        yield one
-
-
 @pytest.fixture
-def host(server):
-    with reached(server.address()) as one:
+def host(own):
+    with reached(own.address()) as one:
         yield one
 
 
@@ -162,11 +156,11 @@ def test_closing_wakes_who_reads_at_once(host):
     assert not used.is_alive() and time.monotonic() - start < 0.9
 
 
-def test_a_connection_that_ended_right_after_an_answer_is_replaced_before_a_command_is_sent(server):
-    with reached(server.address()) as host:
+def test_a_connection_that_ended_right_after_an_answer_is_replaced_before_a_command_is_sent(own):
+    with reached(own.address()) as host:
         for number in range(10):
             assert host.check("echo", str(number)) == f"{number}\n"
-            ended = server.processes()
+            ended = own.processes()
             tell(ended, signal.SIGKILL)
             while not all(map(gone, ended)):
                 pass

@@ -13,7 +13,6 @@ from stubs import Stub, stub, stub_target
 from labkit.errors import LoginRefused, Unreachable
 from labkit.job import State
 from labkit.ssh import connection
-from labkit.ssh.address import Address
 from labkit.ssh.login import refusal_file
 
 PROGRAMS = ("ssh-add", "ssh-keygen", "useradd", "userdel")
@@ -202,11 +201,7 @@ def test_a_job_goes_on_while_nobody_is_let_in_any_more(tmp_path, monkeypatch, en
         user, lapses = server.target().user, time.time() + 6
         valid = time.strftime("%Y%m%d%H%M%S", time.localtime(lapses))
         certify(tmp_path, "id.pub", "-n", user, "-V", f"20200101:{valid}")
-        file = "user" if ends is key_is_taken_away else "../id"
-        at = Address(
-            "box1", "127.0.0.1", server.port, user, str(server.folder / file),
-            (str(server.folder / "known_hosts"),),
-        )  # fmt: skip
+        at = server.address(**({} if ends is key_is_taken_away else {"key": str(tmp_path / "id")}))
         with reached(at) as host:
             script = f"while [ ! -e {tmp_path}/enough ]; do sleep 0.1; done; echo done; exit 3"
             job = host.start("sh", "-c", script, key="on", seconds=60, spool=f"{tmp_path}/jobs")
@@ -231,12 +226,7 @@ def test_an_agent_that_is_locked_while_we_work_ends_nothing_that_runs(own, tmp_p
     (tmp_path / "ask").chmod(0o755)
     with agent(own.folder / "user") as path:
         (tmp_path / "config").write_text(f"IdentityAgent {path}\n")
-        target = own.target()
-        at = Address(
-            "box1", "127.0.0.1", own.port, target.user, known_hosts=(str(target.known_hosts[0]),),
-            ssh_config=str(tmp_path / "config"),
-        )  # fmt: skip
-        with reached(at) as host:
+        with reached(own.address(key="", ssh_config=str(tmp_path / "config"))) as host:
             host.check("true")
             subprocess.run(
                 ["ssh-add", "-q", "-x"], check=True, start_new_session=True,

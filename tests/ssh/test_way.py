@@ -18,7 +18,6 @@ from waiting import free_port
 
 from labkit.errors import HostKeyRefused, OutcomeUnknown
 from labkit.ssh import connection
-from labkit.ssh.address import Address
 from labkit.ssh.known_hosts import Name
 
 PROGRAMS = ("ip", "unshare")
@@ -88,15 +87,12 @@ def test_what_ran_behind_a_jump_host_that_dies_is_unknown_and_the_jump_host_is_n
     inner, tmp_path
 ):
     with sshd(tmp_path / "gate") as gate:
-        user = inner.target().user
         (inner.folder / "known_both").write_text(
             "".join((one.folder / "known_hosts").read_text() for one in (gate, inner))
         )
         (gate.folder / "authorized").open("a").write(key(inner.folder, "user") + "\n")
-        at = Address(
-            "box1", "127.0.0.1", inner.port, user, str(inner.folder / "user"),
-            (str(inner.folder / "known_both"),), jump=f"{user}@127.0.0.1:{gate.port}",
-        )  # fmt: skip
+        at = inner.address(known_hosts=(str(inner.folder / "known_both"),))
+        at = replace(at, jump=f"{at.user}@127.0.0.1:{gate.port}")
         with reached(at) as host, ThreadPoolExecutor(1) as pool:
             job = host.start(*COUNTING, key="behind", seconds=60, spool=str(tmp_path / "spool"))
             running = pool.submit(host.run, "sh", "-c", f"echo ran >>{tmp_path}/log; sleep 60")
@@ -153,11 +149,8 @@ def test_a_name_that_leads_elsewhere_is_refused_and_one_with_a_dead_address_too_
     own, tmp_path
 ):
     """F13: what the name means changes between two connections; the pinned key decides."""
-    user, name = own.target().user, f"[labhost]:{own.port} "
-    (tmp_path / "known").write_text(name + own.public() + "\n")
-    at = Address(
-        "box1", "labhost", own.port, user, str(own.folder / "user"), (str(tmp_path / "known"),)
-    )
+    (tmp_path / "known").write_text(f"[labhost]:{own.port} {own.public()}\n")
+    at = own.address(control="labhost", known_hosts=(str(tmp_path / "known"),))
     (tmp_path / "address.json").write_text(json.dumps(asdict(at)))
     here, other = "127.0.0.1 labhost\n", "127.0.0.2 labhost\n"
     dead = "127.0.0.3 labhost\n127.0.0.4 labhost\n"
