@@ -9,10 +9,13 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+from brought import need
 from waiting import awaited
 
 from labkit import box
 from labkit.box.cgroup import PREFIX, hierarchy, version_1
+from labkit.box.guests import accelerator, kernel
 from labkit.lab import opened
 
 PROGRAMS = ("ip", "losetup")
@@ -105,6 +108,18 @@ def another(name, made_of):
         finally:
             box.down(name)
     assert snapshot(name) - before == set()
+
+
+@contextmanager
+def another_with_arrays(name, made_of, *programs):
+    """The same of a box whose guest has disks for an array, and of these programs."""
+    if why := accelerator.lacking():
+        pytest.skip(f"no guests of QEMU: {why}")
+    if not (found := kernel.find()) or not found.listed(False)["arrays"]:
+        pytest.skip("no kernel for a guest of QEMU that has arrays of disks")
+    need(*programs)
+    with another(name, made_of) as lab:
+        yield lab
 
 
 def maker_killed(words, began, seconds):

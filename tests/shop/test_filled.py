@@ -18,10 +18,6 @@ from labkit.shop import filling
 from labkit.shop.stock import Size
 from labkit.workloads import _brought
 
-pytestmark = pytest.mark.skipif(
-    not Path("/usr/lib/postgresql").exists(), reason="postgresql is not installed"
-)
-
 
 @pytest.fixture(scope="module")
 def caches(tmp_path_factory):

@@ -1,19 +1,14 @@
 """Users of remote desktops: more of them wait longer, and one who fails is counted as failed."""
 
 import json
-import os
-import resource
-import shutil
 import socket
-import subprocess
-import sys
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from itertools import count
-from pathlib import Path
 
 import numpy as np
 import pytest
+from brought import commands, need, own_address, run_program
 from figures import figures
 
 from labkit.errors import HostError, ResultsError
@@ -31,15 +26,8 @@ OURS = tuple(
     f"labkit/{name}" for name in
     ("workloads/_desktop", "workloads/desktop_sessions.py", "studies/horizon_rdsh.py")
 )  # fmt: skip
-AT = f"127.80.{os.getpid() % 250}.{1 + os.getpid() // 250 % 250}"
+AT = own_address(80)
 TASK = users.DesktopTask([], "tight", "keys", 1, 30, 0.4, 0.2, 1, warm_up=1.0)
-
-
-def need(*programs):
-    """Skip where one is missing."""
-    for program in programs:
-        if not shutil.which(program):
-            pytest.skip(f"{program} is not installed")
 
 
 @pytest.fixture
@@ -179,8 +167,7 @@ def change_fourth(monkeypatch, change):
 
 
 def left_over():
-    words = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
-    return [word for word in words if AT.encode() in word]
+    return [words for words in commands() if AT.encode() in words]
 
 
 @pytest.mark.slow
@@ -214,13 +201,10 @@ def test_a_display_that_does_not_come_up_is_a_session_that_failed(hosts, monkeyp
 
 def run_users(files=0, **more):
     """What the users' program says of four users of a server that never answers."""
-    limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))) if files else None
     with socket.create_server(("127.0.0.1", 0)) as silent:
         at = [*silent.getsockname(), "password"]
         task = asdict(replace(TASK, desktops=[at] * 4, users=4, seconds=1, begin=0.3, **more))
-        words = [sys.executable, users.__file__]
-        return subprocess.run(words, input=json.dumps(task), capture_output=True, text=True,
-                              preexec_fn=limit, timeout=60)  # fmt: skip
+        return run_program(users.__file__, files=files, input=json.dumps(task))
 
 
 @pytest.mark.slow

@@ -1,8 +1,6 @@
 """Arrays of disks: what they cost, what is never written to, and a disk that fails."""
 
 import json
-import os
-import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +8,8 @@ from pathlib import Path
 import pytest
 from boxes import NAME
 from figures import figures
-from leftovers import another
+from leftovers import another_with_arrays
 
-from labkit.box.guests import accelerator, kernel
 from labkit.box.guests.disk import Disk
 from labkit.errors import BadInput, HostError, ResultsError
 from labkit.host import Host
@@ -31,14 +28,7 @@ DISKS = ("/dev/vda", "/dev/vdb", "/dev/vdc", "/dev/vdd", "/dev/vde")
 @pytest.fixture(scope="module")
 def guest():
     """A guest with five disks, and what makes arrays of them."""
-    if why := accelerator.lacking():
-        pytest.skip(f"no guests of QEMU: {why}")
-    if not (found := kernel.find()) or not found.listed(False)["arrays"]:
-        pytest.skip("no kernel for a guest of QEMU that has arrays of disks")
-    at = f"{os.environ['PATH']}:/usr/sbin"
-    if missing := [name for name in PROGRAMS if not shutil.which(name, path=at)]:
-        pytest.skip(f"needs {missing[0]}")
-    with another(f"{NAME}-arr", "arrays") as lab:
+    with another_with_arrays(f"{NAME}-arr", "arrays", *PROGRAMS) as lab:
         host = lab.host("guest")
         assert SHORT.lacking({"server": host}) == ""
         yield host

@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from brought import own_address
 from by_hand import insist_same
 from figures import figures
 from small_hosts import Within
@@ -40,8 +41,7 @@ needs_balancers = pytest.mark.skipif(
 )
 needs_netperf = pytest.mark.skipif(not shutil.which("netperf"), reason="needs netperf")
 SMALL = Redis(clients=20, duration=1)
-AT = f"127.77.{os.getpid() % 250}.{1 + os.getpid() // 250 % 250}"
-"""So that servers of ours are told from any others on this machine."""
+AT = own_address(77)
 
 
 @pytest.fixture

@@ -17,11 +17,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from boxes import NAME
+from brought import need
 from figures import figures
-from leftovers import another
+from leftovers import another_with_arrays
 from waiting import free_port
 
-from labkit.box.guests import accelerator, kernel
 from labkit.errors import HostError, ResultsError
 from labkit.host import Host
 from labkit.studies.raid_vmmark import study
@@ -35,15 +35,11 @@ PROGRAMS = ("blkid", "dmsetup", "dovecot", "fio", "mdadm", "mkfs.ext4", "nginx",
 SHORT = replace(study.workload, steps="1 2", most=2, duration=6, warm_up=1.0)
 
 
-def lacking(*programs):
-    path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
-    return next((name for name in programs if not shutil.which(name, path=path)), "")
-
-
 # Dovecot 2.4, as in Debian 13, reads another form of configuration.
+@pytest.fixture(scope="module")
 def old_dovecot():
-    words = ("sh", "-c", module.FIND_MAIL)
-    return not subprocess.run(words, capture_output=True).returncode
+    if subprocess.run(("sh", "-c", module.FIND_MAIL), capture_output=True).returncode:
+        pytest.skip("needs dovecot")
 
 
 def test_a_host_without_named_disks_is_named_first():
@@ -124,11 +120,11 @@ def test_parts_that_are_missing_or_strange_are_named():
 
 
 @pytest.mark.slow
-def test_the_mail_server_takes_nothing_for_others_and_shows_nothing_without_the_word(tmp_path):
-    if os.geteuid() or (name := lacking("dovecot", "postconf", "setsid")):
-        pytest.skip("needs root" if os.geteuid() else f"needs {name}")
-    if not old_dovecot():
-        pytest.skip("needs dovecot")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_the_mail_server_takes_nothing_for_others_and_shows_nothing_without_the_word(
+    tmp_path, old_dovecot
+):
+    need("dovecot", "postconf", "setsid")
     word, port = secrets.token_hex(8), free_port()
     (tmp_path / "word").write_text(word)
     at = tempfile.mkdtemp(prefix="lk-", dir="/tmp")  # a socket's path must be short
@@ -168,17 +164,9 @@ def answered(ask, seconds=10):
 
 
 @pytest.fixture(scope="module")
-def hosts():
+def hosts(old_dovecot):
     """A guest with disks and all else that tiles need."""
-    if why := accelerator.lacking():
-        pytest.skip(f"no guests of QEMU: {why}")
-    if not (found := kernel.find()) or not found.listed(False)["arrays"]:
-        pytest.skip("no kernel for a guest of QEMU that has arrays of disks")
-    if name := lacking(*PROGRAMS):
-        pytest.skip(f"needs {name}")
-    if not old_dovecot():
-        pytest.skip("needs dovecot")
-    with another(f"{NAME}-til", "tiles") as lab:
+    with another_with_arrays(f"{NAME}-til", "tiles", *PROGRAMS) as lab:
         names = {"client": "client", **study.conditions[0].roles}
         yield {role: lab.host(name) for role, name in names.items()}
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import shutil
 import signal
 import socket
 import struct
@@ -13,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from brought import commands, need, own_address
 from figures import figures
 
 from labkit.changes.in_force import applied
@@ -34,15 +34,13 @@ OURS = tuple(
     f"labkit/{name}" for name in
     ("workloads/_desktop", "workloads/viewing.py", "workloads/_server.py", "studies/horizon_3d.py")
 )  # fmt: skip
-AT = f"127.79.{os.getpid() % 250}.{1 + os.getpid() // 250 % 250}"
+AT = own_address(79)
 READER = _desktop.APPLICATIONS["reader"]
 
 
 @pytest.fixture
 def programs():
-    for program in PROGRAMS:
-        if not shutil.which(program):
-            pytest.skip(f"{program} is not installed")
+    need(*PROGRAMS)
 
 
 @pytest.fixture
@@ -64,8 +62,9 @@ def test_a_load_asks_for_the_programs_that_it_runs_and_names_their_packages(load
 
 def left_over(folder):
     """Programs of desktops of this process's address, and folders of theirs."""
-    words = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
-    return [word for word in words if AT.encode() in word] + [*Path(folder).glob("desktop-*")]
+    return [words for words in commands() if AT.encode() in words] + [
+        *Path(folder).glob("desktop-*")
+    ]
 
 
 def test_what_has_drawn_is_named_once_beside_the_results(tmp_path):
@@ -206,10 +205,7 @@ def test_who_does_not_know_the_password_or_the_cookie_sees_no_desktop(hosts):
     with _desktop.desktop(hosts["server"], READER) as desktop:
         folder = Path(desktop.folder)
         assert folder.stat().st_mode & 0o777 == 0o700
-        words = [
-            path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()
-        ]
-        assert not any(desktop.secret.encode() in word for word in words)
+        assert not any(desktop.secret.encode() in words for words in commands())
         assert not Display(display_of(desktop), b"0123456789abcdef").allowed
         cookie = (folder / "cookie").read_bytes()[-16:]
         assert Display(display_of(desktop), cookie).allowed

@@ -4,18 +4,16 @@ import asyncio
 import contextlib
 import json
 import re
-import resource
 import shutil
 import socket
 import subprocess
-import sys
 import threading
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from brought import HERE
+from brought import HERE, need, run_program
 from figures import figures
 from planted import judged, results
 from waiting import free_port
@@ -36,14 +34,12 @@ ASKED = WebTask(
     "download", web.SITES["download"], [], "", 0, 4, 0.1, 1.0, 0.2, 0.2, 0.3, 0.6, 1, 4000
 )
 HOSTS = dict.fromkeys(("client", "host", *SERVERS), HERE)
-PROGRAM = Path(web_users.__file__)
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
 
 
 @pytest.fixture
 def nginx():
-    if not all(shutil.which(one, path="/usr/sbin:/usr/bin") for one in ("nginx", "openssl")):
-        pytest.skip("nginx is not installed")
+    need("nginx", "openssl")
 
 
 @pytest.fixture(scope="module")
@@ -148,18 +144,16 @@ def test_a_stall_of_the_server_makes_all_pages_late_that_were_due_meanwhile(cert
     assert trial["pages"] > 8 and trial["good"] <= 1 and max(trial["times"]) > 1
 
 
-def run_program(asked, files=0):
+def run_users(asked, files=0):
     """What the program prints when it is run as on a client; with a limit on its files."""
-    limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))) if files else None
-    words = [sys.executable, str(PROGRAM), json.dumps(asdict(asked))]
-    return subprocess.run(words, capture_output=True, text=True, preexec_fn=limit, timeout=60)
+    return run_program(web_users.__file__, json.dumps(asdict(asked)), files=files)
 
 
 @pytest.mark.slow
 def test_file_descriptors_that_are_used_up_are_named(certificate):
     with slow_server(0.3) as port:
         asked = asked_of(port, certificate, sessions=200)
-        done = run_program(asked, files=40)
+        done = run_users(asked, files=40)
     assert done.returncode == 1 and "file descriptors used up, by 200 users" in done.stderr
 
 
@@ -178,7 +172,7 @@ def test_users_that_cannot_ask_as_often_as_is_due_end_the_search(nginx, certific
     with quick_server(tmp_path) as port:
         asked = asked_of(port, certificate, think=0.02, start=200)
         # Where others have the CPU too, that it is late is not its own fault.
-        tries = (run_program(asked) for _ in range(4))
+        tries = (run_users(asked) for _ in range(4))
         done = next((done for done in tries if done.returncode), None)
     assert done and done.returncode == 1 and "the load generator saturates at" in done.stderr
 
@@ -193,7 +187,7 @@ def test_an_overload_is_a_failed_trial_and_delays_no_later_one(nginx):
 
 @pytest.mark.slow
 def test_a_server_that_is_not_there_is_named(certificate):
-    done = run_program(asked_of(9, certificate))
+    done = run_users(asked_of(9, certificate))
     assert done.returncode == 1 and "Connect call failed" in done.stderr
 
 

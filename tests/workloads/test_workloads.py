@@ -114,6 +114,8 @@ IMPOSSIBLE = {
                         "warm_up": [-1]},
     "DiskArray": {"kind": ["mirror"], "allocated": [0], "depth": [0], "reads": [100], "used": [4],
                   "latency": [-1]},
+    "DvdStore": {"engine": ["oracle"], "durability": ["no"], "users": [0], "duration": [0],
+                 "size": ["1MB"], "way": ["fax"], "instances": [0], "think": [-1.0]},
     "DistributedQuery": {"way": ["post"], "cache": [1.5], "factor": [0.0], "streams": [0, 17],
                          "warm": ["yes"]},
     "Fio": {"duration": [0], "mebibytes": [-1], "limit": [3], "jobs": [1.0]},
@@ -147,6 +149,7 @@ def test_what_a_load_cannot_have_is_refused_by_name(load, knob):
 
 
 @pytest.mark.parametrize("load, knobs, said", [
+    ("DvdStore", {"new_customers": 101.0}, "new customers must be 0 to 100 %"),
     ("Netperf", {"size": 100_000, "free": True}, "size must be 14 to 65507"),
     ("TeraSort", {"lose": True}, "lost data are gone"),
     ("TeraSort", {"lose": True, "nodes": 2, "replication": 1}, "lost data are gone"),
