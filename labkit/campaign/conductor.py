@@ -17,7 +17,16 @@ from dataclasses import dataclass, field
 from typing import IO, Self
 
 from labkit.campaign.asked import CampaignPoint
-from labkit.campaign.folder import BEGUN, DIED, FINISHED, STOPPED, Attempt, CampaignFolder, pause
+from labkit.campaign.folder import (
+    BEGUN,
+    DIED,
+    FINISHED,
+    STOPPED,
+    Attempt,
+    CampaignFolder,
+    counted,
+    pause,
+)
 from labkit.campaign.foreseen import Foreseen, together
 from labkit.campaign.places import WAITS, Needs, Queue, Taken, Waiting, to_begin
 from labkit.errors import Stopped, last_words
@@ -340,6 +349,5 @@ class Conductor:
 
 
 def _verdicts(attempt: Attempt) -> str:
-    counts = Counter(str(kept["verdict"]) for kept in attempt.verdicts)
-    text = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    text = counted(Counter(str(kept["verdict"]) for kept in attempt.verdicts))
     return f"; {text}" if text else ""

@@ -224,8 +224,8 @@ def ended(facts: Mapping[str, Any]) -> str:
     points = facts["points"]
     states = Counter(str(point["state"]) for point in points)
     verdicts = Counter(str(v["verdict"]) for point in points for v in point["verdicts"])
-    lines = [f"{facts['name']}: {_describe(states)}"]
-    lines += [f"verdicts  {_describe(verdicts)}"] if verdicts else []
+    lines = [f"{facts['name']}: {counted(states)}"]
+    lines += [f"verdicts  {counted(verdicts)}"] if verdicts else []
     head = ("number", "study", "state", "attempts")
     fails = (row for row in points if row["why"])
     if wrong := [(*(row[key] for key in head), row["why"].splitlines()[0]) for row in fails]:
@@ -233,7 +233,8 @@ def ended(facts: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _describe(counts: Mapping[str, int]) -> str:
+def counted(counts: Mapping[str, int]) -> str:
+    """Numbers and what each is of, in words."""
     return ", ".join(f"{number} {word}" for word, number in counts.items())
 
 

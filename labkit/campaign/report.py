@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from labkit import __version__, studies
 from labkit.campaign.asked import CampaignPoint
-from labkit.campaign.folder import FINISHED, CampaignFolder, told
+from labkit.campaign.folder import FINISHED, CampaignFolder, counted, told
 from labkit.campaign.worker import NOTEBOOK, PAGE
 from labkit.charts import bundle, ends
 from labkit.charts.curves import swept
@@ -101,12 +101,9 @@ def _pages(
 
 def _summarize(points: Sequence[Told]) -> str:
     states = Counter(str(point["state"]) for point in points)
-    verdicts = Counter(v["verdict"] for point in points for v in point["verdicts"])
+    verdicts = counted(Counter(v["verdict"] for point in points for v in point["verdicts"]))
     text = f"{states[FINISHED]} of {len(points)} points are finished"
-    if not verdicts:
-        return f"{text}."
-    judgement = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
-    return f"{text}; their claims: {judgement}."
+    return f"{text}; their claims: {verdicts}." if verdicts else f"{text}."
 
 
 def _facts(points: Sequence[Told]) -> str:

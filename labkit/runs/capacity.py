@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from labkit.errors import HostError
 from labkit.host import Host
+from labkit.machine.cpus import cpus_of
 from labkit.machine.scripts import beside
 
 # A container's own limit counts where it is lower than what the machine has.
@@ -59,26 +60,19 @@ def capacity(host: Host) -> Capacity:
 
 def smallest(capacities: Collection[Capacity]) -> Capacity:
     """The capacity that all of them have; of caches, the most of any."""
-    return Capacity(
-        min(place.cpus for place in capacities), min(place.memory for place in capacities),
-        min(place.free for place in capacities), max(place.cache for place in capacities),
-        min(place.disk for place in capacities),
-    )  # fmt: skip
+    fewest = {name: min(vars(place)[name] for place in capacities)
+              for name in ("cpus", "memory", "free", "disk")}  # fmt: skip
+    return Capacity(**fewest, cache=max(place.cache for place in capacities))
 
 
 # Each cache is listed once for every CPU that shares it; those of other hosts' CPUs are no concern.
 def _last(text: str) -> int:
     match = re.search(r"^may (\S+)$", text, re.MULTILINE)
-    may = _numbers(match[1]) if match else set()
+    may = {*cpus_of(match[1])} if match else set()
     caches = {
         (int(level), cpus): float(size) * UNITS[unit]
         for level, size, unit, cpus in CACHE.findall(text)
-        if not may or may & _numbers(cpus)
+        if not may or may & {*cpus_of(cpus)}
     }
     last = max((level for level, _ in caches), default=0)
     return int(sum(size for (level, _), size in caches.items() if level == last))
-
-
-def _numbers(ranges: str) -> set[int]:
-    ends = (part.partition("-") for part in ranges.split(","))
-    return {cpu for first, _, last in ends for cpu in range(int(first), int(last or first) + 1)}

@@ -127,6 +127,12 @@ def on_or_off(on: bool) -> str:
     return "on" if on else "off"
 
 
+def alike(text: str) -> str:
+    """Lines THING=VALUE whose values are all alike, as that value; else as they are."""
+    values = {pair.partition("=")[2] for pair in text.split()}
+    return values.pop() if len(values) == 1 else " ".join(text.split())
+
+
 def picked(program: str, *words: str) -> Words:
     """A command whose shown lines a `sed -n` program picks."""
     return ("sh", "-c", PICK, "pick", program, *words)

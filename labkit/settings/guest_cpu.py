@@ -11,7 +11,7 @@ from labkit.machine.scripts import beside
 from labkit.setting import Way, Words
 from labkit.settings._fields import CPU_SHARES, amount, cpu_list, cpu_set, share, word
 from labkit.settings._guest import VIRSH, OfMachine, numbers, of_lines, of_option, of_virsh
-from labkit.settings._ways import CPUS, ROOT, picked, script
+from labkit.settings._ways import CPUS, ROOT, alike, picked, script
 from labkit.settings.esxi import of_vmx
 
 PROGRAMS = ("awk", "virsh")
@@ -40,7 +40,7 @@ class GuestCpus(OfMachine):
         """`vcpupin`, each of them to the whole list."""
         return Way(
             picked(r"s/^ *\([0-9][0-9]*\)  */\1=/p", *VIRSH, "vcpupin", self.vm),
-            lambda value: (script(PINS, self.vm, *value.split()),), same,
+            lambda value: (script(PINS, self.vm, *value.split()),), alike,
             needs=ROOT, seconds=0.5,
         )  # fmt: skip
 
@@ -122,12 +122,6 @@ class GuestCpuReservation(OfMachine):
 # --- between the tools' words and ours --------------------------------------------------------
 
 
-def same(text: str) -> str:
-    """CPUs of a guest that are all placed alike are said once."""
-    lists = {line.partition("=")[2] for line in text.split()}
-    return lists.pop() if len(lists) == 1 else " ".join(text.split())
-
-
 def _percent(text: str) -> str:
     found = numbers(text)
     if found["quota"] <= 0:
@@ -191,7 +185,7 @@ def _way(vm: str, looks: str, makes: str, back: Callable[[str], Words]) -> Way:
 
 def _read_cores(text: str) -> str:
     placement, *choices = text.split("\n")[:3]
-    cpus = same(placement)
+    cpus = alike(placement)
     words = {
         cpu_list(chosen_cpus): kind
         for chosen_cpus, kind in zip(choices, PLACEMENTS, strict=True)

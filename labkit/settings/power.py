@@ -13,6 +13,7 @@ from labkit.settings._ways import (
     ROOT,
     WRITE_EACH,
     OnHost,
+    alike,
     by,
     in_words,
     of_machine,
@@ -77,10 +78,7 @@ class PowerPolicy(OnHost):
 
 
 def _policy_of(text: str) -> str:
-    values = dict(line.split("=") for line in text.split())
-    if len(set(values.values())) > 1:
-        return " ".join(text.split())
-    governor = "".join(set(values.values()))
+    governor = alike(text)
     return next((name for name, (owner, _) in POLICIES.items() if owner == governor), governor)
 
 

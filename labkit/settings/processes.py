@@ -8,7 +8,7 @@ from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Setting, Way, Words
 from labkit.settings._fields import cpu_list, cpu_set, name, pattern, rule
-from labkit.settings._ways import OWN_KERNEL, ROOT, OnHost, script
+from labkit.settings._ways import OWN_KERNEL, ROOT, OnHost, alike, script
 
 PROGRAMS = ("pgrep", "systemctl", "taskset")
 
@@ -88,7 +88,7 @@ class InterruptCpus(OnHost):
         node = self.cpus == FIRST_NODE
         words = f'{ROUTE_SCRIPT}routed "$1"{f" && {NODE_CPUS}" * node}'
         return Way(
-            script(words, name), partial(_routes, name), _on_node if node else _alike,
+            script(words, name), partial(_routes, name), _on_node if node else alike,
             needs=ROOT, probe=script(OWN_KERNEL), after=("ServiceRunning",),
         )  # fmt: skip
 
@@ -103,13 +103,8 @@ def _routes(name: str, value: str) -> tuple[Words, ...]:
 
 def _on_node(text: str) -> str:
     *pairs, node = text.split()
-    alike = _alike(" ".join(pairs))
-    return FIRST_NODE if alike == node else alike
-
-
-def _alike(text: str) -> str:
-    lists = {pair.partition("=")[2] for pair in text.split()}
-    return lists.pop() if len(lists) == 1 else " ".join(text.split())
+    cpus = alike(" ".join(pairs))
+    return FIRST_NODE if cpus == node else cpus
 
 
 class ServiceRunning(OnHost):
