@@ -3,11 +3,11 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import emulated
 import pytest
+from waiting import alive, awaited
 
 from labkit.box.guests import accelerator, kernel
 from labkit.box.guests.image import Archive
@@ -72,15 +72,10 @@ def said(tmp_path, monkeypatch):
         "-device", "vhost-user-fs-pci,chardev=fs,tag=host", threads=",thread=multi",
     )  # fmt: skip
     away = subprocess.DEVNULL
-    with subprocess.Popen(share, stdin=away, stdout=away, stderr=away) as shares:
-        while not (tmp_path / "fs").exists():
-            assert shares.poll() is None, "virtiofsd ended"
-            time.sleep(0.01)
-        try:
-            with emulated.powered(words, SECONDS) as lines:
-                yield heard(lines)
-        finally:
-            shares.kill()
+    with alive(share, stdin=away, stdout=away, stderr=away):
+        awaited(lambda: (tmp_path / "fs").exists(), why="virtiofsd ended")
+        with emulated.powered(words, SECONDS) as lines:
+            yield heard(lines)
 
 
 def heard(lines):

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from waiting import alive
 
 PROGRAMS = ("mmdebstrap", "setpriv", "setsid")
 
@@ -105,16 +106,13 @@ def test_a_proxy_of_pip_and_apt_is_used_there(tmp_path):
 def proxied(folder):
     """The settings of somebody whose apt and pip know a proxy, by files of their own."""
     words = [sys.executable, Path(__file__).with_name("proxy.py"), folder / "asked"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as proxy:
-        try:
-            at = f"http://127.0.0.1:{int(proxy.stdout.readline())}"
-            (folder / "home/.config/pip").mkdir(parents=True)
-            (folder / "home/.config/pip/pip.conf").write_text(f"[global]\nproxy = {at}\n")
-            (folder / "apt.conf").write_text(f'Acquire::http::Proxy "{at}";\n')
-            given = {"HOME": str(folder / "home"), "APT_CONFIG": str(folder / "apt.conf")}
-            yield {**os.environ, **given}, folder / "asked"
-        finally:
-            proxy.kill()
+    with alive(words, stdout=subprocess.PIPE, text=True) as proxy:
+        at = f"http://127.0.0.1:{int(proxy.stdout.readline())}"
+        (folder / "home/.config/pip").mkdir(parents=True)
+        (folder / "home/.config/pip/pip.conf").write_text(f"[global]\nproxy = {at}\n")
+        (folder / "apt.conf").write_text(f'Acquire::http::Proxy "{at}";\n')
+        given = {"HOME": str(folder / "home"), "APT_CONFIG": str(folder / "apt.conf")}
+        yield {**os.environ, **given}, folder / "asked"
 
 
 def test_nothing_of_it_stays_when_it_is_stopped(tmp_path):

@@ -4,11 +4,10 @@ import shutil
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from waiting import awaited
+from waiting import alive, awaited
 
 from labkit.errors import ResultsError
 from labkit.gates.gate import COLLECT, Gate, collect, gates, tripped
@@ -147,14 +146,8 @@ def test_a_clock_of_whole_seconds_is_given_a_second_more(quiet):
     assert one("clock step", gates(*coarse, 10.9)).ok
 
 
-@contextmanager
 def busy():
-    process = subprocess.Popen([sys.executable, "-c", BUSY_LOOP])
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
+    return alive([sys.executable, "-c", BUSY_LOOP])
 
 
 def has_worked(process, seconds):

@@ -5,6 +5,7 @@ import subprocess
 from contextlib import contextmanager
 
 import pytest
+from waiting import alive
 
 from labkit.programs import simulator
 
@@ -39,8 +40,5 @@ def simulating(certificate, folder, *words):
     program.chmod(0o755)
     begin = [program, *words, "-l", "127.0.0.1:0", "-username", "user", "-password", "pass"]
     begin += ["-tlscert", str(certificate / "cert"), "-tlskey", str(certificate / "key")]
-    with subprocess.Popen(begin, stdout=subprocess.PIPE, text=True) as vcsim:
-        try:
-            yield next(int(hit[1]) for line in vcsim.stdout if (hit := SERVES.search(line)))
-        finally:
-            vcsim.kill()
+    with alive(begin, stdout=subprocess.PIPE, text=True) as vcsim:
+        yield next(int(hit[1]) for line in vcsim.stdout if (hit := SERVES.search(line)))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from sshd import SSHD, keygen, known, reached
-from waiting import free_port
+from waiting import alive, free_port
 
 from labkit.ssh.connection import Address
 
@@ -65,16 +65,12 @@ def machine(folder):
             "sh", "-c", ENTER, "sh", "unshare", "--mount", "--pid", "--uts", "--ipc", "--cgroup",
             "--fork", "--kill-child", "sh", SCRIPT, folder / "machine", str(port), one.user,
         ]  # fmt: skip
-        process = subprocess.Popen(
+        with alive(
             words, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
             env={**os.environ, "GROUPS_OF_IT": " ".join(groups)}, start_new_session=True,
-        )  # fmt: skip
-        try:
+        ) as process:  # fmt: skip
             wait_until_it_is_up(one, process)
             yield one
-        finally:
-            process.kill()
-            process.wait()
 
 
 @contextmanager

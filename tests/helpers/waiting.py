@@ -1,9 +1,9 @@
-"""Waits that end as soon as what they are for is so, and ports that nobody has yet."""
+"""Waits that end as soon as what they are for is so, processes that end, and free ports."""
 
 import socket
+import subprocess
 import time
-
-import pytest
+from contextlib import contextmanager
 
 
 def awaited(truth, seconds=60.0, why="it did not come about in time", pause=0.02):
@@ -14,7 +14,7 @@ def awaited(truth, seconds=60.0, why="it did not come about in time", pause=0.02
     end = time.monotonic() + seconds
     while not (found := truth()):
         if time.monotonic() >= end:
-            pytest.fail(str(why() if callable(why) else why))
+            raise AssertionError(why() if callable(why) else why)
         time.sleep(pause)
     return found
 
@@ -23,3 +23,13 @@ def free_port():
     """A port of this machine that was free a moment ago."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         return free.getsockname()[1]
+
+
+@contextmanager
+def alive(words, **how):
+    """A process of these words, which is killed at the end of the block."""
+    with subprocess.Popen(words, **how) as process:
+        try:
+            yield process
+        finally:
+            process.kill()

@@ -13,6 +13,8 @@ import sys
 import threading
 import time
 
+from waiting import alive
+
 UP, DOWN = 0, 1
 
 
@@ -147,11 +149,8 @@ class Wire:
 def delayed(port, round_trip):
     """The port of a wire of its own process that makes a round trip so many seconds longer."""
     words = [sys.executable, __file__, str(port), str(round_trip / 2)]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as wire:
-        try:
-            yield int(wire.stdout.readline())
-        finally:
-            wire.kill()
+    with alive(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as wire:
+        yield int(wire.stdout.readline())
 
 
 if __name__ == "__main__":

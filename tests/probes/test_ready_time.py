@@ -2,11 +2,11 @@
 
 import os
 import re
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
+from waiting import alive
 
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.probes.ready_time import Between, ReadyTime, between
@@ -86,9 +86,8 @@ def test_what_esxtop_does_not_say_is_refused_by_name(old, new, wrong):
 def test_two_that_want_one_cpu_stand_in_line_half_of_the_time():
     cpu = str(min(os.sched_getaffinity(0)))
     loop = ["taskset", "-c", cpu, "sh", "-c", "while :; do :; done"]
-    both = [subprocess.Popen(loop) for _ in range(2)]
-    try:
-        counted = Path(f"/proc/{both[0].pid}/schedstat")
+    with alive(loop) as one, alive(loop):
+        counted = Path(f"/proc/{one.pid}/schedstat")
         before = [int(word) for word in counted.read_text().split()]
         until = time.monotonic() + 60
         while time.monotonic() < until:
@@ -99,7 +98,3 @@ def test_two_that_want_one_cpu_stand_in_line_half_of_the_time():
                 break
             time.sleep(0.02)
         assert waited > 0.5 * ran, "another that wants the CPU gets as much of it"
-    finally:
-        for one in both:
-            one.kill()
-            one.wait()

@@ -2,12 +2,12 @@
 
 import re
 import shutil
-import subprocess
 from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from waiting import alive
 
 from labkit import studies
 from labkit.condition import Condition
@@ -163,12 +163,8 @@ def test_a_left_out_block_is_measured_when_the_study_is_run_again(results):
 def a_neighbour(tmp_path):
     """A program of its own name that takes all the CPU time it gets."""
     shutil.copy(shutil.which("dash") or "/bin/sh", tmp_path / "neighbour")
-    process = subprocess.Popen([tmp_path / "neighbour", "-c", "while :; do :; done"])
-    try:
+    with alive([tmp_path / "neighbour", "-c", "while :; do :; done"]):
         yield
-    finally:
-        process.kill()
-        process.wait()
 
 
 STRICT = tuple(name for name in gate.NAMES if name != "foreign load")

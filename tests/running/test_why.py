@@ -1,10 +1,11 @@
 """What kernels do while the slowest requests are slow: planted, and with a real busy CPU."""
 
 import json
-import subprocess
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
+from waiting import alive
 
 from labkit.charts.export import frame
 from labkit.charts.why import time_line
@@ -98,13 +99,10 @@ LOOPS = 40
 def _beside():
     yield
     endless = ["nice", "-n", "19", "sh", "-c", "while :; do :; done"]
-    loops = [subprocess.Popen(endless) for _ in range(LOOPS)]
-    try:
+    with ExitStack() as loops:
+        for _ in range(LOOPS):
+            loops.enter_context(alive(endless))
         yield
-    finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
 
 
 @pytest.mark.box

@@ -1,6 +1,5 @@
 """Every setting on every kind of host that has it: read, made so, read back, put back."""
 
-import subprocess
 import time
 from contextlib import ExitStack
 from dataclasses import replace
@@ -10,6 +9,7 @@ import pytest
 import worlds
 from esxi_stand_in import stand_in
 from settings import cases
+from waiting import alive
 
 from labkit.changes.in_force import applied
 from labkit.changes.plan import plan
@@ -155,10 +155,8 @@ def sleeper(tmp_path_factory):
     """A process with a name that no other has."""
     program = tmp_path_factory.mktemp("sleeper") / "labkit-sleeps"
     program.symlink_to("/bin/sleep")
-    process = subprocess.Popen([program, "1000"])
-    yield process
-    process.kill()
-    process.wait()
+    with alive([program, "1000"]) as process:
+        yield process
 
 
 @pytest.mark.parametrize("name", OF_FOLDER)

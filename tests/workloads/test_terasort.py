@@ -2,7 +2,6 @@
 
 import re
 import socket
-import subprocess
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 from brought import HERE, bring
 from figures import figures
+from waiting import alive
 
 from labkit import studies
 from labkit.changes.in_force import applied
@@ -96,12 +96,8 @@ def test_ports_that_somebody_has_are_left_to_him_and_no_others_are_named(monkeyp
 @contextmanager
 def called_java(*words):
     """A process that is listed as Java with these words."""
-    process = subprocess.Popen((f"{' '.join(words)}/java", "60"), executable="/bin/sleep")
-    try:
+    with alive((f"{' '.join(words)}/java", "60"), executable="/bin/sleep") as process:
         yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
 DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
