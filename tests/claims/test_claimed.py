@@ -49,9 +49,8 @@ def judged(results):
 
 
 @pytest.mark.slow
-def test_what_fio_measured_elsewhere_is_judged_on_the_claims_of_its_study(capsys):
-    assert main([*words("fio", "docker-fio", IOPS, FIO), "--json"]) == 0
-    (told,) = json.loads(capsys.readouterr().out)
+def test_what_fio_measured_elsewhere_is_judged_on_the_claims_of_its_study(typed):
+    (told,) = typed(*words("fio", "docker-fio", IOPS, FIO), "--json")
     assert told["study"] == "docker_fio" and told["lacking"] == [] and len(told["found"]) == 6
     lines = judged(Results.open(Path(told["path"])))
     assert [line.verdict for line in lines.values()] == ["holds"] * 3
@@ -59,8 +58,7 @@ def test_what_fio_measured_elsewhere_is_judged_on_the_claims_of_its_study(capsys
     assert first.effect == pytest.approx(0.02, abs=0.005) and len(first.local.effect.each) == 3
     assert (first.runs, first.tier, first.evidence) == (18, "imported", told["path"])
     assert first.lab == "files of fio" and first.when[:2] == "20"
-    assert main(["scorecard", "--study", "docker_fio"]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = " ".join(typed("scorecard", "--study", "docker_fio").split())
     assert "docker-fio-01: holds" in shown and "marked as imported" in shown
     assert "Emulated" not in shown
 
@@ -73,10 +71,9 @@ def test_a_claim_that_imported_runs_contradict_is_contradicted():
 
 
 @pytest.mark.slow
-def test_what_is_lacking_is_named_by_the_import_and_by_the_verdict(capsys):
+def test_what_is_lacking_is_named_by_the_import_and_by_the_verdict(typed):
     some = {name: files for name, files in FIO.items() if name != "VM [load=write]"}
-    assert main(words("fio", "docker_fio", IOPS, some)) == 0
-    output = capsys.readouterr().out
+    output = typed(*words("fio", "docker_fio", IOPS, some))
     assert "5 of 6 figures" in output and "not: VM [load=write]" in output
     damaged = named_results("docker_fio").path.with_name("damaged")
     damaged.mkdir()
@@ -93,14 +90,14 @@ def test_a_study_that_cannot_be_run_says_what_to_import(monkeypatch):
     assert line.why.endswith("labkit results import --study specweb_15vm")
 
 
-def test_a_file_without_what_is_claimed_is_answered_with_what_it_has(capsys):
-    assert main(words("fio", "docker_fio", [], FIO)) == 2
-    output = capsys.readouterr().err
+def test_a_file_without_what_is_claimed_is_answered_with_what_it_has(typed):
+    output = typed(*words("fio", "docker_fio", [], FIO), code=2)
     assert "which of its metrics is max_iops of Native [load=read]?" in output
     assert "it has read iops (1/s), read bandwidth (MB/s)" in output
     assert '--metric "max_iops=read iops"' in output
-    assert main(words("netperf", "docker_netperf", [], {"Native": [NETPERF]})) == 2
-    assert '--metric "latency=latency mean"' in capsys.readouterr().err
+    assert '--metric "latency=latency mean"' in typed(
+        *words("netperf", "docker_netperf", [], {"Native": [NETPERF]}), code=2
+    )
 
 
 @pytest.mark.slow
@@ -118,20 +115,18 @@ def test_a_file_without_what_is_claimed_is_answered_with_what_it_has(capsys):
     ],
 )
 def test_what_cannot_be_meant_is_refused_and_nothing_is_written(
-    home, capsys, study, metrics, name, said
+    home, typed, study, metrics, name, said
 ):
-    assert main(words("netperf", study, metrics, {name: [NETPERF]})) == 2
-    assert said in capsys.readouterr().err
+    assert said in typed(*words("netperf", study, metrics, {name: [NETPERF]}), code=2)
     assert not (home / "out" / "results").exists()
 
 
-def test_metrics_are_those_of_a_study_and_studies_those_of_other_tools(capsys):
-    assert main(["results", "import", "--study", "docker_fio", "a.labkit"]) == 2
-    assert "--from fio" in capsys.readouterr().err
-    assert main(["results", "import", "--from", "fio", "--metric", "a=b", "a"]) == 2
-    assert "which --study?" in capsys.readouterr().err
-    assert main(["results", "import", "--from", "fio", "a="]) == 2
-    assert "a= names no file" in capsys.readouterr().err
+def test_metrics_are_those_of_a_study_and_studies_those_of_other_tools(typed):
+    assert "--from fio" in typed("results", "import", "--study", "docker_fio", "a.labkit", code=2)
+    assert "which --study?" in typed(
+        "results", "import", "--from", "fio", "--metric", "a=b", "a", code=2
+    )
+    assert "a= names no file" in typed("results", "import", "--from", "fio", "a=", code=2)
 
 
 def test_an_expression_may_turn_a_rate_into_the_claimed_figure_in_its_unit():
@@ -191,18 +186,16 @@ def test_files_that_tell_one_figure_in_two_units_are_refused(home):
 
 
 @pytest.mark.slow
-def test_imported_runs_are_listed_shown_drawn_and_exported_as_of_their_study(capsys):
+def test_imported_runs_are_listed_shown_drawn_and_exported_as_of_their_study(capsys, typed):
     assert main(words("fio", "docker_fio", IOPS, FIO)) == 0
     results = named_results("docker-fio")
     capsys.readouterr()
-    assert main(["results", "list", "--study", "docker_fio", "--json"]) == 0
-    (listed,) = json.loads(capsys.readouterr().out)
+    (listed,) = typed("results", "list", "--study", "docker_fio", "--json")
     assert (listed["study"], listed["tier"]) == ("docker_fio", "imported")
     assert "Emulated" not in note(results) and "fio" in note(results)
     drawn = ratios(measured.of_metric(results, "max_iops"), "Native [load=read]").to_dict()
     assert "VM [load=mixed]" in json.dumps(drawn)
-    assert main(["report", "docker_fio"]) == 2
-    assert "labkit scorecard" in capsys.readouterr().err
+    assert "labkit scorecard" in typed("report", "docker_fio", code=2)
     assert (
         main(["results", "export", "docker_fio", "-o", str(results.path.parent / "x.labkit")]) == 0
     )

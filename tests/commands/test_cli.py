@@ -15,9 +15,8 @@ from labkit.cli import parser as all_parsers
 from labkit.running.notebook import Rerun
 
 
-def test_no_command_prints_what_there_is_and_exits_with_2(capsys):
-    assert main([]) == 2
-    assert "labkit doctor" in capsys.readouterr().out
+def test_no_command_prints_what_there_is_and_exits_with_2(typed):
+    assert "labkit doctor" in typed(code=2)
 
 
 def test_a_box_that_is_not_up_is_brought_up_by_the_command_that_is_named(typed):

@@ -1,6 +1,5 @@
 """Units: people read µs wherever they look, and machines us."""
 
-import json
 import re
 
 import nbformat
@@ -8,7 +7,6 @@ import pytest
 
 from labkit import studies
 from labkit.claims.published import of
-from labkit.cli import main
 from labkit.machine.places import HOME
 from labkit.pages.tables import table
 from labkit.running.open_lab import recorded
@@ -21,13 +19,11 @@ def test_a_column_of_units_is_shown_as_people_write_them():
     assert table([{"metric": "threads", "value": 1, "unit": "1"}]).rows == (("threads", "1", ""),)
 
 
-def test_results_are_shown_in_µs_and_told_to_machines_in_us(capsys):
+def test_results_are_shown_in_µs_and_told_to_machines_in_us(typed):
     where = str(recorded("lat_netperf"))
-    assert main(["results", "show", where]) == 0
-    output = capsys.readouterr().out
+    output = typed("results", "show", where)
     assert re.search(r"round trip: [\d.]+ µs", output) and not PLAIN.search(output)
-    assert main(["results", "show", where, "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["runs"][0]["rows"]
+    rows = typed("results", "show", where, "--json")["runs"][0]["rows"]
     assert rows[0]["unit"] == "us"
 
 

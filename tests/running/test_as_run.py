@@ -3,7 +3,6 @@
 import pytest
 
 from labkit import studies
-from labkit.cli import main
 from labkit.running.notebook import as_run, usual_values
 
 
@@ -33,9 +32,8 @@ def test_a_short_run_has_few_conditions_and_its_own_sizes():
 
 
 @pytest.mark.parametrize("name, runs", [("docker_fio", 3), ("lat_netperf", 0)])
-def test_a_plan_on_this_machine_says_what_it_leaves_out(name, runs, capsys):
-    assert main(["plan", name, "--lab", "local"]) == 0
-    out = capsys.readouterr().out
+def test_a_plan_on_this_machine_says_what_it_leaves_out(name, runs, typed):
+    out = typed("plan", name, "--lab", "local")
     assert "VM" in out.partition("Left out there:")[2] and "No setting was touched" in out
     assert all(len(line) <= 80 for line in out.splitlines())
     says = f"{runs} runs of about" if runs else "no condition can be measured there"
@@ -48,7 +46,6 @@ def test_a_plan_on_this_machine_says_what_it_leaves_out(name, runs, capsys):
     (["--quick", "-p", "duration=3"], "a quick run of ld_vmotion sets"),
     (["-p", "repeats=until decided"], "a plan is of a number of blocks"),
 ])  # fmt: skip
-def test_bad_words_end_a_plan_before_a_box_is_made(words, why, monkeypatch, capsys):
+def test_bad_words_end_a_plan_before_a_box_is_made(words, why, monkeypatch, typed):
     monkeypatch.setattr("labkit.box.up", None)
-    assert main(["plan", "ld_vmotion", *words]) == 2
-    assert why in capsys.readouterr().err
+    assert why in typed("plan", "ld_vmotion", *words, code=2)

@@ -74,10 +74,9 @@ def test_what_no_package_brings_is_named_with_who_has_it():
 
 
 @pytest.mark.slow
-def test_a_host_that_cannot_be_asked_is_named_and_ends_with_1(lab, capsys):
+def test_a_host_that_cannot_be_asked_is_named_and_ends_with_1(lab, typed):
     lab.write_text(lab.read_text().replace("port = ", "port = 1 # ", 1))
-    assert main(["prepare", "lat_ping", "--lab", str(lab)]) == 1
-    output = capsys.readouterr().out
+    output = typed("prepare", "lat_ping", "--lab", lab, code=1)
     assert "client: cannot be asked" in output and "server: " in output
 
 
@@ -98,9 +97,8 @@ def test_what_no_package_brings_and_labkit_fetches_is_named_with_its_size(monkey
 
 
 @pytest.mark.parametrize("words", [["prepare"], ["prepare", "lat_ping", "--all"]])
-def test_studies_are_named_or_all_of_them_are_meant(words, capsys):
-    assert main(words) == 2
-    assert "name studies, or say --all" in capsys.readouterr().err
+def test_studies_are_named_or_all_of_them_are_meant(words, typed):
+    assert "name studies, or say --all" in typed(*words, code=2)
 
 
 def test_what_is_compiled_takes_a_compiler_here_and_none_on_the_hosts(lab):

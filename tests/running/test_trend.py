@@ -7,7 +7,6 @@ import pytest
 from synthetic import ping_text
 
 from labkit import studies
-from labkit.cli import main
 from labkit.errors import BadInput, ResultsError
 from labkit.results import Results, Run
 from labkit.running.open_lab import with_load
@@ -40,25 +39,24 @@ def home(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_change_is_found_in_its_series_from_its_session_on(home, capsys):
+def test_a_change_is_found_in_its_series_from_its_session_on(home, typed):
     sessions(home, 16, slower_from=8)
     found = trend("lat_ping", [home / "results"])
     slow = [change for change in found.changes if change.series == "median of VM-Default"]
     assert [one.session for one in slow] == ["day-8"]
     assert slow[0].after / slow[0].before == pytest.approx(1.3, rel=0.1) and slow[0].p <= 0.05
     assert not [change for change in found.changes if change.series == "median of Native"]
-    assert main(["results", "trend", "lat-ping", str(home / "results"), "--json"]) == 1
-    assert json.loads(capsys.readouterr().out)["changes"]
+    assert typed("results", "trend", "lat-ping", home / "results", "--json", code=1)["changes"]
     drawn = home / "trend.svg"
-    assert main(["results", "trend", "lat_ping", str(home / "results"), "--chart", str(drawn)]) == 1
-    assert "median of VM-Default" in capsys.readouterr().out
+    assert "median of VM-Default" in typed(
+        "results", "trend", "lat_ping", home / "results", "--chart", drawn, code=1
+    )
     assert all(mark in drawn.read_text() for mark in ("day-8", "Shaded: how far sessions lie"))
 
 
-def test_sessions_that_are_alike_have_no_change_and_since_takes_days_and_labels(home, capsys):
+def test_sessions_that_are_alike_have_no_change_and_since_takes_days_and_labels(home, typed):
     sessions(home, 14)
-    assert main(["results", "trend", "lat_ping", str(home / "results")]) == 0
-    assert "Nothing has changed" in capsys.readouterr().out
+    assert "Nothing has changed" in typed("results", "trend", "lat_ping", home / "results")
     where = [home / "results"]
     assert len(trend("lat_ping", where, since="2026-01-05").sessions) == 10
     assert len(trend("lat_ping", where, since="day-6").sessions) == 8

@@ -12,7 +12,6 @@ from sshd import serving
 from labkit import studies
 from labkit.check import Subject
 from labkit.checks import conditions
-from labkit.cli import main
 from labkit.errors import BadInput, Unreachable
 from labkit.lab import opened
 from labkit.running import possible
@@ -125,16 +124,16 @@ def test_a_filtered_echo_keeps_no_other_traffic_out(sshd, tmp_path, monkeypatch)
             assert bool(told) == bool(why) and why in told
 
 
-def test_a_word_that_is_neither_role_nor_host_is_a_wrong_command_line(sshd, tmp_path, capsys):
+def test_a_word_that_is_neither_role_nor_host_is_a_wrong_command_line(sshd, tmp_path, typed):
     file = lab_of(tmp_path, sshd)
-    assert main(["trust", "nobody.invalid", "--lab", str(file)]) == 2
-    assert "roles of this lab: client, server" in capsys.readouterr().err
+    assert "roles of this lab: client, server" in typed(
+        "trust", "nobody.invalid", "--lab", file, code=2
+    )
 
 
-def test_settings_of_a_host_fit_a_page_of_eighty_columns(sshd, tmp_path, capsys, monkeypatch):
+def test_settings_of_a_host_fit_a_page_of_eighty_columns(sshd, tmp_path, typed, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    assert main(["settings", "server", "--lab", str(lab_of(tmp_path, sshd))]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = typed("settings", "server", "--lab", lab_of(tmp_path, sshd)).splitlines()
     assert any(line.startswith("Mtu") for line in lines)
     assert [line for line in lines if len(line) > 80] == []
 

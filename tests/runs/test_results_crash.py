@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 import writer
 
-from labkit.cli import main
 from labkit.results import Results, Run
 from labkit.runs import bundle
 from tests.changes.test_stops import traced
@@ -127,10 +126,11 @@ def test_a_disk_that_refuses_any_call_loses_nothing_and_is_said(results, action)
     assert refused >= 4
 
 
-def test_what_a_killed_writer_left_is_shown_and_is_no_run(results, capsys):
+def test_what_a_killed_writer_left_is_shown_and_is_no_run(results, typed):
     _, calls = does("keep", results)
     cleared(results)
     assert does("keep", results, at=calls.index("fsync") + 1)[0] == KILLED
     assert [run.path.name for run in results.runs()] == ["001-Native-b1"]
-    assert main(["results", "verify", str(results.path)]) == 1
-    assert "was being written when its writer ended" in capsys.readouterr().out
+    assert "was being written when its writer ended" in typed(
+        "results", "verify", results.path, code=1
+    )

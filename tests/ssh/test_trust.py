@@ -142,15 +142,14 @@ def read_until(terminal, words):
 
 
 @pytest.mark.slow
-def test_a_jump_host_is_made_known_by_the_command_that_its_refusal_names(own, tmp_path, capsys):
+def test_a_jump_host_is_made_known_by_the_command_that_its_refusal_names(own, tmp_path, typed):
     gate = f"{getpass.getuser()}@localhost:{own.port}"
     lab = lab_of(tmp_path, own, jump=gate)
     with pytest.raises(HostKeyRefused) as why:
         connect(Lab.read(lab).host("client").transport.at)
     host = re.search(r"labkit trust (\S+) --lab", why.value.hint)[1]
     assert host == gate
-    assert main(["trust", host, "--lab", str(lab), "--yes", fingerprint(own)]) == 0
-    assert "kept" in capsys.readouterr().out
+    assert "kept" in typed("trust", host, "--lab", lab, "--yes", fingerprint(own))
     assert trust(lab, "--yes", fingerprint(own)) == 0
     assert Lab.read(lab).host("client").check("echo", "in") == "in\n"
 

@@ -1,6 +1,5 @@
 """The mistakes of an author: each is answered with file, line and claim before anything runs."""
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,15 +127,12 @@ def test_without_a_mistake_it_is_a_study_like_others(files):
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_answered_with_file_line_and_claim_before_anything_runs(
-    files, capsys, mistake
-):
+def test_a_mistake_is_answered_with_file_line_and_claim_before_anything_runs(files, typed, mistake):
     name, right, wrong, *words = MISTAKES[mistake]
     text = (files / name).read_text()
     assert right in text
     (files / name).write_text(text.replace(right, wrong, 1))
-    assert main(["run", "mine"]) == 2
-    output = capsys.readouterr().err
+    output = typed("run", "mine", code=2)
     assert [word for word in words if word not in output] == [], output
     assert not (files / "out").exists()
 
@@ -164,9 +160,8 @@ def test_a_broken_study_is_named_and_takes_no_other_down(files, capsys, name, ri
 
 
 @pytest.mark.slow
-def test_a_study_without_a_notebook_takes_no_other_down(files, capsys):
-    assert main(["studies", "--json"]) == 0
-    told = {study["name"]: study["notebook"] for study in json.loads(capsys.readouterr().out)}
+def test_a_study_without_a_notebook_takes_no_other_down(files, typed):
+    told = {study["name"]: study["notebook"] for study in typed("studies", "--json")}
     assert all(Path(file).is_file() for file in told.values())
     assert any("drafts" in file for file in told.values())
     page = cards_html(Known().cards(), {})

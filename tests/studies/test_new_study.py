@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from labkit import studies
-from labkit.cli import main
 from labkit.errors import BadInput
 from labkit.running import new_study
 
@@ -94,11 +93,10 @@ def test_a_second_study_of_a_document_joins_its_row(copy):
     (("disk", "--title", 'a "title"'), "the title of a study cannot be"),
 ])  # fmt: skip
 def test_a_name_or_a_text_that_cannot_be_meant_is_refused_and_nothing_is_written(
-    words, said, capsys, monkeypatch
+    words, said, typed, monkeypatch
 ):
     monkeypatch.setattr(Path, "write_text", None)
-    assert main(["new", "study", *words]) == 2
-    assert said in capsys.readouterr().err
+    assert said in typed("new", "study", *words, code=2)
 
 
 def test_nothing_is_written_where_one_of_the_files_is_there(monkeypatch, tmp_path):

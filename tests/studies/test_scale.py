@@ -1,6 +1,5 @@
 """Two scales of a study, from one declaration: what fits a lab, and its document's own sizes."""
 
-import json
 import re
 from dataclasses import replace
 
@@ -9,7 +8,6 @@ from planted import results
 
 from labkit import studies
 from labkit.box.machine import Machine
-from labkit.cli import main
 from labkit.errors import BadInput, LabkitError, ResultsError, Unknown
 from labkit.host import Host
 from labkit.lab import Lab
@@ -71,15 +69,13 @@ def memory_free(text):
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_the_plan_of_the_documents_scale_says_what_it_takes_and_what_a_box_here_lacks(name, capsys):
-    assert main(["plan", name, "-p", "scale=document"]) == 0
-    output = capsys.readouterr().out
+def test_the_plan_of_the_documents_scale_says_what_it_takes_and_what_a_box_here_lacks(name, typed):
+    output = typed("plan", name, "-p", "scale=document")
     assert "The document's scale takes:\n" in output and "This lab lacks" in output
     study = with_load(studies.find(name), scale=DOCUMENT)
     for line in (*sizes.takes(study), *sizes.lacks_of_box(study, Machine.read())):
         assert memory_free(f"  {line}\n") in memory_free(output)
-    assert main(["plan", name, "-p", "scale=document", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["scale"]
+    told = typed("plan", name, "-p", "scale=document", "--json")["scale"]
     assert told["takes"] == sizes.takes(study) and told["lacks"]
 
 
@@ -115,10 +111,9 @@ def test_hosts_of_ones_own_carry_it_or_are_refused_for_what_they_lack(guest, lac
     sizes.refuse(study, "mine", [])
 
 
-def test_the_documents_scale_is_refused_before_a_box_is_started(monkeypatch, capsys):
+def test_the_documents_scale_is_refused_before_a_box_is_started(monkeypatch, typed):
     monkeypatch.setattr("labkit.box.up", None)
-    assert main(["run", "redis_scaleout", "-p", "scale=document"]) == 2
-    output = capsys.readouterr().err
+    output = typed("run", "redis_scaleout", "-p", "scale=document", code=2)
     assert "a box on this machine cannot carry the document's scale" in output
     assert (
         "no guest3 to guest8" in output and "labkit plan redis_scaleout -p scale=document" in output
@@ -127,13 +122,11 @@ def test_the_documents_scale_is_refused_before_a_box_is_started(monkeypatch, cap
         open_lab("box", with_load(studies.find("redis_scaleout"), scale=DOCUMENT))
 
 
-def test_an_unknown_scale_is_answered_with_the_known_ones(capsys):
+def test_an_unknown_scale_is_answered_with_the_known_ones(typed):
     with pytest.raises(Unknown, match="known: document, fit"):
         with_load(studies.find("docker_fio"), scale="large")
-    assert main(["plan", "docker_fio", "-p", "scale=documnt"]) == 2
-    assert "did you mean 'document'" in capsys.readouterr().err
-    assert main(["plan", "docker_fio", "-p", "seed=2"]) == 2
-    assert "does not take seed" in capsys.readouterr().err
+    assert "did you mean 'document'" in typed("plan", "docker_fio", "-p", "scale=documnt", code=2)
+    assert "does not take seed" in typed("plan", "docker_fio", "-p", "seed=2", code=2)
 
 
 def test_a_size_is_the_scales_or_the_readers_never_silently_both():
