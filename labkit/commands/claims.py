@@ -112,12 +112,13 @@ def _describe(document: dict[str, Any], paper: Published) -> str:
     good = f"{len(rows)} claim{'s' * (len(rows) != 1)} can be read"
     good += f", {len(document['wrong'])} cannot" if document["wrong"] else ""
     file = Path(document["file"])
+    study = f" `labkit new study {file.stem}` makes them a study."
     parts = [
         table(rows, ["claim", "form", "what decides it"]),
         paragraph(f"conditions: {', '.join(document['conditions'])}"),
         paragraph(f"metrics: {units}"),
         "\n".join(paragraph(f"perhaps wrong: {doubt}") for doubt in document["doubts"]),
-        paragraph(f"{file.name}: {good}. `labkit new study {file.stem}` makes them a study."),
+        paragraph(f"{file.name}: {good}.{'' if document['wrong'] else study}"),
     ]
     return "\n\n".join(part for part in parts if part)
 

@@ -1,14 +1,23 @@
 """`labkit new`: the skeleton of a study, or the file of a lab."""
 
+from __future__ import annotations
+
 import argparse
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from itertools import chain, repeat
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from labkit.commands._verb import Verb, arg
 from labkit.errors import BadInput
+from labkit.pages.terminal import paragraph
+
+if TYPE_CHECKING:
+    from labkit.lab import Lab
+    from labkit.running.new_lab import NewHost
 
 NEW = Verb(
     "new", "write the skeleton of a new study, or the file of a lab",
@@ -40,11 +49,23 @@ def _lab(args: argparse.Namespace) -> int:
     fingerprints, there = chain(args.yes, repeat("")), argparse.Namespace(lab=args.file, json=False)
     for host in hosts:
         trust_host(there, host.role, next(fingerprints))
-    complete = new_lab.complete(Lab.read(args.file), hosts)
+    lab = Lab.read(args.file)
+    complete = new_lab.complete(lab, hosts)
     new_lab.write(args.file, complete, overwrite=True)
+    _tell_links(lab, args.file, complete[: len(hosts)])
     for guest in complete[len(hosts) :]:
         trust_host(there, guest.role, next(fingerprints))
     return look_at(Lab.read(args.file), there)
+
+
+# The way of SSH may be a network for management alone.
+def _tell_links(lab: Lab, file: Path, hosts: Sequence[NewHost]) -> None:
+    from labkit.running.new_lab import other_links
+
+    for host in hosts:
+        if others := other_links(lab.host(host.role), host.interface):
+            text = f"{host.role}: test traffic goes by {host.interface}, as SSH does."
+            print(paragraph(f"{text} To use {' or '.join(others)}, edit {file}."))
 
 
 def _ask_for_hosts() -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -97,7 +98,7 @@ def _plan_study(args: argparse.Namespace) -> None:
         name: {"memory_kib": capacity.free, "disk_kib": capacity.disk, "cpus": capacity.cpus}
         for name, capacity in capacities.items()
     }
-    finds = foreseen(study, lab.name, repeats)
+    finds = foreseen(study, lab.name, repeats, args.lab)
     document = {
         "study": study.name, "condition": args.condition, "lab": args.lab,
         **({"scale": scale} if is_large else {}), **plan.told(), "refused": refusals,
@@ -155,7 +156,7 @@ def demanded(demand: Demand, capacities: Mapping[str, Capacity]) -> str:
     return "\n".join(map(paragraph, [f"To measure: {demand}.", *short]))
 
 
-def foreseen(study: Study, lab: str, blocks: int) -> str:
+def foreseen(study: Study, lab: str, blocks: int, place: str = "box") -> str:
     """The smallest difference that this number of blocks would find there, in a sentence."""
     from labkit import noise_floor
     from labkit.statistics.interval import percent
@@ -168,7 +169,9 @@ def foreseen(study: Study, lab: str, blocks: int) -> str:
     if blocks == 1:
         return "One block finds no difference for sure; choose more with --repeats."
     if not texts:
-        return f"What {blocks} blocks would find there is not known: labkit noise {study.name}"
+        where = "" if place == "box" else f" --lab {shlex.quote(place)}"
+        question = f"What {blocks} blocks would find there is not known"
+        return f"{question}: labkit noise {study.name}{where}"
     return (
         f"{blocks} blocks find differences of {', '.join(texts)} in 80 of 100 studies, "
         f"among the {among} comparisons of {study.name}."

@@ -222,7 +222,7 @@ def verdicts_of(score: Scorecard) -> dict[str, Verdicts]:
     for name in {line.study for line in score.lines}:
         lines = [line for line in lines_of_best if line.study == name]
         answers = (f"{line.answer} ({line.lab}, {line.blocks} blocks)"
-                   for line in score.lines if line.study == name and line.answer)  # fmt: skip
+                   for line in lines if line.answer)  # fmt: skip
         verdicts[name] = Verdicts(
             Counter(map(counts_as, lines)), any(line.kernel == REAL_KERNEL for line in lines),
             tuple(dict.fromkeys(answers)),

@@ -12,6 +12,7 @@ import gzip
 import hashlib
 import importlib.util
 import pkgutil
+import shlex
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -262,9 +263,8 @@ def _refuse_again(tools: Sequence[str], parts: Sequence[_Part], claims: Claimed 
                 break
     else:
         return
-    raise BadInput(
-        f"{path} holds these measurements already", hint=f"`labkit results show {path}` shows them"
-    )
+    command = shlex.join(["labkit", "results", "show", str(path)])
+    raise BadInput(f"{path} holds these measurements already", hint=f"`{command}` shows them")
 
 
 # What claims compare has to be in one unit, whatever each file has; plain values are of one anyway.

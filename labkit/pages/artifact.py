@@ -51,7 +51,7 @@ def _facts(results: Results, line: ScoreLine) -> Table:
         "study": results.judged_as, "on": f"{line.lab} ({ran_on(line)})",
         "runs": f"{line.runs} in {line.blocks} blocks, {spoken(_seconds(results.finished()))}",
         "when": line.when[:10], "again": repeat,
-        "results": f"labkit results export {results.path}",
+        "results": shlex.join(["labkit", "results", "export", str(results.path)]),
     }  # fmt: skip
     return Table(("measured", ""), tuple((name, fact) for name, fact in facts.items() if fact))
 

@@ -161,7 +161,7 @@ def _hosts_for(study: Study, verdicts: Sequence[Verdict]) -> str:
 def _minutes(verdict: Verdict) -> int:
     more = verdict.more or 0
     seconds = max((reason.seconds for reason in verdict.reasons), default=0.0)
-    if not seconds or more > MOST_BLOCKS:
+    if not seconds or not 0 < more <= MOST_BLOCKS:
         return 0
     return math.ceil(seconds * (verdict.blocks + more) / more / 60)
 

@@ -1,6 +1,6 @@
 """One line of the scorecard: a claim on one lab, as a value that JSON keeps and gives back."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,11 +97,23 @@ class Judgements:
 
 
 def best(evidence: Iterable[Evidence], names: Collection[str]) -> list[Evidence]:
-    """Of each of these studies and each lab the results with the most valid blocks, else newest."""
-    candidates = [item for item in evidence if item.study in names]
+    """Of each of these studies and each lab the results with the most valid blocks, else newest.
+
+    Results without a valid block count only where a study has no others.
+    """
+    of_studies = [item for item in evidence if item.study in names]
+    measured = {item.study for item in of_studies if item.blocks}
+    candidates = [item for item in of_studies if item.blocks or item.study not in measured]
     rising = sorted(candidates, key=lambda item: (item.blocks, item.when))
     last = {(item.study, item.lab): item for item in rising}
     return [item for item in candidates if last[item.study, item.lab] is item]
+
+
+def best_of(lines: Sequence[ScoreLine]) -> list[ScoreLine]:
+    """Of each claim the line of real hosts or kernels, of the most valid blocks, else newest."""
+    rising = sorted(lines, key=lambda line: (is_real(line), line.blocks, line.when))
+    last = {line.claim: line for line in rising}
+    return [line for line in lines if last[line.claim] is line]
 
 
 def line_of(fields: Mapping[str, Any]) -> ScoreLine:

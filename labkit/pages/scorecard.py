@@ -24,6 +24,7 @@ from labkit.pages.score_line import (
     Judgements,
     ScoreLine,
     best,
+    best_of,
     counts_as,
     found_and_printed,
     in_columns,
@@ -153,9 +154,7 @@ class Scorecard:
 
     def of_best(self) -> list[ScoreLine]:
         """One line for each claim: of real hosts or kernels, of the most valid blocks, newest."""
-        rising = sorted(self.lines, key=lambda line: (is_real(line), line.blocks, line.when))
-        best = {line.claim: line for line in rising}
-        return [line for line in self.lines if best[line.claim] is line]
+        return best_of(self.lines)
 
     def caption(self) -> str:
         """Notes on all lines: emulated labs, the shared risk, results that are unread."""
@@ -327,8 +326,8 @@ def _part(name: str, lines: Sequence[ScoreLine], best: Sequence[ScoreLine]) -> d
     for line in filter(lambda line: line.evidence, lines):
         labs[_machine(line)].append(line)
     return {
-        "title": name, "url": lines[0].url, "best": _counted(best),
-        "labs": {lab: _counted(lines_of_lab) for lab, lines_of_lab in labs.items()},
+        "title": name, "url": lines[0].url, "total": len(best), "best": _counted(best),
+        "labs": {lab: _counted(best_of(lines_of_lab)) for lab, lines_of_lab in labs.items()},
         "answers": [*dict.fromkeys(line.answer for line in lines if line.answer)],
         "lines": [_html_row(x) for x in sorted(lines, key=lambda x: ALL_WORDS.index(x.verdict))],
     }  # fmt: skip

@@ -19,6 +19,7 @@ WORD = re.compile(
     r"(?P<role>[a-z][a-z0-9_]*)=(?:(?P<user>[^@=:\s]+)@)?(?P<control>[^@=:\s]+)(?::(?P<port>\d+))?"
 )
 LINE = re.compile(r"\bdev (?P<interface>\S+).*\bsrc (?P<address>\S+)")
+ADDRESS = re.compile(r"^\d+:\s+(\S+)\s+inet (\S+?)/", re.MULTILINE)
 LEASE = re.compile(r"\bipv4\s+([\d.]+)/")
 QEMU = ("virsh", "-c", "qemu:///system")
 
@@ -78,6 +79,12 @@ def complete(lab: Lab, hosts: Sequence[NewHost]) -> list[NewHost]:
         addresses = {table.role: table.control for table in tables}
         tables += _guests(lab.host(host.role), addresses, host)
     return tables
+
+
+def other_links(host: Host, interface: str) -> list[str]:
+    """The other interfaces of a host that have an address, which test traffic could take."""
+    found = ADDRESS.findall(host.run("ip", "-o", "-4", "address", "show", "scope", "global").stdout)
+    return [f"{name} ({address})" for name, address in found if name != interface]
 
 
 # Guests whose address libvirt knows, with roles that are free.

@@ -202,6 +202,7 @@ class Rerun:
                     self._signal(signal.SIGKILL)
                     raise Stopped("stopped before anything started") from None
                 was_interrupted = True
+                say("stopping: the run being made ends, then settings are put back")
                 ask_to_stop(progress)
         self._tell_new(progress, count, tell, say)
         return was_interrupted

@@ -82,11 +82,7 @@ class Visit:
         looks.set_unfinished(self.results, unfinished=bool(todo))
         with ThreadPoolExecutor(1) as self._writer:
             for step in todo:
-                if self.stop.is_set() or stop_asked():
-                    self._settle()
-                    count = f"{self.done} of {len(steps)} runs"
-                    raise Stopped(f"stopped after {count}; settings are put back",
-                                  hint="run it again to measure only what is missing")  # fmt: skip
+                self._end_if_asked(len(steps))
                 self._valid(step, len(steps))
             self._settle()
         looks.set_unfinished(self.results, unfinished=False)
@@ -132,6 +128,12 @@ class Visit:
         for future in unwritten:
             future.result()
 
+    def _end_if_asked(self, of: int) -> None:
+        if self.stop.is_set() or stop_asked():
+            self._settle()
+            problem = f"stopped after {self.done} of {of} runs; settings are put back"
+            raise Stopped(problem, hint="run it again to measure only what is missing")
+
     # Somebody who changes our settings once may have been a person; twice, it is a program.
     def _valid(self, step: PlannedRun, of: int) -> None:
         drifts, remark = 0, ""
@@ -148,6 +150,7 @@ class Visit:
                     said=run.why, hint="does something else on that host manage this setting?",
                 )  # fmt: skip
             remark = f"{step.condition.name} was invalid: {run.why}"
+            self._end_if_asked(of)
         self.left_out.add(step.of)
         self._say("left out", step, of, f"{remark}; left out after {GATE_TRIES} invalid runs")
 

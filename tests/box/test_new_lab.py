@@ -59,6 +59,7 @@ def test_a_lab_is_written_trusted_filled_in_and_looked_over(labkit, tmp_path):
             shown = made.host(role).check("ip", "-o", "addr", "show", made.host(role).interface)
             assert made.host(role).address in shown
         assert "root may log in" in done.stdout
+        assert "test traffic goes by control0" in done.stdout and "use data0" in done.stdout
 
 
 # Documented output of virsh 9: there is no libvirt in a box whose guests have leases.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -131,6 +132,28 @@ def test_another_lab_has_lines_of_its_own_and_the_next_best_steps_in_for_what_is
     assert {line.evidence for line in card.lines} == {str(folder / "lat_ping" / "a"), str(other)}
     assert len(card.unread) == 1 and str(best) in card.unread[0]
     assert {line.evidence for line in card.of_best()} == {str(folder / "lat_ping" / "a")}
+
+
+def test_results_without_a_valid_block_take_no_place_of_those_that_have_some(folder):
+    empty = synthetic.write_results(folder / "lat_ping" / "empty", STUDY, repeats=1, count=100).path
+    answer = json.loads((empty / "study.json").read_text())
+    answer["lab"] = {**answer["lab"], "name": "busy", "tier": "hosts"}
+    (empty / "study.json").write_text(json.dumps(answer))
+    shutil.rmtree(empty / "runs")
+    card = scorecard.scorecard(folder, study="lat_ping")
+    assert {line.evidence for line in card.lines} == {str(folder / "lat_ping" / "a")}
+    assert card.others == (f"{empty} (0 valid blocks)",)
+
+
+def test_two_results_of_one_machine_are_counted_once_for_each_claim(folder):
+    other = synthetic.write_results(folder / "lat_ping" / "other", STUDY, repeats=3, count=100).path
+    answer = json.loads((other / "study.json").read_text())
+    answer["lab"]["name"] = "another box"
+    (other / "study.json").write_text(json.dumps(answer))
+    parts = scorecard._parts(scorecard.scorecard(folder, study="lat_ping"))
+    (document,) = parts["documents"]
+    assert len(document["lines"]) == 2 * document["total"]
+    assert all(sum(c.values()) == document["total"] for c in document["labs"].values())
 
 
 def test_the_first_screen_fits_a_small_terminal_and_names_all_that_was_measured(monkeypatch):

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import threading
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from waiting import alive
 
 from labkit import studies
 from labkit.condition import Condition
-from labkit.errors import ResultsError, Unknown
+from labkit.errors import ResultsError, Stopped, Unknown
 from labkit.gates import counter, gate
 from labkit.gates.watch import Watch, left_out, remarks
 from labkit.host import Host
@@ -112,6 +113,15 @@ def test_each_host_is_asked_once_before_a_run_and_once_after_it(results):
     host = Jumping("j", ())
     loop.run(a_study(A), a_lab(host), results, repeats=3)
     assert len(host.asked) == 1 + 2 * 3
+
+
+@pytest.mark.slow
+def test_a_stop_ends_what_would_be_tried_again(results):
+    stop = threading.Event()
+    with pytest.raises(Stopped, match="after 0 of 1 runs"):
+        loop.run(a_study(A), a_lab(Jumping("j", {2})), results, repeats=1, stop=stop,
+                 tell=lambda _: stop.set())  # fmt: skip
+    assert states(results) in ([], [("a", 1, "invalid")])
 
 
 @pytest.mark.slow
