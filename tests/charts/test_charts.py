@@ -163,11 +163,6 @@ def test_ratios_are_over_native_with_intervals_and_the_documents_beside():
     assert rows(charts.ratios(few, "Native"), condition="VM")[0]["low"] is None
 
 
-def test_a_title_begins_with_a_capital_and_leaves_names_as_they_are():
-    chart = charts.ratios(RATES, "Native", metric="rate at size 65K")
-    assert chart.to_dict()["title"]["text"] == ["Rate at size 65K, relative to Native"]
-
-
 @pytest.mark.parametrize(("asked", "share", "said"), [
     ({"noise": 0.25}, 0.25, "this lab's noise, 25 %"),
     ({}, 0.05, "the same within the margin, 5 %"),

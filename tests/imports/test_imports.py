@@ -23,12 +23,18 @@ from labkit.runs import integrity, looks
 
 PROGRAMS = ("netperf",)
 
-CASES = sorted(Path(__file__).parent.glob("[a-z]*/*"))
+HERE = Path(__file__).parent
+CASES = sorted(HERE.glob("[a-z]*/*"))
 
 
 def file_of(case):
-    (found,) = case.glob("input.*")
+    """The file of a case, such as `fio/two_jobs`."""
+    (found,) = (HERE / case).glob("input.*")
     return found
+
+
+def text_of(case):
+    return imports.text_of(file_of(case))
 
 
 def told(sample):
@@ -43,7 +49,7 @@ def told(sample):
 def test_each_file_is_read_as_expected(case):
     expected = json.loads((case / "expected.json").read_text())
     read = imports.find(case.parent.name).read
-    text = imports.text_of(file_of(case))
+    text = text_of(case)
     if isinstance(expected, dict):
         with pytest.raises(ResultsError) as error:
             read(text)
@@ -60,7 +66,7 @@ def test_every_format_has_cases():
 def test_a_number_that_may_have_been_cut_off_is_no_figure(name):
     kind = imports.find(name)
     for case in CASES:
-        text = imports.text_of(file_of(case)).rstrip() + "\n"
+        text = text_of(case).rstrip() + "\n"
         wanted = json.loads((case / "expected.json").read_text())
         if case.parent.name == name and isinstance(wanted, list):
             assert not kind.left_out(text)
@@ -81,7 +87,7 @@ def read_or_none(kind, text):
 @pytest.mark.parametrize("name", imports.names())
 def test_a_format_reads_samples_or_refuses_whatever_the_text(name):
     kind, chance = imports.find(name), random.Random(name)
-    texts = [imports.text_of(file_of(case)) for case in CASES if case.parent.name == name]
+    texts = [text_of(case) for case in CASES if case.parent.name == name]
     for round in range(600):
         text = mutated(chance.choice(texts)[:20_000], chance)
         try:
@@ -172,7 +178,7 @@ def home(tmp_path, monkeypatch):
 
 
 def iperf3_files(home, count=3):
-    text = file_of(Path(__file__).parent / "iperf3/tcp").read_text()
+    text = file_of("iperf3/tcp").read_text()
     paths = []
     for n in range(count):
         paths.append(home / f"run{n}.json")
@@ -258,9 +264,7 @@ def test_labkit_results_import_from_show_and_diff(home, typed):
 
 
 def test_an_import_tells_what_of_a_file_that_was_cut_off_it_left_out(home, typed):
-    cut, whole = (
-        file_of(Path(__file__).parent / "esxtop" / name) for name in ("cut_short", "two_counters")
-    )
+    cut, whole = file_of("esxtop/cut_short"), file_of("esxtop/two_counters")
     words = ("results", "import", "--from", "esxtop", "--label")
     (taken,) = typed(*words, "x", f"a={cut}", "--json")
     assert taken["left_out"] == ["input.csv: the last line is not whole (2 of 3 fields)"]
@@ -272,13 +276,12 @@ def test_an_import_tells_what_of_a_file_that_was_cut_off_it_left_out(home, typed
 
 
 def test_tests_of_phoronix_that_failed_are_told_to_be_left_out():
-    case = Path(__file__).parent / "phoronix/one_title_two_units"
     said = "2 without a result: OpenSSL: Algorithm: RSA4096 (sign/s), x264: Bosphorus"
-    assert imports.find("phoronix").left_out(imports.text_of(file_of(case))) == said
-    one_of_two = imports.text_of(file_of(case.parent / "as_documented"))
-    assert imports.find("phoronix").left_out(one_of_two) == "1 without a result: Compile (two)"
-    whole = one_of_two.replace("<Value></Value>", "<Value>60.5</Value>")
-    assert imports.find("phoronix").left_out(whole) == ""
+    left_out = imports.find("phoronix").left_out
+    assert left_out(text_of("phoronix/one_title_two_units")) == said
+    one_of_two = text_of("phoronix/as_documented")
+    assert left_out(one_of_two) == "1 without a result: Compile (two)"
+    assert left_out(one_of_two.replace("<Value></Value>", "<Value>60.5</Value>")) == ""
 
 
 def test_an_unknown_format_lists_the_known_ones():
@@ -289,7 +292,7 @@ def test_an_unknown_format_lists_the_known_ones():
 
 def test_of_several_files_the_one_that_is_no_output_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
-    good = file_of(next(case for case in CASES if case.name == "two_jobs"))
+    good = file_of("fio/two_jobs")
     (tmp_path / "odd.json").write_text("{}")
     with pytest.raises(ResultsError, match=r"odd\.json: "):
         imports.take_in("fio", {"a": [good, tmp_path / "odd.json"]}, "mixed")
@@ -308,8 +311,7 @@ def test_round_trips_like_their_own_rates_are_read_by_the_version_of_the_file(ve
 
 
 def test_jobs_of_one_name_and_commands_that_come_again_are_several_values_of_a_metric():
-    folder = Path(__file__).parent
-    told = imports.text_of(file_of(folder / "fio/two_jobs"))
+    told = text_of("fio/two_jobs")
     answer = json.loads(told[told.find("{") :])
     found = imports.find("fio").read(json.dumps({"jobs": answer["jobs"] * 3}))
     once = imports.find("fio").read(told)
@@ -317,13 +319,13 @@ def test_jobs_of_one_name_and_commands_that_come_again_are_several_values_of_a_m
     assert all(
         s.values.tolist() == one.values.tolist() * 3 for s, one in zip(found, once, strict=True)
     )
-    text = imports.text_of(file_of(folder / "redis_benchmark/csv"))
+    text = text_of("redis_benchmark/csv")
     once, twice = (imports.find("redis_benchmark").read(text * n) for n in (1, 2))
     assert [s.values.tolist() for s in twice] == [s.values.tolist() * 2 for s in once]
 
 
 def test_runs_of_different_numbers_of_clients_stay_apart():
-    text = imports.text_of(file_of(Path(__file__).parent / "redis_benchmark/long"))
+    text = text_of("redis_benchmark/long")
     more = text.replace("50 parallel clients", "120 parallel clients")
     read = imports.find("redis_benchmark").read
     usual, found = read(text), {one.metric: one for one in read(text + more)}
@@ -334,10 +336,7 @@ def test_runs_of_different_numbers_of_clients_stay_apart():
 
 
 def test_of_what_fio_says_while_it_runs_only_the_last_counts_and_each_run_counts():
-    folder = Path(__file__).parent / "fio"
-    whiles, others = (
-        imports.text_of(file_of(folder / name)) for name in ("status_interval", "three_runs")
-    )
+    whiles, others = text_of("fio/status_interval"), text_of("fio/three_runs")
     read = imports.find("fio").read
     (one,) = (s.values.tolist() for s in read(whiles) if s.metric == "read iops")
     (two,) = (s.values.tolist() for s in read(whiles + "\n" + whiles) if s.metric == "read iops")
@@ -349,7 +348,7 @@ def test_of_what_fio_says_while_it_runs_only_the_last_counts_and_each_run_counts
 
 
 def test_runs_of_jobs_of_other_names_are_metrics_of_their_own():
-    text = imports.text_of(file_of(Path(__file__).parent / "fio/three_runs"))
+    text = text_of("fio/three_runs")
     found = imports.find("fio").read(text.replace('"jobname" : "a"', '"jobname" : "b"', 1))
     counts = {s.metric: len(s.values) for s in found if s.metric.endswith("read iops")}
     assert counts == {"b: read iops": 1, "a: read iops": 2}
