@@ -67,7 +67,9 @@ def ratios(
     tips = look.tips("condition", ("value", ".4~f", f"over {base_name}"), look.INTERVAL,
                      ("from", "", "measured"), "runs")  # fmt: skip
     axis = _label(rows, paper, [*shaded.values()])
-    log = " (log scale)" * _is_uneven(rows)
+    ends_drawn = [end for row in rows for end in ends.drawn_of(row)]
+    is_uneven = min(ends_drawn) > 0 and max(ends_drawn) > UNEVEN * min(ends_drawn)
+    log = " (log scale)" * is_uneven
     x = alt.X("value:Q", title=f"{metric}, {base_name} = 1{log}", axis=axis).scale(**_even(rows))
     return over_one(
         rows, alt.Y("condition:N", sort=names, title=None), x, tips, shaded=shaded, paper=paper,
@@ -141,11 +143,6 @@ def _labels(rows: look.Rows, titles: Mapping[str, str], faint: Sequence[str]) ->
 def _even(rows: look.Rows) -> dict[str, Any]:
     above = all(end > 0 for row in rows for end in ends.drawn_of(row))
     return {"type": "log", "nice": False, "padding": 12} if above else {"zero": False}
-
-
-def _is_uneven(rows: look.Rows) -> bool:
-    values = [end for row in rows for end in ends.drawn_of(row)]
-    return min(values) > 0 and max(values) > UNEVEN * min(values)
 
 
 def measured_ratio(

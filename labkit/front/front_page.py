@@ -17,15 +17,6 @@ from markupsafe import Markup
 from labkit.box import this_machine
 from labkit.front import cards
 from labkit.front.area import Area, Speaker, Worker, button, heading
-from labkit.front.cards import (
-    JUDGING,
-    Known,
-    StudyCard,
-    card_html,
-    cards_html,
-    cards_table,
-    lessons_html,
-)
 from labkit.front.lab_section import LabSection
 from labkit.front.results import ResultsSection, shelf
 from labkit.pages.filled import filled
@@ -55,10 +46,10 @@ class Tiles:
         for tile in self.widget.children:
             tile.add_class("lk-card")
 
-    def show(self, cards: Sequence[StudyCard], at_work: str) -> None:
+    def show(self, study_cards: Sequence[cards.StudyCard], at_work: str) -> None:
         """Show each study's card, and Stop on that of the study at work."""
-        for card in cards:
-            self.areas[card.study.name].show(card_html(card))
+        for card in study_cards:
+            self.areas[card.study.name].show(cards.card_html(card))
         for name, tile_button in self.buttons.items():
             tile_button.description = "Stop" if name == at_work else "Run"
 
@@ -125,7 +116,7 @@ class FrontPage:
     """
 
     def __init__(self) -> None:
-        self.known, self.lessons = Known(), cards.lessons()
+        self.known, self.lessons = cards.Known(), cards.lessons()
         self.machine = this_machine.examine()
         self.speaker, self.running, self.score = Speaker(), Speaker(), Area()
         self.light = Speaker()
@@ -161,9 +152,9 @@ class FrontPage:
         """The page as a widget."""
         style = f"<style>{filled('front.css')}</style>"
         style = widgets.HTML(style, layout=widgets.Layout(display="none"))
-        self.score.show(f"<p>{JUDGING} ...</p>")
+        self.score.show(f"<p>{cards.JUDGING} ...</p>")
         lessons = Area()
-        lessons.show(lessons_html(self.lessons))
+        lessons.show(cards.lessons_html(self.lessons))
         parts = [
             style, widgets.HBox([self.again, self.speaker.widget]), self.light.widget,
             self.running.widget, heading("Studies"), lessons.widget, self.tiles.widget,
@@ -176,13 +167,13 @@ class FrontPage:
     def snapshot(self) -> dict[str, str]:
         """The view shown if there are no widgets: a saved notebook on another page."""
         known = self.known.cards()
-        page = filled("front.html", cards=Markup(cards_html(known, self.lessons)))
-        return {"text/html": page, "text/plain": cards_table(known).text()}
+        page = filled("front.html", cards=Markup(cards.cards_html(known, self.lessons)))
+        return {"text/html": page, "text/plain": cards.cards_table(known).text()}
 
     def _ipython_display_(self) -> None:
         if alone():
             self.known.shelved, self.known.score = shelf(), kept_scorecard()
-            show(cards_table(self.known.cards()))
+            show(cards.cards_table(self.known.cards()))
             return
         view = self.view()
         bundle = {VIEW: {"version_major": 2, "version_minor": 0, "model_id": view.model_id}}
@@ -191,9 +182,8 @@ class FrontPage:
 
     # The lab decides what can run here, and so does this machine where no lab is open.
     def _of_lab(self) -> None:
-        self.known.ready = cards.of_all(
-            self.known.studies, self.machine, self.lab.lab, self.lab.answering
-        )
+        lab, answering = self.lab.lab, self.lab.answering
+        self.known.ready = cards.of_all(self.known.studies, self.machine, lab, answering)
         self._show_cards()
 
     def _show_cards(self) -> None:

@@ -22,10 +22,13 @@ from labkit.runs.index import open_store
 
 MOST_ROWS = 40
 LISTING = """
-select results.path, study, label, lab, tier, damaged, count(runs.id) as runs,
-  count(*) filter (where state = 'finished') as finished, max(nullif(started, '')) as last
+select results.path, coalesce(nullif(study, ''), '?') as study, coalesce(label, '') as label,
+  coalesce(nullif(lab, ''), '?') as lab, coalesce(tier, '') as tier,
+  coalesce(damaged, '') as damaged, count(runs.id) as runs,
+  count(*) filter (where state = 'finished') as finished,
+  coalesce(max(nullif(started, '')), '') as "when"
 from results left join runs on runs.results = results.id
-group by results.id order by last desc, results.path
+group by results.id order by "when" desc, results.path
 """
 
 
@@ -82,14 +85,7 @@ class Shelved:
 
 def shelf() -> list[Shelved]:
     """List all results of this machine and those that come with labkit, newest first."""
-    return [
-        Shelved(
-            Path(row["path"]), row["study"] or "?", row["label"] or "", row["lab"] or "?",
-            row["tier"] or "", row["runs"], row["finished"], row["last"] or "",
-            row["damaged"] or "",
-        )
-        for row in open_store().query(LISTING)
-    ]  # fmt: skip
+    return [Shelved(**{**row, "path": Path(row["path"])}) for row in open_store().query(LISTING)]
 
 
 def newest(items: Sequence[Shelved]) -> dict[str, Shelved]:

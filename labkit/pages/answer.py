@@ -150,7 +150,9 @@ def _is_emulated(results: Results) -> bool:
 
 
 def _rows(study: Study, results: Results) -> list[dict[str, Any]]:
-    rows, losses, by_condition = [], _count_losses(results), study.blocks(results)
+    rows, losses, by_condition = [], Counter[str](), study.blocks(results)
+    for run in results.finished():
+        losses[run.condition] += sum(row["lost"] for row in run.rows)
     single = all(count(blocks) == len(blocks) for blocks in by_condition.values())
     for condition, blocks in by_condition.items():
         # What gives one figure a run has no tail: its mean is shown, as `report --against` does.
@@ -166,13 +168,6 @@ def _rows(study: Study, results: Results) -> list[dict[str, Any]]:
             for q, estimate in estimates.items()
         ]  # fmt: skip
     return rows
-
-
-def _count_losses(results: Results) -> Counter[str]:
-    losses: Counter[str] = Counter()
-    for run in results.finished():
-        losses[run.condition] += sum(row["lost"] for row in run.rows)
-    return losses
 
 
 def rendered(study: Study, facts: Answer) -> str:
