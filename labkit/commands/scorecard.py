@@ -36,7 +36,7 @@ def _scorecard(args: argparse.Namespace) -> None:
     """Show how documents and studies do, on one screen."""
     from labkit.pages.kept_scores import kept_scorecard
     from labkit.pages.score_line import WORDS
-    from labkit.pages.scorecard import plain, scorecard
+    from labkit.pages.scorecard import scorecard
 
     study = args.study.replace("-", "_")
     with busy("judging results that are new"):
@@ -65,4 +65,4 @@ def _scorecard(args: argparse.Namespace) -> None:
         print(page(card), end="")
     else:
         shown = replace(card, narrowed=card.narrowed or args.all)
-        tell(args, plain(card), shown.text)
+        tell(args, [line.told() for line in card.lines], shown.text)

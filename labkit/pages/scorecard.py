@@ -286,11 +286,6 @@ def _strongest(title: str, says: str, lines: Sequence[ScoreLine]) -> str:
     return readable(f"Strongest {title}, {line.claim}: {line.statement}. Measured here: {local}.")
 
 
-def plain(card: Scorecard) -> list[dict[str, object]]:
-    """The output of `labkit scorecard --json`."""
-    return [line.told() for line in card.lines]
-
-
 def page(card: Scorecard) -> str:
     """The whole page; it needs no network and holds no script."""
     return filled("scorecard.html", title="Scorecard", **_parts(card))
@@ -313,6 +308,8 @@ def _parts(card: Scorecard) -> dict[str, Any]:
         "totals": _counted(best), "documents": documents,
         "labs": [lab for lab, _ in labs.most_common()], "caption": card.caption(),
         "controls": dict(sorted({x.lab: x.controls for x in card.lines if x.controls}.items())),
+        "figures": found_and_printed, "ran_on": ran_on, "no_figure": NO_FIGURE,
+        "address": lambda line: Path(line.evidence).resolve().as_uri(),
     }  # fmt: skip
 
 
@@ -329,21 +326,10 @@ def _part(name: str, lines: Sequence[ScoreLine], best: Sequence[ScoreLine]) -> d
         "title": name, "url": lines[0].url, "total": len(best), "best": _counted(best),
         "labs": {lab: _counted(best_of(lines_of_lab)) for lab, lines_of_lab in labs.items()},
         "answers": [*dict.fromkeys(line.answer for line in lines if line.answer)],
-        "lines": [_html_row(x) for x in sorted(lines, key=lambda x: ALL_WORDS.index(x.verdict))],
+        "lines": sorted(lines, key=lambda line: ALL_WORDS.index(line.verdict)),
     }  # fmt: skip
 
 
 def _counted(lines: Sequence[ScoreLine]) -> dict[str, int]:
     counts = Counter(map(counts_as, lines))
     return {word: counts[word] for word in ALL_WORDS if counts[word]}
-
-
-def _html_row(line: ScoreLine) -> dict[str, Any]:
-    figure, document = found_and_printed(line)
-    address = Path(line.evidence).resolve().as_uri() if line.evidence else ""
-    return {
-        "statement": line.statement, "claim": line.claim, "source": line.source,
-        "verdict": line.verdict, "figure": figure, "printed": document, "reason": line.why,
-        "prints": line.prints or NO_FIGURE, "dispute": line.dispute, "where": address,
-        "lab": f"{line.lab} ({ran_on(line)})", "runs": line.runs, "when": line.when[:10],
-    }  # fmt: skip

@@ -12,7 +12,7 @@ from labkit.condition import Condition
 from labkit.errors import BadInput, ResultsError
 from labkit.judging import judge
 from labkit.pages import tables
-from labkit.pages.scorecard import plain, scorecard
+from labkit.pages.scorecard import scorecard
 from labkit.results import Results
 from labkit.running import loop, until_decided
 from labkit.running.notebook import notebook, read_parameters
@@ -111,9 +111,9 @@ def test_claims_that_are_given_up_are_kept_in_the_results_and_shown(undecided, t
         assert "more block" in verdicts[name].given_up
         assert verdicts[name].why.endswith(f"; given up, {verdicts[name].given_up}")
     assert "given up, not decided for this budget" in tables.verdict_table(verdicts.values()).html()
-    lines = {line["claim"]: line for line in plain(scorecard(results.path, study="lat_ping"))}
-    assert {name for name, line in lines.items() if line["given_up"]} == open_ones
-    assert "given up" in scorecard(results.path, study="lat_ping").text()
+    card = scorecard(results.path, study="lat_ping")
+    assert {line.claim for line in card.lines if line.told()["given_up"]} == open_ones
+    assert "given up" in card.text()
     bundle.export(results, tmp_path / "one.labkit")
     imported = Results.open(bundle.open_bundle(tmp_path / "one.labkit"))
     assert looks.given_up(imported) == looks.given_up(results)
