@@ -26,20 +26,12 @@ FAINT = 0.45
 
 
 def ratios(
-    blocks: Mapping[str, look.Blocks],
-    native: str | Mapping[str, str],
-    published: Mapping[str, float] | None = None,
-    *,
-    statistic: Statistic = "mean",
-    metric: str = "throughput",
-    noise: float | None = None,
-    margin: float | None = None,
-    runs: look.Runs | None = None,
-    title: str = "",
-    note: str = "",
-    titles: Mapping[str, str] | None = None,
-    under: str = "",
-) -> alt.LayerChart:
+    blocks: Mapping[str, look.Blocks], native: str | Mapping[str, str],
+    published: Mapping[str, float] | None = None, *, statistic: Statistic = "mean",
+    metric: str = "throughput", noise: float | None = None, margin: float | None = None,
+    runs: look.Runs | None = None, title: str = "", note: str = "",
+    titles: Mapping[str, str] | None = None, under: str = "",
+) -> alt.LayerChart:  # fmt: skip
     """Each condition over the `native` one, with its 95 % interval; the document's in grey.
 
     `noise` 0.04 shades what is no finding on this lab: 4 % more or less (`labkit noise`); `margin`
