@@ -75,6 +75,20 @@ def test_what_is_written_is_9_pixels_high_in_the_narrowest_cell():
         assert least * 350 / wide >= 9, chart.title
 
 
+@pytest.mark.slow
+def test_words_in_a_picture_have_the_colour_that_the_theme_gives_to_words():
+    moments = np.linspace(0, 60, 100)
+    events = [charts.Happened("migration", 10, 31)]
+    spec = charts.over_time({"orders": (moments, moments)}, events).to_dict()
+    (words,) = [part["mark"] for part in spec["layer"] if part["mark"]["type"] == "text"]
+    assert "color" not in words
+    dark = {**spec, "config": {"style": {"guide-label": {"fill": "#fedcba"}}}}
+    drawn = charts.svg(dark)
+    assert "#fedcba" in drawn
+    style = charts.EMBEDDED[charts.V5]["embed_options"]["defaultStyle"]
+    assert ".mark-text.role-mark) text {" in style and 'class="mark-text role-mark' in drawn
+
+
 @pytest.mark.parametrize(("low", "high", "labels"), [
     (4.0, 12_000.0, [10, 100, 1000, 10_000]),
     (40.0, 800.0, [50, 100, 200, 500]),

@@ -289,6 +289,15 @@ def test_the_script_of_the_charts_is_made_once_and_also_where_nothing_can_be_kep
     assert vega.__wrapped__() == made
 
 
+def test_columns_of_figures_stay_columns_in_a_narrow_cell():
+    row = {"condition": "a long name of a condition", **{f"metric {n}": "1.23 (1.02 to 1.45)"
+                                                        for n in range(5)}}  # fmt: skip
+    page = tables.table([row]).html()
+    assert 'class="labkit figures"' in page and "overflow-x: auto" in page
+    assert "@container" not in page and "sticky" in page
+    assert 'class="labkit stacked"' in tables.table([{**row, "metric 1": "words " * 9}]).html()
+
+
 @pytest.mark.parametrize(("asked", "emulated"), [
     ({"lab": {"tier": "root", "accelerator": "uml"}}, True),
     ({"lab": {"tier": "root", "accelerator": "kvm"}}, False),
