@@ -12,7 +12,7 @@ from sshd import serving
 from labkit import studies
 from labkit.check import Subject
 from labkit.checks import conditions
-from labkit.errors import BadInput, Unreachable
+from labkit.errors import BadInput, Unreachable, absence
 from labkit.lab import opened
 from labkit.running import possible
 from labkit.running.open_lab import study_results
@@ -141,10 +141,11 @@ def test_settings_of_a_host_fit_a_page_of_eighty_columns(sshd, tmp_path, typed, 
 def test_what_a_condition_lacks_is_mended_by_what_brings_it(sshd, tmp_path):
     with opened(lab_of(tmp_path, sshd)) as lab:
         place, native = Subject(lab, ("client", "server")), PING.condition("Native")
-        lacks = "sockperf is missing on client, to get it: labkit prepare lat_ping"
-        found = conditions._finding(place, PING, native, lacks)
-    assert found.found == "cannot be measured: sockperf is missing on client"
-    assert found.fix == "labkit prepare lat_ping"
+        lacks = absence("sockperf", "client", "labkit prepare lat_ping")
+        found = conditions._obstacle(place, PING, native, lacks)
+    assert lacks == "sockperf is missing on client, to get it: labkit prepare lat_ping"
+    assert found["reason"] == "sockperf is missing on client"
+    assert found["fix"] == "labkit prepare lat_ping"
 
 
 @pytest.mark.parametrize("head", ["", '[box]\ntier = "root"\n'])
