@@ -162,6 +162,14 @@ def test_without_any_network_charts_of_pages_and_reports_are_drawn(walled, tmp_p
     walled.wait_for_selector(".labkit-chart[data-live] svg.marks path")
 
 
+@pytest.mark.parametrize("wide", [1000, 400])
+def test_a_saved_chart_fills_its_page(page, tmp_path, wide):
+    page.set_viewport_size({"width": wide, "height": 600})
+    page.goto(charts.save(charts.round_trips(np.arange(1, 50.0)), tmp_path / "c.html").as_uri())
+    page.wait_for_selector("#chart svg.marks")
+    assert 0.8 * wide < page.locator("#chart svg.marks").bounding_box()["width"] <= wide
+
+
 @pytest.mark.when_changed("labkit/pages/", "labkit/charts/")
 def test_without_scripts_the_pictures_are_there(chromium, tmp_path):
     executed, page = tmp_path / "executed.ipynb", tmp_path / "report.html"
