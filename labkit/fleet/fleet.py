@@ -242,9 +242,10 @@ def _clock(host: Host) -> ClockReading:
     return read
 
 
-# An error says itself where it was.
+# Most errors say themselves where they were.
 def _explain(name: str, outcome: Any) -> str:
     if isinstance(outcome, LabkitError):
-        return str(outcome).replace("\n", " ")
+        text = str(outcome).replace("\n", " ")
+        return text if name in text else f"{name}: {text}"
     text = " ".join((outcome.stderr or "").split())[-200:]
     return f"{name}: ended with code {outcome.code}" + (f": {text}" if text else "")

@@ -88,6 +88,7 @@ def test_a_host_that_fails_hides_none_of_the_others(servers):
         with pytest.raises(FleetFailed, match="2 of 4 hosts failed: host1, host2") as error:
             outcomes.check()
         assert "port 1" in str(error.value) and "not known" in str(error.value)
+        assert all(name in error.value.said for name in outcomes.failed), "each line names its host"
         with pytest.raises(Unknown):
             outcomes["host9"]
 
