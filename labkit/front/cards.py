@@ -221,8 +221,9 @@ def verdicts_of(score: Scorecard) -> dict[str, Verdicts]:
     lines_of_best = score.of_best()
     for name in {line.study for line in score.lines}:
         lines = [line for line in lines_of_best if line.study == name]
+        others = [line for line in score.lines if line.study == name]  # of other labs too
         answers = (f"{line.answer} ({line.lab}, {line.blocks} blocks)"
-                   for line in lines if line.answer)  # fmt: skip
+                   for line in (*lines, *others) if line.answer)  # fmt: skip
         verdicts[name] = Verdicts(
             Counter(map(counts_as, lines)), any(line.kernel == REAL_KERNEL for line in lines),
             tuple(dict.fromkeys(answers)),

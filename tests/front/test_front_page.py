@@ -149,6 +149,9 @@ def test_a_card_counts_the_newest_verdict_of_each_claim(results):
     assert all(f"{number} <span" in page for number in counted.values())
     (answer,) = cards.verdicts_of(score)["lat_ping"].answers
     assert "; the document says " in answer and f"<b>Found:</b> {html.escape(answer)}" in page
+    others = [replace(line, lab="less", blocks=1, answer="Another.") for line in score.lines]
+    both = replace(score, lines=(*others, *score.lines))
+    assert cards.verdicts_of(both)["lat_ping"].answers == (answer, "Another. (less, 1 blocks)")
 
 
 def test_without_a_lab_a_card_says_what_this_machine_can_do_what_it_lacks_and_the_command(
