@@ -59,10 +59,7 @@ def ratios(
     tips = look.tips("condition", ("value", ".4~f", f"over {base_name}"), look.INTERVAL,
                      ("from", "", "measured"), "runs")  # fmt: skip
     axis = _label(rows, paper, [*shaded.values()])
-    ends_drawn = [end for row in rows for end in ends.drawn_of(row)]
-    is_uneven = min(ends_drawn) > 0 and max(ends_drawn) > UNEVEN * min(ends_drawn)
-    log = " (log scale)" * is_uneven
-    x = alt.X("value:Q", title=f"{metric}, {base_name} = 1{log}", axis=axis).scale(**_even(rows))
+    x = _even_axis(rows, f"{metric}, {base_name} = 1", axis)
     return over_one(
         rows, alt.Y("condition:N", sort=names, title=None), x, tips, shaded=shaded, paper=paper,
         color=look.colour(names).legend(None), shape=look.shape(names).legend(None), note=note,
@@ -132,9 +129,13 @@ def _labels(rows: look.Rows, titles: Mapping[str, str], faint: Sequence[str]) ->
 
 
 # A half is as far from 1 as the double, where nothing is in the way: an interval may end below 0.
-def _even(rows: look.Rows) -> dict[str, Any]:
-    above = all(end > 0 for row in rows for end in ends.drawn_of(row))
-    return {"type": "log", "nice": False, "padding": 12} if above else {"zero": False}
+def _even_axis(rows: look.Rows, title: str, axis: Any = alt.Undefined) -> alt.X:
+    values = [end for row in rows for end in ends.drawn_of(row)]
+    if min(values) <= 0:
+        return alt.X("value:Q", title=title, axis=axis).scale(zero=False)
+    log = " (log scale)" * (max(values) > UNEVEN * min(values))
+    x = alt.X("value:Q", title=f"{title}{log}", axis=axis)
+    return x.scale(type="log", nice=False, padding=12)
 
 
 def measured_ratio(
@@ -186,7 +187,7 @@ def changes(figures: Sequence[Changed], *, note: str = "") -> alt.LayerChart:
                           "verdict": change.verdict, **bar})  # fmt: skip
     rows = ends.reaching(quotients, 1.0)
     tips = look.tips("figure", ("value", ".3~f", "new over old"), look.INTERVAL, "verdict")
-    x = alt.X("value:Q", title="new over old (log scale)").scale(**_even(rows))
+    x = _even_axis(rows, "new over old")
     y = alt.Y("figure:N", sort=[change.figure for change in figures], title=None)
     return over_one(
         rows, y, x, tips, color=alt.value(look.COLOURS[3]), height=max(60, 26 * len(figures)),

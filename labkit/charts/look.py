@@ -159,6 +159,12 @@ def _sign(spec: dict[str, Any], about: Mapping[str, str]) -> dict[str, Any]:
     return {**outer, "layer": [*layers, sign]}
 
 
+def without_sign(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The picture where its cell shows what the sign would open, or where nothing can open."""
+    layers = [layer for layer in spec.get("layer", ()) if layer.get("name") != SIGN]
+    return {**spec, "layer": layers} if layers else {**spec}
+
+
 def whole(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The picture with its look, at its least width and with all that stands below its title.
 

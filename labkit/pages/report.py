@@ -15,7 +15,7 @@ from nbconvert.exporters import HTMLExporter
 from labkit import __version__
 from labkit.charts import V5, svg
 from labkit.charts.export import SCHEMA, policy, quoted, vega
-from labkit.charts.look import SIGN
+from labkit.charts.look import without_sign
 from labkit.errors import ResultsError
 from labkit.machine.places import HOME
 from labkit.pages import tables
@@ -144,8 +144,7 @@ def _made_safe(bundle: Any, insets: _Placed) -> dict[str, Any]:
 def chart_html(spec: dict[str, Any]) -> str:
     """A picture as HTML, which `draw.js` makes interactive; it stays where no script may run."""
     about = spec.get("usermeta", {}).get("about", {}).values()
-    if "layer" in spec:  # what the sign tells stands below the picture
-        spec = {**spec, "layer": [x for x in spec["layer"] if x.get("name") != SIGN]}
+    spec = without_sign(spec)  # what it tells stands below the picture
     return filled(
         "chart.html", label=spec.get("description", "chart"), drawn=Markup(svg(spec)),
         spec=Markup(quoted({**spec, "$schema": SCHEMA})), about=[*filter(None, about)],

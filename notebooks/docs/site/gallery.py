@@ -21,7 +21,7 @@ from book_links import title
 
 from labkit import studies
 from labkit.charts import V5
-from labkit.charts.look import SIGN
+from labkit.charts.look import without_sign
 from labkit.judging import judged
 from labkit.judging.finding import sentence
 from labkit.machine.places import HOME, out
@@ -96,9 +96,7 @@ def main(words: list[str]) -> int:
     notebooks = executed.executed([*of.values()], out() / "site.parts" / "executed")
     PICTURES.mkdir(parents=True, exist_ok=True)
     for stem in of.values():
-        spec = {"background": "white", **chart(notebooks[stem])}
-        layers = [layer for layer in spec.get("layer", ()) if layer.get("name") != SIGN]
-        spec |= {"layer": layers} if layers else {}
+        spec = {"background": "white", **without_sign(chart(notebooks[stem]))}
         picture = vl_convert.vegalite_to_png(spec, vl_version="5.8", scale=0.8)
         (PICTURES / f"{stem}.png").write_bytes(picture)
     PAGE.write_text(page({study: card(study, stem) for study, stem in stems().items()}), "utf-8")
