@@ -32,9 +32,10 @@ def conditions(place: Subject) -> Iterator[Finding]:
         Finding(WARNING, f"a study cannot be read: {x.what}") for x in studies.readable()[1]
     )
     words = {OK: "can be measured", WARNING: "cannot be measured: ", NOT_SEEN: ""}
-    for of in outlooks(place):
-        found, where = f"{words[of.state]}{of.reason}", f"{of.study}: {of.condition}"
-        yield Finding(of.state, found, fix=of.fix, where=where)
+    for outlook in outlooks(place):
+        text = f"{words[outlook.state]}{outlook.reason}"
+        where = f"{outlook.study}: {outlook.condition}"
+        yield Finding(outlook.state, text, fix=outlook.fix, where=where)
 
 
 def outlooks(place: Subject) -> Iterator[Outlook]:

@@ -156,7 +156,7 @@ def demanded(demand: Demand, capacities: Mapping[str, Capacity]) -> str:
     return "\n".join(map(paragraph, [f"To measure: {demand}.", *short]))
 
 
-def foreseen(study: Study, lab: str, blocks: int, place: str = "box") -> str:
+def foreseen(study: Study, lab: str, blocks: int, place: str) -> str:
     """The smallest difference that this number of blocks would find there, in a sentence."""
     from labkit import noise_floor
     from labkit.statistics.interval import percent

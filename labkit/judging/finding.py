@@ -103,16 +103,16 @@ class AnswerFigure:
 
     def __str__(self) -> str:
         doubt = f", so {self.doubt}" if self.doubt else ""
-        text = f"{capital(self._found)}, {self.extent}{doubt}"
+        text = f"{capital(self._words)}, {self.extent}{doubt}"
         return f"{text}; {self.headline.documented}. Measured on {self.place}."
 
     @property
-    def found(self) -> str:
-        """What was found, with its figure; a doubt comes first."""
-        return capital(f"{LEADS[self.doubt]}{self._found}")
+    def statement(self) -> str:
+        """What was measured, with its figure; a doubt comes first."""
+        return capital(f"{LEADS[self.doubt]}{self._words}")
 
     @property
-    def _found(self) -> str:
+    def _words(self) -> str:
         unit = {"percent": "%", "times": "times", "number": self.headline.unit}[self.headline.form]
         figure = f"{self._write(self.effect.value)} {unit}".rstrip()
         return self.headline.says.format(figure)
@@ -202,14 +202,17 @@ def find_figure(reading: Reading, verdicts: Sequence[Verdict]) -> AnswerFigure |
     return None
 
 
-def sentence(
-    reading: Reading, verdicts: Sequence[Verdict], figure: AnswerFigure | None = None
-) -> str:  # fmt: skip
+def sentence(reading: Reading, verdicts: Sequence[Verdict]) -> str:
     """The answer as a reader gets it; empty for a study that says of nothing how it is answered."""
+    return answer_text(reading, find_figure(reading, verdicts))
+
+
+def answer_text(reading: Reading, figure: AnswerFigure | None) -> str:
+    """The same of a figure that is known."""
     first = next(iter(headlines(reading.study.name)), None)
     if first is None:
         return ""
-    if figure := figure or find_figure(reading, verdicts):
+    if figure:
         return str(figure)
     refusals = reading.results.asked.get("refused", {})
     reason = f": {next(iter(refusals.values()))}" if refusals else ""

@@ -12,7 +12,7 @@ from labkit import kernels
 from labkit.errors import LabkitError, readable
 from labkit.gates import watch
 from labkit.judging import judged
-from labkit.judging.finding import find_figure, sentence
+from labkit.judging.finding import answer_text, find_figure
 from labkit.machine.places import out
 from labkit.machine.units import figure
 from labkit.machine.units import shown as shown_unit
@@ -96,7 +96,7 @@ def answer(
     reading = Reading.of(study, results)
     verdicts = judged(reading)
     figure = find_figure(reading, verdicts)
-    head = head_of(study, results, verdicts, sentence(reading, verdicts, figure), figure)
+    head = head_of(study, results, verdicts, answer_text(reading, figure), figure)
     write_report.result()(target, target.with_suffix(".html"), head)
     return _read(study, results, verdicts, head, target, place)
 

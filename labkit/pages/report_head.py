@@ -133,14 +133,14 @@ def next_steps(
     if verdicts and not claims:
         words = "Nothing is open. Measure your own hosts."
         return (NextStep(words, f"labkit run {study.name} --where lab.toml"),)
-    steps, soon = [], [(minutes, v) for v in claims if (minutes := _minutes(v))]
-    if soon:
+    steps, times = [], [(_minutes(v), v) for v in claims]
+    if soon := [(minutes, v) for minutes, v in times if minutes]:
         minutes, best = min(soon, key=lambda s: (s[1].claim not in first, s[0], s[1].claim))
         longer = " Other claims take longer." * (len(soon) > 1)
         words = f'Measure longer: {span(minutes)} may decide "{best.statement}".{longer}'
         repeats = f'"until decided in {minutes} minutes"'
         steps.append(NextStep(words, f"labkit run {study.name} -p repeats={repeats}"))
-    others = [v for v in claims if not _minutes(v)]
+    others = [v for minutes, v in times if not minutes]
     if any(v.form != NotHere.form for v in others):
         words = f"What cannot be decided here takes {_hosts_for(study, others)}. This lists them:"
         steps.append(NextStep(words, f"labkit studies {study.name} --deciders"))
@@ -151,8 +151,9 @@ def next_steps(
 
 # Any of them may decide one claim and not another.
 def _hosts_for(study: Study, verdicts: Sequence[Verdict]) -> str:
-    claims = [claim for claim in study.claims if claim.id in {v.claim for v in verdicts}]
-    answers = [decider for claim in claims for decider in deciders(study, claim)]
+    names = {verdict.claim for verdict in verdicts}
+    answers = [decider for claim in study.claims if claim.id in names
+               for decider in deciders(study, claim)]  # fmt: skip
     kinds = dict.fromkeys(d.lab for d in answers if not d.why and d.lab != "box")
     return f"other hosts ({', '.join(kinds)})" if kinds else "other hosts"
 

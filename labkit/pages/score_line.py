@@ -109,7 +109,7 @@ def best(evidence: Iterable[Evidence], names: Collection[str]) -> list[Evidence]
     return [item for item in candidates if last[item.study, item.lab] is item]
 
 
-def best_of(lines: Sequence[ScoreLine]) -> list[ScoreLine]:
+def best_lines(lines: Sequence[ScoreLine]) -> list[ScoreLine]:
     """Of each claim the line of real hosts or kernels, of the most valid blocks, else newest."""
     rising = sorted(lines, key=lambda line: (is_real(line), line.blocks, line.when))
     last = {line.claim: line for line in rising}

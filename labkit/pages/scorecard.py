@@ -24,7 +24,7 @@ from labkit.pages.score_line import (
     Judgements,
     ScoreLine,
     best,
-    best_of,
+    best_lines,
     counts_as,
     found_and_printed,
     in_columns,
@@ -154,7 +154,7 @@ class Scorecard:
 
     def of_best(self) -> list[ScoreLine]:
         """One line for each claim: of real hosts or kernels, of the most valid blocks, newest."""
-        return best_of(self.lines)
+        return best_lines(self.lines)
 
     def caption(self) -> str:
         """Notes on all lines: emulated labs, the shared risk, results that are unread."""
@@ -324,7 +324,7 @@ def _part(name: str, lines: Sequence[ScoreLine], best: Sequence[ScoreLine]) -> d
         labs[_machine(line)].append(line)
     return {
         "title": name, "url": lines[0].url, "total": len(best), "best": _counted(best),
-        "labs": {lab: _counted(best_of(lines_of_lab)) for lab, lines_of_lab in labs.items()},
+        "labs": {lab: _counted(best_lines(lines_of_lab)) for lab, lines_of_lab in labs.items()},
         "answers": [*dict.fromkeys(line.answer for line in lines if line.answer)],
         "lines": sorted(lines, key=lambda line: ALL_WORDS.index(line.verdict)),
     }  # fmt: skip

@@ -83,8 +83,8 @@ def complete(lab: Lab, hosts: Sequence[NewHost]) -> list[NewHost]:
 
 def other_links(host: Host, interface: str) -> list[str]:
     """The other interfaces of a host that have an address, which test traffic could take."""
-    found = ADDRESS.findall(host.run("ip", "-o", "-4", "address", "show", "scope", "global").stdout)
-    return [f"{name} ({address})" for name, address in found if name != interface]
+    text = host.run("ip", "-o", "-4", "address", "show", "scope", "global").stdout
+    return [f"{name} ({at})" for name, at in ADDRESS.findall(text) if name != interface]
 
 
 # Guests whose address libvirt knows, with roles that are free.

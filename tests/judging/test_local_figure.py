@@ -112,10 +112,10 @@ def test_a_doubt_stands_before_what_was_found_and_no_end_but_1_is_written_as_1()
     ratio = replace(headlines("lat_feature")[0], says="takes {} as long", form="times")
     effect = Effect("x", 0.74, 0.53, 1.04, 4)
     figure = AnswerFigure(ratio, effect, GUESTS, True)
-    assert figure.found == "No clear difference: takes 0.74 times as long"
+    assert figure.statement == "No clear difference: takes 0.74 times as long"
     assert figure.extent == "0.53 to 1.04 in 4 repeats" and figure.is_interval
     clear = AnswerFigure(ratio, replace(effect, high=0.96), GUESTS, True)
-    assert clear.found.startswith("Takes 0.74") and clear.clear == "a clear difference"
+    assert clear.statement.startswith("Takes 0.74") and clear.clear == "a clear difference"
 
 
 @pytest.mark.parametrize("what, unit", [

@@ -213,14 +213,16 @@ def test_the_noise_of_the_box_is_measured_and_printed_as_json(monkeypatch, tmp_p
 def test_a_plan_says_before_anything_runs_what_blocks_would_find(monkeypatch, tmp_path):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
     study = studies.find("lat_ping")
-    assert plan.foreseen(study, "mine", 5).endswith("is not known: labkit noise lat_ping")
-    assert plan.foreseen(study, "mine", 1).startswith("One block finds no difference")
+    for place, words in (("box", ""), ("my lab.toml", " --lab 'my lab.toml'")):
+        said = plan.foreseen(study, "mine", 5, place)
+        assert said.endswith(f"is not known: labkit noise lat_ping{words}")
+    assert plan.foreseen(study, "mine", 1, "box").startswith("One block finds no difference")
     levels = noise_floor.levels(*pairs(1))
     known = noise_floor.Noise("lat_ping", "mine", "c", "m", "us", 6, levels, "")
     monkeypatch.setattr(noise_floor, "kept", lambda study, lab: known)
     few, many = (known.finds(50, blocks) for blocks in (5, 20))
     assert 0 < many < few < known.finds(50, 5, among=9)
-    said = plan.foreseen(study, "mine", 10)
+    said = plan.foreseen(study, "mine", 10, "box")
     assert re.match(r"10 blocks find differences of \d+(\.\d+)? % at p50.*among the", said, re.S)
     table = noise.rows(known)
     assert table[0][2].count(" / ") == 2 and table[-1][2] == "not known"
